@@ -1,0 +1,41 @@
+"""smmd-bench: does this training loss make a language model better with numbers?
+
+The names below are the stable Python API; they resolve lazily, so that `import smmd_bench`
+imports neither torch nor pandas.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .numbers import numeric_vocabulary as numeric_vocabulary
+    from .registry import load_loss as load_loss
+    from .registry import load_task as load_task
+    from .results.run import read_run as read_run
+    from .scoring.score import score as score
+    from .training.objective import numeric_objective as numeric_objective
+
+_API = {
+    "numeric_vocabulary": ".numbers",
+    "load_loss": ".registry",
+    "load_task": ".registry",
+    "numeric_objective": ".training.objective",
+    "score": ".scoring.score",
+    "read_run": ".results.run",
+}
+__all__ = ["__version__", *_API]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version("smmd-bench")
+    if name in _API:
+        return getattr(import_module(_API[name], __name__), name)
+    raise AttributeError(f"module 'smmd_bench' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,309 @@
+"""The contracts between the harness and its plugins, and the frozen data that they exchange.
+
+Nothing here imports torch, vLLM or pandas at run time, so that plugins can be listed quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+    from torch import Tensor, nn
+
+    from .numbers import NumericVocabulary
+    from .results.run import RunFrames
+
+Split = Literal["train", "validation", "test"]
+
+
+class Modality(StrEnum):
+    """What a prompt is made of."""
+
+    TEXT = "text"
+    VISION = "vision"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A parsed number: `value` is exact."""
+
+    value: Fraction
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One prompt with its target text.
+
+    `target` is what the model is trained to write after `prompt` (without the end-of-sequence
+    token), `answer` what `Task.parse(target)` must give. `attributes` are columns for analysis,
+    such as the number of operations.
+    """
+
+    uid: str
+    prompt: str
+    target: str
+    answer: Answer | None
+    images: tuple[Path, ...] = ()
+    attributes: Mapping[str, str | int | float] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """A number computed from the scored examples of one cell.
+
+    `columns` are columns of the scored frame (see `smmd_bench.scoring.score`); only rows where the
+    boolean column `subset` is true count (None: every row). `statistic` takes one array per
+    column and reduces `axis`; it is vectorised, so that `scipy.stats.bootstrap(paired=True)` can
+    call it on resamples.
+    """
+
+    name: str
+    version: int
+    label: str
+    better: Literal["higher", "lower"]
+    columns: tuple[str, ...]
+    subset: str | None
+
+    def statistic(self, *columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+        """Reduce `axis` of every column (all of one shape) to the metric."""
+        ...
+
+
+@runtime_checkable
+class Task(Protocol):
+    """A source of examples, and the rule that reads an answer from a completion."""
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    modality: ClassVar[Modality]
+    max_new_tokens: ClassVar[int]
+    paper_sizes: ClassVar[Mapping[Split, int]]
+
+    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+        """The first `limit` examples of a split (None: the paper's number of them)."""
+        ...
+
+    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
+        """What identifies the split's data: generator version, parameters, seed, or digests."""
+        ...
+
+    def parse(self, completion: str) -> Answer | None:
+        """The answer that a completion gives; None: unparsable, counted."""
+        ...
+
+    def metrics(self) -> Sequence[Metric]:
+        """The metrics of the task, the one that selects checkpoints first."""
+        ...
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """A training loss: cross-entropy plus, or at numeric positions replaced by, an auxiliary."""
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    weight: float
+    replaces_cross_entropy: ClassVar[bool]
+
+    def bind(self, vocabulary: NumericVocabulary) -> nn.Module | None:
+        """The auxiliary as a module over `NumericTargets`; None: cross-entropy alone.
+
+        The module's `forward(numeric)` returns `(sum, units)`, two scalars: the sum of the
+        auxiliary over its units (differentiable, float32 or wider) and how many units there are.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NumericTargets:
+    """What a loss sees: the positions of a batch whose target is a numeric token.
+
+    logits: [M, N] over V_num, float32 or wider, differentiable.
+    log_partition: [M], logsumexp over the whole vocabulary, differentiable.
+    target: [M] int64, indices into V_num. row, position: [M] int64, where in the batch it stands.
+    """
+
+    logits: Tensor
+    log_partition: Tensor
+    target: Tensor
+    row: Tensor
+    position: Tensor
+
+
+CheckpointKind = Literal["base", "lora", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Weights to decode with: the base as it is, an adapter on it, or a full replacement.
+
+    `name` is unique in a session; `path` is the folder (for `base`, the base itself); `canary`
+    holds what transformers says of these weights.
+    """
+
+    name: str
+    kind: CheckpointKind
+    path: Path
+    canary: Canary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """Log-probabilities, by transformers in float32, that identify a checkpoint's weights.
+
+    `log_probabilities[k]` are those of `token_ids[k][1:]`, each given the tokens before it.
+    """
+
+    token_ids: tuple[tuple[int, ...], ...]
+    log_probabilities: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How an engine is started; part of the decode address, but for `memory_gb`."""
+
+    dtype: str = "float32"
+    max_model_length: int = 2048
+    max_log_probabilities: int = 1000
+    max_lora_rank: int = 16
+    adapters: bool = False
+    seed: int = 0
+    memory_gb: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Greedy text after a prompt; `finish_reason` is "stop" or "length"."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: str
+
+
+Progress = Callable[[str, int, int], None]
+"""`progress(what, done, total)`: called often; must be cheap."""
+
+
+class EngineSession(Protocol):
+    """A started engine. Each call names the checkpoint that it is for."""
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        checkpoint: Checkpoint,
+        *,
+        max_new_tokens: int,
+        progress: Progress | None = None,
+    ) -> list[Completion]:
+        """Greedy completions of tokenised prompts, in order; stops at the end-of-sequence token."""
+        ...
+
+    def next_token_probabilities(
+        self,
+        prefixes: Sequence[Sequence[int]],
+        token_ids: Sequence[int],
+        checkpoint: Checkpoint,
+        *,
+        progress: Progress | None = None,
+    ) -> NDArray[np.float64]:
+        """softmax over `token_ids` of the next token's logits after each prefix: [n, N]."""
+        ...
+
+    def log_probabilities(
+        self, sequences: Sequence[Sequence[int]], checkpoint: Checkpoint
+    ) -> list[list[float]]:
+        """For each sequence, log p of every token after the first, over the whole vocabulary."""
+        ...
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Decodes prompts with many checkpoints of one base."""
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+
+    def identity(self) -> Mapping[str, Any]:
+        """What of the engine can change its answers: its name, version and its library's."""
+        ...
+
+    def open(self, base: Path, settings: EngineSettings) -> AbstractContextManager[EngineSession]:
+        """Start the engine on a base checkpoint folder; leaving the context stops it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A piece of work that runs in a process of its own: `python -m smmd_bench.worker FILE`.
+
+    `stage` is "train" or "decode"; `label` is what people read; `cells` are the addresses that it
+    serves; `payload` is the JSON that the worker reads.
+    """
+
+    stage: str
+    label: str
+    cells: tuple[str, ...]
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """How a job ended: `failure` is None or the last words of the process."""
+
+    job: Job
+    failure: str | None
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Runs jobs somewhere and yields each result as its job ends. No part of any address."""
+
+    name: ClassVar[str]
+
+    def run(self, jobs: Sequence[Job], folder: Path, progress: Progress) -> Iterator[JobResult]:
+        """Run all jobs; a job that dies never stops the others."""
+        ...
+
+
+@runtime_checkable
+class Report(Protocol):
+    """One table or figure of the paper, made from the frames of a run."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+
+    def skip(self, run: RunFrames) -> str | None:
+        """Why this report has nothing to show of the run; None: it has."""
+        ...
+
+    def build(self, run: RunFrames) -> Artefact:
+        """The table or figure."""
+        ...
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """What a report makes: a table, a figure, or both, with the sentence that goes under it.
+
+    `caption` says n, seeds, intervals and what is published; `data` is the tidy frame behind a
+    figure, written beside it as CSV.
+    """
+
+    caption: str
+    table: pd.DataFrame | None = None
+    figure: Figure | None = None
+    data: pd.DataFrame | None = None

@@ -1,0 +1,23 @@
+"""Errors whose message is meant for the user: what, where, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """A mistake of the user's; the command line prints the sentence and exits with status 2."""
+
+
+class CellSkipped(Exception):
+    """A loss that cannot apply to a model or task; the cell is listed as skipped."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A clause that lists the nearest known names, or all of them where none is near."""
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"known: {', '.join(names)}" if names else "none is known"

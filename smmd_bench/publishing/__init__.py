@@ -1,0 +1,1 @@
+"""Tables, figures and the page: how artefacts are styled and written."""

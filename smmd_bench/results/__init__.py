@@ -1,0 +1,1 @@
+"""What a cell leaves on disk; reading a run into pandas."""

@@ -1,0 +1,1 @@
+"""Scoring: decoding sessions, metrics, digit probes, statistics."""

@@ -1,0 +1,1 @@
+"""Fine-tuning: loading, tokenising and collating, the objective, the Trainer."""
