@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from .numbers import NumericVocabulary
     from .results.run import RunFrames
+    from .training.numeric_loss import NumericLoss
 
 Split = Literal["train", "validation", "test"]
 
@@ -111,19 +112,22 @@ class Task(Protocol):
 
 @runtime_checkable
 class Loss(Protocol):
-    """A training loss: cross-entropy plus, or at numeric positions replaced by, an auxiliary."""
+    """A training loss: cross-entropy plus, or at numeric positions replaced by, an auxiliary.
+
+    `weight` is lambda; a replacing loss is not weighted.
+    """
 
     name: ClassVar[str]
     version: ClassVar[int]
-    weight: float
     replaces_cross_entropy: ClassVar[bool]
 
-    def bind(self, vocabulary: NumericVocabulary) -> nn.Module | None:
-        """The auxiliary as a module over `NumericTargets`; None: cross-entropy alone.
+    @property
+    def weight(self) -> float:
+        """Lambda, by which an additive auxiliary is multiplied."""
+        ...
 
-        The module's `forward(numeric)` returns `(sum, units)`, two scalars: the sum of the
-        auxiliary over its units (differentiable, float32 or wider) and how many units there are.
-        """
+    def bind(self, vocabulary: NumericVocabulary) -> NumericLoss:
+        """The auxiliary as a module over `NumericTargets`, with its constants over V_num."""
         ...
 
 

@@ -1,0 +1,52 @@
+"""Content addresses: digests of what a result follows from, and of nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .results.files import read_json, write_json
+
+
+def address(content: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits of the BLAKE2b digest of the content's canonical JSON."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=_plain)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def digest_of_files(files: Iterable[Path], root: Path) -> str:
+    """One digest of the files' contents and names relative to `root`.
+
+    Each file's digest is kept in the cache folder by path, size and modification time, so that a
+    large checkpoint is read once.
+    """
+    return address({str(file.relative_to(root)): _digest(file) for file in sorted(files)})
+
+
+def cache_folder() -> Path:
+    """`$SMMD_BENCH_CACHE`, else `~/.cache/smmd-bench`."""
+    root = os.environ.get("SMMD_BENCH_CACHE")
+    return Path(root) if root else Path.home() / ".cache" / "smmd-bench"
+
+
+def _digest(file: Path) -> str:
+    status = file.stat()
+    key = address({"path": str(file.resolve()), "size": status.st_size, "mtime": status.st_mtime_ns})
+    kept = cache_folder() / "digests" / f"{key}.json"
+    known = read_json(kept)
+    if known is not None:
+        return str(known["digest"])
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    write_json(kept, {"path": str(file), "digest": digest})
+    return digest
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (tuple, set, frozenset)):
+        return list(value)
+    raise TypeError(f"{type(value)} has no canonical form")

@@ -1,0 +1,73 @@
+"""The command line: one command a file, imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from ..errors import UserError
+
+_COMMANDS = {
+    "train-eval": ("train_eval", "Fine-tune with each loss, score, and report."),
+    "run": ("run", "Run the experiment of a YAML file."),
+    "report": ("report", "Make the tables, figures and page of a finished run again."),
+    "sample": ("sample", "Print examples of a task."),
+    "ls": ("ls", "List tasks, losses, engines, executors, reports and models."),
+}
+
+
+class _Lazy(click.Group):
+    """Imports a command's module only to run it or to show its own help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f".{_COMMANDS[cmd_name][0]}", __name__)
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from ..errors import did_you_mean
+
+            raise UserError(f"Unknown command '{args[0]}': {did_you_mean(args[0], _COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="smmd-bench", prog_name="smmd-bench")
+def cli() -> None:
+    """Does this training loss make a language model better with numbers?
+
+    \b
+    Examples:
+      smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd
+      smmd-bench report runs/NAME
+      smmd-bench ls losses
+    """
+
+
+def main() -> None:
+    """Entry point: a user's mistake is one sentence and status 2."""
+    try:
+        sys.exit(cli(standalone_mode=False) or 0)
+    except UserError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted: the same command goes on where this one stopped.", err=True)
+        sys.exit(130)

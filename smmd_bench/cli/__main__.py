@@ -1,0 +1,5 @@
+"""`python -m smmd_bench.cli`."""
+
+from . import main
+
+main()

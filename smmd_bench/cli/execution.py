@@ -1,0 +1,103 @@
+"""What `train-eval` and `run` share: plan, run, report, summary, exit status."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from ..experiment import Cell, Experiment
+
+
+def execute(
+    experiment: Experiment, out: Path | None, *, executor: str, extend: bool, dry_run: bool
+) -> int:
+    """Run an experiment and print its table; returns the exit status."""
+    from ..run_directory import RunDirectory
+
+    folder = out or Path("runs") / experiment.name
+    console = Console(stderr=False, width=None if Console().is_terminal else 100)
+    cells = experiment.cells
+    _print_recipe(experiment, cells)
+    if dry_run:
+        _print_plan(RunDirectory(folder), cells)
+        return 0
+    from ..pipeline import run_experiment
+    from ..progress import shown
+
+    with shown(console) as progress:
+        outcome = run_experiment(experiment, folder, progress, executor=executor, extend=extend)
+    index = folder / "reports" / "index.html"
+    if outcome.worked or not index.exists():
+        from ..publishing.publish import publish_run
+
+        with console.status("tables, figures, page") if console.is_terminal else _nothing():
+            publish_run(folder)
+    else:
+        click.echo(f"Nothing to do: {folder} is complete.")
+    print_tables(folder, console)
+    for title, reasons in (("Skipped", outcome.skipped), ("Failed", outcome.failed)):
+        for label, reason in reasons.items():
+            click.echo(f"{title}: {label}: {reason}", err=True)
+    click.echo(f"Tables:  {folder / 'reports' / 'tables'}")
+    click.echo(f"Figures: {folder / 'reports' / 'figures'}")
+    click.echo(f"Page:    {index}")
+    if outcome.failed:
+        click.echo(
+            f"{len(outcome.failed)} of {len(cells)} cells failed; tracebacks are in "
+            f"{folder / 'cells'}/*/FAILED.json. The same command tries them again.",
+            err=True,
+        )
+        return 1
+    return 0
+
+
+def print_tables(folder: Path, console: Console) -> None:
+    """The run's tables as they were published, on the terminal."""
+    from ..publishing.publish import terminal_tables
+
+    for table in terminal_tables(folder):
+        console.print(table)
+
+
+def _print_recipe(experiment: Experiment, cells: list[Cell]) -> None:
+    for model in dict.fromkeys(cell.model for cell in cells):
+        for cell in {c.task: c for c in cells if c.model == model}.values():
+            r = cell.recipe
+            adapter = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
+            click.echo(
+                f"{cell.card.label} on {cell.task}: {adapter}, {cell.size('train'):,} examples x "
+                f"{r.epochs} epochs, batch {r.batch_size}, learning rate {r.learning_rate:g}; "
+                f"validation {cell.size('validation'):,}, test {cell.size('test'):,}."
+            )
+    click.echo(f"The same as YAML: {experiment.to_flags()} --print-yaml")
+
+
+def _print_plan(run: object, cells: list[Cell]) -> None:
+    from ..estimate import seconds, spell_seconds
+    from ..run_directory import RunDirectory
+
+    assert isinstance(run, RunDirectory)
+    click.echo(f"Output folder: {run.path}")
+    total = 0.0
+    for cell in cells:
+        stages = run.missing(cell)
+        estimate = seconds(cell, stages) if stages else 0.0
+        total += estimate
+        state = "done" if not stages else f"to do: {', '.join(stages)}, about {spell_seconds(estimate)}"
+        click.echo(f"  {cell.addresses['train']}  {cell.label}: {state}")
+    click.echo(
+        f"{len(cells)} cells, about {spell_seconds(total)} on this machine's CPU (a rough estimate)."
+    )
+
+
+class _nothing:  # noqa: N801
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
+def command_line(arguments: list[str]) -> str:
+    """A command as one would type it."""
+    return shlex.join(["smmd-bench", *arguments])

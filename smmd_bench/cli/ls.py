@@ -1,0 +1,58 @@
+"""`smmd-bench ls`: what is installed, with parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+
+@click.command()
+@click.argument("group", required=False)
+@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path),
+              help="A Python file with plugins of your own.")
+def command(group: str | None, plugins: tuple[Path, ...]) -> None:
+    """List tasks, losses, engines, executors, reports and models, with their parameters.
+
+    \b
+    Examples:
+      smmd-bench ls
+      smmd-bench ls losses
+      smmd-bench ls tasks --plugin my_task.py
+    """
+    from importlib.resources import files
+
+    from ..errors import UserError, did_you_mean
+    from ..parameters import parameters_of, spell
+    from ..registry import GROUPS, entries, load_plugin_file
+
+    known = [*GROUPS, "models"]
+    if group is not None and group not in known:
+        raise UserError(f"Unknown group '{group}': {did_you_mean(group, known)}")
+    for file in plugins:
+        load_plugin_file(file)
+    for name in GROUPS:
+        if group not in (None, name):
+            continue
+        click.secho(name, bold=True)
+        for entry in entries(name):
+            if entry.plugin is None:
+                click.echo(f"  {entry.name}  cannot be used: {entry.error} (from {entry.origin})")
+                continue
+            click.echo(f"  {entry.name:<22} {_first_line(entry.plugin)}")
+            if not hasattr(entry.plugin, "__dataclass_fields__"):
+                continue
+            for item in parameters_of(entry.plugin).values():
+                click.echo(f"      {item.name}={spell(item.default)}  ({item.type}) {item.help}")
+    if group in (None, "models"):
+        click.secho("models", bold=True)
+        for card in sorted(Path(str(files("smmd_bench") / "builtin")).glob("*/card.yaml")):
+            content = yaml.safe_load(card.read_text(encoding="utf-8"))
+            click.echo(f"  builtin/{card.parent.name:<14} {content['summary']}")
+        click.echo("  any local checkpoint folder, or a hub name such as Qwen/Qwen2.5-0.5B")
+
+
+def _first_line(plugin: Any) -> str:
+    return (plugin.__doc__ or "").strip().partition("\n")[0]

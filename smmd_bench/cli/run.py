@@ -1,0 +1,44 @@
+"""`smmd-bench run FILE`: the main job, from a YAML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--executor", default="local", show_default=True, help="Where jobs run.")
+@click.option("--out", type=click.Path(path_type=Path), default=None,
+              help="Output folder (default: runs/NAME, a name that follows from the experiment).")
+@click.option("--extend", is_flag=True, help="Add this experiment to a folder of another one.")
+@click.option("--dry-run", is_flag=True, help="List the cells, which are done, and the time left.")
+@click.option("--print-flags", is_flag=True, help="Print the train-eval command that means the same.")
+def command(
+    file: Path, executor: str, out: Path | None, extend: bool, dry_run: bool, print_flags: bool
+) -> int:
+    """Run the experiment that a YAML FILE describes (`train-eval --print-yaml` writes one).
+
+    \b
+    Examples:
+      smmd-bench train-eval --task arithmetic --losses ce,smmd --print-yaml > experiment.yaml
+      smmd-bench run experiment.yaml
+      smmd-bench run experiment.yaml --dry-run
+    """
+    from ..errors import UserError
+    from ..experiment import experiment_from_yaml
+    from ..registry import load_plugin_file
+    from .execution import execute
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"The experiment file {file} cannot be read ({error.strerror}).") from error
+    experiment = experiment_from_yaml(text, str(file))
+    if print_flags:
+        click.echo(experiment.to_flags())
+        return 0
+    for plugin in experiment.plugins:
+        load_plugin_file(Path(plugin))
+    return execute(experiment, out, executor=executor, extend=extend, dry_run=dry_run)

@@ -1,0 +1,97 @@
+"""`smmd-bench train-eval`: the main job, from flags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+_SHORTCUTS = {
+    "train_examples": "Training examples (default: the recipe's).",
+    "validation_examples": "Validation examples, which select the best epoch.",
+    "test_examples": "Test examples.",
+    "epochs": "Passes over the training examples.",
+    "learning_rate": "Peak learning rate.",
+    "method": "lora or full.",
+}
+
+
+def _recipe_shortcuts(function: Callable[..., Any]) -> Callable[..., Any]:
+    for name, text in reversed(_SHORTCUTS.items()):
+        function = click.option(f"--{name.replace('_', '-')}", name, default=None, help=text)(
+            function
+        )
+    return function
+
+
+@click.command()
+@click.option("--task", "tasks", multiple=True, required=True, metavar="TASK",
+              help="A task, such as arithmetic or 'arithmetic[level=hard]'; may be repeated.")
+@click.option("--losses", required=True, metavar="LOSS,...",
+              help="Losses, such as ce,ntl,'smmd[sigma=1,lambda=5]'.")
+@click.option("--model", "models", multiple=True, default=("builtin/tiny",), show_default=True,
+              metavar="MODEL", help="Built-in name, local folder or hub name; may be repeated.")
+@click.option("--seeds", default="0", show_default=True, metavar="N,...", help="Training seeds.")
+@click.option("--data-seed", default=0, show_default=True, help="Seed of generated data.")
+@click.option("--engine", default="vllm", show_default=True, help="What decodes.")
+@click.option("--executor", default="local", show_default=True, help="Where jobs run.")
+@click.option("--base/--no-base", default=True, show_default=True,
+              help="Whether the untuned checkpoint is a row of the table.")
+@_recipe_shortcuts
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
+              help="Any other recipe setting (docs/recipes.md); may be repeated.")
+@click.option("--out", type=click.Path(path_type=Path), default=None,
+              help="Output folder (default: runs/NAME, a name that follows from the experiment).")
+@click.option("--extend", is_flag=True, help="Add this experiment to a folder of another one.")
+@click.option("--dry-run", is_flag=True, help="List the cells, which are done, and the time left.")
+@click.option("--print-yaml", is_flag=True, help="Print the YAML file that means the same.")
+@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path),
+              help="A Python file with plugins of your own; may be repeated.")
+def command(
+    tasks: tuple[str, ...], losses: str, models: tuple[str, ...], seeds: str, data_seed: int,
+    engine: str, executor: str, base: bool, settings: tuple[str, ...], out: Path | None,
+    extend: bool, dry_run: bool, print_yaml: bool, plugins: tuple[Path, ...], **shortcuts: Any,
+) -> int:
+    """Fine-tune with each loss on each task, score every checkpoint, write tables and figures.
+
+    \b
+    Examples:
+      smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd
+      smmd-bench train-eval --task arithmetic --losses ce,'smmd[sigma=1+2+3]' --seeds 0,1,2
+      smmd-bench train-eval --task arithmetic --losses ce,smmd --model ./my-checkpoint --dry-run
+    """
+    from ..errors import UserError
+    from ..experiment import Experiment
+    from ..parameters import split_list
+    from ..registry import load_plugin_file
+    from .execution import execute
+
+    for file in plugins:
+        load_plugin_file(file)
+    recipe = {key: value for key, value in shortcuts.items() if value is not None}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise UserError(f"--set {setting} is not of the form KEY=VALUE.")
+        recipe[key.strip()] = value.strip()
+    try:
+        numbers = tuple(int(seed) for seed in seeds.split(","))
+    except ValueError:
+        raise UserError(f"--seeds {seeds} is not a list of integers such as 0,1,2.") from None
+    experiment = Experiment(
+        tasks=tuple(name for task in tasks for name in split_list(task)),
+        losses=tuple(split_list(losses)),
+        models=tuple(models),
+        seeds=numbers,
+        data_seed=data_seed,
+        engine=engine,
+        base=base,
+        recipe=recipe,
+        plugins=tuple(str(file) for file in plugins),
+    )
+    if print_yaml:
+        click.echo(experiment.to_yaml(), nl=False)
+        return 0
+    return execute(experiment, out, executor=executor, extend=extend, dry_run=dry_run)

@@ -1,0 +1,252 @@
+"""An experiment: models x tasks x losses x seeds -> cells, each with its content addresses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .addresses import address
+from .contracts import EngineSettings, Loss, Split, Task
+from .errors import UserError, did_you_mean
+from .model_cards import ModelCard, model_card
+from .parameters import canonical, parameters_of, spell
+from .recipe import Recipe, training_settings
+from .registry import load_engine, load_loss, load_task
+from .scoring.measure import measure_identity
+
+BASE = "base"
+"""The row of the untuned checkpoint: a cell that trains nothing."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One (model, task, loss, seed) with its recipe. Specs are canonical."""
+
+    model: str
+    task: str
+    loss: str
+    seed: int
+    data_seed: int
+    recipe: Recipe
+    engine: str
+
+    @property
+    def label(self) -> str:
+        """What people read in progress lines and summaries."""
+        return f"{self.model} {self.task} {self.loss}" + ("" if self.is_base else f" seed {self.seed}")
+
+    @property
+    def is_base(self) -> bool:
+        """Whether this is the untuned checkpoint."""
+        return self.loss == BASE
+
+    @cached_property
+    def card(self) -> ModelCard:
+        """The model's card."""
+        return model_card(self.model)
+
+    @cached_property
+    def task_plugin(self) -> Task:
+        """The task."""
+        return load_task(self.task)
+
+    @cached_property
+    def loss_plugin(self) -> Loss:
+        """The loss (not for the base)."""
+        return load_loss(self.loss)
+
+    def size(self, split: Split) -> int:
+        """How many examples of a split the cell uses."""
+        wanted = getattr(self.recipe, f"{split}_examples")
+        return int(wanted if wanted is not None else self.task_plugin.paper_sizes[split])
+
+    @cached_property
+    def addresses(self) -> dict[str, str]:
+        """The chained addresses of the stages train, select, decode and measure."""
+        train: dict[str, Any] = {"model": self.card.identity}
+        if not self.is_base:
+            train |= {
+                "data": self._data("train"),
+                "loss": _plugin_identity(self.loss_plugin),
+                "recipe": training_settings(self.recipe),
+                "seed": self.seed,
+            }
+        else:
+            train |= {"task": self.task, "dtype": self.recipe.dtype}
+        first = address(train)
+        decoding = {
+            "max_new_tokens": self.task_plugin.max_new_tokens,
+            "engine": load_engine(self.engine).identity(),
+            "dtype": self.recipe.dtype,
+        }
+        best = self.task_plugin.metrics()[0]
+        select = address(
+            {
+                "train": first,
+                "validation": None if self.is_base else self._data("validation"),
+                "parser": [self.task_plugin.name, self.task_plugin.version],
+                "metric": [best.name, best.version],
+                **decoding,
+            }
+        )
+        decode = address(
+            {
+                "select": select,
+                "test": self._data("test"),
+                "probes": [self.recipe.probe_examples, self.recipe.probe_vectors],
+                "numeric_rule": self.recipe.numeric_rule,
+                **decoding,
+            }
+        )
+        measure = address({"decode": decode, **measure_identity(self.task_plugin)})
+        return {"train": first, "select": select, "decode": decode, "measure": measure}
+
+    @property
+    def engine_settings(self) -> EngineSettings:
+        """How the engine must be started for this cell."""
+        return EngineSettings(
+            dtype=self.recipe.dtype,
+            max_model_length=self.recipe.max_length + self.task_plugin.max_new_tokens,
+            max_lora_rank=self.recipe.lora_rank,
+            adapters=self.recipe.method == "lora",
+        )
+
+    def _data(self, split: Split) -> dict[str, Any]:
+        identity = self.task_plugin.identity(split, self.data_seed)
+        return {"identity": dict(identity), "count": self.size(split)}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What to run. The same object comes from command-line flags and from a YAML file."""
+
+    tasks: tuple[str, ...]
+    losses: tuple[str, ...]
+    models: tuple[str, ...] = ("builtin/tiny",)
+    seeds: tuple[int, ...] = (0,)
+    data_seed: int = 0
+    engine: str = "vllm"
+    base: bool = True
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    plugins: tuple[str, ...] = ()
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """The matrix, in the order of the tables: per model and task the base, then the losses."""
+        if not self.tasks or not self.losses:
+            raise UserError("An experiment needs at least one task and one loss.")
+        found: dict[Cell, None] = {}
+        for model in self.models:
+            card = model_card(model)
+            for spec in self.tasks:
+                task = canonical(load_task(card.task_spec(spec)))
+                recipe = card.recipe(task.partition("[")[0]).changed(self.recipe)
+                if recipe.batch_size % recipe.micro_batch_size:
+                    raise UserError(
+                        f"batch_size={recipe.batch_size} is no multiple of "
+                        f"micro_batch_size={recipe.micro_batch_size}: set one of them with --set."
+                    )
+                if self.base:
+                    found[Cell(model, task, BASE, 0, self.data_seed, recipe, self.engine)] = None
+                for loss in self.losses:
+                    for seed in self.seeds:
+                        spelled = canonical(load_loss(loss))
+                        found[
+                            Cell(model, task, spelled, seed, self.data_seed, recipe, self.engine)
+                        ] = None
+        return list(found)
+
+    @property
+    def name(self) -> str:
+        """A readable folder name that follows from the experiment alone."""
+        words = [*self.tasks, *(Path(m).name for m in self.models), *self.losses]
+        readable = "_".join(
+            "".join(c if c.isalnum() or c in ".-" else "-" for c in word).strip("-")
+            for word in words
+        )
+        return f"{readable[:80]}_{address(self.to_dict())[:6]}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The experiment as plain data: what the YAML file holds."""
+        return {
+            "models": [_stable(m) for m in self.models],
+            "tasks": list(self.tasks),
+            "losses": list(self.losses),
+            "seeds": list(self.seeds),
+            "data_seed": self.data_seed,
+            "engine": self.engine,
+            "base": self.base,
+            "recipe": dict(self.recipe),
+            "plugins": list(self.plugins),
+        }
+
+    def to_yaml(self) -> str:
+        """The YAML file that `smmd-bench run` takes."""
+        return yaml.safe_dump(self.to_dict(), sort_keys=False)
+
+    def to_flags(self) -> str:
+        """The `smmd-bench train-eval` command line that means the same."""
+        import shlex
+
+        words = ["smmd-bench", "train-eval"]
+        for task in self.tasks:
+            words += ["--task", task]
+        words += ["--losses", ",".join(self.losses)]
+        for model in self.models:
+            words += ["--model", model]
+        words += ["--seeds", ",".join(str(s) for s in self.seeds)]
+        words += ["--data-seed", str(self.data_seed), "--engine", self.engine]
+        words += [] if self.base else ["--no-base"]
+        for key, value in self.recipe.items():
+            words += ["--set", f"{key}={spell(value)}"]
+        for plugin in self.plugins:
+            words += ["--plugin", plugin]
+        return shlex.join(words)
+
+
+def experiment_from_yaml(text: str, origin: str) -> Experiment:
+    """Read an experiment; `origin` names the file in errors.
+
+    Raises UserError for broken YAML, an unknown key or a missing one.
+    """
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"{origin} is not valid YAML: {' '.join(str(error).split())}.") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{origin} must be a mapping with at least the keys tasks and losses.")
+    known = {f.name: f for f in dataclasses.fields(Experiment)}
+    for key in content:
+        if key not in known:
+            raise UserError(f"Unknown key '{key}' in {origin}: {did_you_mean(str(key), known)}")
+    for key in ("tasks", "losses"):
+        if not content.get(key):
+            raise UserError(f"{origin} lacks the key '{key}', a list of names.")
+    arguments = {
+        key: tuple(_listed(value)) if key in ("tasks", "losses", "models", "seeds", "plugins")
+        else value
+        for key, value in content.items()
+    }
+    if not all(isinstance(seed, int) for seed in arguments.get("seeds", ())):
+        raise UserError(f"The seeds in {origin} must be integers.")
+    return Experiment(**arguments)
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _stable(model: str) -> str:
+    folder = Path(model).expanduser()
+    return str(folder.resolve()) if folder.is_dir() else model
+
+
+def _plugin_identity(plugin: Any) -> dict[str, Any]:
+    values = {p.name: getattr(plugin, p.field) for p in parameters_of(type(plugin)).values()}
+    return {"name": plugin.name, "version": plugin.version, "parameters": values}

@@ -1,0 +1,77 @@
+"""Progress for people: rich bars on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as RichProgress
+
+from .contracts import Progress
+
+_PLAIN_SECONDS = 15.0
+
+
+@contextmanager
+def shown(console: Console) -> Iterator[Progress]:
+    """Yield `progress(what, done, total)`: shows what, how many of how many, rate, time left."""
+    if not console.is_terminal:
+        yield _Plain(console)
+        return
+    with RichProgress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    ) as bars:
+        yield _Bars(bars)
+
+
+@dataclass
+class _Bars:
+    bars: RichProgress
+    tasks: dict[str, TaskID] = field(default_factory=dict)
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if what not in self.tasks:
+            self.tasks[what] = self.bars.add_task(what, total=total, rate="")
+        task = self.tasks[what]
+        speed = self.bars.tasks[self.bars.task_ids.index(task)].speed
+        self.bars.update(
+            task, completed=done, total=total, rate=f"{speed:.0f}/s" if speed else ""
+        )
+
+
+@dataclass
+class _Plain:
+    console: Console
+    started: dict[str, tuple[float, int]] = field(default_factory=dict)
+    said: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        start, first = self.started.setdefault(what, (now, done))
+        finished = done >= total and self.said.get(what) != float("inf")
+        if not finished and now - self.said.get(what, start - _PLAIN_SECONDS) < _PLAIN_SECONDS:
+            return
+        self.said[what] = float("inf") if done >= total else now
+        rate = (done - first) / (now - start) if now > start else 0.0
+        left = f", {(total - done) / rate:.0f} s left" if rate and done < total else ""
+        speed = f", {rate:.1f}/s" if rate else ""
+        self.console.print(f"{what}: {done} of {total}{speed}{left}", highlight=False)
+        sys.stdout.flush()

@@ -1,0 +1,146 @@
+"""The one place for how figures look.
+
+Colours are Okabe and Ito's, which people with any colour vision can tell apart; every loss also
+has its own line style, marker and hatch, so that nothing differs in hue alone and a figure
+survives a black-and-white printer. The paper's losses look the same in every figure of every run.
+
+Figures are made with `new_figure`, without pyplot: no global state, no display.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY = "#767676"
+TARGET, OTHER = VERMILION, "#A9CCE3"
+"""A highlighted bar (which is also hatched) and the bars around it."""
+
+WIDTH = 9.0
+"""Inches: the width of a full figure, readable at the page's width and on A4."""
+
+_RC: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#D9D9D9",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "hatch.linewidth": 0.7,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5,
+    "figure.dpi": 100,
+    "savefig.dpi": 160,
+    "savefig.facecolor": "white",
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "smmd-bench",
+    "path.simplify": True,
+    "agg.path.chunksize": 10000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LossStyle:
+    """How one loss is drawn: as a line, a marker or a bar."""
+
+    colour: str
+    line: str | tuple[int, tuple[float, ...]]
+    marker: str
+    hatch: str
+
+
+_KNOWN = {
+    "base": LossStyle(GREY, (0, (1, 1.2)), "x", ""),
+    "ce": LossStyle(BLACK, "-", "o", "//"),
+    "gce": LossStyle(ORANGE, (0, (5, 1.5)), "s", "\\\\"),
+    "ntl": LossStyle(BLUE, (0, (3, 1, 1, 1)), "^", ".."),
+    "ntil": LossStyle(GREEN, (0, (5, 1, 1, 1, 1, 1)), "D", "xx"),
+    "smmd": LossStyle(VERMILION, "-", "*", "--"),
+}
+_SPARE = (
+    LossStyle(SKY, (0, (4, 1, 1, 1)), "v", "++"),
+    LossStyle(PURPLE, (0, (2, 1)), "P", "oo"),
+    LossStyle("#B8A000", (0, (7, 2)), "<", "||"),
+    LossStyle("#5D4037", (0, (1, 1, 4, 1)), ">", "**"),
+    LossStyle("#1B5E20", (0, (6, 1, 2, 1)), "h", "OO"),
+    LossStyle("#4A148C", (0, (3, 2)), "p", "\\\\|"),
+)
+
+
+def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
+    """A style for each loss spec; the paper's losses always have the same, others in order."""
+    found: dict[str, LossStyle] = {}
+    spare = 0
+    for loss in losses:
+        if loss in _KNOWN:
+            found[loss] = _KNOWN[loss]
+        elif loss not in found:
+            found[loss] = _SPARE[spare % len(_SPARE)]
+            spare += 1
+    return found
+
+
+def loss_label(loss: str) -> str:
+    """`smmd[sigma=1]` -> `SMMD[sigma=1]`; `base` -> `untuned`."""
+    if loss == "base":
+        return "untuned"
+    name, bracket, parameters = loss.partition("[")
+    return (name.upper() if len(name) <= 5 else name) + bracket + parameters
+
+
+def model_label(model: str) -> str:
+    """The last part of a hub name or of a local path, which is what fits in a title."""
+    return model if model.startswith("builtin/") else model.rstrip("/").rpartition("/")[2]
+
+
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """The style as matplotlib settings, on the Agg backend, while a figure is made and saved."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    with matplotlib.rc_context(_RC):
+        yield
+
+
+def new_figure(width: float = WIDTH, height: float = 3.2) -> Figure:
+    """An empty figure of that size in inches whose parts make room for each other."""
+    from matplotlib.figure import Figure
+
+    with figure_style():
+        return Figure(figsize=(width, height), layout="constrained")
+
+
+def legend_above(figure: Figure, axes: Iterable[Axes], columns: int = 6) -> None:
+    """One legend for the whole figure, above it, with every label of the axes once."""
+    handles: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if handles:
+        figure.legend(
+            list(handles.values()),
+            list(handles),
+            loc="outside upper center",
+            ncols=min(len(handles), columns),
+        )
+
+
+def file_stem(spec: str) -> str:
+    """A file name for a spec: `digit_distribution[digit=5]` -> `digit_distribution-digit-5`."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", spec).strip("-")

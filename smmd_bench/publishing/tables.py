@@ -1,0 +1,154 @@
+"""A table as CSV, Markdown, LaTeX and on the terminal.
+
+Cells that are already text are written as they stand; numbers are written with up to six
+significant digits, and what is missing as a dash (in CSV: in full, and as nothing).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+DASH = "–"
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "²": "$^2$", "±": r"$\pm$", "−": "$-$", "Δ": r"$\Delta$", "λ": r"$\lambda$",
+    "σ": r"$\sigma$", "≤": r"$\leq$", "≥": r"$\geq$", "×": r"$\times$", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "–": "--", "—": "---", "…": r"\ldots{}",
+}  # fmt: skip
+_NUMBER = re.compile(r"^[-+−]?[\d,.]+(e[+-]?\d+)?(\b|$)")
+
+
+def number(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
+    """A number with that many decimals; very large ones as `1.2e+39`, none as a dash."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    plus = "+" if sign else ""
+    text = f"{value:{plus}.{digits}f}" if abs(value) < 1e6 else f"{value:{plus}.2g}"
+    if float(text) == 0:
+        text = text.lstrip("+-")
+    return text.replace("-", "−", 1) if text.startswith("-") else text
+
+
+def with_interval(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    digits: int = 2,
+    *,
+    sign: bool = False,
+) -> str:
+    """`43.4 [42.4, 44.4]`; the value alone where there is no interval."""
+    text = number(value, digits, sign=sign)
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+        return text
+    return f"{text} [{number(low, digits, sign=sign)}, {number(high, digits, sign=sign)}]"
+
+
+def with_deviation(
+    mean: float, deviation: float | None, digits: int = 2, *, sign: bool = False
+) -> str:
+    """`43.4 ± 0.5`; the mean alone where there is no deviation."""
+    text = number(mean, digits, sign=sign)
+    return text if deviation is None else f"{text} ± {number(deviation, digits)}"
+
+
+def count(value: int) -> str:
+    """A number of parameters or tokens: `2.1M`, `494M`, `1.5B`."""
+    for size, letter in ((10**9, "B"), (10**6, "M"), (10**3, "k")):
+        if value >= size:
+            return (
+                f"{value / size:.3g}{letter}" if value < 1000 * size else f"{value // size}{letter}"
+            )
+    return str(value)
+
+
+def p_value(p: float) -> str:
+    """`0.034`, and `<0.001` below that."""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with every cell as the text that people read."""
+    return pd.DataFrame(
+        {str(name): [_cell(value) for value in frame[name]] for name in frame.columns},
+        index=range(len(frame)),
+        dtype="str",
+    )
+
+
+def to_csv(frame: pd.DataFrame) -> str:
+    """CSV with full precision."""
+    return str(frame.to_csv(index=False, lineterminator="\n"))
+
+
+def to_markdown(frame: pd.DataFrame) -> str:
+    """A GitHub table; columns of numbers are right-aligned."""
+    text = as_text(frame).map(lambda cell: cell.replace("|", "\\|").replace("\n", " "))
+    names = [str(name).replace("|", "\\|") for name in text.columns]
+    marks = ["---:" if _numeric(text[column]) else "---" for column in text.columns]
+    lines = [names, marks, *text.to_numpy().tolist()]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
+    """A floating table in booktabs rules; needs nothing but `\\usepackage{booktabs}`."""
+    text = as_text(frame)
+    form = "".join("r" if _numeric(text[column]) else "l" for column in text.columns)
+    text.columns = pd.Index([_latex(str(name)) for name in text.columns])
+    styler = text.map(_latex).style.hide(axis="index")
+    return str(
+        styler.to_latex(
+            column_format=form,
+            hrules=True,
+            position="t",
+            position_float="centering",
+            caption=_latex(caption),
+            label=label,
+        )
+    )
+
+
+def to_terminal(frame: pd.DataFrame, title: str, caption: str = "") -> RenderableType:
+    """The table for a terminal: columns that never change go in a line above it, to save width."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    text = as_text(frame)
+    fixed = [name for name in text.columns if len(text) > 1 and text[name].nunique() == 1]
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
+    for name in text.columns.drop(fixed):
+        table.add_column(name, justify="right" if _numeric(text[name]) else "left")
+    for row in text.drop(columns=fixed).itertuples(index=False):
+        table.add_row(*(Text(cell) for cell in row))
+    parts: list[RenderableType] = [Text(title, style="bold")]
+    shown = [name for name in fixed if text[name].iloc[0] != DASH]
+    if shown:
+        parts.append(Text(" · ".join(f"{name} {text[name].iloc[0]}" for name in shown)))
+    parts += [table, *([Text(caption, style="dim")] if caption else [])]
+    return Group(*parts)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return DASH
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _numeric(column: pd.Series[str]) -> bool:
+    filled = [cell for cell in column if cell not in (DASH, "")]
+    return bool(filled) and all(_NUMBER.match(cell) or cell[0] == "<" for cell in filled)
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX_SPECIAL.get(letter, letter) for letter in text)

@@ -1,0 +1,66 @@
+"""What a checkpoint folder tells an engine: where to stop, how long a context may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..contracts import Checkpoint, EngineSettings
+from ..errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+def stop_token_ids(base: Path, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """The end-of-sequence tokens: the generation config's and the tokenizer's, sorted."""
+    from transformers import GenerationConfig
+
+    found: set[int] = set()
+    if tokenizer.eos_token_id is not None:
+        found.add(int(tokenizer.eos_token_id))
+    if (base / "generation_config.json").exists():
+        configured = GenerationConfig.from_pretrained(base).eos_token_id
+        if configured is not None:
+            found.update([configured] if isinstance(configured, int) else configured)
+    if not found:
+        raise UserError(
+            f"The checkpoint {base} names no end-of-sequence token, neither in its tokenizer nor "
+            "in generation_config.json: set eos_token there, or decoding never stops."
+        )
+    return sorted(found)
+
+
+def context_length(base: Path, settings: EngineSettings) -> int:
+    """The longest context: `settings.max_model_length`, or less where the model has fewer positions."""
+    from transformers import AutoConfig
+
+    positions = getattr(
+        AutoConfig.from_pretrained(base).get_text_config(), "max_position_embeddings", None
+    )
+    return min(settings.max_model_length, positions or settings.max_model_length)
+
+
+def require_room(prompts: Iterable[Sequence[int]], new_tokens: int, context: int) -> None:
+    """Raise UserError for the first prompt that is empty, or too long to be followed by new tokens."""
+    for index, prompt in enumerate(prompts):
+        if not prompt:
+            raise UserError(f"Prompt {index} is empty: give it at least one token.")
+        if len(prompt) + new_tokens > context:
+            raise UserError(
+                f"Prompt {index} has {len(prompt)} tokens; with up to {new_tokens} new ones it does "
+                f"not fit the context of {context} tokens, and prompts are never cut: raise "
+                "max_model_length (up to the model's own positions), ask for fewer new tokens, or "
+                "leave the example out."
+            )
+
+
+def require_safetensors(checkpoint: Checkpoint) -> None:
+    """Raise UserError unless the folder holds weights as safetensors."""
+    pattern = "adapter_model.safetensors" if checkpoint.kind == "lora" else "*.safetensors"
+    if not any(checkpoint.path.glob(pattern)):
+        raise UserError(
+            f"Checkpoint '{checkpoint.name}' ({checkpoint.path}) has no {pattern}: save it "
+            "with save_pretrained of transformers or PEFT; no other format is loaded."
+        )

@@ -1,0 +1,83 @@
+"""The measure stage: what `scores.parquet`, `metrics.json` and `comparison.json` say of a cell."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from . import score, statistics
+from .categories import CATEGORIES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..contracts import Task
+
+
+def measure_identity(task: Task) -> dict[str, Any]:
+    """What can change a measurement besides the completions; a part of the measure address."""
+    return {
+        "task": [task.name, task.version],
+        "scores": score.VERSION,
+        "statistics": [statistics.VERSION, statistics.RESAMPLES],
+        "metrics": {metric.name: metric.version for metric in task.metrics()},
+    }
+
+
+def measure(
+    task: Task, completions: pd.DataFrame, *, resamples: int = statistics.RESAMPLES
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The scored frame of a cell's completions, and the content of its `metrics.json`.
+
+    The content is {"n", "metrics": {name: {"value", "low", "high", "n"}}, "counts"}; the address
+    is the caller's to add. Numbers that do not exist are None, so that it is valid JSON.
+    """
+    scores = score.score_frame(task, completions)
+    return scores, {
+        "n": len(scores),
+        "metrics": metric_values(task, scores, resamples=resamples),
+        "counts": _counts(scores),
+    }
+
+
+def compare(
+    task: Task,
+    scores: pd.DataFrame,
+    other: pd.DataFrame,
+    *,
+    resamples: int = statistics.RESAMPLES,
+) -> dict[str, Any]:
+    """How a cell's scores differ from another's: the content of `comparison.json`.
+
+    The content is {"metrics": {name: {"difference", "low", "high", "n"}}, "mcnemar"}, where a
+    difference is `scores` minus `other`; "address", "against" and "against_loss" are the
+    caller's to add.
+    """
+    differences = {}
+    for metric in task.metrics():
+        if set(metric.columns) <= {*scores.columns} & {*other.columns}:
+            found = statistics.paired_difference(metric, scores, other, resamples=resamples)
+            differences[metric.name] = {
+                "difference": found.value, "low": found.low, "high": found.high, "n": found.n,
+            }  # fmt: skip
+    return {"metrics": differences, "mcnemar": asdict(statistics.mcnemar_exact(scores, other))}
+
+
+def metric_values(
+    task: Task, scores: pd.DataFrame, *, resamples: int = statistics.RESAMPLES
+) -> dict[str, dict[str, float | int | None]]:
+    """Value, interval and n of every metric of the task whose columns the frame has."""
+    return {
+        metric.name: asdict(statistics.interval(metric, scores, resamples=resamples))
+        for metric in task.metrics()
+        if set(metric.columns) <= set(scores.columns)
+    }
+
+
+def _counts(scores: pd.DataFrame) -> dict[str, Any]:
+    flags = [c for c in ("valid", "exact", "text_match", "truncated") if c in scores.columns]
+    categories = scores["category"].value_counts()
+    return {
+        **{flag: int(scores[flag].sum()) for flag in flags},
+        "categories": {name: int(categories.get(name, 0)) for name in CATEGORIES},
+    }

@@ -1,0 +1,140 @@
+"""Metrics over the scored examples of a cell (`smmd_bench.scoring.score` says the columns).
+
+Every `statistic` reduces one axis of its columns, so that `scipy.stats.bootstrap(paired=True)`
+computes a whole batch of resamples in one call. Values are in the unit that the label names: an
+accuracy of 43.39 is 43.39 %, as in the paper. The tests hold them against scikit-learn.
+
+Parsed values can be wild: forty digits in a row are a number, and one such completion honestly
+ruins a mean absolute error or an R². Sums are float64; beyond its range they become infinite,
+which is written as "no value", never as a warning or a crash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ExactMatch:
+    """Share of examples whose parsed value equals the answer, in percent.
+
+    Values are compared, not text (`1/2` is `0.5`); an unparsable completion counts as wrong.
+    """
+
+    name: ClassVar[str] = "exact_match"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "Acc (%)"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    columns: ClassVar[tuple[str, ...]] = ("exact",)
+    subset: ClassVar[str | None] = None
+
+    def statistic(self, *columns: Array, axis: int = -1) -> Array:
+        """Mean of `exact` along `axis`, times 100."""
+        return _percent(columns[0], axis)
+
+
+@dataclass(frozen=True)
+class TextMatch:
+    """Share of examples whose completion is the target text, letter by letter, in percent."""
+
+    name: ClassVar[str] = "text_match"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "Text match (%)"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    columns: ClassVar[tuple[str, ...]] = ("text_match",)
+    subset: ClassVar[str | None] = None
+
+    def statistic(self, *columns: Array, axis: int = -1) -> Array:
+        """Mean of `text_match` along `axis`, times 100."""
+        return _percent(columns[0], axis)
+
+
+@dataclass(frozen=True)
+class MeanAbsoluteError:
+    """Mean of |parsed - answer| over the examples that parse.
+
+    One wild completion can dominate it (see the module's docstring); the parse-failure rate
+    stands beside it in every table, since what does not parse is left out here.
+    """
+
+    name: ClassVar[str] = "mean_absolute_error"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "MAE"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    columns: ClassVar[tuple[str, ...]] = ("error",)
+    subset: ClassVar[str | None] = "valid"
+
+    def statistic(self, *columns: Array, axis: int = -1) -> Array:
+        """Mean of `error` along `axis`."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.mean(columns[0], axis=axis, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class RSquared:
+    """Coefficient of determination, 1 - SS_res / SS_tot, over the examples that parse.
+
+    Where the answers are all the same SS_tot is 0 and there is no value (NaN).
+    """
+
+    name: ClassVar[str] = "r_squared"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "R²"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    columns: ClassVar[tuple[str, ...]] = ("answer", "parsed")
+    subset: ClassVar[str | None] = "valid"
+
+    def statistic(self, *columns: Array, axis: int = -1) -> Array:
+        """R² of `parsed` against `answer` along `axis`."""
+        answer, parsed = columns
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            residual = np.sum(np.square(answer - parsed), axis=axis)
+            spread = np.sum(
+                np.square(answer - np.mean(answer, axis=axis, keepdims=True)), axis=axis
+            )
+            constant = np.max(answer, axis=axis) == np.min(answer, axis=axis)
+            return np.where(constant, np.nan, 1.0 - residual / spread)
+
+
+@dataclass(frozen=True)
+class ParseFailureRate:
+    """Share of completions in which no answer can be read, in percent."""
+
+    name: ClassVar[str] = "parse_failure_rate"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "Parse failures (%)"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    columns: ClassVar[tuple[str, ...]] = ("valid",)
+    subset: ClassVar[str | None] = None
+
+    def statistic(self, *columns: Array, axis: int = -1) -> Array:
+        """100 minus the mean of `valid` in percent."""
+        return np.asarray(100.0 - _percent(columns[0], axis))
+
+
+@dataclass(frozen=True)
+class TruncationRate:
+    """Share of completions cut off by the limit of new tokens, in percent."""
+
+    name: ClassVar[str] = "truncation_rate"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "Truncated (%)"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    columns: ClassVar[tuple[str, ...]] = ("truncated",)
+    subset: ClassVar[str | None] = None
+
+    def statistic(self, *columns: Array, axis: int = -1) -> Array:
+        """Mean of `truncated` along `axis`, times 100."""
+        return _percent(columns[0], axis)
+
+
+def _percent(column: Array, axis: int) -> Array:
+    return np.asarray(100.0 * np.mean(column, axis=axis, dtype=np.float64))

@@ -1,0 +1,172 @@
+"""From completions to scored examples: one row an example, one column a fact about it.
+
+The scored frame (`scores.parquet`) has
+
+uid         the example
+answer      float64, the value of the target; NaN where the target holds no number
+parsed      float64, the value that the completion gives; NaN where it gives none
+valid       bool, the completion gives a value
+exact       bool, the two values are equal, as fractions
+text_match  bool, completion and target are the same text (but for space around them)
+error       float64, |parsed - answer|, computed on fractions; NaN where one of them is missing
+truncated   bool, the completion was cut off (only where the finish reason is known)
+category    the scale-error category, see `categories`
+
+and then the attributes of the example, such as the number of operations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ..errors import UserError
+from .categories import CATEGORIES, category
+
+if TYPE_CHECKING:
+    from ..contracts import Task
+
+VERSION = 1
+"""Raise it when a scored frame would come out differently; part of the measure address."""
+
+COMPLETION_COLUMNS = (
+    "uid", "prompt", "target", "completion", "finish_reason", "completion_tokens", "prompt_tokens",
+)  # fmt: skip
+"""The columns of `completions.parquet`; every other column is an attribute of the example."""
+
+SCORE_COLUMNS = (
+    "uid", "answer", "parsed", "valid", "exact", "text_match", "error", "truncated", "category",
+)  # fmt: skip
+"""The columns of `scores.parquet`; every other column is an attribute of the example."""
+
+
+def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
+    """The scored frame of a frame of completions, in the same order.
+
+    `completions` has at least uid, target and completion; columns other than those of
+    `COMPLETION_COLUMNS` are taken over as attributes.
+    """
+    attributes = [c for c in completions.columns if c not in COMPLETION_COLUMNS]
+    if taken := sorted(set(attributes) & set(SCORE_COLUMNS)):
+        raise UserError(
+            f"The attribute {', '.join(taken)} of task {task.name} has the name of a column of "
+            "the scores: give it another name."
+        )
+    texts = completions["completion"].astype(str).tolist()
+    targets = completions["target"].astype(str).tolist()
+    answers = [_value(task, target) for target in targets]
+    parsed = [_value(task, text) for text in texts]
+    columns: dict[str, Any] = {
+        "uid": completions["uid"].to_numpy(),
+        **_compare(parsed, answers),
+        "text_match": [
+            text.strip() == target.strip() for text, target in zip(texts, targets, strict=True)
+        ],
+    }
+    if "finish_reason" in completions.columns:
+        columns["truncated"] = (completions["finish_reason"] == "length").to_numpy(bool)
+    scores = pd.DataFrame({name: columns[name] for name in SCORE_COLUMNS if name in columns})
+    for name in attributes:
+        scores[name] = completions[name].to_numpy()
+    return scores
+
+
+def score(
+    task: str | Task,
+    completions: Sequence[str],
+    references: Sequence[str | int | float | Fraction],
+    attributes: Mapping[str, Sequence[Any]] | None = None,
+) -> pd.DataFrame:
+    """Score completions against references by a task's parser and metrics.
+
+    `task` is a spec such as `gsm8k` or `arithmetic[operations=1..2]`, or a task. A reference is
+    the text of a target, which the task's own parser reads, or a number. The frame is that of
+    `score_frame`, with the texts beside it; `.attrs["metrics"]` holds, by metric name, its
+    value, low, high (the bootstrap 95 % interval) and n.
+
+    Raises UserError where the lengths differ or a reference holds no number.
+    """
+    from .measure import metric_values
+
+    if isinstance(task, str):
+        from ..registry import load_task
+
+        task = load_task(task)
+    if len(completions) != len(references):
+        raise UserError(
+            f"{len(completions)} completions and {len(references)} references were given: "
+            "give one reference a completion."
+        )
+    answers = [_reference(task, reference, at) for at, reference in enumerate(references)]
+    columns: dict[str, Any] = {
+        "completion": list(completions),
+        "reference": [str(reference) for reference in references],
+        **_compare([_value(task, text) for text in completions], answers),
+    }
+    columns["text_match"] = [
+        text.strip() == reference.strip()
+        for text, reference in zip(completions, columns["reference"], strict=True)
+    ]
+    for name, values in (attributes or {}).items():
+        if name in columns or len(values) != len(completions):
+            raise UserError(
+                f"The attribute '{name}' has the name of a column of the scores, or not one value "
+                f"a completion ({len(values)} for {len(completions)})."
+            )
+        columns[name] = list(values)
+    frame = pd.DataFrame(columns)
+    frame.attrs["metrics"] = metric_values(task, frame)
+    return frame
+
+
+def _compare(
+    parsed: Sequence[Fraction | None], answers: Sequence[Fraction | None]
+) -> dict[str, Any]:
+    pairs = list(zip(parsed, answers, strict=True))
+    names = [
+        "invalid" if value is None or answer is None else category(value, answer)
+        for value, answer in pairs
+    ]
+    errors = [
+        None if value is None or answer is None else abs(value - answer) for value, answer in pairs
+    ]
+    return {
+        "answer": pd.array([_float(answer) for answer in answers], dtype="float64"),
+        "parsed": pd.array([_float(value) for value in parsed], dtype="float64"),
+        "valid": [value is not None for value in parsed],
+        "exact": [value is not None and value == answer for value, answer in pairs],
+        "error": pd.array([_float(error) for error in errors], dtype="float64"),
+        "category": pd.Categorical(names, categories=list(CATEGORIES)),
+    }
+
+
+def _value(task: Task, text: str) -> Fraction | None:
+    answer = task.parse(text)
+    return None if answer is None else answer.value
+
+
+def _reference(task: Task, reference: str | int | float | Fraction, at: int) -> Fraction:
+    if isinstance(reference, str):
+        value = _value(task, reference)
+        if value is not None:
+            return value
+    elif math.isfinite(reference):
+        return Fraction(str(reference))
+    raise UserError(
+        f"Reference {at} ({str(reference)[:80]!r}) holds no number that the task {task.name} can "
+        "read: give the text of a target, or a number."
+    )
+
+
+def _float(value: Fraction | None) -> float:
+    """float64 of a fraction; infinite where it is beyond float64, NaN for None."""
+    if value is None:
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

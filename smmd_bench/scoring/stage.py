@@ -1,0 +1,162 @@
+"""The decode stage: every checkpoint of one base, in one engine start.
+
+For each cell: its epochs on the validation split, the best one kept, then the test split and the
+digit probes with that one. Completions are on disk before anything scores them.
+
+    CELL/selection.json       address, best epoch, validation metrics of every epoch
+    CELL/checkpoint/          the best epoch's weights
+    CELL/completions.parquet  prompt, target and completion of every test example
+    CELL/probes.parquet       digit distributions
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..contracts import Canary, Checkpoint, EngineSession, Progress
+from ..experiment import Cell
+from ..numbers import numeric_vocabulary
+from ..registry import load_engine
+from ..results.files import parquet_address, read_json, write_json, write_parquet
+from ..training.data import encode_prompts, encode_targets
+from ..training.models import load_tokenizer, quiet_libraries
+from .decode import decode_checkpoint
+from .probe import probe
+from .score import score_frame
+
+
+def decode_cells(
+    cells: Sequence[tuple[Cell, Path]], progress: Progress
+) -> dict[Path, Exception]:
+    """Decode cells of one base; returns the error of each cell that failed, by its folder."""
+    quiet_libraries()
+    first = cells[0][0]
+    tokenizer = load_tokenizer(first.card.folder)
+    settings = [cell.engine_settings for cell, _ in cells]
+    together = dataclasses.replace(
+        settings[0],
+        adapters=any(s.adapters for s in settings),
+        max_model_length=max(s.max_model_length for s in settings),
+        max_lora_rank=max(s.max_lora_rank for s in settings),
+    )
+    failures: dict[Path, Exception] = {}
+    progress("start engine", 0, 1)
+    with load_engine(first.engine).open(first.card.folder, together) as session:
+        progress("start engine", 1, 1)
+        for cell, folder in sorted(cells, key=lambda pair: not pair[0].is_base):
+            try:
+                _decode_cell(cell, folder, session, tokenizer, progress)
+            except Exception as error:
+                traceback.print_exc()
+                failures[folder] = error
+    return failures
+
+
+def _decode_cell(
+    cell: Cell, folder: Path, session: EngineSession, tokenizer: Any, progress: Progress
+) -> None:
+    name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
+    checkpoint = _select(cell, folder, session, tokenizer, name, progress)
+    examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
+    wanted = cell.addresses["decode"]
+    if parquet_address(folder / "completions.parquet") != wanted:
+        frame = decode_checkpoint(
+            session, checkpoint, examples, tokenizer, cell.task_plugin.max_new_tokens,
+            lambda _, done, total: progress(f"test {name}", done, total),
+        )
+        write_parquet(folder / "completions.parquet", frame, wanted)
+    if parquet_address(folder / "probes.parquet") != wanted:
+        count = cell.recipe.probe_examples
+        probed = list(examples if count is None else examples[:count])
+        frame = probe(
+            session,
+            checkpoint,
+            encode_prompts(tokenizer, [e.prompt for e in probed]),
+            encode_targets(tokenizer, [e.target for e in probed]),
+            [e.uid for e in probed],
+            numeric_vocabulary(tokenizer, cell.recipe.numeric_rule),
+            full_vectors=cell.recipe.probe_vectors,
+            progress=lambda _, done, total: progress(f"probe {name}", done, total),
+        )
+        write_parquet(folder / "probes.parquet", frame, wanted)
+
+
+def _select(
+    cell: Cell, folder: Path, session: EngineSession, tokenizer: Any, name: str, progress: Progress
+) -> Checkpoint:
+    """The checkpoint to test: the base itself, or the epoch with the best validation score.
+
+    Ties go to the earlier epoch. A selection that is already on disk is taken from there.
+    """
+    receipt = read_json(folder / "train.json")
+    assert receipt is not None
+    canaries = {r["epoch"]: _canary(r["canary"]) for r in receipt["epochs"]}
+    if cell.is_base:
+        return Checkpoint("base", "base", cell.card.folder, canaries[0])
+    wanted = cell.addresses["select"]
+    selection = read_json(folder / "selection.json")
+    if selection is None or selection["address"] != wanted:
+        selection = _validate(cell, folder, receipt, canaries, session, tokenizer, name, progress)
+        write_json(folder / "selection.json", selection)
+    best = selection["best_epoch"]
+    final = folder / "checkpoint"
+    if (folder / "epochs" / str(best)).is_dir():
+        shutil.rmtree(final, ignore_errors=True)
+        (folder / "epochs" / str(best)).rename(final)
+    for leftover in ("epochs", "training"):
+        shutil.rmtree(folder / leftover, ignore_errors=True)
+    return Checkpoint(f"{folder.name}-best", receipt["kind"], final, canaries[best])
+
+
+def _validate(
+    cell: Cell,
+    folder: Path,
+    receipt: dict[str, Any],
+    canaries: dict[int, Canary],
+    session: EngineSession,
+    tokenizer: Any,
+    name: str,
+    progress: Progress,
+) -> dict[str, Any]:
+    task = cell.task_plugin
+    examples = task.examples("validation", cell.data_seed, cell.size("validation"))
+    metrics = task.metrics()
+    lines = []
+    for done, epoch in enumerate(canaries):
+        checkpoint = Checkpoint(
+            f"{folder.name}-{epoch}", receipt["kind"], folder / "epochs" / str(epoch),
+            canaries[epoch],
+        )
+        frame = decode_checkpoint(session, checkpoint, examples, tokenizer, task.max_new_tokens)
+        scores = score_frame(task, frame)
+        values = {}
+        for metric in metrics:
+            rows = scores if metric.subset is None else scores[scores[metric.subset]]
+            value = float(metric.statistic(*(rows[c].to_numpy(float) for c in metric.columns)))
+            values[metric.name] = value if value == value else None
+        lines.append({"epoch": epoch, "n": len(scores), **values})
+        progress(f"validate {name}", done + 1, len(canaries))
+    best = metrics[0]
+    sign = 1 if best.better == "higher" else -1
+    chosen = max(
+        lines,
+        key=lambda line: float("-inf") if line[best.name] is None else sign * line[best.name],
+    )
+    return {
+        "address": cell.addresses["select"],
+        "metric": best.name,
+        "best_epoch": chosen["epoch"],
+        "epochs": lines,
+    }
+
+
+def _canary(content: dict[str, Any]) -> Canary:
+    return Canary(
+        tuple(tuple(ids) for ids in content["token_ids"]),
+        tuple(tuple(values) for values in content["log_probabilities"]),
+    )

@@ -1,0 +1,171 @@
+"""Intervals, paired differences and tests: scipy's bootstrap and statsmodels' McNemar test.
+
+The resamples are drawn over the examples of the test split, so an interval says what another test
+set of that size might have given for this one checkpoint. What another training seed would have
+given is a different question, and `over_seeds` answers it.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from ..contracts import Metric
+
+VERSION = 1
+"""Raise it when an interval or a test would come out differently; part of the measure address."""
+
+RESAMPLES = 2000
+_VALUES_A_BATCH = 1 << 20
+"""Resampled values of one column held at a time: 8 MiB of float64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A metric's value with its interval, and the n that it was computed from.
+
+    None stands for a number that does not exist: no example, a constant truth, an overflow; the
+    bounds are None also for a single example.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class McNemar:
+    """McNemar's exact test: `b` examples only the first gets right, `c` only the other."""
+
+    b: int
+    c: int
+    p: float
+
+
+def interval(
+    metric: Metric,
+    frame: pd.DataFrame,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> Estimate:
+    """The metric over a scored frame, with its percentile bootstrap interval."""
+    if metric.subset is not None:
+        frame = frame[frame[metric.subset]]
+    return _bootstrap(
+        metric.statistic, _columns(metric, frame), len(frame), resamples, seed, confidence
+    )
+
+
+def paired_difference(
+    metric: Metric,
+    frame: pd.DataFrame,
+    other: pd.DataFrame,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> Estimate:
+    """The metric of `frame` minus that of `other`, with its paired bootstrap interval.
+
+    Both are taken over the examples (by uid) that they share; a metric with a subset, over those
+    in the subset of both. Every resample draws the same examples from both frames.
+    """
+    frame, other = _common(frame, other)
+    if metric.subset is not None:
+        both = frame[metric.subset].to_numpy(bool) & other[metric.subset].to_numpy(bool)
+        frame, other = frame[both], other[both]
+    width = len(metric.columns)
+
+    def difference(*columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(
+                metric.statistic(*columns[:width], axis=axis)
+                - metric.statistic(*columns[width:], axis=axis)
+            )
+
+    columns = [*_columns(metric, frame), *_columns(metric, other)]
+    return _bootstrap(difference, columns, len(frame), resamples, seed, confidence)
+
+
+def mcnemar_exact(frame: pd.DataFrame, other: pd.DataFrame) -> McNemar:
+    """McNemar's exact test of `exact` over the examples (by uid) that two frames share.
+
+    Where they never differ (b + c = 0) there is no evidence of a difference, and p is 1.
+    """
+    from statsmodels.stats.contingency_tables import mcnemar
+
+    frame, other = _common(frame, other)
+    here, there = frame["exact"].to_numpy(bool), other["exact"].to_numpy(bool)
+    b, c = int(np.sum(here & ~there)), int(np.sum(~here & there))
+    if b + c == 0:
+        return McNemar(b, c, 1.0)
+    table = [[int(np.sum(here & there)), b], [c, int(np.sum(~here & ~there))]]
+    return McNemar(b, c, min(1.0, float(mcnemar(table, exact=True).pvalue)))
+
+
+def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and sample standard deviation (n - 1) over seeds; no deviation for one seed."""
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
+
+
+def _bootstrap(
+    statistic: Callable[..., NDArray[np.float64]],
+    columns: Sequence[NDArray[np.float64]],
+    n: int,
+    resamples: int,
+    seed: int,
+    confidence: float,
+) -> Estimate:
+    from scipy.stats import DegenerateDataWarning, bootstrap
+
+    if n == 0:
+        return Estimate(None, None, None, 0)
+    value = _finite(statistic(*columns, axis=-1))
+    if n == 1:
+        return Estimate(value, None, None, 1)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        # Raised where a resample has no value, which `_finite` turns into None.
+        warnings.simplefilter("ignore", DegenerateDataWarning)
+        bounds = bootstrap(
+            tuple(columns),
+            statistic,
+            paired=True,
+            vectorized=True,
+            n_resamples=resamples,
+            batch=max(1, min(resamples, _VALUES_A_BATCH // n)),
+            confidence_level=confidence,
+            method="percentile",
+            rng=np.random.default_rng(seed),
+        ).confidence_interval
+    return Estimate(value, _finite(bounds.low), _finite(bounds.high), n)
+
+
+def _columns(metric: Metric, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
+    return [frame[column].to_numpy(np.float64) for column in metric.columns]
+
+
+def _common(frame: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of both frames for the uids that they share, in the order of the first."""
+    left, right = frame.set_index("uid"), other.set_index("uid")
+    if left.index.equals(right.index):
+        return left, right
+    shared = left.index[left.index.isin(right.index)]
+    return left.loc[shared], right.loc[shared]
+
+
+def _finite(value: Any) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None

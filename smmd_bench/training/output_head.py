@@ -1,0 +1,80 @@
+"""The map from last hidden states to logits, and how to read it off a transformers model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutputHead:
+    """logits = cap(scale * (W h + b)), with cap(x) = soft_cap * tanh(x / soft_cap).
+
+    weight: [V, H], frozen, trainable or tied to the embedding. bias: [V].
+    """
+
+    weight: Tensor
+    bias: Tensor | None = None
+    scale: float = 1.0
+    soft_cap: float | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether the logits are W h alone, which the chunked cross-entropy needs."""
+        return self.bias is None and self.scale == 1.0 and self.soft_cap is None
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[..., H] -> [..., V]."""
+        logits = F.linear(hidden, self.weight, self.bias) * self.scale
+        return logits if self.soft_cap is None else self.soft_cap * torch.tanh(logits / self.soft_cap)
+
+
+def output_head(model: Any) -> OutputHead | None:
+    """The head of a transformers causal language model, PEFT-wrapped or not.
+
+    None where it is not a linear layer followed by a known scale and soft-cap: a head with an
+    adapter, or one that turns hidden states into other logits than the model's own (checked on a
+    few tokens). Such a model's logits must come from its own forward pass: `logits_objective`.
+    """
+    causal = model.get_base_model() if hasattr(model, "get_base_model") else model
+    layer = causal.get_output_embeddings()
+    if type(layer) is not torch.nn.Linear:
+        return None
+    config = causal.config.get_text_config()
+    head = OutputHead(
+        layer.weight,
+        layer.bias,
+        _scale(config),
+        getattr(config, "final_logit_softcapping", None),
+    )
+    return head if _explains(head, causal) else None
+
+
+def _scale(config: Any) -> float:
+    """What the logits are multiplied by: Cohere and Falcon-H1 multiply, Granite divides."""
+    scale: float = getattr(config, "logit_scale", None) or 1.0
+    scale *= getattr(config, "lm_head_multiplier", None) or 1.0
+    return scale / (getattr(config, "logits_scaling", None) or 1.0)
+
+
+@torch.no_grad()  # type: ignore[untyped-decorator]
+def _explains(head: OutputHead, causal: Any) -> bool:
+    """Whether the head gives the model's own logits on a few tokens."""
+    tokens = torch.arange(1, 5, device=head.weight.device)[None] % head.weight.shape[0]  # [1, 4]
+    training = causal.training
+    causal.eval()
+    try:
+        hidden = causal.base_model(input_ids=tokens, use_cache=False).last_hidden_state
+        logits = causal(input_ids=tokens, use_cache=False).logits.float()
+    finally:
+        causal.train(training)
+    found = head.logits(hidden).float()
+    tolerance = 1e-4 if head.weight.dtype in (torch.float32, torch.float64) else 2e-2
+    return bool(
+        found.shape == logits.shape
+        and torch.allclose(found, logits, rtol=tolerance, atol=tolerance * float(logits.abs().max()))
+    )

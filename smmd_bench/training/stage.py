@@ -1,0 +1,190 @@
+"""The train stage of a cell: from the base checkpoint to one checkpoint an epoch.
+
+    CELL/train.json          receipt: address, kind, epochs and the canary of each
+    CELL/train_log.parquet   loss and its parts at every step
+    CELL/epochs/K/           weights after epoch K (an adapter, or the full model)
+    CELL/training/           the state from which a killed training goes on; removed at the end
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from transformers import TrainerCallback, TrainingArguments, set_seed
+
+from ..contracts import Progress
+from ..errors import UserError
+from ..experiment import Cell
+from ..numbers import numeric_vocabulary
+from ..recipe import Recipe
+from ..results.files import read_json, write_json, write_parquet
+from ..scoring.canary import make_canary
+from .data import RightPaddingCollator, TokenisedExamples
+from .models import add_adapter, load_model, load_tokenizer, quiet_libraries
+from .trainer import ObjectiveTrainer, objective_forward
+
+_LOG_COLUMNS = ["step", "epoch", "loss", "cross_entropy", "auxiliary", "learning_rate",
+                "grad_norm", "tokens", "units", "seconds"]
+
+
+def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
+    """Train a cell and write its receipt; for the base, write down its canary."""
+    quiet_libraries()
+    tokenizer = load_tokenizer(cell.card.folder)
+    model = load_model(cell.card.folder, cell.recipe.dtype)
+    if cell.is_base:
+        canary = asdict(make_canary(model, tokenizer))
+        _receipt(cell, folder, "base", [{"epoch": 0, "canary": canary}])
+        return
+    recipe = cell.recipe
+    loss = cell.loss_plugin.bind(numeric_vocabulary(tokenizer, recipe.numeric_rule))
+    label = f"train {cell.loss} seed {cell.seed}"
+    examples = cell.task_plugin.examples("train", cell.data_seed, cell.size("train"))
+    data = TokenisedExamples(examples, tokenizer, recipe.max_length)
+    set_seed(cell.seed)
+    if recipe.method == "lora":
+        model = add_adapter(model, recipe)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    epochs = _Epochs(folder, tokenizer)
+    trainer = ObjectiveTrainer(
+        model=model,
+        args=_arguments(recipe, cell.seed, folder / "training"),
+        train_dataset=data,
+        data_collator=RightPaddingCollator(tokenizer.pad_token_id),
+        callbacks=[epochs, _Steps(label, progress)],
+        numeric_loss=loss.to(device),
+    )
+    progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
+    with objective_forward(model, trainer.numeric_loss):
+        trainer.train(resume_from_checkpoint=epochs.last_complete())
+    log = [line for line in trainer.state.log_history if "cross_entropy" in line]
+    if any(not pd.notna(line["loss"]) for line in log):
+        raise FloatingPointError(
+            f"The loss of {cell.label} became NaN: lower learning_rate or the loss's lambda."
+        )
+    write_parquet(
+        folder / "train_log.parquet",
+        pd.DataFrame(log).reindex(columns=_LOG_COLUMNS),
+        cell.addresses["train"],
+    )
+    _receipt(cell, folder, recipe.method, epochs.receipts())
+    shutil.rmtree(folder / "training")
+
+
+def _arguments(recipe: Recipe, seed: int, folder: Path) -> TrainingArguments:
+    return TrainingArguments(
+        output_dir=str(folder),
+        num_train_epochs=recipe.epochs,
+        per_device_train_batch_size=recipe.micro_batch_size,
+        gradient_accumulation_steps=recipe.batch_size // recipe.micro_batch_size,
+        learning_rate=recipe.learning_rate,
+        weight_decay=recipe.weight_decay,
+        warmup_steps=recipe.warmup_ratio,
+        lr_scheduler_type={"constant": "constant_with_warmup"}.get(
+            recipe.schedule, recipe.schedule
+        ),
+        max_grad_norm=recipe.max_grad_norm,
+        gradient_checkpointing=recipe.gradient_checkpointing,
+        train_sampling_strategy="group_by_length" if recipe.group_by_length else "random",
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        save_strategy="epoch",
+        save_total_limit=2,
+        seed=seed,
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        label_names=["labels"],
+        dataloader_num_workers=0,
+        dataloader_pin_memory=torch.cuda.is_available(),
+    )
+
+
+class _Epochs(TrainerCallback):  # type: ignore[misc]
+    """Keeps each epoch's weights with their canary, and knows from which state to go on.
+
+    The state of an epoch counts as complete once its weights are in place, which happens last.
+    """
+
+    def __init__(self, folder: Path, tokenizer: Any) -> None:
+        self.folder, self.tokenizer = folder, tokenizer
+
+    def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        """Called when the Trainer has written its state at the end of an epoch."""
+        epoch = round(state.epoch)
+        causal = model.get_base_model() if hasattr(model, "get_base_model") else model
+        objective, had = causal.__dict__.get("forward"), "forward" in causal.__dict__
+        if had:
+            del causal.forward
+        try:
+            canary = asdict(make_canary(model, self.tokenizer))
+        finally:
+            if had:
+                causal.forward = objective
+        if not state.is_world_process_zero:
+            return
+        final = self.folder / "epochs" / str(epoch)
+        part = final.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        model.save_pretrained(part)
+        self.tokenizer.save_pretrained(part)
+        write_json(part / "canary.json", {"epoch": epoch, "step": state.global_step,
+                                          "canary": canary})
+        shutil.rmtree(final, ignore_errors=True)
+        part.rename(final)
+
+    def last_complete(self) -> str | None:
+        """The newest Trainer state whose epoch's weights are in place; removes any later ones."""
+        steps = [receipt["step"] for receipt in self._read()]
+        found = None
+        for state in (self.folder / "training").glob("checkpoint-*"):
+            if int(state.name.removeprefix("checkpoint-")) in steps:
+                found = max(found or state, state, key=lambda p: int(p.name.split("-")[1]))
+            else:
+                shutil.rmtree(state)
+        if found is None:
+            shutil.rmtree(self.folder / "epochs", ignore_errors=True)
+        return None if found is None else str(found)
+
+    def receipts(self) -> list[dict[str, Any]]:
+        """Epoch and canary of each checkpoint, in order."""
+        return sorted(self._read(), key=lambda receipt: int(receipt["epoch"]))
+
+    def _read(self) -> list[dict[str, Any]]:
+        files = (self.folder / "epochs").glob("[0-9]*/canary.json")
+        return [receipt for receipt in map(read_json, files) if receipt is not None]
+
+
+class _Steps(TrainerCallback):  # type: ignore[misc]
+    """Reports progress, and stamps each step's line with its wall time."""
+
+    def __init__(self, label: str, progress: Progress) -> None:
+        self.label, self.progress = label, progress
+        self.began = time.monotonic()
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """Start the clock of a step."""
+        self.began = time.monotonic()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        """The Trainer has just appended the line to the state's history."""
+        state.log_history[-1]["seconds"] = time.monotonic() - self.began
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """A step is done."""
+        self.progress(self.label, state.global_step, state.max_steps)
+
+
+def _receipt(cell: Cell, folder: Path, kind: str, epochs: list[dict[str, Any]]) -> None:
+    if not epochs:
+        raise UserError(f"{cell.label} trained for no epoch: set epochs to 1 or more.")
+    write_json(
+        folder / "train.json",
+        {"address": cell.addresses["train"], "kind": kind, "epochs": epochs},
+    )

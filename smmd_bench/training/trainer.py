@@ -1,0 +1,125 @@
+"""`transformers.Trainer` with the harness's objective.
+
+The model's `forward` is replaced while it trains: it runs the decoder, keeps the hidden states at
+supervised positions and gives them to the objective, so that the full logits are never built. The
+denominators T and U are counted over all micro-batches and processes of an optimiser step before
+its first forward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import Trainer
+
+from .numeric_loss import NumericLoss
+from .objective import (
+    ObjectiveOutput,
+    count_units,
+    hidden_objective,
+    logits_objective,
+    supervised_targets,
+)
+from .output_head import output_head
+
+
+@contextmanager
+def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
+    """Inside, calling the model (PEFT-wrapped or not) on a batch with labels gives the objective.
+
+    `model(input_ids=..., attention_mask=..., labels=..., num_tokens=T, num_units=U)` returns
+    {"loss", "objective"}; labels are unshifted, as usual.
+    """
+    causal = model.get_base_model() if hasattr(model, "get_base_model") else model
+    plain_forward = causal.forward
+    head = output_head(model)
+
+    def forward(
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        num_tokens: Tensor | None = None,
+        num_units: Tensor | None = None,
+        **_: Any,
+    ) -> dict[str, Any]:
+        assert labels is not None
+        targets = supervised_targets(labels[:, 1:])
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
+        if head is None:
+            logits = plain_forward(**inputs).logits[targets.row, targets.position]  # [T, V]
+            out = logits_objective(loss, logits, targets, num_tokens, num_units)
+        else:
+            hidden = causal.base_model(**inputs).last_hidden_state[targets.row, targets.position]
+            out = hidden_objective(loss, hidden, head, targets, num_tokens, num_units)
+        return {"loss": out.total, "objective": out}
+
+    causal.forward = forward
+    try:
+        yield
+    finally:
+        del causal.forward
+
+
+class ObjectiveTrainer(Trainer):  # type: ignore[misc]
+    """Trains under `objective_forward`; logs the parts of the objective at every step."""
+
+    loss_is_scaled_for_ga = True
+
+    def __init__(self, *, numeric_loss: NumericLoss, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.numeric_loss = numeric_loss
+        self._step_counts: tuple[Tensor, Tensor] | None = None
+        self._sums: Tensor | None = None
+
+    def get_batch_samples(
+        self, epoch_iterator: Any, num_batches: int, device: torch.device
+    ) -> tuple[list[Any], Any]:
+        """The micro-batches of a step; counts their supervised tokens and units on the way."""
+        batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
+        shifted = [batch["labels"][:, 1:] for batch in batches]
+        counts = torch.tensor(
+            [
+                sum(int(labels.ne(-100).sum()) for labels in shifted),
+                sum(count_units(self.numeric_loss, labels) for labels in shifted),
+            ],
+            device=device,
+        )
+        counts = self.accelerator.reduce(counts, "sum").clamp(min=1)
+        self._step_counts = (counts[0], counts[1])
+        self._sums = torch.zeros(4, dtype=torch.float64)
+        return batches, items
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        """This micro-batch's share of the step's objective."""
+        assert self._step_counts is not None and self._sums is not None
+        tokens, units = self._step_counts
+        outputs = model(**inputs, num_tokens=tokens, num_units=units)
+        out: ObjectiveOutput = outputs["objective"]
+        self._sums += torch.tensor(
+            [float(out.cross_entropy_sum), float(out.auxiliary_sum), out.tokens, out.units],
+            dtype=torch.float64,
+        )
+        # Data parallelism averages gradients over processes; the counts are already the step's.
+        loss = outputs["loss"] * self.accelerator.num_processes
+        return (loss, outputs) if return_outputs else loss
+
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        """Add the parts of the objective to a step's line."""
+        if "loss" in logs and self._sums is not None:
+            sums = self.accelerator.reduce(self._sums.to(self.args.device), "sum").tolist()
+            cross_entropy, auxiliary, tokens, units = sums
+            logs["cross_entropy"] = cross_entropy / max(tokens, 1)
+            logs["tokens"], logs["units"] = tokens, units
+            if units:
+                logs["auxiliary"] = auxiliary / units
+        super().log(logs, *args, **kwargs)

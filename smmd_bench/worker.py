@@ -1,0 +1,100 @@
+"""The process in which a job runs: `python -m smmd_bench.worker REQUEST.json EVENTS_FD`.
+
+REQUEST holds the stage, the run folder, the cells and the plugin files. Events go to the given
+file descriptor as JSON lines. A cell that fails is recorded in its FAILED.json.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import TextIO
+
+from .errors import UserError
+from .experiment import Cell
+from .recipe import Recipe
+from .registry import load_plugin_file
+from .results.files import read_json
+from .run_directory import record_failure
+
+_SECONDS = 0.2
+_PR_SET_PDEATHSIG = 1
+
+
+class Events:
+    """Writes events; if nobody reads any more, the process ends."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.last: dict[str, float] = {}
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """At most five events a second for each `what`, and always the last."""
+        now = time.monotonic()
+        if done < total and now - self.last.get(what, 0.0) < _SECONDS:
+            return
+        self.last[what] = now
+        self.send({"event": "progress", "what": what, "done": done, "total": total})
+
+    def send(self, event: dict[str, object]) -> None:
+        """One JSON line."""
+        try:
+            print(json.dumps(event), file=self.stream, flush=True)
+        except BrokenPipeError:
+            os._exit(1)
+
+
+def cell_from_json(content: dict[str, object]) -> Cell:
+    """The cell that a request or a cell.json describes."""
+    recipe = Recipe().changed(content["recipe"])  # type: ignore[arg-type]
+    return Cell(
+        *(content[k] for k in ("model", "task", "loss", "seed", "data_seed")),  # type: ignore[arg-type]
+        recipe=recipe,
+        engine=str(content["engine"]),
+    )
+
+
+def main() -> int:
+    """Run one job; status 1 if any of its cells failed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    request = read_json(Path(sys.argv[1]))
+    assert request is not None
+    events = Events(os.fdopen(int(sys.argv[2]), "w", encoding="utf-8"))
+    for file in request["plugins"]:
+        load_plugin_file(Path(file))
+    cells = [(cell_from_json(c), Path(request["run"]) / "cells" / c["address"])
+             for c in request["cells"]]
+    if request["stage"] == "train":
+        from .training.stage import train_cell as run_train
+
+        failed = 0
+        for cell, folder in cells:
+            try:
+                run_train(cell, folder, events.progress)
+            except (Exception, KeyboardInterrupt) as error:
+                record_failure(folder, "train", error)
+                events.send({"event": "failed", "message": str(error) or type(error).__name__})
+                traceback.print_exc()
+                failed = 1
+        return failed
+    from .scoring.stage import decode_cells
+
+    try:
+        failures = decode_cells(cells, events.progress)
+    except UserError as error:
+        failures = {folder: error for _, folder in cells}
+    for folder, error in failures.items():
+        record_failure(folder, "decode", error)
+        events.send({"event": "failed", "message": str(error) or type(error).__name__})
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,387 @@
+"""Random arithmetic expressions with a chosen value: DeepMind's `arithmetic__mixed`, redrawn.
+
+Source: https://github.com/google-deepmind/mathematics_dataset, commit 427f450 (package
+mathematics-dataset 1.0.1), Apache-2.0, Copyright 2018 DeepMind Technologies Limited. This is a
+modified rewrite without sympy. It consumes the same random numbers in the same order, so that a
+seed gives the very same questions. Upstream, and where it stands here:
+
+    modules/arithmetic.py   `_calculate`, `mixed`, `test_extra.mixed_longer`   `_Sampler.problem`
+    sample/arithmetic.py    `_arithmetic`, `_add_op`, `_SampleArgs.split` ...  `_Sampler.expression`
+    sample/number.py        `integer`, `non_integer_rational` ...              `_Sampler.integer`
+    sample/ops.py           `bracketed` and the `__str__` of each operation    `_NOTATION`
+    generate.py             `_make_entropy_fn`, `sample_from_module`           `REGIMES`, `problems`
+
+A problem of the level `easy`: "What is the value of (-13)/(702/420) - -8?" has the answer "2/9".
+
+Quirks of the source, kept: leaves are always integers, so every "/" is an operation; a*(b/c) is
+printed as "a*b/c"; the value is drawn first and the expression is built around it.
+
+Quirks of the source, not kept:
+- About once in a million problems the Dirichlet share of an operand without operations is not
+  exactly 0.0, and the reference stops with an AssertionError. Here that problem is drawn again.
+- Old sympy (1.5.1 for one) shuffles its rules with the global generator, now and then, depending on
+  what the process did before: with it the reference's stream is no function of the seed. It is with
+  sympy 1.14, whose stream this is (and 1.5.1's up to the first such shuffle).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+MAX_QUESTION_LENGTH = 160  # generate_settings.py
+MAX_ANSWER_LENGTH = 30
+_TEMPLATES = ("{}", "What is {}?", "Evaluate {}.", "Calculate {}.", "What is the value of {}?")
+
+# A value is (numerator, denominator), irreducible with denominator >= 1. A fractions.Fraction would
+# take four times as long to add.
+_Value = tuple[int, int]
+_Operands = tuple[_Value, _Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """A difficulty level. Its entropy, log10 of the number of likely problems, is a range."""
+
+    name: str
+    min_entropy: float
+    max_entropy: float
+    rationals: bool  # the answer may be a fraction, not only an integer
+    longer: bool  # 9 to 11 operations: more than any training problem of the reference
+
+
+REGIMES: Mapping[str, Regime] = MappingProxyType(
+    {
+        regime.name: regime
+        for regime in (
+            Regime("easy", 3 + 0 / 3 * 7, 3 + 1 / 3 * 7, rationals=True, longer=False),
+            Regime("medium", 3 + 1 / 3 * 7, 3 + 2 / 3 * 7, rationals=True, longer=False),
+            Regime("hard", 3 + 2 / 3 * 7, 3 + 3 / 3 * 7, rationals=True, longer=False),
+            Regime("interpolate", 8, 8, rationals=True, longer=False),
+            Regime("extrapolate", 10, 12, rationals=False, longer=True),
+        )
+    }
+)
+
+
+class Problem(NamedTuple):
+    question: str  # "What is the value of (-13)/(702/420) - -8?"
+    expression: str  # "(-13)/(702/420) - -8"
+    answer: str  # "2/9": an integer or an irreducible fraction
+    operations: int  # 3: the binary operations of the expression
+
+
+def problems(
+    regime: Regime,
+    rng: random.Random,
+    dirichlet_rng: np.random.RandomState,
+    operations: tuple[int, int] | None = None,
+) -> Iterator[Problem]:
+    """An endless stream; overlong questions and answers are dropped as in the reference.
+
+    `operations=(low, high)` draws the number of operations uniformly from low..high; None draws it
+    as the reference does: 3 to 3 + entropy // 2, or 9 to 11 for a longer regime.
+    """
+    if operations is not None and not 1 <= operations[0] <= operations[1]:
+        raise ValueError(
+            f"operations={operations} is no range of operation counts: "
+            "give (low, high) with 1 <= low <= high."
+        )
+    return _problems(regime, _Sampler(rng, dirichlet_rng), operations)
+
+
+def reference_stream(level: str, seed: int) -> Iterator[tuple[str, str]]:
+    """(question, answer) of the reference after `random.seed(seed); numpy.random.seed(seed)`."""
+    if level not in REGIMES:
+        raise ValueError(f"Unknown arithmetic level {level!r}: choose one of {', '.join(REGIMES)}.")
+    stream = problems(REGIMES[level], random.Random(seed), np.random.RandomState(seed))
+    return ((problem.question, problem.answer) for problem in stream)
+
+
+def split_of(expression: str) -> str:
+    """The split that owns an expression: "train" 90%, "validation" 5%, "test" 5%.
+
+    A stable hash of the text decides, so that no training set ever holds a validation or test
+    expression, whatever the seeds, levels and sizes.
+    """
+    digest = hashlib.blake2b(expression.encode(), digest_size=8).digest()
+    share = int.from_bytes(digest, "big") % 100
+    return "train" if share < 90 else "validation" if share < 95 else "test"
+
+
+def _problems(
+    regime: Regime, sampler: _Sampler, operations: tuple[int, int] | None
+) -> Iterator[Problem]:
+    while True:
+        try:
+            problem = sampler.problem(regime, operations)
+        except _EntropyLeftOverError:
+            continue
+        if (
+            len(problem.question) <= MAX_QUESTION_LENGTH
+            and len(problem.answer) <= MAX_ANSWER_LENGTH
+        ):
+            yield problem
+
+
+class _EntropyLeftOverError(Exception):
+    """An operand without operations got entropy: `assert sample_args.entropy == 0` upstream."""
+
+
+class _Sampler:
+    """Holds the two generators. Where it says `below(n)`, upstream has a choice or a randint."""
+
+    __slots__ = ("bits", "dirichlet", "operand_samplers", "uniform01")
+
+    def __init__(self, rng: random.Random, dirichlet_rng: np.random.RandomState) -> None:
+        self.bits = rng.getrandbits
+        self.uniform01 = rng.random
+        self.dirichlet = dirichlet_rng.dirichlet
+        self.operand_samplers = (self.add, self.sub, self.mul, self.div)
+
+    def below(self, n: int) -> int:
+        """Uniform in 0..n-1: `Random._randbelow`, which even for n=1 draws until a bit is 0."""
+        bits = self.bits
+        width = n.bit_length()
+        value = bits(width)
+        while value >= n:
+            value = bits(width)
+        return value
+
+    def problem(self, regime: Regime, operations: tuple[int, int] | None) -> Problem:
+        count = 9 + self.below(3) if regime.longer and operations is None else None
+        self.below(1)  # the number of modules upstream, from 1 to 1
+        low, high = regime.min_entropy, regime.max_entropy
+        entropy = low + (high - low) * self.uniform01()
+        value_entropy = max(1.0, entropy / 4)
+        entropy = max(1.0, entropy - value_entropy)
+        if regime.rationals:
+            value = self.integer_or_rational(value_entropy)
+        else:
+            value = self.integer(value_entropy, signed=True), 1
+        if count is None:
+            fewest, most = operations or (3, 3 + int(entropy / 2))
+            count = fewest + self.below(most - fewest + 1)
+            entropy -= math.log10(most - fewest + 1)
+        entropy += _log10_binary_trees(count)
+        expression, _ = self.expression(value, count, entropy)
+        question = _TEMPLATES[self.below(5)].format(expression)
+        p, q = value
+        return Problem(question, expression, str(p) if q == 1 else f"{p}/{q}", count)
+
+    def expression(self, value: _Value, count: int, entropy: float) -> tuple[str, int]:
+        """The text of an expression with this value and `count` operations, and its precedence."""
+        if count == 0:
+            if entropy != 0:
+                raise _EntropyLeftOverError
+            return str(value[0]), _CONSTANT if value[0] >= 0 else _PRODUCT
+
+        # One operation can hold a fraction only as a division, and an integer as a product only if
+        # the integer has enough divisors.
+        if count >= 2:
+            operation = self.below(4)
+        elif value[1] != 1:
+            operation = _DIV + self.below(1)
+        elif entropy <= _split_entropy(value[0]):
+            operation = self.below(4)
+        else:
+            operation = (_ADD, _SUB, _DIV)[self.below(3)]
+        own_entropy = entropy / count
+        left, right = self.operand_samplers[operation](value, count, own_entropy)
+
+        # Share out the other operations, one at least for a fraction, and with them the entropy.
+        left_fraction, right_fraction = left[1] != 1, right[1] != 1
+        spare = count - 1 - left_fraction - right_fraction
+        left_spare = self.below(spare + 1)
+        left_count = left_spare + left_fraction
+        right_count = spare - left_spare + right_fraction
+        if count == 1:
+            left_entropy = right_entropy = 0.0
+        else:
+            shares = self.dirichlet((left_count or 1e-9, right_count or 1e-9))
+            left_entropy, right_entropy = (shares * (entropy - own_entropy)).tolist()
+        left_text, left_precedence = self.expression(left, left_count, left_entropy)
+        right_text, right_precedence = self.expression(right, right_count, right_entropy)
+
+        symbol, precedence, left_brackets, right_brackets = _NOTATION[operation]
+        if left_precedence >= left_brackets:
+            left_text = f"({left_text})"
+        if right_precedence >= right_brackets:
+            right_text = f"({right_text})"
+        return f"{left_text}{symbol}{right_text}", precedence
+
+    def add(self, value: _Value, count: int, entropy: float) -> _Operands:
+        x = self.term(count, entropy)
+        rest = _difference(value, x)
+        return (x, rest) if self.below(2) else (rest, x)
+
+    def sub(self, value: _Value, count: int, entropy: float) -> _Operands:
+        x = self.term(count, entropy)
+        if self.below(2):
+            return x, _difference(x, value)
+        return _difference(value, (-x[0], x[1])), x
+
+    def term(self, count: int, entropy: float) -> _Value:
+        if count >= 3:
+            return self.integer_or_rational(entropy)
+        return self.integer(entropy, signed=True), 1
+
+    def mul(self, value: _Value, count: int, entropy: float) -> _Operands:
+        p, q = value
+        left: _Value
+        right: _Value
+        if count >= 3:
+            left, divisor = self.div(value, count, entropy)
+            right = _ratio(divisor[1], divisor[0])
+        elif count == 1:
+            a, b = self.factor_pair(p)
+            left, right = (a, 1), (b, 1)
+        else:
+            a, b = self.factor_pair(p)
+            entropy -= _split_entropy(p)
+            multiple = self.integer(entropy, signed=True, min_abs=1, coprime_to=a)
+            left, right = _ratio(a, multiple * q), (b * multiple, 1)
+        return (right, left) if self.below(2) else (left, right)
+
+    def div(self, value: _Value, count: int, entropy: float) -> _Operands:
+        p, q = value
+        if count == 1:
+            multiple = self.integer(entropy, signed=True, min_abs=1)
+            return (p * multiple, 1), (q * multiple, 1)
+        if count == 2:
+            if p == 0 or self.below(2):
+                x = self.integer(entropy, signed=True, min_abs=1, coprime_to=q)
+                return _ratio(x * p, q), (x, 1)
+            x = self.integer(entropy, signed=True, min_abs=1, coprime_to=p)
+            return (x, 1), _ratio(x * q, p)
+        p2, p1 = self.factor_pair(p)
+        q1, q2 = self.factor_pair(q)
+        entropy -= _split_entropy(p) + _split_entropy(q)
+        entropy_r = entropy * self.uniform01()
+        entropy_s = entropy - entropy_r
+        r = self.integer(entropy_r, signed=True, min_abs=1, coprime_to=q1 * p2)
+        s = self.integer(entropy_s, signed=False, min_abs=1, coprime_to=p1 * q2)
+        return _ratio(r * p1, s * q1), _ratio(r * q2, s * p2)
+
+    def integer(
+        self, entropy: float, *, signed: bool, min_abs: int = 0, coprime_to: int = 1
+    ) -> int:
+        """One of about 10**entropy integers."""
+        coprime_to = abs(coprime_to)
+        size = math.pow(10, entropy) + min_abs
+        if coprime_to >= 2:
+            size = size / _coprime_density(coprime_to) + 1
+        if signed:
+            high = math.ceil(size / 2)
+            low = -high
+        else:
+            high = math.ceil(size)
+            low = min_abs
+        while True:
+            value = low + self.below(high - low + 1)
+            if abs(value) >= min_abs and math.gcd(value, coprime_to) == 1:
+                return value
+
+    def integer_or_rational(self, entropy: float) -> _Value:
+        if self.below(2):
+            return self.integer(entropy, signed=True), 1
+        p_entropy = entropy * self.uniform01()
+        p = self.integer(p_entropy, signed=True, min_abs=1)
+        return p, self.integer(entropy - p_entropy, signed=False, min_abs=2, coprime_to=p)
+
+    def factor_pair(self, integer: int) -> tuple[int, int]:
+        """A random (a, b) with a * b == integer."""
+        if integer == 0:
+            return 1, 0
+        left = 1
+        for prime, multiplicity in _factors(integer):
+            left *= prime ** self.below(multiplicity + 1)
+        return left, integer // left
+
+
+_ADD, _SUB, _MUL, _DIV = range(4)
+# Precedences, tightest first. Upstream a difference ranks with a sum; it is one looser here since
+# inside a sum only a difference gets brackets. A negative constant ranks with a product.
+_CONSTANT, _PRODUCT, _SUM, _DIFFERENCE, _ANYTHING = range(5)
+# Symbol, precedence, and the precedence from which a left and a right operand get brackets.
+_NOTATION = (
+    (" + ", _SUM, _DIFFERENCE, _DIFFERENCE),
+    (" - ", _DIFFERENCE, _ANYTHING, _SUM),
+    ("*", _PRODUCT, _SUM, _SUM),
+    ("/", _PRODUCT, _PRODUCT, _PRODUCT),
+)
+
+
+def _ratio(p: int, q: int) -> _Value:
+    divisor = math.gcd(p, q)
+    if q < 0:
+        divisor = -divisor
+    return p // divisor, q // divisor
+
+
+def _difference(x: _Value, y: _Value) -> _Value:
+    if x[1] == y[1] == 1:
+        return x[0] - y[0], 1
+    return _ratio(x[0] * y[1] - y[0] * x[1], x[1] * y[1])
+
+
+@lru_cache(maxsize=1 << 16)
+def _factors(integer: int) -> tuple[tuple[int, int], ...]:
+    """(prime, multiplicity) in the order of `sympy.factorint`: ascending, -1 last; 0 not allowed.
+
+    sympy may find two primes above 3600 in another order, which depends on its version. An integer
+    with two such primes did not occur in 800,000 problems (200,000 easy, 300,000 hard, 300,000
+    extrapolate).
+    """
+    n = abs(integer)
+    found = []
+    prime = 2
+    while prime * prime <= n:
+        multiplicity = 0
+        while n % prime == 0:
+            n //= prime
+            multiplicity += 1
+        if multiplicity:
+            found.append((prime, multiplicity))
+        prime += 1 if prime == 2 else 2
+    if n > 1:
+        found.append((n, 1))
+    if integer < 0:
+        found.append((-1, 1))
+    return tuple(found)
+
+
+@lru_cache(maxsize=1 << 16)
+def _split_entropy(integer: int) -> float:
+    """log10 of the number of ways in which `factor_pair` splits an integer."""
+    total = 0.0
+    if integer != 0:
+        for _, multiplicity in _factors(integer):
+            total += math.log10(multiplicity + 1)  # not sum(): Python 3.12 rounds it differently
+    return total
+
+
+@lru_cache(maxsize=1 << 16)
+def _coprime_density(positive: int) -> float:
+    """The share of integers that are coprime to this one."""
+    density = 1.0
+    for prime, _ in _factors(positive):
+        density *= 1 - 1 / prime
+    return density
+
+
+@lru_cache(maxsize=64)
+def _log10_binary_trees(size: int) -> float:
+    """log10 of the Catalan number: binary trees with `size` inner nodes."""
+    log = 0.0
+    for k in range(2, size + 1):
+        log += math.log(size + k) - math.log(k)
+    return log / math.log(10)

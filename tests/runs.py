@@ -1,0 +1,291 @@
+"""A synthetic run folder, in the format of a real one, from a seeded generator.
+
+The arithmetic is real (expressions with their exact values), the models are not: each loss has a
+skill, and what it gets wrong is wrong in the ways of a small model (off by a little, a wrong sign,
+a lost zero, no number at all).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
+from smmd_bench.results.files import write_json, write_parquet
+from smmd_bench.scoring.measure import compare, measure
+from smmd_bench.scoring.metrics import (
+    ExactMatch,
+    MeanAbsoluteError,
+    ParseFailureRate,
+    RSquared,
+    TextMatch,
+    TruncationRate,
+)
+
+SKILL = {"base": 0.05, "ce": 0.42, "gce": 0.43, "ntl": 0.45, "ntil": 0.44, "smmd": 0.52}
+AUXILIARY = {"ntl": 1.8, "ntil": 2.4, "gce": 1.2, "smmd": 0.6}
+
+
+@dataclass(frozen=True)
+class ToyArithmetic:
+    """A task that reads a line as a fraction; it stands for `arithmetic` in tests."""
+
+    name: ClassVar[str] = "arithmetic"
+    version: ClassVar[int] = 1
+    modality: ClassVar[Modality] = Modality.TEXT
+    max_new_tokens: ClassVar[int] = 32
+    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 10, "validation": 10, "test": 10}
+
+    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+        raise NotImplementedError
+
+    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
+        return {"split": split, "seed": seed}
+
+    def parse(self, completion: str) -> Answer | None:
+        try:
+            return Answer(Fraction(completion.strip()))
+        except (ValueError, ZeroDivisionError):
+            return None
+
+    def metrics(self) -> Sequence[Metric]:
+        return (
+            ExactMatch(), TextMatch(), MeanAbsoluteError(), RSquared(),
+            ParseFailureRate(), TruncationRate(),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CellName:
+    """A cell of the synthetic matrix."""
+
+    model: str
+    task: str
+    loss: str
+    seed: int
+
+    @property
+    def address(self) -> str:
+        return f"{zlib.crc32(repr(self).encode()):08x}{zlib.crc32(repr(self)[::-1].encode()):08x}"
+
+
+def write_run(
+    path: Path,
+    *,
+    models: Sequence[str] = ("builtin/tiny",),
+    tasks: Sequence[str] = ("arithmetic[operations=1..2]",),
+    losses: Sequence[str] = ("ce", "ntl", "smmd"),
+    seeds: Sequence[int] = (0, 1),
+    n: int = 200,
+    steps: int = 240,
+    base: bool = True,
+    resamples: int | None = 200,
+) -> list[CellName]:
+    """Write a run folder and return its cells.
+
+    `resamples=None` writes approximate intervals without a bootstrap (for large runs). The cells
+    have their folders by address, so that nothing on disk tells the order of the experiment.
+    """
+    write_json(
+        path / "manifest.json",
+        {
+            "name": path.name,
+            "experiment": {
+                "models": list(models), "tasks": list(tasks), "losses": list(losses),
+                "seeds": list(seeds),
+            },
+            "versions": {"smmd-bench": "0.1.0", "torch": "2.13.0+cpu", "vllm": "0.32.0"},
+            "created": "2026-01-02T03:04:05+00:00",
+            "command": "smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd",
+        },
+    )  # fmt: skip
+    cells = []
+    for model in models:
+        for task in tasks:
+            examples = expressions(n, seed=zlib.crc32(task.encode()) % 1000)
+            scored: dict[tuple[str, int], tuple[CellName, pd.DataFrame]] = {}
+            names = [CellName(model, task, "base", 0)] if base else []
+            names += [CellName(model, task, loss, seed) for loss in losses for seed in seeds]
+            for cell in names:
+                scores = _write_cell(
+                    path / "cells" / cell.address, cell, examples, steps, resamples
+                )
+                scored[cell.loss, cell.seed] = (cell, scores)
+            for (loss, seed), (cell, scores) in scored.items():
+                other = scored.get(("base", 0) if loss == "ce" else ("ce", seed))
+                if other and loss != "base":
+                    _write_comparison(
+                        path / "cells" / cell.address, cell, scores, *other, resamples
+                    )
+            cells += names
+    return cells
+
+
+def expressions(n: int, seed: int) -> pd.DataFrame:
+    """Mixed expressions with their exact values: uid, prompt, target, operations, level."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for at in range(n):
+        operations = int(rng.integers(1, 7))
+        text, value = str(first := int(rng.integers(0, 100))), Fraction(first)
+        for _ in range(operations):
+            number = int(rng.integers(1, 60))
+            match rng.integers(0, 4):
+                case 0:
+                    text, value = f"{text} + {number}", value + number
+                case 1:
+                    text, value = f"{text} - {number}", value - number
+                case 2:
+                    text, value = f"({text})*{number % 5 + 1}", value * (number % 5 + 1)
+                case _:
+                    text, value = f"({text})/{number % 4 + 1}", value / (number % 4 + 1)
+        uid = f"test-{at:06d}"
+        rows.append((uid, f"What is {text}?\nAnswer: ", str(value), operations, "interpolate"))
+    return pd.DataFrame(rows, columns=["uid", "prompt", "target", "operations", "level"])
+
+
+def completions_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
+    """What a model of that skill answers."""
+    rng = np.random.default_rng(seed)
+    n = len(examples)
+    right = rng.random(n) < np.clip(skill * 1.7 - 0.12 * examples["operations"].to_numpy(), 0, 1)
+    kind, step = rng.integers(0, 20, n), rng.integers(1, 15, n)
+    answers = []
+    for target, good, how, by in zip(examples["target"], right, kind, step, strict=True):
+        value = Fraction(target)
+        if good:
+            answers.append(target)
+        elif how == 0:
+            answers.append("the answer")
+        elif how == 1:
+            answers.append(str(-value))
+        elif how == 2:
+            answers.append(str(value * 10))
+        else:
+            answers.append(str(value + int(by) * (-1 if how % 2 else 1)))
+    frame = examples[["uid", "prompt", "target"]].copy()
+    frame["completion"] = answers
+    frame["finish_reason"] = np.where(np.array(answers) == "the answer", "length", "stop")
+    frame["completion_tokens"] = [len(text) + 1 for text in answers]
+    frame["prompt_tokens"] = examples["prompt"].str.len().to_numpy()
+    return frame.assign(operations=examples["operations"], level=examples["level"])
+
+
+def probes_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
+    """Digit distributions around the target digits, sharper for a better model."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        (uid, digit, digit + 2, int(symbol))
+        for uid, target in zip(examples["uid"], examples["target"], strict=True)
+        for digit, symbol in enumerate(c for c in target if c.isdigit())
+    ]
+    frame = pd.DataFrame(rows, columns=["uid", "digit", "position", "target_value"])
+    target = frame["target_value"].to_numpy()
+    distance = np.abs(np.arange(10)[None, :] - target[:, None])
+    logits = -(0.3 + skill) * distance + 5 * skill * (distance == 0)
+    logits = logits + rng.normal(0, 1.2, logits.shape)
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    frame["p_target"] = p[np.arange(len(p)), target]
+    frame["maximum"], frame["argmax_value"] = p.max(axis=1), p.argmax(axis=1)
+    frame["mean"] = p @ np.arange(10)
+    for digit in range(10):
+        frame[f"p{digit}"] = p[:, digit]
+    vectors: list[list[float] | None] = [list(row) for row in p[:50]]
+    frame["vector"] = vectors + [None] * (len(p) - len(vectors))
+    return frame
+
+
+def train_log_of(loss: str, steps: int, seed: int) -> pd.DataFrame:
+    """A falling cross-entropy with noise, and an auxiliary where the loss has one."""
+    rng = np.random.default_rng(seed)
+    step = np.arange(1, steps + 1)
+    ce = 2.2 * np.exp(-step / (steps / 3)) + 0.8 + rng.normal(0, 0.08, steps)
+    scale = AUXILIARY.get(loss.partition("[")[0])
+    decay = np.exp(-step / (steps / 2)) + 0.15
+    auxiliary = (
+        np.full(steps, np.nan) if scale is None else scale * decay * rng.normal(1, 0.1, steps)
+    )
+    return pd.DataFrame(
+        {
+            "step": step,
+            "epoch": step / steps * 4,
+            "loss": ce + 3 * np.nan_to_num(auxiliary),
+            "cross_entropy": ce,
+            "auxiliary": auxiliary,
+            "learning_rate": 2e-4 * (1 - step / steps),
+            "grad_norm": np.abs(rng.normal(1, 0.2, steps)),
+            "tokens": 96,
+            "units": 40,
+            "seconds": 0.25,
+        }
+    )
+
+
+def _write_cell(
+    folder: Path, cell: CellName, examples: pd.DataFrame, steps: int, resamples: int | None
+) -> pd.DataFrame:
+    name = cell.loss.partition("[")[0]
+    seed = zlib.crc32(repr(cell).encode())
+    skill = SKILL[name] + (0.02 * np.random.default_rng(seed).normal() if name != "base" else 0)
+    stage = {s: f"{s[0]}{cell.address[1:]}" for s in ("train", "decode", "measure")}
+    write_json(
+        folder / "cell.json",
+        {
+            "address": cell.address, "model": cell.model, "model_label": cell.model,
+            "task": cell.task, "task_name": cell.task.partition("[")[0], "loss": cell.loss,
+            "loss_name": name, "seed": cell.seed, "recipe": {"epochs": 4, "method": "full"},
+            "addresses": stage, "params": 2_140_000,
+        },
+    )  # fmt: skip
+    completions = completions_of(examples, float(skill), seed)
+    write_parquet(folder / "completions.parquet", completions, stage["decode"])
+    write_parquet(
+        folder / "probes.parquet", probes_of(examples, float(skill), seed), stage["decode"]
+    )
+    if name != "base":
+        write_parquet(folder / "train_log.parquet", train_log_of(name, steps, seed), stage["train"])
+        epochs = [
+            {"epoch": e, "exact_match": 100 * float(skill) * (1 - 0.5**e), "n": 100}
+            for e in range(1, 5)
+        ]
+        write_json(
+            folder / "selection.json",
+            {
+                "address": stage["decode"],
+                "best_epoch": 4,
+                "metric": "exact_match",
+                "epochs": epochs,
+            },
+        )
+    scores, content = measure(ToyArithmetic(), completions, resamples=resamples or 2)
+    if resamples is None:
+        for values in content["metrics"].values():
+            values |= {"low": values["value"] * 0.98, "high": values["value"] * 1.02}
+    write_parquet(folder / "scores.parquet", scores, stage["measure"])
+    write_json(folder / "metrics.json", {"address": stage["measure"], **content})
+    return scores
+
+
+def _write_comparison(
+    folder: Path,
+    cell: CellName,
+    scores: pd.DataFrame,
+    other: CellName,
+    other_scores: pd.DataFrame,
+    resamples: int | None,
+) -> None:
+    content = compare(ToyArithmetic(), scores, other_scores, resamples=resamples or 2)
+    write_json(
+        folder / "comparison.json",
+        {
+            "address": f"m{cell.address[1:]}", "against": other.address,
+            "against_loss": other.loss, **content,
+        },
+    )  # fmt: skip
