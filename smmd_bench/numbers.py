@@ -32,7 +32,7 @@ class NumericVocabulary:
     rule: str
 
     def __len__(self) -> int:
-        return self.token_ids.numel()
+        return int(self.token_ids.numel())
 
     def index_of(self, labels: Tensor) -> Tensor:
         """pi(y) for vocabulary ids of any shape: index into V_num, -1 outside it.
@@ -50,12 +50,14 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
     """The numeric vocabulary of a transformers tokenizer, or of anything with its three methods:
     `len()`, `encode(text, add_special_tokens=False)` and `decode(ids)`.
 
-    rule `integer`: the token of n, for n in 0..999, is the one that is spelled exactly `str(n)` and
-    that the tokenizer emits, last, for that number: alone or after "=", a space or a letter,
-    because sentencepiece puts a marker before a number that opens a text and some tokenizers have
-    a token for " 7" besides "7". So tokens with a space marker ("\u01207", "\u25817"), byte tokens
-    ("<0x37>") and spellings that are never emitted are out. N = 10 where numbers are split into
-    digits, 1000 where they are split into groups of up to three.
+    rule `integer`: the tokens that are spelled exactly `str(n)` for an n in 0..999, of the lengths
+    that the tokenizer really emits. It emits a length if it ends some number of that many digits,
+    alone or after "=", a space or a letter, with the token of the whole number. (After something,
+    because sentencepiece marks what opens a text, and some tokenizers have " 7" besides "7". By
+    length, because the merges of a tokenizer with groups of three digits may still spell single
+    numbers otherwise: 110 as 1, 10.) So spellings with a space marker ("Ġ7", "▁7"), byte tokens
+    ("<0x37>"), and "12" in a vocabulary whose tokenizer splits digits are out. N = 10 where numbers
+    are split into digits, 1000 where they are split into groups of three.
 
     rule `float`: Algorithm 1 of the paper (alg:vnum) made safe: every token whose decoded text is
     ASCII without an underscore and that `float` reads as a finite number. That leaves out "\u0663"
@@ -84,14 +86,19 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
 
 
 def _integer_tokens(tokenizer: Any) -> dict[int, float]:
-    found = {}
+    emitted = {}
     for number in range(1000):
         for context in _CONTEXTS:
             ids = tokenizer.encode(context + str(number), add_special_tokens=False)
             if ids and _spelling(tokenizer, int(ids[-1])) == str(number):
-                found[int(ids[-1])] = float(number)
+                emitted[number] = int(ids[-1])
                 break
-    return found
+    lengths = {len(str(number)) for number in emitted}
+    spelled = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
+    for number in range(1000):
+        if number not in emitted and len(str(number)) in lengths and str(number) in spelled:
+            emitted[number] = int(spelled[str(number)])
+    return {token_id: float(number) for number, token_id in emitted.items()}
 
 
 def _float_tokens(tokenizer: Any) -> dict[int, float]:

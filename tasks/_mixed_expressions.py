@@ -139,12 +139,12 @@ class _EntropyLeftOverError(Exception):
 class _Sampler:
     """Holds the two generators. Where it says `below(n)`, upstream has a choice or a randint."""
 
-    __slots__ = ("bits", "dirichlet", "operand_samplers", "uniform01")
+    __slots__ = ("bits", "gamma", "operand_samplers", "uniform01")
 
     def __init__(self, rng: random.Random, dirichlet_rng: np.random.RandomState) -> None:
         self.bits = rng.getrandbits
         self.uniform01 = rng.random
-        self.dirichlet = dirichlet_rng.dirichlet
+        self.gamma = dirichlet_rng.standard_gamma
         self.operand_samplers = (self.add, self.sub, self.mul, self.div)
 
     def below(self, n: int) -> int:
@@ -206,8 +206,12 @@ class _Sampler:
         if count == 1:
             left_entropy = right_entropy = 0.0
         else:
-            shares = self.dirichlet((left_count or 1e-9, right_count or 1e-9))
-            left_entropy, right_entropy = (shares * (entropy - own_entropy)).tolist()
+            # `RandomState.dirichlet` step by step, to the bit: two scalar draws are 4 times faster.
+            left_gamma = self.gamma(left_count or 1e-9)
+            right_gamma = self.gamma(right_count or 1e-9)
+            scale = 1 / (left_gamma + right_gamma)
+            left_entropy = left_gamma * scale * (entropy - own_entropy)
+            right_entropy = right_gamma * scale * (entropy - own_entropy)
         left_text, left_precedence = self.expression(left, left_count, left_entropy)
         right_text, right_precedence = self.expression(right, right_count, right_entropy)
 

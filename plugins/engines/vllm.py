@@ -8,36 +8,24 @@ Whenever another checkpoint becomes the current one, its canary is read first.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from smmd_bench.contracts import Checkpoint, Completion, EngineSession, EngineSettings, Progress
+from smmd_bench.contracts import EngineSession, EngineSettings
 from smmd_bench.errors import UserError
-from smmd_bench.scoring.canary import check_canary
-from smmd_bench.scoring.checkpoints import (
-    context_length,
-    require_room,
-    require_safetensors,
-    stop_token_ids,
-)
-from smmd_bench.training.models import load_tokenizer
+from smmd_bench.scoring.checkpoints import context_length
+
+from ._vllm_session import VllmSession
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from vllm import LLM, RequestOutput, SamplingParams
-    from vllm.lora.request import LoRARequest
+    from vllm import LLM
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The values that vLLM takes for `max_lora_rank`."""
-MOST_LOGPROB_TOKEN_IDS = 128
-"""vLLM's limit for `logprob_token_ids`, the cheaper way to the probabilities of chosen tokens."""
-IN_FLIGHT = 2048
-"""Requests that wait in the engine at a time: enough for full batches."""
 
 
 @dataclass(frozen=True)
@@ -53,232 +41,45 @@ class VllmEngine:
 
     @contextmanager
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
-        """Start vLLM on `base`; leaving the context frees its memory and its process group."""
+        """Start vLLM on `base`; leaving the context frees its memory and its process group.
+
+        `settings.memory_gb` is the size of the key-value cache on a CPU; on a GPU vLLM takes what
+        is left there.
+        """
+        context = context_length(base, settings)
         with _environment(cpu=_on_cpu()):
-            from vllm import LLM
+            from vllm.distributed import cleanup_dist_env_and_memory
 
-            device: dict[str, Any] = {}
-            if _on_cpu():
-                device = {
-                    "enforce_eager": True,
-                    "kv_cache_memory_bytes": int(settings.memory_gb * 2**30),
-                }
-            adapters: dict[str, Any] = {}
-            if settings.adapters:
-                adapters = {
-                    "enable_lora": True,
-                    "max_loras": 1,
-                    "max_lora_rank": _lora_rank(settings.max_lora_rank),
-                }
-            context = context_length(base, settings)
-            llm = LLM(
-                model=str(base),
-                dtype=settings.dtype,
-                load_format="safetensors",
-                use_tqdm_on_load=False,
-                max_model_len=context,
-                max_logprobs=settings.max_log_probabilities,
-                logprobs_mode="processed_logprobs",
-                seed=settings.seed,
-                **device,
-                **adapters,
-            )
+            session = None
             try:
-                yield VllmSession(llm, base, settings, context)
+                session = VllmSession(_start(base, settings, context), base, settings, context)
+                yield session
             finally:
-                llm.llm_engine.engine_core.shutdown()
-                del llm
+                if session is not None:
+                    session.close()
+                cleanup_dist_env_and_memory()
 
 
-class VllmSession:
-    """A running engine, which weights are loaded in it, and which checkpoint was verified last."""
+def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
+    from vllm import LLM
 
-    def __init__(self, llm: LLM, base: Path, settings: EngineSettings, context: int) -> None:
-        self._llm = llm
-        self._base = base
-        self._settings = settings
-        self._context = context
-        self._tokenizer = load_tokenizer(base)
-        self._stop = stop_token_ids(base, self._tokenizer)
-        self._weights = base
-        self._current: Checkpoint | None = None
-        self._adapters: dict[Path, int] = {}
-        self._broken: str | None = None
-
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        checkpoint: Checkpoint,
-        *,
-        max_new_tokens: int,
-        progress: Progress | None = None,
-    ) -> list[Completion]:
-        """Greedy completions of tokenised prompts, in order; stops at the end-of-sequence token."""
-        from vllm import SamplingParams
-
-        require_room(prompts, max_new_tokens, self._context)
-        adapter = self._activate(checkpoint)
-        params = SamplingParams(
-            temperature=0.0,
-            max_tokens=max_new_tokens,
-            stop_token_ids=self._stop,
-            detokenize=False,
-        )
-        outputs = self._run(prompts, params, adapter, f"decode {checkpoint.name}", progress)
-        token_ids = [tuple(output.outputs[0].token_ids) for output in outputs]
-        texts = self._tokenizer.batch_decode(
-            [list(row) for row in token_ids], skip_special_tokens=True
-        )
-        return [
-            Completion(text, row, str(output.outputs[0].finish_reason))
-            for text, row, output in zip(texts, token_ids, outputs, strict=True)
-        ]
-
-    def next_token_probabilities(
-        self,
-        prefixes: Sequence[Sequence[int]],
-        token_ids: Sequence[int],
-        checkpoint: Checkpoint,
-        *,
-        progress: Progress | None = None,
-    ) -> NDArray[np.float64]:
-        """softmax over `token_ids` of the next token's logits after each prefix: [n, N]."""
-        import numpy as np
-        from vllm import SamplingParams
-
-        require_room(prefixes, 1, self._context)
-        chosen = [int(token) for token in token_ids]
-        if len(chosen) <= MOST_LOGPROB_TOKEN_IDS:
-            how: dict[str, Any] = {"logprob_token_ids": chosen}
-        else:
-            how = {"allowed_token_ids": chosen, "logprobs": len(chosen)}
-        params = SamplingParams(
-            temperature=0.0, max_tokens=1, detokenize=False, flat_logprobs=True, **how
-        )
-        adapter = self._activate(checkpoint)
-        outputs = self._run(prefixes, params, adapter, f"probe {checkpoint.name}", progress)
-        column = {token: index for index, token in enumerate(chosen)}
-        log_p = np.full((len(outputs), len(chosen)), np.nan)  # [n, N]
-        for row, output in zip(log_p, outputs, strict=True):
-            found = output.outputs[0].logprobs
-            for token, value in zip(found.token_ids, found.logprobs, strict=True):
-                if token in column:  # the sampled token comes too
-                    row[column[token]] = value
-        if np.isnan(log_p).any():
-            raise RuntimeError("vLLM left out log-probabilities that were asked for.")
-        p = np.exp(log_p - log_p.max(axis=1, keepdims=True, initial=-np.inf))
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
-
-    def log_probabilities(
-        self, sequences: Sequence[Sequence[int]], checkpoint: Checkpoint
-    ) -> list[list[float]]:
-        """For each sequence, log p of every token after the first, over the whole vocabulary."""
-        require_room(sequences, 1, self._context)
-        return self._score(sequences, self._activate(checkpoint), checkpoint)
-
-    def _score(
-        self, sequences: Sequence[Sequence[int]], adapter: LoRARequest | None, of: Checkpoint
-    ) -> list[list[float]]:
-        """One request a token, the way that decoding takes: with LoRA enabled, `prompt_logprobs`
-        fails on a CPU, because the head's LoRA layer expects one row a request."""
-        from vllm import SamplingParams
-
-        prefixes = [sequence[:end] for sequence in sequences for end in range(1, len(sequence))]
-        params = [
-            SamplingParams(
-                temperature=0.0, max_tokens=1, logprob_token_ids=[token], detokenize=False
-            )
-            for sequence in sequences
-            for token in sequence[1:]
-        ]
-        outputs = iter(self._run(prefixes, params, adapter, f"score {of.name}", None))
-        return [
-            [next(outputs).outputs[0].logprobs[0][token].logprob for token in sequence[1:]]
-            for sequence in sequences
-        ]
-
-    def _run(
-        self,
-        prompts: Sequence[Sequence[int]],
-        params: SamplingParams | Sequence[SamplingParams],
-        adapter: LoRARequest | None,
-        what: str,
-        progress: Progress | None,
-    ) -> list[RequestOutput]:
-        """One request a prompt. Requests left over after an error would join the next batch, with
-        another checkpoint: they are aborted."""
-        engine = self._llm.llm_engine
-        shared = not isinstance(params, Sequence)
-        added: list[str] = []
-        done: list[RequestOutput] = []
-        try:
-            while len(done) < len(prompts):
-                more = slice(len(added), len(done) + IN_FLIGHT)
-                added += self._llm.enqueue(
-                    [{"prompt_token_ids": list(prompt)} for prompt in prompts[more]],
-                    params if shared else params[more],
-                    lora_request=adapter,
-                    use_tqdm=False,
-                )
-                done += [output for output in engine.step() if output.finished]
-                if progress is not None:
-                    progress(what, len(done), len(prompts))
-        except BaseException:
-            engine.abort_request(added, internal=True)
-            raise
-        return sorted(done, key=lambda output: int(output.request_id))
-
-    def _activate(self, checkpoint: Checkpoint) -> LoRARequest | None:
-        """Make a checkpoint the current one; the adapter that its requests must carry."""
-        if self._broken is not None:
-            raise RuntimeError(f"This vLLM session cannot go on: {self._broken}.")
-        weights = checkpoint.path if checkpoint.kind == "full" else self._base
-        if weights != self._weights:
-            self._swap(weights, checkpoint)
-        adapter = self._adapter(checkpoint) if checkpoint.kind == "lora" else None
-        if checkpoint != self._current:
-            self._current = None
-            if checkpoint.canary is not None:
-                seen = self._score(checkpoint.canary.token_ids, adapter, checkpoint)
-                check_canary(checkpoint, seen, self._settings.dtype)
-            self._current = checkpoint
-        return adapter
-
-    def _swap(self, weights: Path, checkpoint: Checkpoint) -> None:
-        """Load other weights into the running engine, and drop everything made with the old ones."""
-        if checkpoint.kind == "full":
-            require_safetensors(checkpoint)
-        self._broken = f"loading the weights of '{checkpoint.name}' ({weights}) failed half-way"
-        self._current = None
-        self._llm.collective_rpc("reload_weights", kwargs={"weights_path": str(weights)})
-        self._llm.apply_model(_pack_embeddings)
-        self._llm.llm_engine.reset_encoder_cache()
-        if not self._llm.reset_prefix_cache():
-            raise RuntimeError("vLLM did not reset its prefix cache after a change of weights.")
-        self._weights = weights
-        self._broken = None
-
-    def _adapter(self, checkpoint: Checkpoint) -> LoRARequest:
-        from vllm.lora.request import LoRARequest
-
-        if not self._settings.adapters:
-            raise ValueError(
-                f"'{checkpoint.name}' is an adapter: open the engine with adapters=True."
-            )
-        require_safetensors(checkpoint)
-        number = self._adapters.setdefault(checkpoint.path, len(self._adapters) + 1)
-        return LoRARequest(f"adapter-{number}", number, str(checkpoint.path))
-
-
-def _pack_embeddings(model: Any) -> None:
-    """Make the CPU kernels' packed copy of (tied) embeddings anew; without it they answer with the
-    weights of before. On a GPU there is no such copy."""
-    from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
-    from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
-
-    for module in model.modules():
-        if isinstance(module, VocabParallelEmbedding) and hasattr(module, "cpu_linear"):
-            dispatch_cpu_unquantized_gemm(module, remove_weight=False)
+    more: dict[str, Any] = {}
+    if _on_cpu():
+        more |= {"enforce_eager": True, "kv_cache_memory_bytes": int(settings.memory_gb * 2**30)}
+    if settings.adapters:
+        rank = _lora_rank(settings.max_lora_rank)
+        more |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": rank}
+    return LLM(
+        model=str(base),
+        dtype=settings.dtype,
+        load_format="safetensors",
+        use_tqdm_on_load=False,
+        max_model_len=context,
+        max_logprobs=settings.max_log_probabilities,
+        logprobs_mode="processed_logprobs",  # "raw" where no token is masked: see the session
+        seed=settings.seed,
+        **more,
+    )
 
 
 def _lora_rank(rank: int) -> int:
@@ -308,30 +109,34 @@ def _on_cpu() -> bool:
 
 @contextmanager
 def _environment(cpu: bool) -> Iterator[None]:
-    """Environment variables that vLLM reads, and back to what was before.
+    """What vLLM reads from the environment; afterwards everything is as it was before.
 
-    vLLM itself sets LD_PRELOAD for its children and replaces `torch.set_num_threads`; neither
-    must outlive the engine. OMP_* count only where torch was not imported before.
+    vLLM itself sets LD_PRELOAD for its children and replaces `torch.set_num_threads`: neither may
+    outlive the engine. `OMP_*` count only where torch was not imported before: set them earlier,
+    because without PASSIVE a busy machine decodes up to twenty times slower.
     """
     before = dict(os.environ)
-    defaults = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_NO_USAGE_STATS": "1"}
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+    defaults = {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_STREAM": "ext://sys.stderr"}
     if "SMMD_BENCH_DEBUG" not in os.environ:
-        defaults |= {"VLLM_LOGGING_LEVEL": "ERROR"}
-    defaults |= {"VLLM_LOGGING_STREAM": "ext://sys.stderr"}
+        defaults |= {"VLLM_LOGGING_LEVEL": "ERROR", "TORCH_CPP_LOG_LEVEL": "ERROR"}
     if cpu:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         defaults |= {
             "TORCHDYNAMO_DISABLE": "1",
-            "OMP_NUM_THREADS": str(len(os.sched_getaffinity(0))),
+            "OMP_NUM_THREADS": str(cores),
             "OMP_WAIT_POLICY": "PASSIVE",
         }
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
     import torch
+    from torch._dynamo import config as dynamo
 
-    set_num_threads: Callable[[int], None] = torch.set_num_threads
+    set_num_threads, compiling_is_off = torch.set_num_threads, dynamo.disable
+    dynamo.disable = os.environ.get("TORCHDYNAMO_DISABLE") == "1"  # it may be imported already
     try:
         yield
     finally:
-        torch.set_num_threads = set_num_threads
+        torch.set_num_threads, dynamo.disable = set_num_threads, compiling_is_off
         os.environ.clear()
         os.environ.update(before)

@@ -70,7 +70,7 @@ _KNOWN = {
     "gce": LossStyle(ORANGE, (0, (5, 1.5)), "s", "\\\\"),
     "ntl": LossStyle(BLUE, (0, (3, 1, 1, 1)), "^", ".."),
     "ntil": LossStyle(GREEN, (0, (5, 1, 1, 1, 1, 1)), "D", "xx"),
-    "smmd": LossStyle(VERMILION, "-", "*", "--"),
+    "smmd": LossStyle(VERMILION, (0, (9, 1.5)), "*", "--"),
 }
 _SPARE = (
     LossStyle(SKY, (0, (4, 1, 1, 1)), "v", "++"),

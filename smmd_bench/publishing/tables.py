@@ -85,8 +85,10 @@ def as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def to_csv(frame: pd.DataFrame) -> str:
-    """CSV with full precision."""
-    return str(frame.to_csv(index=False, lineterminator="\n"))
+    """CSV with numbers in full; text cells keep their text, with ASCII minus and no dashes."""
+    text = frame.select_dtypes(include=["str", "object"]).columns
+    plain = frame.assign(**{name: frame[name].map(_plain) for name in text})
+    return str(plain.to_csv(index=False, lineterminator="\n"))
 
 
 def to_markdown(frame: pd.DataFrame) -> str:
@@ -116,18 +118,29 @@ def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
     )
 
 
-def to_terminal(frame: pd.DataFrame, title: str, caption: str = "") -> RenderableType:
-    """The table for a terminal: columns that never change go in a line above it, to save width."""
+def to_terminal(
+    frame: pd.DataFrame, title: str, caption: str = "", width: int = 100
+) -> RenderableType:
+    """The table for a terminal of that width.
+
+    Columns that never change go in a line above the table; where that does not save enough, the
+    interval or deviation of a value goes in a second line of its cell.
+    """
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     text = as_text(frame)
     fixed = [name for name in text.columns if len(text) > 1 and text[name].nunique() == 1]
+    rows = text.drop(columns=fixed)
+    if sum(2 + max(map(len, [name, *rows[name]])) for name in rows.columns) > width:
+        rows = rows.map(lambda cell: re.sub(r" (?=\[|± |/ )", "\n", cell))
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
-    for name in text.columns.drop(fixed):
-        table.add_column(name, justify="right" if _numeric(text[name]) else "left")
-    for row in text.drop(columns=fixed).itertuples(index=False):
+    for name in rows.columns:
+        longest = max((len(line) for cell in rows[name] for line in cell.split("\n")), default=0)
+        numeric = _numeric(text[name])
+        table.add_column(name, justify="right" if numeric else "left", min_width=longest)
+    for row in rows.itertuples(index=False):
         table.add_row(*(Text(cell) for cell in row))
     parts: list[RenderableType] = [Text(title, style="bold")]
     shown = [name for name in fixed if text[name].iloc[0] != DASH]
@@ -135,6 +148,12 @@ def to_terminal(frame: pd.DataFrame, title: str, caption: str = "") -> Renderabl
         parts.append(Text(" · ".join(f"{name} {text[name].iloc[0]}" for name in shown)))
     parts += [table, *([Text(caption, style="dim")] if caption else [])]
     return Group(*parts)
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return "" if value == DASH else value.replace("−", "-")
 
 
 def _cell(value: Any) -> str:

@@ -33,7 +33,7 @@ def stop_token_ids(base: Path, tokenizer: PreTrainedTokenizerBase) -> list[int]:
 
 
 def context_length(base: Path, settings: EngineSettings) -> int:
-    """The longest context: `settings.max_model_length`, or less where the model has fewer positions."""
+    """The longest context: `max_model_length`, or the model's positions where they are fewer."""
     from transformers import AutoConfig
 
     positions = getattr(
@@ -43,14 +43,14 @@ def context_length(base: Path, settings: EngineSettings) -> int:
 
 
 def require_room(prompts: Iterable[Sequence[int]], new_tokens: int, context: int) -> None:
-    """Raise UserError for the first prompt that is empty, or too long to be followed by new tokens."""
+    """Raise UserError for the first prompt that is empty, or too long for what is to follow it."""
     for index, prompt in enumerate(prompts):
         if not prompt:
             raise UserError(f"Prompt {index} is empty: give it at least one token.")
         if len(prompt) + new_tokens > context:
             raise UserError(
-                f"Prompt {index} has {len(prompt)} tokens; with up to {new_tokens} new ones it does "
-                f"not fit the context of {context} tokens, and prompts are never cut: raise "
+                f"Prompt {index} has {len(prompt)} tokens; with up to {new_tokens} new ones it "
+                f"does not fit the context of {context} tokens, and prompts are never cut: raise "
                 "max_model_length (up to the model's own positions), ask for fewer new tokens, or "
                 "leave the example out."
             )

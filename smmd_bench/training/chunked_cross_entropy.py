@@ -16,31 +16,16 @@ so the auxiliary needs neither a second [T, V] nor a second [V, H] tensor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-_BF16_SLICE = 16384
-_HALF_SCALE = 256.0
+from .numeric_term import NumericShare, NumericTerm
 
-
-@dataclass(frozen=True, slots=True)
-class NumericTerm:
-    """F: the auxiliary's share of the total.
-
-    rows: [M] int64, ascending, rows of the hidden states. token_ids: [N] int64.
-    value: (logits [m, N], log_partition [m], rows as a slice of 0..M) -> scalar, differentiable.
-    separable: value may be called on one part of the rows after another.
-    """
-
-    rows: Tensor
-    token_ids: Tensor
-    value: Callable[[Tensor, Tensor, slice], Tensor]
-    separable: bool
+_SLICE = 16384
+_SCALE = 256.0
 
 
 def chunked_cross_entropy(
@@ -58,7 +43,8 @@ def chunked_cross_entropy(
     16-bit matrix products, as a linear layer would, and sum them in float32.
     """
     device = hidden.device.type
-    compute = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+    autocast = torch.is_autocast_enabled(device)
+    compute = torch.get_autocast_dtype(device) if autocast else weight.dtype
     rows = chunk_rows or default_chunk_rows(weight)
     with torch.autocast(device, enabled=False):
         total, losses = _ChunkedCrossEntropy.apply(
@@ -76,7 +62,7 @@ def default_chunk_rows(weight: Tensor) -> int:
         elements = 2**25 if weight.requires_grad else 2**23
     else:
         elements = 2**27
-    return max(1, elements // weight.shape[0])
+    return max(1, elements // int(weight.shape[0]))
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
@@ -137,27 +123,97 @@ def _one_pass(
     tokens, vocabulary = hidden.shape[0], weight.shape[0]
     log_partition = coefficient.new_empty(tokens)  # [T]
     losses = coefficient.new_empty(tokens)  # [T]
+    softmax_coefficient = coefficient.clone()  # a: [T]
     expected = coefficient.new_empty(hidden.shape) if for_hidden else None  # W^T p_t: [T, H]
     weight_gradient = coefficient.new_zeros(weight.shape) if for_weight else None  # [V, H]
     buffer = coefficient.new_empty(min(chunk_rows, tokens), vocabulary)  # [C, V]
-    numeric = _Auxiliary(term, hidden, coefficient, chunk_rows) if term else None
-    early = numeric is not None and numeric.term.separable and for_weight
-    for number, start in enumerate(range(0, tokens, chunk_rows)):
+    share = NumericShare(term, tokens, chunk_rows, like=coefficient) if term else None
+    by_chunk = for_weight and term is not None and term.separable
+
+    for index, start in enumerate(range(0, tokens, chunk_rows)):
         rows = slice(start, min(start + chunk_rows, tokens))
         logits = _logits(hidden[rows], weight, buffer)  # [C, V]
-        label_logit = logits.gather(1, label[rows, None]).squeeze(1)  # [C]
-        if numeric:
-            numeric.take(number, logits, start)
-        highest = logits.amax(1, keepdim=True)
-        scores = logits.sub_(highest).exp_()  # [C, V], Z p / exp(highest)
-        norm = scores.sum(1, keepdim=True)  # [C, 1]
+        label_logit = logits.gather(1, label[rows, None])  # [C, 1]
+        if share:
+            share.gather(share.parts[index], logits, start)
+        highest = logits.amax(1, keepdim=True)  # [C, 1]
+        scores = logits.sub_(highest).exp_()  # [C, V], in place of the logits
+        norm = scores.sum(1, keepdim=True)  # [C, 1], p = scores / norm
         log_partition[rows] = (highest + norm.log()).squeeze(1)
-        losses[rows] = log_partition[rows] - label_logit
-        if numeric and early:
-            numeric.evaluate(numeric.parts[number], log_partition, for_gradient=True)
+        losses[rows] = log_partition[rows] - label_logit.squeeze(1)
+        if share and by_chunk:
+            part = share.parts[index]
+            share.evaluate(part, log_partition, differentiate=True)
+            softmax_coefficient[share.term.rows[part]] += share.partition_gradient[part]
+        if hidden.dtype in (torch.bfloat16, torch.float16):
+            scores.mul_(_SCALE / norm)  # probabilities, kept from underflow in fp16
+            norm = torch.full_like(norm, _SCALE)
         if expected is not None:
-            expected[rows] = _times_weight(scores, norm, weight)
+            expected[rows] = (scores.to(hidden.dtype) @ weight).to(norm.dtype) / norm
         if weight_gradient is not None:
-            a = coefficient[rows] if numeric is None else numeric.softmax_coefficient[rows]  # [C]
-            _add_outer(weight_gradient, scores, hidden[rows].to(a.dtype) * (a[:, None] / norm), hidden.dtype)
-    raise NotImplementedError
+            factor = softmax_coefficient[rows, None] / norm  # [C, 1]
+            _add_outer(weight_gradient, scores, hidden[rows], factor)
+
+    if share and not by_chunk:
+        share.evaluate(slice(0, tokens), log_partition, differentiate=for_hidden or for_weight)
+        softmax_coefficient[share.term.rows] += share.partition_gradient
+        if weight_gradient is not None and share.uses_partition:
+            _add_partition_gradient(weight_gradient, hidden, weight, log_partition, share, buffer)
+    if expected is not None:
+        expected *= softmax_coefficient[:, None]
+        expected -= coefficient[:, None] * weight[label]
+    if weight_gradient is not None:
+        weight_gradient.index_add_(0, label, -coefficient[:, None] * hidden)
+    if share:
+        ids, at = share.term.token_ids, share.term.rows
+        if expected is not None:
+            expected.index_add_(0, at, share.logits @ weight[ids].to(expected.dtype))
+        if weight_gradient is not None:
+            by_token = share.logits.T @ hidden[at].to(weight_gradient.dtype)  # [N, H]
+            weight_gradient.index_add_(0, ids, by_token)
+    total = coefficient @ losses + (share.value if share else 0)
+    return total, losses, expected, weight_gradient
+
+
+def _logits(hidden: Tensor, weight: Tensor, buffer: Tensor) -> Tensor:
+    """hidden [C, H] -> [C, V] in the buffer [>=C, V] and its dtype."""
+    logits = buffer[: hidden.shape[0]]
+    if logits.dtype == hidden.dtype:
+        return torch.mm(hidden, weight.T, out=logits)
+    return logits.copy_(hidden @ weight.T)
+
+
+def _add_outer(weight_gradient: Tensor, scores: Tensor, hidden: Tensor, factor: Tensor) -> None:
+    """weight_gradient [V, H] += scores^T (factor * hidden): scores [C, V], hidden [C, H].
+
+    In bf16 the products are rounded once a chunk, slice by slice, and summed in float32. fp16 has
+    too little range for that and multiplies in float32.
+    """
+    scaled = hidden.to(factor.dtype) * factor  # [C, H]
+    if hidden.dtype != torch.bfloat16:
+        weight_gradient.addmm_(scores.T, scaled)
+        return
+    scaled = scaled.to(hidden.dtype)
+    slices = zip(weight_gradient.split(_SLICE), scores.split(_SLICE, 1), strict=True)
+    for gradient, columns in slices:
+        gradient += columns.to(hidden.dtype).T @ scaled
+
+
+def _add_partition_gradient(
+    weight_gradient: Tensor,
+    hidden: Tensor,
+    weight: Tensor,
+    log_partition: Tensor,
+    share: NumericShare,
+    buffer: Tensor,
+) -> None:
+    """weight_gradient += sum_m dF/dlog Z_m p_m h_m^T, by a second pass over the numeric rows."""
+    rows_and_gradients = zip(
+        share.term.rows.split(buffer.shape[0]),
+        share.partition_gradient.split(buffer.shape[0]),
+        strict=True,
+    )
+    for rows, gradient in rows_and_gradients:
+        logits = _logits(hidden[rows], weight, buffer)  # [C, V]
+        probabilities = logits.sub_(log_partition[rows, None]).exp_()
+        _add_outer(weight_gradient, probabilities, hidden[rows], gradient[:, None])

@@ -48,7 +48,7 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
 
         The Trainer counts with it over the micro-batches of a step before the first forward pass.
         """
-        return target.numel()
+        return int(target.numel())
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """(sum of the auxiliary over its units, units)."""

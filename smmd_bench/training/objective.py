@@ -1,7 +1,7 @@
 """The training objective: cross-entropy plus, or at numeric positions replaced by, an auxiliary.
 
 With T supervised tokens and U units of the auxiliary in the whole optimiser step (all micro-batches
-and processes), l the full-vocabulary cross-entropy of a token (eq. loss of the paper):
+and processes), and l_t the full-vocabulary cross-entropy of a token (eq:loss of the paper):
 
     additive loss    total = sum_t l_t / T  +  lambda * sum_u aux_u / U
     replacing loss   total = (sum_{t not numeric} l_t  +  sum_u aux_u) / T
@@ -12,45 +12,46 @@ The totals of micro-batches that share T and U add up to the total of the whole 
 
 from __future__ import annotations
 
+import functools
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from ..contracts import NumericTargets
-from .chunked_cross_entropy import NumericTerm, chunked_cross_entropy
+from .chunked_cross_entropy import chunked_cross_entropy
 from .numeric_loss import NumericLoss
+from .numeric_term import NumericTerm
 from .output_head import OutputHead
+from .supervised import (
+    NumericPositions,
+    SupervisedTargets,
+    count_units,
+    numeric_positions,
+    supervised_targets,
+)
 
-_log = logging.getLogger(__name__)
-Count = int | Tensor
+Count: TypeAlias = int | Tensor
+__all__ = [
+    "ObjectiveOutput",
+    "SupervisedTargets",
+    "count_units",
+    "hidden_objective",
+    "logits_objective",
+    "numeric_objective",
+    "supervised_targets",
+]
 
 
-@dataclass(frozen=True, slots=True)
-class SupervisedTargets:
-    """The supervised tokens of a batch, flat: [T] int64 each.
-
-    label: the token to predict. row, position: where the logits that predict it stand.
-    """
-
-    label: Tensor
-    row: Tensor
-    position: Tensor
-
-    def __len__(self) -> int:
-        return self.label.numel()
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ObjectiveOutput:
-    """The objective on one micro-batch.
+    """The objective on one micro-batch; every tensor is a scalar in float32 or wider.
 
-    total: scalar with gradients; its share of the step's total.
+    total: with gradients; its share of the step's total.
     cross_entropy: sum of the full cross-entropy / num_tokens. auxiliary: sum / num_units,
-    unweighted. Both have gradients where the logits were given, none where hidden states were.
-    cross_entropy_sum, auxiliary_sum: detached scalars, over the `tokens` and `units` of this batch.
+    unweighted. Both have gradients where logits were given, none where hidden states were.
+    cross_entropy_sum, auxiliary_sum: detached sums over the `tokens` and `units` of this batch.
     """
 
     total: Tensor
@@ -60,18 +61,6 @@ class ObjectiveOutput:
     auxiliary_sum: Tensor
     tokens: int
     units: int
-
-
-def supervised_targets(labels: Tensor, ignore_index: int = -100) -> SupervisedTargets:
-    """The supervised tokens of aligned labels [B, T]: the caller has done any shift."""
-    row, position = (labels != ignore_index).nonzero(as_tuple=True)
-    return SupervisedTargets(labels[row, position], row, position)
-
-
-def count_units(loss: NumericLoss | None, labels: Tensor) -> int:
-    """The units of the auxiliary in aligned labels [B, T], from the labels alone."""
-    targets = supervised_targets(labels)
-    return 0 if loss is None else _Numeric.of(loss, targets).units
 
 
 def numeric_objective(
@@ -88,15 +77,14 @@ def numeric_objective(
     the logits are. `num_tokens` and `num_units` are those of the whole optimiser step; without
     them, this batch's own. Without a numeric target the auxiliary is a zero with a gradient path.
     """
-    if logits.shape[:-1] != labels.shape:
+    if logits.dim() != 3 or logits.shape[:2] != labels.shape:
         raise ValueError(
             f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} are not aligned: pass "
             "logits [B, T, V] and labels [B, T]."
         )
-    targets = supervised_targets(labels)
-    return logits_objective(
-        loss, logits[targets.row, targets.position], targets, num_tokens, num_units
-    )
+    targets = supervised_targets(labels.to(logits.device))
+    supervised = logits[targets.row, targets.position]  # [T, V]
+    return logits_objective(loss, supervised, targets, num_tokens, num_units)
 
 
 def logits_objective(
@@ -106,8 +94,27 @@ def logits_objective(
     num_tokens: Count | None = None,
     num_units: Count | None = None,
 ) -> ObjectiveOutput:
-    """As `numeric_objective`, over the logits [T, V] of the supervised tokens only."""
-    raise NotImplementedError
+    """As `numeric_objective`, over the logits [T, V] of the supervised tokens alone."""
+    positions = _bind_to(loss, logits, logits.shape[-1], targets)
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # [T, V]
+    log_partition = logits.logsumexp(-1)  # [T]
+    losses = log_partition - logits.gather(-1, targets.label[:, None]).squeeze(-1)  # [T]
+    auxiliary = logits[:0].sum()
+    if loss is not None and positions is not None and positions.units:
+        numeric_logits = logits[positions.index[:, None], loss.token_ids]  # [M, N]
+        numeric = positions.targets(numeric_logits, log_partition[positions.index], slice(None))
+        auxiliary, _ = loss(numeric)
+    cross_entropy = losses.sum()
+    coefficient, factor, units = _weights(loss, positions, losses.detach(), num_tokens, num_units)
+    return ObjectiveOutput(
+        total=coefficient @ losses + factor * auxiliary,
+        cross_entropy=cross_entropy / _denominator(num_tokens, len(targets), losses),
+        auxiliary=auxiliary / units,
+        cross_entropy_sum=cross_entropy.detach(),
+        auxiliary_sum=auxiliary.detach(),
+        tokens=len(targets),
+        units=positions.units if positions else 0,
+    )
 
 
 def hidden_objective(
@@ -119,10 +126,90 @@ def hidden_objective(
     num_units: Count | None = None,
     chunk_rows: int | None = None,
 ) -> ObjectiveOutput:
-    """The objective over the last hidden states [T, H] of the supervised tokens only.
+    """The objective over the last hidden states [T, H] of the supervised tokens alone.
 
     Never holds the logits [T, V]: they are made `chunk_rows` rows at a time, and their gradients
-    with them (see `chunked_cross_entropy`). A head with a bias, scale or soft-cap takes the plain
-    path through full logits of the supervised tokens; the log says so once.
+    with them (`chunked_cross_entropy`). A head with a bias, scale or soft-cap takes the plain path
+    through `logits_objective`; the log says so once.
     """
-    raise NotImplementedError
+    if not head.plain:
+        _say_once(
+            "The output head has a bias, scale or soft-cap: the logits of all supervised tokens "
+            "are held at once."
+        )
+        return logits_objective(loss, head.logits(hidden), targets, num_tokens, num_units)
+    positions = _bind_to(loss, hidden, head.weight.shape[0], targets)
+    wide = torch.promote_types(head.weight.dtype, torch.float32)
+    like = torch.ones(len(targets), dtype=wide, device=hidden.device)  # [T]
+    coefficient, factor, units = _weights(loss, positions, like, num_tokens, num_units)
+    auxiliary = like.new_zeros(())
+    term = None
+    if loss is not None and positions is not None and positions.units:
+
+        def value(logits: Tensor, log_partition: Tensor, part: slice) -> Tensor:
+            summed, _ = loss(positions.targets(logits, log_partition, part))
+            auxiliary.add_(summed.detach())
+            return factor * summed
+
+        term = NumericTerm(positions.index, loss.token_ids, value, loss.separable)
+    total, losses = chunked_cross_entropy(
+        hidden, head.weight, targets.label, coefficient, term, chunk_rows
+    )
+    cross_entropy = losses.sum()
+    return ObjectiveOutput(
+        total=total,
+        cross_entropy=cross_entropy / _denominator(num_tokens, len(targets), like),
+        auxiliary=auxiliary / units,
+        cross_entropy_sum=cross_entropy,
+        auxiliary_sum=auxiliary,
+        tokens=len(targets),
+        units=positions.units if positions else 0,
+    )
+
+
+def _bind_to(
+    loss: NumericLoss | None, like: Tensor, width: int, targets: SupervisedTargets
+) -> NumericPositions | None:
+    """The loss on the device of `like`, checked against V = width; its positions."""
+    if loss is None:
+        return None
+    if not isinstance(loss, NumericLoss):
+        raise TypeError(
+            f"{loss!r} is not bound to a vocabulary: pass loss.bind(numeric_vocabulary(tokenizer))."
+        )
+    if loss.largest_token_id >= width:
+        raise ValueError(
+            f"The numeric vocabulary has token {loss.largest_token_id}, but the logits have only "
+            f"{width} columns: make the vocabulary from the tokenizer of this model."
+        )
+    loss.to(like.device)
+    return numeric_positions(loss, targets)
+
+
+def _weights(
+    loss: NumericLoss | None,
+    positions: NumericPositions | None,
+    like: Tensor,
+    num_tokens: Count | None,
+    num_units: Count | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(coefficient of each cross-entropy [T], factor of the sum of the auxiliary, its units)."""
+    tokens = _denominator(num_tokens, like.numel(), like)
+    units = _denominator(num_units, positions.units if positions else 0, like)
+    coefficient = torch.ones_like(like) / tokens  # [T]
+    if loss is None or positions is None:
+        return coefficient, torch.zeros_like(units), units
+    if loss.replaces_cross_entropy:
+        return coefficient.index_fill(0, positions.index, 0), 1 / tokens, units
+    return coefficient, loss.weight / units, units
+
+
+def _denominator(given: Count | None, own: int, like: Tensor) -> Tensor:
+    """A count as a scalar of the dtype and device of `like`, at least 1."""
+    count = own if given is None else given
+    return torch.as_tensor(count, dtype=like.dtype, device=like.device).clamp(min=1)
+
+
+@functools.cache
+def _say_once(message: str) -> None:
+    logging.getLogger(__name__).warning(message)

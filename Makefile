@@ -1,0 +1,55 @@
+# Two commands matter: `make demo` and `make test`. Both set up the environment first, once.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK := requirements-cpu.lock
+STAMP := $(VENV)/.installed
+TORCH := $(shell grep '^torch==' $(LOCK))
+TORCH_INDEX := https://download.pytorch.org/whl/cpu
+export SMMD_BENCH_CACHE ?= $(CURDIR)/.cache
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test lint types unit docs lock clean env
+
+env: $(STAMP)
+
+demo: $(STAMP)  ## the main job on the embedded default: about 6 minutes on 2 cores
+	$(BIN)/smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd
+
+test: lint types unit  ## every check
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/python scripts/write_cli_reference.py --check
+
+types: $(STAMP)
+	$(BIN)/mypy smmd_bench tasks plugins reports
+
+unit: $(STAMP)
+	$(BIN)/python -m pytest tests
+
+docs: $(STAMP)  ## the command reference, from the commands themselves
+	$(BIN)/python scripts/write_cli_reference.py
+
+lock: $(STAMP)
+	(head -2 $(LOCK); $(BIN)/pip freeze --all --exclude-editable \
+	  | grep -v -i -E '^(pip|wheel|torchvision|torchaudio|torchcodec)=') > $(LOCK).part
+	mv $(LOCK).part $(LOCK)
+
+# The stamp holds the lock's digest: the environment is made again only when the lock changes.
+DIGEST := $(shell cat $(LOCK) pyproject.toml setup.py | cksum | tr ' ' '-')
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(DIGEST))
+.PHONY: $(STAMP)
+endif
+$(STAMP):
+	@echo "Setting up $(VENV) (about 2 minutes, 4 GB) ..."
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --no-deps "$(TORCH)" || \
+	  $(BIN)/pip install -q --no-deps --index-url $(TORCH_INDEX) "$(TORCH)"
+	$(BIN)/pip install -q --no-deps -r $(LOCK)
+	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
+	@echo "$(DIGEST)" > $@
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,175 @@
+"""Time and memory of the loss part: from last hidden states to their gradients.
+
+    OMP_NUM_THREADS=1 python benchmarks/objective.py
+
+Compares, at H=896, V=151,936 and 512 supervised tokens in float32 on a CPU, with a frozen and with
+a trainable head: the harness's cross-entropy with stock transformers' (`ForCausalLMLoss` over full
+logits), and each loss with the harness's cross-entropy, at N=10 and N=1000 with every supervised
+token numeric, which is the worst case.
+
+Times: one process, the cases of a round in random order, ratios within a round; the median over
+rounds and the 95% interval of a median (order statistics). Memory: a fresh process for each case
+and repeat. Its peak resident set (VmHWM, reset after the tensors are made and one small step has
+loaded the libraries) less its resident set before the step is what the step adds; the ratio is of
+W + hidden states + what the step adds. It sees every allocator, and needs Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from scipy.stats import binom
+from torch import Tensor
+from torch.nn import functional as F
+from transformers.loss.loss_utils import ForCausalLMLoss
+
+import smmd_bench as sb
+from smmd_bench.numbers import NumericVocabulary
+from smmd_bench.training.objective import hidden_objective, supervised_targets
+from smmd_bench.training.output_head import OutputHead
+
+H, V, T = 896, 151_936, 512
+MIB = 2**20
+# Budgets of the design: (case, against) -> (time, memory).
+STOCK = {"frozen": (1.00, 0.40), "trainable": (1.02, 0.95)}
+ANY_LOSS = (1.02, 1.02)
+
+
+class Case:
+    """One way to the gradients: `stock`, or `SPEC@N`."""
+
+    def __init__(self, name: str, tokens: int, vocabulary: int) -> None:
+        spec, _, size = name.partition("@")
+        n = int(size or 10)
+        ids = torch.linspace(0, vocabulary - 1, n).long()  # [N]
+        self.stock = spec == "stock"
+        if not self.stock:
+            numbers = NumericVocabulary(ids, torch.arange(n, dtype=torch.float64), "benchmark")
+            self.loss = sb.load_loss(spec).bind(numbers)
+        self.labels = ids[torch.randint(n, (tokens,), generator=torch.Generator().manual_seed(0))]
+
+    def total(self, hidden: Tensor, weight: Tensor) -> Tensor:
+        if self.stock:
+            logits = F.linear(hidden, weight)[None]  # [1, T, V]
+            total: Tensor = ForCausalLMLoss(
+                logits, None, weight.shape[0], len(self.labels), shift_labels=self.labels[None]
+            )
+            return total
+        targets = supervised_targets(self.labels[None])
+        return hidden_objective(self.loss, hidden, OutputHead(weight), targets).total
+
+    def step(self, hidden: Tensor, weight: Tensor) -> None:
+        self.total(hidden, weight).backward()
+
+
+def tensors(trainable: bool, tokens: int = T, vocabulary: int = V) -> tuple[Tensor, Tensor]:
+    torch.manual_seed(0)
+    hidden = torch.randn(tokens, H).requires_grad_()
+    return hidden, (torch.randn(vocabulary, H) * 0.02).requires_grad_(trainable)
+
+
+def timed(names: list[str], trainable: bool, rounds: int) -> dict[str, list[float]]:
+    hidden, weight = tensors(trainable)
+    cases = {name: Case(name, T, V) for name in names}
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    order = list(names)
+    for index in range(rounds + 1):  # the first round warms up
+        random.Random(index).shuffle(order)
+        for name in order:
+            hidden.grad = weight.grad = None
+            gc.collect()
+            start = time.perf_counter()
+            cases[name].step(hidden, weight)
+            if index:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def added_memory(name: str, trainable: bool) -> float:
+    """MiB that a step adds at its peak; runs in a process of its own."""
+    Case(name, 4, 1000).step(*tensors(trainable, 4, 1000))
+    hidden, weight = tensors(trainable)
+    case = Case(name, T, V)
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _status("VmRSS")
+    case.step(hidden, weight)
+    return (_status("VmHWM") - before) / 1024
+
+
+def _status(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(field)).split()[1])
+
+
+def measured_memory(name: str, trainable: bool, repeats: int) -> list[float]:
+    command = [sys.executable, __file__, "--memory-of", name, *(["--trainable"] * trainable)]
+    return [
+        float(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+        for _ in range(repeats)
+    ]
+
+
+def median_interval(values: list[float]) -> tuple[float, float, float]:
+    """Median, and the order statistics that cover it with at least 95%."""
+    ordered = sorted(values)
+    k = int(binom.ppf(0.025, len(ordered), 0.5))
+    k = k if binom.cdf(k - 1, len(ordered), 0.5) <= 0.025 else k - 1
+    return statistics.median(ordered), ordered[max(k - 1, 0)], ordered[min(-k, -1)]
+
+
+def compare(head: str, pairs: list[tuple[str, str, tuple[float, float]]], args: Any) -> None:
+    names = sorted({name for pair in pairs for name in pair[:2]})
+    seconds = timed(names, head == "trainable", args.rounds)
+    memory = {name: measured_memory(name, head == "trainable", args.repeats) for name in names}
+    base = (V * H + T * H) * 4 / MIB
+    for name in names:
+        print(
+            f"| {head} | {name} | | {statistics.median(seconds[name]):.2f} s | "
+            f"+{statistics.median(memory[name]):.0f} MiB |", flush=True
+        )
+    for name, against, budget in pairs:
+        ratios = [a / b for a, b in zip(seconds[name], seconds[against], strict=True)]
+        middle, low, high = median_interval(ratios)
+        peaks = [
+            (base + a) / (base + b) for a, b in zip(memory[name], memory[against], strict=True)
+        ]
+        print(
+            f"| {head} | {name} : {against} | {budget[0]:.2f} / {budget[1]:.2f} | "
+            f"{middle:.3f} [{low:.3f}, {high:.3f}] | {statistics.median(peaks):.3f} "
+            f"[{min(peaks):.3f}, {max(peaks):.3f}] |", flush=True
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--repeats", type=int, default=3, help="fresh processes a memory case")
+    parser.add_argument("--heads", nargs="+", default=["frozen", "trainable"])
+    parser.add_argument("--losses", nargs="+", default=["ntl", "smmd"])
+    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
+    parser.add_argument("--trainable", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.memory_of:
+        print(json.dumps(added_memory(args.memory_of, args.trainable)))
+        return
+    print("| head | case | budget: time / memory | time | memory |\n|---|---|---|---|---|")
+    for head in args.heads:
+        compare(head, [("ce@10", "stock", STOCK[head])], args)
+        for n in (10, 1000):
+            pairs = [(f"{loss}@{n}", f"ce@{n}", ANY_LOSS) for loss in args.losses]
+            compare(head, pairs, args)
+
+
+if __name__ == "__main__":
+    main()

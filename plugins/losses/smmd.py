@@ -1,0 +1,108 @@
+"""SMMD: smoothed maximum mean discrepancy over numeric tokens, the paper's method (section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from smmd_bench.contracts import NumericTargets
+from smmd_bench.numbers import NumericVocabulary
+from smmd_bench.parameters import non_negative, parameter, positive
+from smmd_bench.training.numeric_loss import NumericLoss
+
+
+def _all_positive(values: tuple[float, ...]) -> str | None:
+    return None if all(positive(value) is None for value in values) else "must be > 0, each"
+
+
+@dataclass(frozen=True)
+class SmoothMMD:
+    """L = L_CE + lambda L_SMMD (eq:loss).
+
+    At a position whose target y is in V_num, with the residual r = softmax(l[V_num]) - e_{pi(y)}
+    (eq:residual_r),
+
+        L_SMMD = r^T K r + alpha r^T L r = r^T (K + alpha L) r
+
+    r^T K r is the squared MMD of prediction and target (eq:loss_mmd), and r^T L r, with the
+    Laplacian L = D - K and deg_i = sum_j K_ij, the Dirichlet energy 1/2 sum_ij K_ij (r_i - r_j)^2
+    of the residual. K_ij is the mean over the bandwidths Sigma of exp(-|v_i - v_j|^2 / 2 sigma^2)
+    (eq:k_ij). By default alpha = 1 / (2 mean degree).
+
+    The ablations: `term` leaves out a half of the loss (tab:ablation_mmd_sobolev); `kernel` makes K
+    blind to the values (tab:kernel_ablation), by shuffling them among the tokens or at random
+    (app:random_psd_kernel). A random K has negative entries, so it makes no graph: MMD only.
+    """
+
+    name: ClassVar[str] = "smmd"
+    version: ClassVar[int] = 1
+    replaces_cross_entropy: ClassVar[bool] = False
+    sigma: tuple[float, ...] = parameter(
+        (2.0,), "bandwidths of the kernel, in units of value", check=_all_positive
+    )
+    weight: float = parameter(3.0, "weight of the auxiliary", name="lambda", check=non_negative)
+    alpha: float | None = parameter(
+        None, "weight of the smoothness; none: 1 / (2 mean degree)", check=non_negative
+    )
+    term: Literal["both", "mmd", "smooth"] = parameter("both", "which part of the loss to keep")
+    kernel: Literal["distance", "shuffled", "random"] = parameter(
+        "distance", "what the kernel is made from: values, shuffled values, or nothing"
+    )
+    kernel_seed: int = parameter(0, "seed of a shuffled or random kernel", check=non_negative)
+    squash: float | None = parameter(
+        None, "rescale distances to [0, squash]; none: as they are", check=positive
+    )
+
+    def __post_init__(self) -> None:
+        if self.kernel == "random" and self.term != "mmd":
+            raise ValueError("a random kernel has no graph Laplacian: add term=mmd.")
+
+    def bind(self, vocabulary: NumericVocabulary) -> ResidualForm:
+        """The quadratic form in the residual as a module."""
+        return ResidualForm(self, vocabulary)
+
+    def matrix(self, vocabulary: NumericVocabulary) -> Tensor:
+        """K + alpha L, or the part of it that `term` keeps: [N, N] float64, symmetric."""
+        K = self.gram(vocabulary)  # [N, N]
+        if self.term == "mmd":
+            return K
+        degree = K.sum(1)  # [N]
+        alpha = 1 / (2 * float(degree.mean())) if self.alpha is None else self.alpha
+        smoothness = alpha * (degree.diag() - K)  # [N, N], alpha L
+        return smoothness if self.term == "smooth" else K + smoothness
+
+    def gram(self, vocabulary: NumericVocabulary) -> Tensor:
+        """K: [N, N] float64, symmetric positive semi-definite, ones on the diagonal."""
+        random = np.random.RandomState(self.kernel_seed)  # its streams are frozen, for good
+        v = vocabulary.values  # [N]
+        if self.kernel == "random":
+            z = torch.from_numpy(random.choice([-0.5, 0.5], size=(len(v), 4)))  # [N, 4], of norm 1
+            return (z @ z.T) ** 5
+        if self.kernel == "shuffled":
+            v = v[torch.from_numpy(random.permutation(len(v)))]
+        distance = (v[:, None] - v).abs()  # [N, N]
+        if self.squash is not None:
+            distance = distance * (self.squash / distance.max().clamp(min=1e-300))
+        scales = torch.tensor(self.sigma, dtype=v.dtype)[:, None, None]  # [S, 1, 1]
+        return torch.exp(-(distance**2) / (2 * scales**2)).mean(0)
+
+
+class ResidualForm(NumericLoss):
+    """r^T A r, summed over positions."""
+
+    matrix: Tensor  # A: [N, N]
+
+    def __init__(self, loss: SmoothMMD, vocabulary: NumericVocabulary) -> None:
+        super().__init__(loss, vocabulary)
+        self.constant("matrix", loss.matrix(vocabulary))
+
+    def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
+        """Sum over numeric positions, and how many there are."""
+        p = numeric.logits.softmax(-1)  # [M, N]
+        r = p.scatter_add(1, numeric.target[:, None], -torch.ones_like(p[:, :1]))  # [M, N]
+        A = self.matrix.to(r.dtype)  # [N, N]
+        return ((r @ A) * r).sum(), numeric.target.numel()

@@ -1,0 +1,54 @@
+"""What the arithmetic reports share: which cells they show, and how their level is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smmd_bench.parameters import split_spec
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from smmd_bench.results.run import RunFrames
+
+TASK = "arithmetic"
+
+
+def arithmetic_cells(run: RunFrames) -> pd.DataFrame:
+    """The cells of the arithmetic task, whatever their level and status."""
+    return run.cells[run.cells["task_name"] == TASK]
+
+
+def measured(cells: pd.DataFrame) -> pd.DataFrame:
+    """Those of the cells that have results."""
+    return cells[cells["status"] == "done"]
+
+
+def level_note(task: str) -> str:
+    """What a title adds for a task spec: nothing for the paper's level, else which it is."""
+    _, parameters = split_spec(task)
+    if not parameters:
+        return ""
+    most = int(parameters.get("operations", "99").rpartition("..")[2])
+    easier = parameters.get("level") == "easy" or most <= 3
+    kind = "an easier level than the paper's" if easier else "not the paper's level"
+    return f"{task}, {kind}"
+
+
+def title_with_levels(title: str, cells: pd.DataFrame) -> str:
+    """The title of a report, which names every level that is not the paper's."""
+    notes = [note for task in cells["task"].unique() if (note := level_note(str(task)))]
+    return f"{title}: {'; '.join(notes)}" if notes else title
+
+
+def missing_note(cells: pd.DataFrame) -> str:
+    """A sentence that names the cells without results; empty if there are none."""
+    lacking = cells[cells["status"] != "done"]
+    if lacking.empty:
+        return ""
+    named = "; ".join(
+        f"{cell.model} {cell.loss} seed {cell.seed} ({cell.status}"
+        + (f" in {cell.stage})" if isinstance(cell.stage, str) else ")")
+        for cell in lacking.itertuples()
+    )
+    return f" Without a result: {named}."

@@ -1,0 +1,145 @@
+"""Accuracy on arithmetic by the number of operations; a figure and table beyond the paper's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.publishing.style import (
+    WIDTH,
+    LossStyle,
+    legend_above,
+    loss_label,
+    loss_styles,
+    model_label,
+    new_figure,
+)
+from smmd_bench.publishing.tables import with_interval
+from smmd_bench.results.run import RunFrames
+
+from ._arithmetic import arithmetic_cells, measured, missing_note, title_with_levels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+GROUP = ["model", "task", "loss", "operations"]
+PANELS_A_ROW = 3
+
+
+@dataclass(frozen=True)
+class ArithmeticOperations:
+    """Exact match by number of operations, with Wilson intervals, for every loss."""
+
+    name: ClassVar[str] = "arithmetic_operations"
+    title: ClassVar[str] = "Arithmetic accuracy by number of operations"
+    paper: ClassVar[str] = "not in the paper"
+
+    def skip(self, run: RunFrames) -> str | None:
+        """The test examples must say how many operations they have."""
+        cells = measured(arithmetic_cells(run))
+        if cells.empty:
+            return "no arithmetic cell has results"
+        first = run.read("scores", ["operations"], cells["address"].iloc[:1])
+        return None if "operations" in first.columns else "the examples do not count operations"
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One panel a model and level, one line a loss."""
+        cells = arithmetic_cells(run)
+        scores = run.read("scores", ["exact", "operations"], measured(cells)["address"])
+        data = accuracy_by_operations(scores)
+        table = _table(data)
+        table.attrs["title"] = title_with_levels(self.title, cells)
+        seeds = int(data["seeds"].max())
+        caption = (
+            "Exact match (%) by value, by the number of binary operations in the expression, n "
+            "examples each. Brackets and bars: 95 % Wilson intervals for that n"
+            + (f", around the mean over up to {seeds} seeds." if seeds > 1 else ".")
+        )
+        return Artefact(caption + missing_note(cells), table, _figure(data), data)
+
+
+def accuracy_by_operations(scores: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracy over seeds with its Wilson interval: one row a model, task, loss, operations.
+
+    Seeds answer the same examples, so that they add nothing to n: the interval is that of one
+    seed's n around the mean.
+    """
+    from statsmodels.stats.proportion import proportion_confint
+
+    a_seed = scores.groupby([*GROUP, "seed"], observed=True)["exact"].agg(["mean", "size"])
+    data = (
+        a_seed.groupby(GROUP, observed=True)
+        .agg(accuracy=("mean", "mean"), n=("size", "max"), seeds=("size", "size"))
+        .reset_index()
+    )
+    data["operations"] = data["operations"].astype("int64")
+    low, high = proportion_confint(
+        (data["accuracy"] * data["n"]).to_numpy(), data["n"].to_numpy(), method="wilson"
+    )
+    data["accuracy"] *= 100
+    data["low"] = np.minimum(100 * low, data["accuracy"])
+    data["high"] = np.maximum(100 * high, data["accuracy"])
+    return data[[*GROUP, "accuracy", "low", "high", "n", "seeds"]]
+
+
+def _table(data: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for (model, task, operations), group in data.groupby(
+        ["model", "task", "operations"], observed=True
+    ):
+        row = {"Model": model_label(str(model)), "Task": str(task), "Operations": str(operations)}
+        row["n"] = f"{int(group['n'].max()):,}"
+        for loss, accuracy, low, high in zip(
+            group["loss"], group["accuracy"], group["low"], group["high"], strict=True
+        ):
+            row[loss_label(str(loss))] = with_interval(accuracy, low, high, 1)
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
+
+
+def _figure(data: pd.DataFrame) -> Figure:
+    groups = list(data.groupby(["model", "task"], observed=True))
+    columns = min(PANELS_A_ROW, len(groups))
+    rows = math.ceil(len(groups) / columns)
+    figure = new_figure(min(WIDTH, 6.5 if columns == 1 else WIDTH), 0.4 + 2.9 * rows)
+    axes = np.atleast_1d(figure.subplots(rows, columns, sharey=True, squeeze=False)).ravel()
+    styles = loss_styles(data["loss"].cat.categories)
+    for axis, ((model, task), group) in zip(axes, groups, strict=False):
+        _panel(axis, group, styles)
+        axis.set_title(f"{model_label(str(model))}\n{task}")
+    for at, axis in enumerate(axes):
+        axis.set_visible(at < len(groups))
+        if at % columns == 0:
+            axis.set_ylabel("Exact match (%)")
+    legend_above(figure, axes)
+    return figure
+
+
+def _panel(axis: Axes, data: pd.DataFrame, styles: dict[str, LossStyle]) -> None:
+    losses = [loss for loss in styles if (data["loss"] == loss).any()]
+    spread = np.linspace(-0.18, 0.18, len(losses)) if len(losses) > 1 else np.zeros(1)
+    for loss, shift in zip(losses, spread, strict=True):
+        line, style = data[data["loss"] == loss], styles[loss]
+        axis.errorbar(
+            line["operations"] + shift,
+            line["accuracy"],
+            yerr=[line["accuracy"] - line["low"], line["high"] - line["accuracy"]],
+            color=style.colour,
+            linestyle=style.line,
+            marker=style.marker,
+            markersize=8 if style.marker == "*" else 5,
+            elinewidth=1,
+            capsize=2,
+            label=loss_label(loss),
+        )
+    axis.set_xticks(sorted(data["operations"].unique()))
+    axis.grid(axis="x", visible=False)
+    axis.set_ylim(bottom=-0.03 * axis.get_ylim()[1])
+    axis.set_xlabel("Number of operations")

@@ -1,0 +1,181 @@
+"""Figures 3 and 7 of the paper: the mean predicted digit distribution at the first digit.
+
+For the examples whose answer starts with a given digit, the probabilities that a model gives to
+the ten digits at that place, averaged. Columns are losses; rows are the true first digits 1 to 9
+(Figure 7), or one chosen digit: `digit_distribution[digit=5]` (Figure 3). The paper draws them
+for Clock-Time; here every task with digit probes is shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.parameters import parameter
+from smmd_bench.publishing.style import (
+    OTHER,
+    TARGET,
+    WIDTH,
+    loss_label,
+    model_label,
+    new_figure,
+)
+from smmd_bench.publishing.tables import number
+from smmd_bench.results.run import RunFrames
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+DIGITS = [f"p{digit}" for digit in range(10)]
+GROUP = ["model", "task", "loss", "digit"]
+BLOCKS = 4
+"""Models and tasks drawn at most; the CSV has all."""
+
+
+def _is_digit(value: int) -> str | None:
+    return None if 1 <= value <= 9 else "must be a digit from 1 to 9"
+
+
+@dataclass(frozen=True)
+class DigitDistribution:
+    """Where each loss puts its probability when the answer starts with a given digit."""
+
+    name: ClassVar[str] = "digit_distribution"
+    title: ClassVar[str] = "Digit distribution at the first digit of the answer"
+    paper: ClassVar[str] = "Figures 3 and 7"
+
+    digit: int | None = parameter(
+        None, "the true first digit to show; none: a row for each of 1 to 9", check=_is_digit
+    )
+
+    def skip(self, run: RunFrames) -> str | None:
+        """Without digit probes there is nothing to draw."""
+        probes = (run.path / "cells").glob("*/probes.parquet")
+        return None if any(probes) else "no cell has digit probes"
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One block of panels a model and task."""
+        data = first_digit_distributions(run)
+        if self.digit is not None:
+            data = data[data["digit"] == self.digit]
+        blocks = [
+            (str(model), str(task))
+            for (model, task), _ in data.groupby(["model", "task"], observed=True)
+        ]
+        caption = (
+            "Mean probability of each digit at the first digit of the answer, over the n test "
+            "examples whose answer starts with the true digit named at the left, normalised over "
+            "the numeric tokens. Hatched bar and bold number: the true digit; whiskers: one "
+            "standard deviation over examples."
+        )
+        seeds = int(data["seeds"].max())
+        caption += f" Mean over up to {seeds} seeds." if seeds > 1 else ""
+        if len(blocks) > BLOCKS:
+            caption += f" Drawn are {BLOCKS} of {len(blocks)} pairs of model and task."
+        return Artefact(caption, _table(data), _figure(data, blocks[:BLOCKS]), data)
+
+
+def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
+    """One row a model, task, loss and true first digit: mean and deviation of p0 to p9, n, seeds.
+
+    Where tokens hold several digits, the digit is the leading one of the target token's value.
+    n is that of one seed; mean and deviation are over the examples of all seeds.
+    """
+    parts = []
+    for address in run.cells["address"]:
+        probes = run.read("probes", ["uid", "digit", "target_value", *DIGITS], [address])
+        if probes.empty:
+            continue
+        first = probes.loc[probes.groupby("uid", sort=False)["digit"].idxmin()].copy()
+        first["digit"] = first["target_value"].astype("int64").astype(str).str[0].astype("int64")
+        sums = first.groupby([*GROUP, "seed"], observed=True)[DIGITS].agg(["sum", "size"])
+        squares = first[DIGITS].pow(2).assign(digit=first["digit"]).groupby("digit").sum()
+        frame = sums.index.to_frame(index=False).astype({"digit": "int64"})
+        frame["n"] = sums["p0", "size"].to_numpy()
+        for name in DIGITS:
+            frame[f"sum_{name}"] = sums[name, "sum"].to_numpy()
+            frame[f"square_{name}"] = squares.loc[frame["digit"], name].to_numpy()
+        parts.append(frame)
+    cells = pd.concat(parts, ignore_index=True)
+    for column in ("model", "task", "loss"):
+        cells[column] = pd.Categorical(cells[column], categories=run.cells[column].cat.categories)
+    grouped = cells[cells["digit"].between(1, 9)].groupby(GROUP, observed=True)
+    total, data = grouped["n"].sum(), grouped.agg(n=("n", "max"), seeds=("seed", "nunique"))
+    for name in DIGITS:
+        mean = grouped[f"sum_{name}"].sum() / total
+        data[name] = mean
+        spread = grouped[f"square_{name}"].sum() / total - mean**2
+        data[f"{name}_deviation"] = np.sqrt(spread.clip(lower=0))
+    return data.reset_index()
+
+
+def _table(data: pd.DataFrame) -> pd.DataFrame:
+    """p(true first digit) by loss: the heights of the highlighted bars."""
+    rows = []
+    for (model, task, digit), group in data.groupby(["model", "task", "digit"], observed=True):
+        row = {"Model": model_label(str(model)), "Task": str(task), "First digit": str(digit)}
+        row["n"] = f"{int(group['n'].max()):,}"
+        for loss, mean in zip(group["loss"], group[f"p{digit}"], strict=True):
+            row[f"p(digit), {loss_label(str(loss))}"] = number(float(mean), 3)
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
+
+
+def _figure(data: pd.DataFrame, blocks: list[tuple[str, str]]) -> Figure:
+    rows = data["digit"].nunique()
+    height = (0.85 if rows > 1 else 2.0) * rows + 0.9
+    figure = new_figure(WIDTH, height * len(blocks))
+    parts = figure.subfigures(len(blocks), 1, squeeze=False)[:, 0]
+    for part, (model, task) in zip(parts, blocks, strict=True):
+        here = data[(data["model"] == model) & (data["task"] == task)]
+        _block(part, here)
+        part.suptitle(f"{model_label(model)}, {task}", fontsize=10)
+    return figure
+
+
+def _block(part: SubFigure, data: pd.DataFrame) -> None:
+    digits = sorted(data["digit"].unique())
+    losses = [loss for loss in data["loss"].cat.categories if (data["loss"] == loss).any()]
+    axes = part.subplots(len(digits), len(losses), sharex=True, sharey=True, squeeze=False)
+    for row, digit in zip(axes, digits, strict=True):
+        for axis, loss in zip(row, losses, strict=True):
+            found = data[(data["digit"] == digit) & (data["loss"] == loss)]
+            if len(found):
+                _bars(axis, found.iloc[0], int(digit))
+        n = int(data[data["digit"] == digit]["n"].max())
+        row[0].set_ylabel(f"true {digit}\nn = {n:,}", rotation=0, ha="right", va="center")
+    for axis, loss in zip(axes[0], losses, strict=True):
+        axis.set_title(loss_label(loss))
+    for axis in axes[-1]:
+        axis.set_xticks(range(10))
+        axis.set_xlabel("digit")
+    axes[0][0].set_ylim(0, 1.12)
+    axes[0][0].set_yticks([0, 0.5, 1])
+
+
+def _bars(axis: Axes, row: pd.Series[float], digit: int) -> None:
+    means = row[DIGITS].to_numpy(dtype=float)
+    deviations = row[[f"{name}_deviation" for name in DIGITS]].to_numpy(dtype=float)
+    bars = axis.bar(range(10), means, width=0.8, color=OTHER, edgecolor="#4A6A80", linewidth=0.4)
+    bars[digit].set(facecolor=TARGET, edgecolor="black", hatch="////")
+    low, high = np.minimum(deviations, means), np.minimum(deviations, 1 - means)
+    axis.errorbar(
+        range(10), means, yerr=[low, high], fmt="none", ecolor="#444444", elinewidth=0.6, alpha=0.6
+    )
+    axis.text(
+        0.99 if digit < 5 else 0.01,
+        0.97,
+        f"{means[digit]:.2f}",
+        transform=axis.transAxes,
+        ha="right" if digit < 5 else "left",
+        va="top",
+        fontweight="bold",
+        fontsize=8.5,
+    )
+    axis.grid(axis="x", visible=False)

@@ -1,0 +1,167 @@
+"""Training curves: cross-entropy and auxiliary by step, validation score by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.publishing.style import (
+    WIDTH,
+    LossStyle,
+    legend_above,
+    loss_label,
+    loss_styles,
+    model_label,
+    new_figure,
+)
+from smmd_bench.results.run import RunFrames
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+POINTS = 400
+"""Steps kept of each cell's curve, evenly spaced, after smoothing."""
+GROUPS = 12
+"""Models and tasks drawn at most; the CSV has all."""
+CELL = ["address", "model", "task", "loss", "seed"]
+CURVES = {"cross_entropy": "Cross-entropy", "auxiliary": "Auxiliary (unweighted)"}
+NAMES = {"exact_match": "exact match (%)"}
+
+
+@dataclass(frozen=True)
+class TrainingCurves:
+    """How the losses fall, and how validation rises, for every loss and seed."""
+
+    name: ClassVar[str] = "training_curves"
+    title: ClassVar[str] = "Training curves"
+    paper: ClassVar[str] = "not in the paper"
+
+    def skip(self, run: RunFrames) -> str | None:
+        """Without a training log there is nothing to draw."""
+        logs = (run.path / "cells").glob("*/train_log.parquet")
+        return None if any(logs) else "no cell has a training log"
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One row of panels a model and task."""
+        curves = [
+            _curve(run.read("train_log", ["step", *CURVES], [address]))
+            for address in run.cells["address"]
+        ]
+        data = pd.concat([curve for curve in curves if not curve.empty], ignore_index=True)
+        for column in ("model", "task", "loss"):
+            data[column] = pd.Categorical(data[column], categories=run.cells[column].cat.categories)
+        groups = [
+            (str(model), str(task))
+            for (model, task), _ in data.groupby(["model", "task"], observed=True)
+        ]
+        figure = _figure(data, run.selection, groups[:GROUPS])
+        several = run.cells["seed"].nunique() > 1
+        caption = (
+            "Smoothed by an exponential mean over a twenty-fifth of the steps; the raw values are "
+            "faint behind. Cross-entropy is the full one for every loss; auxiliaries have their "
+            "own scales. Right: validation score of the checkpoint of each epoch; a ring marks "
+            "the selected one."
+        )
+        caption += " One line a seed." if several else ""
+        if len(groups) > GROUPS:
+            caption += f" Drawn are {GROUPS} of {len(groups)} pairs of model and task."
+        return Artefact(caption, figure=figure, data=data)
+
+
+def _curve(log: pd.DataFrame) -> pd.DataFrame:
+    """A cell's curves, smoothed, then thinned: the raw value stays beside each smoothed one."""
+    if log.empty:
+        return log
+    log = log.sort_values("step", ignore_index=True)
+    for name in CURVES:
+        raw = log[name].astype("float64")
+        log[f"{name}_smoothed"] = raw.ewm(span=max(10, len(log) / 25)).mean().where(raw.notna())
+    kept = np.unique(np.linspace(0, len(log) - 1, min(POINTS, len(log))).astype(int))
+    return log.iloc[kept]
+
+
+def _figure(data: pd.DataFrame, selection: pd.DataFrame, groups: list[tuple[str, str]]) -> Figure:
+    figure = new_figure(WIDTH, 0.5 + 2.5 * len(groups))
+    axes = figure.subplots(len(groups), 3, squeeze=False)
+    styles = loss_styles(data["loss"].cat.categories)
+    for (model, task), row in zip(groups, axes, strict=True):
+        here = data[(data["model"] == model) & (data["task"] == task)]
+        epochs = selection[(selection["model"] == model) & (selection["task"] == task)]
+        for axis, (name, label) in zip(row, CURVES.items(), strict=False):
+            _by_step(axis, here, name, styles)
+            axis.set_title(label)
+        _by_epoch(row[2], epochs, styles)
+        row[0].set_ylabel(f"{model_label(model)}\n{task}")
+    legend_above(figure, axes.ravel())
+    return figure
+
+
+def _by_step(axis: Axes, data: pd.DataFrame, name: str, styles: dict[str, LossStyle]) -> None:
+    shown = data[data[name].notna()]
+    for _, style, cell in _cells(shown, styles):
+        axis.plot(cell["step"], cell[name], color=style.colour, alpha=0.18, linewidth=0.7)
+    for loss, style, cell in _cells(shown, styles):
+        axis.plot(
+            cell["step"],
+            cell[f"{name}_smoothed"],
+            color=style.colour,
+            linestyle=style.line,
+            marker=style.marker,
+            markevery=(len(cell) // 10, max(1, len(cell) // 5)),
+            label=loss_label(loss),
+        )
+    if shown.empty:
+        axis.text(0.5, 0.5, "no loss here has one", ha="center", transform=axis.transAxes)
+    elif (shown[f"{name}_smoothed"] > 0).all():
+        axis.set_yscale("log")
+        _plain_ticks(axis)
+    axis.set_xlabel("Optimiser step")
+
+
+def _cells(
+    data: pd.DataFrame, styles: dict[str, LossStyle]
+) -> Iterator[tuple[str, LossStyle, pd.DataFrame]]:
+    """The rows of each cell, in the order of the losses, which is that of the legend."""
+    for loss, style in styles.items():
+        for _, cell in data[data["loss"] == loss].groupby("address", sort=False, observed=True):
+            yield loss, style, cell
+
+
+def _by_epoch(axis: Axes, data: pd.DataFrame, styles: dict[str, LossStyle]) -> None:
+    metric = str(data["selection_metric"].iloc[0]) if len(data) else "score"
+    axis.set_title(f"Validation {NAMES.get(metric, metric.replace('_', ' '))}")
+    for loss, style, cell in _cells(data, styles):
+        axis.plot(
+            cell["epoch"],
+            cell[metric],
+            color=style.colour,
+            linestyle=style.line,
+            marker=style.marker,
+            markersize=7 if style.marker == "*" else 4,
+            label=loss_label(loss),
+        )
+        best = cell[cell["selected"]]
+        axis.plot(
+            best["epoch"], best[metric], "o", markersize=11, fillstyle="none", color=style.colour
+        )
+    if len(data) and data["epoch"].nunique() <= 8:
+        axis.set_xticks(sorted(data["epoch"].unique()))
+    axis.set_xlabel("Epoch")
+
+
+def _plain_ticks(axis: Axes) -> None:
+    """Tick labels such as 0.5 and 2 instead of powers of ten on a short logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_ylim()
+    ratio = high / low
+    subs = (1, 1.5, 2, 3, 4, 5, 7) if ratio < 8 else (1, 2, 5) if ratio < 200 else (1,)
+    axis.yaxis.set_major_locator(LogLocator(subs=subs))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())

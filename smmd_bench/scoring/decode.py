@@ -1,0 +1,54 @@
+"""Greedy completions of examples, as a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ..contracts import Checkpoint, EngineSession, Example, Progress
+from ..errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+def decode_checkpoint(
+    session: EngineSession,
+    checkpoint: Checkpoint,
+    examples: Sequence[Example],
+    tokenizer: PreTrainedTokenizerBase,
+    max_new_tokens: int,
+    progress: Progress | None = None,
+) -> pd.DataFrame:
+    """One row an example, in order, with the prompt tokenised as in training.
+
+    Columns: uid, prompt, target, completion, finish_reason, completion_tokens (with the
+    end-of-sequence token), prompt_tokens, then the examples' attributes. Raises UserError where
+    an attribute has the name of one of these, or a prompt is too long for the session.
+    """
+    from ..training.data import encode_prompts
+
+    prompts = encode_prompts(tokenizer, [example.prompt for example in examples])
+    completions = session.generate(
+        prompts, checkpoint, max_new_tokens=max_new_tokens, progress=progress
+    )
+    columns: dict[str, list[Any]] = {
+        "uid": [example.uid for example in examples],
+        "prompt": [example.prompt for example in examples],
+        "target": [example.target for example in examples],
+        "completion": [completion.text for completion in completions],
+        "finish_reason": [completion.finish_reason for completion in completions],
+        "completion_tokens": [len(completion.token_ids) for completion in completions],
+        "prompt_tokens": [len(prompt) for prompt in prompts],
+    }
+    names = dict.fromkeys(name for example in examples for name in example.attributes)
+    if taken := sorted(set(names) & set(columns)):
+        raise UserError(
+            f"The attribute '{taken[0]}' of the examples is the name of a column of completions: "
+            "give it another name in the task."
+        )
+    for name in names:
+        columns[name] = [example.attributes.get(name) for example in examples]
+    return pd.DataFrame(columns)

@@ -1,0 +1,65 @@
+"""The supervised tokens of a batch, and those of them that are numeric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from ..contracts import NumericTargets
+from .numeric_loss import NumericLoss
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SupervisedTargets:
+    """The supervised tokens of a batch, flat: [T] int64 each.
+
+    label: the token to predict. row, position: where the logits that predict it stand.
+    """
+
+    label: Tensor
+    row: Tensor
+    position: Tensor
+
+    def __len__(self) -> int:
+        return int(self.label.numel())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumericPositions:
+    """The supervised tokens that are in the V_num of a loss: [M] int64 each.
+
+    index: which of the supervised tokens, ascending. target: indices into V_num. row, position: as
+    in `SupervisedTargets`. units: of the loss, on these positions.
+    """
+
+    index: Tensor
+    target: Tensor
+    row: Tensor
+    position: Tensor
+    units: int
+
+    def targets(self, logits: Tensor, log_partition: Tensor, part: slice) -> NumericTargets:
+        """What the loss sees of a part of the positions: logits [m, N], log_partition [m]."""
+        return NumericTargets(
+            logits, log_partition, self.target[part], self.row[part], self.position[part]
+        )
+
+
+def supervised_targets(labels: Tensor, ignore_index: int = -100) -> SupervisedTargets:
+    """The supervised tokens of aligned labels [B, T]: the caller has done any shift."""
+    row, position = (labels != ignore_index).nonzero(as_tuple=True)
+    return SupervisedTargets(labels[row, position], row, position)
+
+
+def numeric_positions(loss: NumericLoss, targets: SupervisedTargets) -> NumericPositions:
+    """The numeric ones among the supervised tokens."""
+    target = loss.vocabulary.index_of(targets.label)  # [T]
+    index = (target >= 0).nonzero().squeeze(1)  # [M]
+    target, row, position = target[index], targets.row[index], targets.position[index]
+    return NumericPositions(index, target, row, position, loss.units(target, row, position))
+
+
+def count_units(loss: NumericLoss | None, labels: Tensor) -> int:
+    """The units of a loss in aligned labels [B, T], known before any forward pass."""
+    return 0 if loss is None else numeric_positions(loss, supervised_targets(labels)).units

@@ -1,0 +1,102 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+COMMAND = str(Path(sys.executable).parent / "smmd-bench")
+MAIN_JOB = ["train-eval", "--task", "arithmetic", "--losses", "ce,ntl,smmd"]
+
+
+def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, cwd=cwd)
+
+
+@pytest.mark.parametrize("name", ["train-eval", "run", "report", "sample", "ls"])
+def test_every_command_has_help_with_examples(name: str) -> None:
+    out = call(name, "--help")
+    assert out.returncode == 0
+    assert f"smmd-bench {name}" in out.stdout.split("Examples:")[1]
+
+
+def test_the_version_is_printed() -> None:
+    assert call("--version").stdout.startswith("smmd-bench, version ")
+
+
+def test_ls_names_every_plugin_with_its_parameters() -> None:
+    out = call("ls").stdout
+    for word in ("arithmetic", "ntl", "smmd", "vllm", "local", "builtin/tiny", "lambda=3", "sigma=2"):
+        assert word in out
+
+
+def test_sample_prints_examples_of_a_task() -> None:
+    out = call("sample", "arithmetic[operations=1..2]", "-n", "3", "--json").stdout.splitlines()
+    lines = [yaml.safe_load(line) for line in out]
+    assert len(lines) == 3
+    assert all(line["operations"] in (1, 2) for line in lines)
+
+
+def test_flags_and_yaml_print_each_other(tmp_path: Path) -> None:
+    flags = [*MAIN_JOB, "--seeds", "0,1", "--epochs", "2", "--no-base"]
+    text = call(*flags, "--print-yaml").stdout
+    file = tmp_path / "experiment.yaml"
+    file.write_text(text)
+    command = call("run", str(file), "--print-flags").stdout.split()
+    assert command[0] == "smmd-bench"
+    import shlex
+
+    again = call(*shlex.split(" ".join(command[1:])), "--print-yaml").stdout
+    assert yaml.safe_load(again) | {"recipe": {"epochs": 2}} == yaml.safe_load(text) | {
+        "recipe": {"epochs": 2}
+    }
+
+
+def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path: Path) -> None:
+    out = call(*MAIN_JOB, "--dry-run", cwd=tmp_path)
+    assert out.returncode == 0
+    assert out.stdout.count("to do: train, decode, measure, about") == 4
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train-evil"], ["Unknown command", "did you mean train-eval"]),
+        (["train-eval", "--losses", "ce"], ["--task"]),
+        (["train-eval", "--task", "arithmatic", "--losses", "ce"], ["did you mean arithmetic"]),
+        (["train-eval", "--task", "arithmetic", "--losses", "smd"], ["did you mean smmd"]),
+        (["train-eval", "--task", "arithmetic", "--losses", "smmd[sgima=1]"], ["did you mean sigma"]),
+        (["train-eval", "--task", "arithmetic", "--losses", "smmd[sigma=0]"], ["must be > 0"]),
+        (["train-eval", "--task", "arithmetic", "--losses", "ntl[lambda=-1]"], ["must be >= 0"]),
+        (["train-eval", "--task", "arithmetic", "--losses", "ce", "--model", "./none"],
+         ["does not exist", "safetensors"]),
+        (["train-eval", "--task", "arithmetic", "--losses", "ce", "--seeds", "a"], ["0,1,2"]),
+        (["train-eval", "--task", "arithmetic", "--losses", "ce", "--set", "x"], ["KEY=VALUE"]),
+        (["run", "none.yaml"], ["cannot be read"]),
+        (["report", "none"], ["none"]),
+        (["ls", "loses"], ["did you mean losses"]),
+        (["sample", "arithmetic", "--plugin", "none.py"], ["does not exist"]),
+    ],
+)
+def test_a_mistake_is_one_sentence_with_status_2(
+    arguments: list[str], words: list[str], tmp_path: Path
+) -> None:
+    out = call(*arguments, cwd=tmp_path)
+    assert out.returncode == 2
+    assert out.stdout == ""
+    for word in words:
+        assert word in out.stderr
+    assert "Traceback" not in out.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_does_not_import_torch() -> None:
+    code = (
+        "import sys; sys.argv = ['smmd-bench', '--help'];\n"
+        "from smmd_bench.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "assert not {'torch', 'pandas', 'rich', 'transformers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -1,0 +1,131 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smmd_bench.errors import UserError
+from smmd_bench.experiment import BASE, Experiment, experiment_from_yaml
+
+PLAIN = Experiment(tasks=("arithmetic",), losses=("ce", "smmd"))
+
+
+def only(experiment: Experiment, loss: str) -> dict[str, str]:
+    (cell,) = [c for c in experiment.cells if c.loss == loss and c.seed in (0, 1)]
+    return cell.addresses
+
+
+def test_the_matrix_is_the_base_and_every_loss_and_seed_of_each_model_and_task() -> None:
+    cells = dataclasses.replace(PLAIN, seeds=(0, 1)).cells
+    assert [(c.loss, c.seed) for c in cells] == [
+        (BASE, 0), ("ce", 0), ("ce", 1), ("smmd", 0), ("smmd", 1),
+    ]
+
+
+def test_a_spelled_out_default_is_the_same_cell() -> None:
+    twice = dataclasses.replace(PLAIN, losses=("smmd", "smmd[sigma=2.0,lambda=3]"))
+    assert len(twice.cells) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "redone"),
+    [
+        ({"recipe": {"learning_rate": 0.5}}, {"train", "select", "decode", "measure"}),
+        ({"data_seed": 1}, {"train", "select", "decode", "measure"}),
+        ({"seeds": (1,)}, {"train", "select", "decode", "measure"}),
+        ({"recipe": {"validation_examples": 17}}, {"select", "decode", "measure"}),
+        ({"recipe": {"test_examples": 17}}, {"decode", "measure"}),
+        ({"engine": "transformers"}, {"select", "decode", "measure"}),
+        ({"base": False}, set()),
+        ({"losses": ("ce", "ntl", "smmd")}, set()),
+    ],
+)
+def test_a_change_redoes_only_what_it_can_change(
+    change: dict[str, object], redone: set[str]
+) -> None:
+    before = only(PLAIN, "smmd")
+    after = only(dataclasses.replace(PLAIN, **change), "smmd")  # type: ignore[arg-type]
+    assert {stage for stage in before if before[stage] != after[stage]} == redone
+
+
+def test_two_losses_never_share_an_address() -> None:
+    many = dataclasses.replace(PLAIN, losses=("ce", "ntl", "smmd", "smmd[sigma=1]", "ntl[lambda=1]"))
+    addresses = [a for cell in many.cells for a in cell.addresses.values()]
+    assert len(set(addresses)) == len(addresses)
+
+
+def test_the_weights_of_a_checkpoint_are_in_the_address(tmp_path: Path) -> None:
+    import shutil
+
+    from smmd_bench.model_cards import model_card
+
+    source = model_card("builtin/tiny").folder
+    found = []
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        shutil.copytree(source, folder)
+        if name == "b":
+            weights = folder / "model.safetensors"
+            weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
+        found.append(only(dataclasses.replace(PLAIN, models=(str(folder),)), "ce"))
+    assert found[0]["train"] != found[1]["train"]
+
+
+@given(
+    seeds=st.lists(st.integers(0, 99), min_size=1, max_size=3).map(tuple),
+    losses=st.lists(st.sampled_from(["ce", "ntl[lambda=1]", "smmd"]), min_size=1).map(tuple),
+    base=st.booleans(),
+    recipe=st.fixed_dictionaries({}, optional={"epochs": st.integers(1, 9)}),
+)
+def test_yaml_reads_back_as_the_same_experiment(
+    seeds: tuple[int, ...], losses: tuple[str, ...], base: bool, recipe: dict[str, int]
+) -> None:
+    experiment = Experiment(("arithmetic",), losses, seeds=seeds, base=base, recipe=recipe)
+    assert experiment_from_yaml(experiment.to_yaml(), "x.yaml") == experiment
+
+
+def test_the_cards_task_parameters_apply_unless_the_spec_names_its_own() -> None:
+    own = dataclasses.replace(PLAIN, tasks=("arithmetic[level=hard]",))
+    assert own.cells[0].task == "arithmetic[level=hard]"
+    assert PLAIN.cells[0].task == PLAIN.cells[0].card.task_spec("arithmetic")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tasks: [arithmetic", "not valid YAML"),
+        ("- 1", "must be a mapping"),
+        ("tasks: [arithmetic]", "lacks the key 'losses'"),
+        ("task: [arithmetic]\nlosses: [ce]", "Unknown key 'task' in x.yaml: did you mean tasks"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nseeds: [a]", "must be integers"),
+    ],
+)
+def test_a_bad_file_says_what_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        experiment_from_yaml(text, "x.yaml")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"recipe": {"epoch": 1}}, "did you mean epochs"),
+        ({"recipe": {"epochs": 0}}, "must be > 0"),
+        ({"recipe": {"learning_rate": -1}}, "must not be negative"),
+        ({"recipe": {"method": "half"}}, "expected one of lora, full"),
+        ({"recipe": {"micro_batch_size": 3}}, "no multiple"),
+        ({"models": ("builtin/tini",)}, "did you mean builtin/tiny"),
+        ({"models": ("./nowhere",)}, "does not exist"),
+        ({"tasks": ("arithmatic",)}, "did you mean arithmetic"),
+        ({"tasks": ("arithmetic[level=odd]",)}, "expected paper|easy"),
+        ({"losses": ("smmd[sigma=0]",)}, "sigma must be > 0"),
+        ({"losses": ("ntl[lambda=-1]",)}, "lambda must be >= 0"),
+        ({"engine": "vlm"}, "did you mean vllm"),
+        ({"losses": ()}, "at least one task and one loss"),
+    ],
+)
+def test_a_bad_experiment_is_one_sentence(change: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        _ = [c.addresses for c in dataclasses.replace(PLAIN, **change).cells]  # type: ignore[arg-type]
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
