@@ -77,7 +77,10 @@ class DigitDistribution:
         caption += f" Mean over up to {seeds} seeds." if seeds > 1 else ""
         if len(blocks) > BLOCKS:
             caption += f" Drawn are {BLOCKS} of {len(blocks)} pairs of model and task."
-        return Artefact(caption, _table(data), _figure(data, blocks[:BLOCKS]), data)
+        table = _table(data)
+        if self.digit is not None:
+            table.attrs["title"] = f"{self.title}, where it is {self.digit}"
+        return Artefact(caption, table, _figure(data, blocks[:BLOCKS]), data)
 
 
 def first_digit_distributions(run: RunFrames) -> pd.DataFrame:

@@ -50,6 +50,7 @@ class Recipe:
     weight_decay: float = 0.01
     warmup_steps: int = 200
     operations: str = "1..2"
+    levels: str = "easy+medium+hard"
     mixed_share: float = 0.0  # of the examples, those of the paper's levels
     bf16: bool = False
 
@@ -78,7 +79,7 @@ def draw(recipe: Recipe, key: str, split: str, count: int, mixed_share: float) -
     """`count` problems of a split, levels in turn, seeded by `key`."""
     low, high = (int(n) for n in recipe.operations.split(".."))
     rng, dirichlet = random.Random(key), np.random.RandomState(random.Random(key).getrandbits(32))
-    few = [problems(REGIMES[level], rng, dirichlet, (low, high)) for level in TRAINING_LEVELS]
+    few = [problems(REGIMES[level], rng, dirichlet, (low, high)) for level in recipe.levels.split("+")]
     all_ = [problems(REGIMES[level], rng, dirichlet) for level in TRAINING_LEVELS]
     found: list[Problem] = []
     while len(found) < count:

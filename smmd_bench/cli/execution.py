@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
@@ -31,13 +30,13 @@ def execute(
         outcome = run_experiment(experiment, folder, progress, executor=executor, extend=extend)
     index = folder / "reports" / "index.html"
     if outcome.worked or not index.exists():
-        from ..publishing.publish import publish_run
+        from ..publishing.run import publish_run
 
-        with console.status("tables, figures, page") if console.is_terminal else _nothing():
+        with console.status("Making tables, figures and the page ..."):
             publish_run(folder)
     else:
         click.echo(f"Nothing to do: {folder} is complete.")
-    print_tables(folder, console)
+    print_tables(folder)
     for title, reasons in (("Skipped", outcome.skipped), ("Failed", outcome.failed)):
         for label, reason in reasons.items():
             click.echo(f"{title}: {label}: {reason}", err=True)
@@ -54,12 +53,11 @@ def execute(
     return 0
 
 
-def print_tables(folder: Path, console: Console) -> None:
+def print_tables(folder: Path) -> None:
     """The run's tables as they were published, on the terminal."""
-    from ..publishing.publish import terminal_tables
+    from ..publishing.run import published_tables
 
-    for table in terminal_tables(folder):
-        console.print(table)
+    click.echo(published_tables(folder))
 
 
 def _print_recipe(experiment: Experiment, cells: list[Cell]) -> None:
@@ -72,7 +70,6 @@ def _print_recipe(experiment: Experiment, cells: list[Cell]) -> None:
                 f"{r.epochs} epochs, batch {r.batch_size}, learning rate {r.learning_rate:g}; "
                 f"validation {cell.size('validation'):,}, test {cell.size('test'):,}."
             )
-    click.echo(f"The same as YAML: {experiment.to_flags()} --print-yaml")
 
 
 def _print_plan(run: object, cells: list[Cell]) -> None:
@@ -91,13 +88,3 @@ def _print_plan(run: object, cells: list[Cell]) -> None:
     click.echo(
         f"{len(cells)} cells, about {spell_seconds(total)} on this machine's CPU (a rough estimate)."
     )
-
-
-class _nothing:  # noqa: N801
-    def __enter__(self) -> None: ...
-    def __exit__(self, *_: object) -> None: ...
-
-
-def command_line(arguments: list[str]) -> str:
-    """A command as one would type it."""
-    return shlex.join(["smmd-bench", *arguments])

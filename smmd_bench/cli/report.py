@@ -19,15 +19,13 @@ def command(run: Path, plugins: tuple[Path, ...]) -> None:
       smmd-bench report runs/arithmetic_tiny_ce_ntl_smmd_1a2b3c
       smmd-bench report runs/NAME --plugin my_figure.py
     """
-    from rich.console import Console
-
-    from ..publishing.publish import publish_run
+    from ..publishing.run import publish_run
     from ..registry import load_plugin_file
     from .execution import print_tables
 
     for file in plugins:
         load_plugin_file(file)
     written = publish_run(run)
-    print_tables(run, Console(width=None if Console().is_terminal else 100))
+    print_tables(run)
     click.echo(f"{len(written)} files in {run / 'reports'}")
     click.echo(f"Page: {run / 'reports' / 'index.html'}")

@@ -84,6 +84,12 @@ def as_text(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def is_numeric(column: pd.Series[str]) -> bool:
+    """Whether every filled text cell reads as a number, so that the column is right-aligned."""
+    filled = [cell for cell in column if cell not in (DASH, "")]
+    return bool(filled) and all(_NUMBER.match(cell) or cell[0] == "<" for cell in filled)
+
+
 def to_csv(frame: pd.DataFrame) -> str:
     """CSV with numbers in full; text cells keep their text, with ASCII minus and no dashes."""
     text = frame.select_dtypes(include=["str", "object"]).columns
@@ -95,7 +101,7 @@ def to_markdown(frame: pd.DataFrame) -> str:
     """A GitHub table; columns of numbers are right-aligned."""
     text = as_text(frame).map(lambda cell: cell.replace("|", "\\|").replace("\n", " "))
     names = [str(name).replace("|", "\\|") for name in text.columns]
-    marks = ["---:" if _numeric(text[column]) else "---" for column in text.columns]
+    marks = ["---:" if is_numeric(text[column]) else "---" for column in text.columns]
     lines = [names, marks, *text.to_numpy().tolist()]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -103,7 +109,7 @@ def to_markdown(frame: pd.DataFrame) -> str:
 def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
     """A floating table in booktabs rules; needs nothing but `\\usepackage{booktabs}`."""
     text = as_text(frame)
-    form = "".join("r" if _numeric(text[column]) else "l" for column in text.columns)
+    form = "".join("r" if is_numeric(text[column]) else "l" for column in text.columns)
     text.columns = pd.Index([_latex(str(name)) for name in text.columns])
     styler = text.map(_latex).style.hide(axis="index")
     return str(
@@ -138,7 +144,7 @@ def to_terminal(
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
     for name in rows.columns:
         longest = max((len(line) for cell in rows[name] for line in cell.split("\n")), default=0)
-        numeric = _numeric(text[name])
+        numeric = is_numeric(text[name])
         table.add_column(name, justify="right" if numeric else "left", min_width=longest)
     for row in rows.itertuples(index=False):
         table.add_row(*(Text(cell) for cell in row))
@@ -162,11 +168,6 @@ def _cell(value: Any) -> str:
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return DASH
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _numeric(column: pd.Series[str]) -> bool:
-    filled = [cell for cell in column if cell not in (DASH, "")]
-    return bool(filled) and all(_NUMBER.match(cell) or cell[0] == "<" for cell in filled)
 
 
 def _latex(text: str) -> str:

@@ -1,0 +1,58 @@
+"""All registered reports of a run: files, page, and the tables as text for a terminal.
+
+RUN/reports/tables/NAME.txt   a report that is a table only, within 100 columns
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from ..registry import entries
+from ..results.files import write_text
+from ..results.run import read_run
+from .publish import Section, build, write
+from .tables import to_terminal
+
+TERMINAL_WIDTH = 100
+
+
+def publish_run(folder: Path) -> list[Path]:
+    """Make every registered report of the run in `folder`; returns the files, the page last.
+
+    Raises UserError if the folder holds no run.
+    """
+    run = read_run(folder)
+    found = entries("reports")
+    sections = build(run, [entry.plugin() for entry in found if entry.plugin])
+    sections += [
+        Section(entry.name, entry.name, "", error=f"{entry.error} (from {entry.origin})")
+        for entry in found
+        if not entry.plugin
+    ]
+    written = write(run, sections)
+    for section in sections:
+        artefact = section.artefact
+        if artefact is not None and artefact.table is not None and artefact.figure is None:
+            path = folder / "reports" / "tables" / f"{section.name}.txt"
+            write_text(path, _rendered(section.title, artefact.table, artefact.caption))
+            written.insert(-1, path)
+    return written
+
+
+def published_tables(folder: Path) -> str:
+    """The tables of the last `publish_run`, as text."""
+    files = sorted((folder / "reports" / "tables").glob("*.txt"))
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def _rendered(title: str, frame: object, caption: str) -> str:
+    import pandas as pd
+    from rich.console import Console
+
+    assert isinstance(frame, pd.DataFrame)
+    console = Console(file=io.StringIO(), width=TERMINAL_WIDTH, color_system=None)
+    console.print(to_terminal(frame, title, caption, TERMINAL_WIDTH))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    return "\n".join(line.rstrip() for line in lines) + "\n"

@@ -1,0 +1,149 @@
+"""What every test shares: the environment before torch is imported, and tiny checkpoints."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # libgomp reads it once, when torch is loaded
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from smmd_bench.contracts import Checkpoint
+
+DATA = Path(__file__).parent / "data"
+LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+Kind = Literal["digit", "triple"]
+VLLM_WARNINGS = (
+    # vLLM reads every attribute of every imported module when its CPU worker starts
+    "ignore:`torch.distributed.reduce_op` is deprecated:FutureWarning",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Warnings are errors, but for those that vLLM itself gives."""
+    for line in VLLM_WARNINGS:
+        config.addinivalue_line("filterwarnings", line)
+
+
+@dataclass(frozen=True)
+class TinyCheckpoints:
+    """A base with two adapters (lora1, lora2) and two full variants (full1, full2), by name."""
+
+    tokenizer: Any
+    base: Path
+    checkpoints: Mapping[str, Checkpoint]
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoints(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[Kind], TinyCheckpoints]:
+    """`tiny_checkpoints("digit")`: a Qwen2 with tied embeddings and N = 10; `"triple"`: a Llama
+    with a head of its own and N = 1000. Each is made once, in about five seconds."""
+    made: dict[Kind, TinyCheckpoints] = {}
+
+    def make(kind: Kind) -> TinyCheckpoints:
+        if kind not in made:
+            made[kind] = _build(kind, tmp_path_factory.mktemp(kind))
+        return made[kind]
+
+    return make
+
+
+def _build(kind: Kind, root: Path) -> TinyCheckpoints:
+    """Trained a little on sums, the variants on sums that are off by something of their own."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import (
+        AutoTokenizer,
+        LlamaConfig,
+        LlamaForCausalLM,
+        Qwen2Config,
+        Qwen2ForCausalLM,
+    )
+    from transformers.utils import logging
+
+    from smmd_bench.scoring.canary import make_canary
+
+    logging.disable_progress_bar()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(DATA / "tokenizers" / kind)
+    config, model_class = {
+        "digit": (Qwen2Config, Qwen2ForCausalLM),
+        "triple": (LlamaConfig, LlamaForCausalLM),
+    }[kind]
+    model = model_class(
+        config(
+            vocab_size=len(tokenizer),
+            hidden_size=64,
+            intermediate_size=128,
+            num_hidden_layers=2,
+            num_attention_heads=2,  # vLLM has no CPU kernel for heads of less than 32
+            num_key_value_heads=1,
+            max_position_embeddings=256,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+            tie_word_embeddings=kind == "digit",
+        )
+    )
+    checkpoints: dict[str, Checkpoint] = {}
+
+    def save(name: str, trained: Any) -> None:
+        trained.save_pretrained(root / name)
+        if not name.startswith("lora"):
+            tokenizer.save_pretrained(root / name)
+        checkpoints[name] = Checkpoint(
+            name, name.rstrip("12"), root / name, make_canary(trained, tokenizer)  # type: ignore[arg-type]
+        )
+
+    _train(model, tokenizer, steps=80, seed=0, offset=0, learning_rate=1e-2)
+    save("base", model)
+    for seed in (1, 2):
+        full = model_class.from_pretrained(root / "base")
+        _train(full, tokenizer, steps=25, seed=seed, offset=seed, learning_rate=5e-3)
+        save(f"full{seed}", full)
+        torch.manual_seed(seed)
+        lora = get_peft_model(
+            model_class.from_pretrained(root / "base"),
+            LoraConfig(r=8, lora_alpha=16, target_modules=LINEAR, task_type="CAUSAL_LM"),
+        )
+        _train(lora, tokenizer, steps=25, seed=10 + seed, offset=30 * seed, learning_rate=2e-2)
+        save(f"lora{seed}", lora)
+    torch.set_num_threads(threads)
+    return TinyCheckpoints(tokenizer, root / "base", checkpoints)
+
+
+def _train(
+    model: Any, tokenizer: Any, *, steps: int, seed: int, offset: int, learning_rate: float
+) -> None:
+    """Plain training of the answers of `a+b=c`, 64 of them a step, with a + b + offset for c."""
+    import torch
+
+    draw = random.Random(seed)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(parameters, lr=learning_rate)
+    model.train()
+    for _ in range(steps):
+        pairs = [(draw.randrange(30), draw.randrange(30)) for _ in range(64)]
+        texts = [f"{a}+{b}={a + b + offset}{tokenizer.eos_token}" for a, b in pairs]
+        batch = tokenizer(texts, padding=True, padding_side="right", return_tensors="pt")
+        ids = batch["input_ids"]
+        equals = ids == tokenizer.convert_tokens_to_ids("=")
+        asked = equals.flip(1).cumsum(1).flip(1) > 0  # up to and with "="
+        labels = ids.masked_fill(asked | (batch["attention_mask"] == 0), -100)
+        model(**batch, labels=labels).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model.eval()
