@@ -48,7 +48,7 @@ def missing_note(cells: pd.DataFrame) -> str:
         return ""
     named = "; ".join(
         f"{cell.model} {cell.loss} seed {cell.seed} ({cell.status}"
-        + (f" in {cell.stage})" if isinstance(cell.stage, str) else ")")
+        + (f" in {cell.stage})" if cell.status == "failed" else ")")
         for cell in lacking.itertuples()
     )
     return f" Without a result: {named}."

@@ -95,7 +95,7 @@ def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
         if probes.empty:
             continue
         first = probes.loc[probes.groupby("uid", sort=False)["digit"].idxmin()].copy()
-        first["digit"] = first["target_value"].astype("int64").astype(str).str[0].astype("int64")
+        first["digit"] = [_leading_digit(value) for value in first["target_value"]]
         sums = first.groupby([*GROUP, "seed"], observed=True)[DIGITS].agg(["sum", "size"])
         squares = first[DIGITS].pow(2).assign(digit=first["digit"]).groupby("digit").sum()
         frame = sums.index.to_frame(index=False).astype({"digit": "int64"})
@@ -115,6 +115,10 @@ def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
         spread = grouped[f"square_{name}"].sum() / total - mean**2
         data[f"{name}_deviation"] = np.sqrt(spread.clip(lower=0))
     return data.reset_index()
+
+
+def _leading_digit(value: float) -> int:
+    return int(f"{abs(value):e}"[0])
 
 
 def _table(data: pd.DataFrame) -> pd.DataFrame:

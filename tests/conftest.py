@@ -108,18 +108,18 @@ def _build(kind: Kind, root: Path) -> TinyCheckpoints:
             name, name.rstrip("12"), root / name, make_canary(trained, tokenizer)  # type: ignore[arg-type]
         )
 
-    _train(model, tokenizer, steps=80, seed=0, offset=0, learning_rate=1e-2)
+    _train(model, tokenizer, steps=100, seed=0, offset=0, learning_rate=4e-3)
     save("base", model)
     for seed in (1, 2):
         full = model_class.from_pretrained(root / "base")
-        _train(full, tokenizer, steps=25, seed=seed, offset=seed, learning_rate=5e-3)
+        _train(full, tokenizer, steps=25, seed=seed, offset=seed, learning_rate=3e-3)
         save(f"full{seed}", full)
         torch.manual_seed(seed)
         lora = get_peft_model(
             model_class.from_pretrained(root / "base"),
             LoraConfig(r=8, lora_alpha=16, target_modules=LINEAR, task_type="CAUSAL_LM"),
         )
-        _train(lora, tokenizer, steps=25, seed=10 + seed, offset=30 * seed, learning_rate=2e-2)
+        _train(lora, tokenizer, steps=40, seed=10 + seed, offset=3 * seed, learning_rate=5e-3)
         save(f"lora{seed}", lora)
     torch.set_num_threads(threads)
     return TinyCheckpoints(tokenizer, root / "base", checkpoints)
@@ -136,7 +136,7 @@ def _train(
     optimizer = torch.optim.AdamW(parameters, lr=learning_rate)
     model.train()
     for _ in range(steps):
-        pairs = [(draw.randrange(30), draw.randrange(30)) for _ in range(64)]
+        pairs = [(draw.randrange(10), draw.randrange(10)) for _ in range(64)]
         texts = [f"{a}+{b}={a + b + offset}{tokenizer.eos_token}" for a, b in pairs]
         batch = tokenizer(texts, padding=True, padding_side="right", return_tensors="pt")
         ids = batch["input_ids"]

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
 from smmd_bench.results.files import write_json, write_parquet
@@ -60,6 +61,14 @@ class ToyArithmetic:
             ExactMatch(), TextMatch(), MeanAbsoluteError(), RSquared(),
             ParseFailureRate(), TruncationRate(),
         )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The default synthetic run: base, ce, ntl and smmd, two seeds. Only to be read."""
+    folder = tmp_path_factory.mktemp("runs") / "synthetic"
+    write_run(folder)
+    return folder
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,11 @@ ROOT = Path(__file__).parent.parent
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
-    subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others",
-                    "--exclude-standard"], check=True, stdout=(folder / "files").open("wb"))
-    for name in filter(None, (folder / "files").read_bytes().decode().split("\0")):
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True, capture_output=True, text=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).is_file():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .style import loss_label
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -25,9 +27,11 @@ LONGEST = 1_500
 def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
     """The examples to embed, as plain data for JSON.
 
-    {"groups": [{"model", "task", "seed", "losses": [...]}], "total": completions in the run,
-    "shown": completions here, "rows": [[group, prompt, target, [completion of each loss],
-    "101" whether each is exact, 1 if the losses disagree]]}.
+    groups    [{"model", "task", "seed", "losses": [...]}]
+    labels    {loss: how it is written}
+    total     completions in the run; shown: completions here
+    rows      [[group, prompt, target, [completion of each loss], "101" for whether each is exact,
+              1 if the losses disagree]]
 
     A group is a model, task and seed, with the untuned base beside every seed; cells that do not
     share their examples are left out. Rows with disagreements come first, and the groups take
@@ -52,6 +56,7 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
     }
     return {
         "groups": [group.title for group in groups],
+        "labels": {loss: loss_label(loss) for group in groups for loss in group.title["losses"]},
         "total": sum(group.exact.size for group in groups),
         "shown": shown,
         "rows": [texts[number][at] for number, at in kept],

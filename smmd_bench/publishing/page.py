@@ -62,7 +62,10 @@ def render_page(
         versions=manifest.get("versions") or {},
         counts={
             "all": len(run.cells),
-            **{state: int(states.get(state, 0)) for state in ("done", "failed", "pending")},
+            **{
+                state: int(states.get(state, 0))
+                for state in ("done", "failed", "skipped", "pending")
+            },
         },
         sections=[_section(section) for section in sections],
         cells=_cells(run.cells),
@@ -80,12 +83,23 @@ def _section(section: PageSection) -> dict[str, Any]:
         "title": section.title,
         "paper": section.paper,
         "caption": section.caption,
-        "files": section.files,
+        "files": [{"path": path, "what": _what(path)} for path in section.files],
         "skipped": section.skipped,
         "error": section.error,
         "image": image,
         "table": None if section.table is None else _table(section.table),
     }
+
+
+def _what(path: str) -> str:
+    """`tables/x.csv` -> `table (csv)`, `tables/x_data.csv` -> `data (csv)`."""
+    stem, _, suffix = path.rpartition(".")
+    what = (
+        "data"
+        if suffix == "csv" and (path.startswith("figures/") or stem.endswith("_data"))
+        else ""
+    )
+    return f"{what or ('table' if path.startswith('tables/') else 'figure')} ({suffix})"
 
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:
@@ -101,4 +115,6 @@ def _cells(cells: pd.DataFrame) -> list[dict[str, Any]]:
     for row in rows:
         if row["status"] == "failed":
             row["status"] = f"failed in {row['stage']}: {row['error']}"
+        elif row["status"] == "skipped":
+            row["status"] = f"skipped: {row['error']}"
     return rows

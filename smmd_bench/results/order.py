@@ -1,32 +1,68 @@
-"""The order in which the cells of a run are shown: that of the experiment, not of the disk."""
+"""Which cells of a run folder are shown, and in which order: the experiment's, not the disk's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+IDENTITY = ("model", "task", "loss", "seed")
+
 
 def in_run_order(
-    cells: Sequence[dict[str, Any]], experiment: Mapping[str, Any]
+    cells: Sequence[dict[str, Any]], manifest: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Cells by model, task, loss and seed.
+    """The current cells by model, task, loss and seed.
 
-    Models, tasks and losses stand as the experiment lists them, those that it does not list by
-    name after it; among the losses the untuned base comes first and `ce` second.
+    Models, tasks and losses stand as the manifest lists them, those that it does not list by name
+    after it; among the losses the untuned base comes first and `ce` second.
     """
+    cells = _current(cells, manifest)
+    experiment = manifest.get("experiment") or {}
+    position = {address: at for at, address in enumerate(manifest.get("cells") or ())}
+    last = len(position)
 
-    def rank(name: str, group: str) -> tuple[int, str]:
+    def ranks(key: str, group: str) -> dict[str, tuple[int, int, str]]:
         listed = [str(item) for item in experiment.get(group) or ()]
-        return (listed.index(name) if name in listed else len(listed), name)
+        found: dict[str, tuple[int, int, str]] = {}
+        for cell in cells:
+            name = str(cell[key])
+            at = listed.index(name) if name in listed else len(listed)
+            rank = (at, position.get(cell["address"], last), name)
+            found[name] = min(rank, found.get(name, rank))
+        return found
+
+    models, tasks, losses = (
+        ranks("model", "models"),
+        ranks("task", "tasks"),
+        ranks("loss", "losses"),
+    )
 
     def key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
-        first = {"base": 0, "ce": 1}.get(str(cell["loss"]), 2)
+        loss = str(cell["loss"])
+        first = {"base": 0, "ce": 1}.get(loss, 2)
         return (
-            rank(str(cell["model"]), "models"),
-            rank(str(cell["task"]), "tasks"),
+            models[str(cell["model"])],
+            tasks[str(cell["task"])],
             first,
-            rank(str(cell["loss"]), "losses"),
+            losses[loss],
             int(cell["seed"]),
         )
 
     return sorted(cells, key=key)
+
+
+def _current(
+    cells: Sequence[dict[str, Any]], manifest: Mapping[str, Any]
+) -> Sequence[dict[str, Any]]:
+    """Without the cells that another of the same model, task, loss and seed has replaced.
+
+    A changed plugin or recipe gives a cell a new address, and the folder of the old one stays; the
+    manifest lists the new one.
+    """
+    listed = set(manifest.get("cells") or ())
+    replaced = {tuple(cell[key] for key in IDENTITY) for cell in cells if cell["address"] in listed}
+    return [
+        cell
+        for cell in cells
+        if cell["address"] in listed or tuple(cell[key] for key in IDENTITY) not in replaced
+    ]

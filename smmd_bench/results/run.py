@@ -53,16 +53,16 @@ class RunFrames:
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        """One row a cell: what it is, and its status: "done", "failed" or "pending".
+        """One row a cell: what it is, and its status: "done", "failed", "skipped" or "pending".
 
-        A failed cell has its `stage` and `error`; a cell without current metrics that has not
-        failed is pending. `params` is a nullable integer, `recipe` a dictionary.
+        A failed cell has its `stage` and `error`, a skipped one (its loss cannot apply) the reason
+        as `error`; a cell without current metrics that is neither is pending. `params` is a
+        nullable integer, `recipe` a dictionary.
         """
         import pandas as pd
 
         found = (self._cell(folder) for folder in sorted((self.path / "cells").glob("*")))
-        experiment = self.manifest.get("experiment") or {}
-        rows = in_run_order([row for row in found if row is not None], experiment)
+        rows = in_run_order([row for row in found if row is not None], self.manifest)
         frame = pd.DataFrame(rows, columns=list(_CELL_COLUMNS))
         frame["seed"] = frame["seed"].astype("int64")
         frame["params"] = frame["params"].astype("Int64")
@@ -173,7 +173,9 @@ class RunFrames:
         if cell is None:
             return None
         failure = read_json(folder / "FAILED.json") or {}
-        status = "failed" if failure else "pending"
+        status = "pending"
+        if failure:
+            status = "skipped" if failure.get("skipped") else "failed"
         if _is_current(read_json(folder / "metrics.json"), cell):
             status, failure = "done", {}
         known = {column: cell.get(column) for column in _CELL_COLUMNS}

@@ -1,4 +1,4 @@
-"""The auxiliary's share of the total, gathered and differentiated within the chunked pass."""
+"""The auxiliary's share of the total, evaluated and differentiated inside the fused Function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor
 class NumericTerm:
     """F(x[rows, V_num], log Z[rows]), a scalar that is added to the total.
 
-    rows: [M] int64, ascending, indices of supervised tokens. token_ids: [N] int64.
+    rows: [M] int64, ascending, which of the supervised tokens. token_ids: [N] int64.
     value: (logits [m, N], log_partition [m], part of 0..M) -> F over that part, differentiable.
     separable: F is the sum of `value` over any parts of the rows.
     """
@@ -26,27 +26,30 @@ class NumericTerm:
 
 
 class NumericShare:
-    """F during one pass over the rows in chunks.
+    """F on one batch, evaluated as the partition functions of its rows become known.
 
-    logits: [M, N], what was gathered; after `differentiate`, dF/dx in its place.
-    partition_gradient: [M], dF/dlog Z; zero until `differentiate`. uses_partition: if it is not
-    zero for good. value: F over the parts so far. parts: the rows of each chunk, as slices of 0..M.
+    hidden: [M, H] and weight: [N, H], the numeric rows of both, in the wide dtype.
+    logits: [M, N]; once evaluated, dF/dx in its place.
+    partition_gradient: [M], dF/dlog Z once evaluated. uses_partition: whether F depends on it.
+    value: F over what was evaluated.
     """
 
-    def __init__(self, term: NumericTerm, tokens: int, chunk_rows: int, like: Tensor) -> None:
+    def __init__(self, term: NumericTerm, hidden: Tensor, weight: Tensor, like: Tensor) -> None:
+        """The logits are those of hidden [T, H] and weight [V, H]; `like` has the wide dtype."""
         self.term = term
-        self.logits = like.new_empty(term.rows.numel(), term.token_ids.numel())
-        self.partition_gradient = like.new_zeros(term.rows.numel())
+        self.hidden = hidden[term.rows].to(like.dtype)
+        numeric_weight = weight[term.token_ids]
+        self.logits = (hidden[term.rows] @ numeric_weight.T).to(like.dtype)
+        self.weight = numeric_weight.to(like.dtype)
+        self.partition_gradient = like.new_zeros(len(self.hidden))
         self.uses_partition = False
         self.value = like.new_zeros(())
-        starts = torch.arange(0, tokens + chunk_rows, chunk_rows, device=term.rows.device)
-        bounds = torch.searchsorted(term.rows, starts).tolist()
-        self.parts = [slice(low, high) for low, high in pairwise(bounds)]
 
-    def gather(self, part: slice, logits: Tensor, start: int) -> None:
-        """Keep the numeric logits of a chunk [C, V] whose first row is `start`."""
-        rows = self.term.rows[part] - start  # [m]
-        self.logits[part] = logits[rows[:, None], self.term.token_ids]
+    def parts(self, tokens: int, chunk_rows: int) -> list[slice]:
+        """For each chunk of the T supervised tokens, its numeric rows as a slice of 0..M."""
+        starts = torch.arange(0, tokens + chunk_rows, chunk_rows, device=self.term.rows.device)
+        bounds = torch.searchsorted(self.term.rows, starts).tolist()
+        return [slice(low, high) for low, high in pairwise(bounds)]
 
     def evaluate(self, part: slice, log_partition: Tensor, *, differentiate: bool) -> None:
         """Add F over a part, given log Z of all tokens [T], and put its gradients in place.
@@ -54,21 +57,24 @@ class NumericShare:
         The graph is that of F alone, from detached leaves; saved-tensor hooks of an enclosing
         region, such as gradient checkpointing, have no business in it.
         """
-        leaves = self.logits[part], log_partition[self.term.rows[part]]
-        if not leaves[1].numel():
+        logits, partition = self.logits[part], log_partition[self.term.rows[part]]
+        if not partition.numel():
             return
         if not differentiate:
-            self.value += self.term.value(*leaves, part)
+            self.value += self.term.value(logits, partition, part)
             return
-        plain_graph = torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
-        with torch.enable_grad(), plain_graph:
-            logits, partition = (leaf.clone().requires_grad_() for leaf in leaves)
-            value = self.term.value(logits, partition, part)
-            by_logits, by_partition = torch.autograd.grad(
-                value, (logits, partition), allow_unused=True
-            ) if value.requires_grad else (None, None)
+        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(_same, _same):
+            leaves = logits.clone().requires_grad_(), partition.requires_grad_()
+            value = self.term.value(*leaves, part)
+            gradients = torch.autograd.grad(
+                value, leaves, allow_unused=True, materialize_grads=False
+            )
         self.value += value.detach()
-        self.logits[part] = 0 if by_logits is None else by_logits
-        if by_partition is not None:
+        self.logits[part] = 0 if gradients[0] is None else gradients[0]
+        if gradients[1] is not None:
             self.uses_partition = True
-            self.partition_gradient[part] = by_partition
+            self.partition_gradient[part] = gradients[1]
+
+
+def _same(tensor: Tensor) -> Tensor:
+    return tensor

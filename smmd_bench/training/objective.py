@@ -124,12 +124,12 @@ def hidden_objective(
     targets: SupervisedTargets,
     num_tokens: Count | None = None,
     num_units: Count | None = None,
-    chunk_rows: int | None = None,
+    chunk_elements: int | None = None,
 ) -> ObjectiveOutput:
     """The objective over the last hidden states [T, H] of the supervised tokens alone.
 
-    Never holds the logits [T, V]: they are made `chunk_rows` rows at a time, and their gradients
-    with them (`chunked_cross_entropy`). A head with a bias, scale or soft-cap takes the plain path
+    Never holds the logits [T, V]: `chunk_elements` of them are made at a time, and their gradients
+    with them (see `chunked_cross_entropy`). A head with a bias, scale or soft-cap takes the plain path
     through `logits_objective`; the log says so once.
     """
     if not head.plain:
@@ -153,7 +153,7 @@ def hidden_objective(
 
         term = NumericTerm(positions.index, loss.token_ids, value, loss.separable)
     total, losses = chunked_cross_entropy(
-        hidden, head.weight, targets.label, coefficient, term, chunk_rows
+        hidden, head.weight, targets.label, coefficient, term, chunk_elements
     )
     cross_entropy = losses.sum()
     return ObjectiveOutput(

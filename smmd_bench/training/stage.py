@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from dataclasses import asdict
@@ -64,10 +65,6 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
     with objective_forward(model, trainer.numeric_loss):
         trainer.train(resume_from_checkpoint=epochs.last_complete())
     log = [line for line in trainer.state.log_history if "cross_entropy" in line]
-    if any(not pd.notna(line["loss"]) for line in log):
-        raise FloatingPointError(
-            f"The loss of {cell.label} became NaN: lower learning_rate or the loss's lambda."
-        )
     write_parquet(
         folder / "train_log.parquet",
         pd.DataFrame(log).reindex(columns=_LOG_COLUMNS),
@@ -173,7 +170,12 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
         self.began = time.monotonic()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-        """The Trainer has just appended the line to the state's history."""
+        """The Trainer has just appended the line to the state's history; NaN ends the training."""
+        if not math.isfinite((logs or {}).get("loss", 0.0)):
+            raise FloatingPointError(
+                f"The loss became {logs['loss']} at step {state.global_step} of '{self.label}': "
+                "lower learning_rate or the loss's lambda."
+            )
         state.log_history[-1]["seconds"] = time.monotonic() - self.began
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:

@@ -17,7 +17,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.plugins.engines.transformers import TransformersEngine
 from smmd_bench.plugins.engines.vllm import VllmEngine
 
-SETTINGS = EngineSettings(max_model_length=128, adapters=True, memory_gb=0.125)
+SETTINGS = EngineSettings(max_model_length=256, adapters=True, memory_gb=0.125)
 THERE_AND_BACK = (
     "base", "lora1", "full1", "lora2", "base", "full2", "full1", "lora1", "lora2", "base",
 )  # fmt: skip
@@ -40,7 +40,8 @@ def pair(
     request: pytest.FixtureRequest, tiny_checkpoints: Callable[[str], Any]
 ) -> Iterator[Pair]:
     tiny = tiny_checkpoints(request.param)
-    texts = [f"{a}+{b}=" for a in range(0, 120, 17) for b in range(0, 30, 5)]
+    texts = [f"{a}+{b}=" for a in (*range(10), 12, 345) for b in range(0, 10, 2)]
+    texts += ["1+2=3 " * 25 + text for text in texts[:3]]  # more than a block of the prefix cache
     largest = 10 if request.param == "digit" else 1000
     with (
         VllmEngine().open(tiny.base, SETTINGS) as vllm,
@@ -107,10 +108,10 @@ class TestOneSession:
     def test_a_prompt_that_leaves_no_room_is_refused(self, pair: Pair, engine: str) -> None:
         session: EngineSession = getattr(pair, engine)
         base, token = pair.checkpoints["base"], pair.numbers[0]
-        fits = [[token] * 120]
+        fits = [[token] * 248]
         assert len(session.generate(fits, base, max_new_tokens=8)) == 1
-        with pytest.raises(UserError, match=r"Prompt 1 has 121 tokens.*128.*max_model_length"):
-            session.generate([*fits, [token] * 121], base, max_new_tokens=8)
+        with pytest.raises(UserError, match=r"Prompt 1 has 249 tokens.*256.*max_model_length"):
+            session.generate([*fits, [token] * 249], base, max_new_tokens=8)
 
     @pytest.mark.parametrize("engine", ["vllm", "transformers"])
     def test_the_finish_reason_says_why(self, pair: Pair, engine: str) -> None:

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics import accuracy_score, mean_absolute_error, r2_score
+
+from smmd_bench.scoring.metrics import (
+    ExactMatch,
+    MeanAbsoluteError,
+    ParseFailureRate,
+    RSquared,
+    TextMatch,
+    TruncationRate,
+)
+
+SHARES = [ExactMatch(), TextMatch(), TruncationRate()]
+ALL = [*SHARES, MeanAbsoluteError(), RSquared(), ParseFailureRate()]
+values = st.floats(-1e6, 1e6, allow_subnormal=False)
+pairs = st.integers(2, 30).flatmap(
+    lambda n: st.tuples(arrays(float, n, elements=values), arrays(float, n, elements=values))
+)
+
+
+@pytest.mark.parametrize("metric", SHARES, ids=lambda m: m.name)
+def test_shares_are_scikit_learns_accuracy_in_percent(metric):
+    right = np.random.default_rng(0).random(101) < 0.3
+    assert metric.statistic(right) == pytest.approx(100 * accuracy_score(np.ones(101), right))
+
+
+def test_parse_failures_are_the_rest_of_the_valid():
+    assert ParseFailureRate().statistic(np.array([1.0, 0.0, 1.0, 1.0])) == 25.0
+
+
+@given(pairs)
+def test_mean_absolute_error_is_scikit_learns(pair):
+    answer, parsed = pair
+    found = MeanAbsoluteError().statistic(np.abs(answer - parsed))
+    assert found == pytest.approx(mean_absolute_error(answer, parsed))
+
+
+@given(pairs)
+def test_r_squared_is_scikit_learns(pair):
+    answer, parsed = pair
+    found = RSquared().statistic(answer, parsed)
+    if np.ptp(answer) == 0:
+        assert np.isnan(found)
+    elif np.ptp(answer) > 1e-3:  # below that float64 itself is the difference
+        assert found == pytest.approx(r2_score(answer, parsed), rel=1e-6, abs=1e-9)
+
+
+def test_r_squared_of_a_constant_truth_has_no_value():
+    assert np.isnan(RSquared().statistic(np.full(5, 0.1), np.arange(5.0)))
+
+
+@pytest.mark.parametrize("metric", ALL, ids=lambda m: m.name)
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_batch_of_resamples_gives_what_each_gives_alone(metric, axis):
+    columns = np.random.default_rng(1).normal(size=(len(metric.columns), 4, 50))
+    together = metric.statistic(*(np.moveaxis(c, -1, axis) for c in columns), axis=axis)
+    assert together == pytest.approx(
+        [float(metric.statistic(*columns[:, row])) for row in range(4)]
+    )
+
+
+def test_one_forty_digit_completion_honestly_ruins_the_mean_absolute_error():
+    errors = np.array([0.0] * 99 + [1e40])
+    assert MeanAbsoluteError().statistic(errors) == pytest.approx(1e38)
+
+
+def test_beyond_float64_there_is_no_warning_and_no_finite_value():
+    assert np.isinf(MeanAbsoluteError().statistic(np.array([1e308, 1e308])))
+    assert np.isneginf(RSquared().statistic(np.array([1.0, 2.0]), np.array([1e200, 1.0])))

@@ -1,0 +1,155 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+from statsmodels.stats.proportion import proportion_confint
+
+from smmd_bench.scoring.metrics import ExactMatch, MeanAbsoluteError, RSquared
+from smmd_bench.scoring.statistics import (
+    Estimate,
+    interval,
+    mcnemar_exact,
+    over_seeds,
+    paired_difference,
+)
+
+
+def scored(n: int = 400, seed: int = 0, accuracy: float = 0.4) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    answer = np.random.default_rng(99).normal(0, 10, n)
+    exact = rng.random(n) < accuracy
+    parsed = np.where(exact, answer, answer + rng.normal(0, 3, n))
+    valid = exact | (rng.random(n) < 0.9)
+    return pd.DataFrame(
+        {
+            "uid": [f"u{at}" for at in range(n)],
+            "answer": answer,
+            "parsed": np.where(valid, parsed, np.nan),
+            "valid": valid,
+            "exact": exact,
+            "error": np.where(valid, np.abs(parsed - answer), np.nan),
+        }
+    )
+
+
+def test_the_interval_of_an_accuracy_is_near_the_binomial_one():
+    frame = scored(1000)
+    low, high = proportion_confint(frame["exact"].sum(), 1000, method="wilson")
+    found = interval(ExactMatch(), frame)
+    assert found.value == pytest.approx(100 * frame["exact"].mean())
+    assert (found.low, found.high) == pytest.approx((100 * low, 100 * high), abs=0.5)
+    assert found.n == 1000
+
+
+def test_about_95_percent_of_intervals_hold_the_truth():
+    found = [interval(ExactMatch(), scored(200, s), resamples=200, seed=s) for s in range(200)]
+    held = np.mean([e.low <= 40 <= e.high for e in found])
+    assert 0.90 <= held <= 0.985
+
+
+def test_a_higher_confidence_gives_a_wider_interval():
+    narrow, wide = (interval(RSquared(), scored(), confidence=c) for c in (0.8, 0.99))
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_the_same_seed_gives_the_same_interval():
+    assert interval(RSquared(), scored()) == interval(RSquared(), scored())
+    assert interval(RSquared(), scored(), seed=1) != interval(RSquared(), scored())
+
+
+def test_metrics_of_a_subset_count_only_its_examples():
+    frame = scored()
+    found = interval(MeanAbsoluteError(), frame)
+    assert found.n == frame["valid"].sum() < 400
+    assert found.value == pytest.approx(frame["error"].mean())
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_too_few_examples_give_no_interval(n):
+    found = interval(ExactMatch(), scored(n, accuracy=1.0))
+    assert found == Estimate(100.0 if n else None, None, None, n)
+
+
+def test_no_valid_example_gives_no_mean_absolute_error():
+    frame = scored().assign(valid=False)
+    assert interval(MeanAbsoluteError(), frame) == Estimate(None, None, None, 0)
+
+
+def test_all_equal_data_give_an_interval_of_no_width():
+    assert interval(ExactMatch(), scored(accuracy=1.0)) == Estimate(100.0, 100.0, 100.0, 400)
+
+
+def test_a_constant_truth_gives_no_r_squared_and_no_warning():
+    frame = scored().assign(answer=3.0)
+    assert interval(RSquared(), frame) == Estimate(None, None, None, int(frame["valid"].sum()))
+
+
+def test_an_infinite_error_gives_no_value_and_no_warning():
+    frame = scored()
+    frame.loc[frame["valid"].idxmax(), "error"] = np.inf
+    found = interval(MeanAbsoluteError(), frame)
+    assert (found.value, found.high) == (None, None)
+
+
+def test_the_paired_difference_is_the_difference_of_the_values():
+    a, b = scored(seed=1, accuracy=0.6), scored(seed=2)
+    found = paired_difference(ExactMatch(), a, b)
+    assert found.value == pytest.approx(100 * (a["exact"].mean() - b["exact"].mean()))
+    assert found.low < found.value < found.high
+
+
+def test_examples_are_paired_by_uid_and_not_by_place():
+    a, b = scored(seed=1), scored(seed=2)
+    shuffled = b.sample(frac=1, random_state=0)
+    assert paired_difference(RSquared(), a, shuffled) == paired_difference(RSquared(), a, b)
+    assert mcnemar_exact(a, shuffled) == mcnemar_exact(a, b)
+
+
+def test_only_shared_examples_are_compared():
+    found = paired_difference(ExactMatch(), scored(seed=1)[:300], scored(seed=2)[100:])
+    assert found.n == 200
+
+
+def test_a_subset_metric_is_compared_where_both_are_valid():
+    a, b = scored(seed=1), scored(seed=2)
+    both = a["valid"] & b["valid"]
+    found = paired_difference(MeanAbsoluteError(), a, b)
+    assert found.n == both.sum() < min(a["valid"].sum(), b["valid"].sum())
+    assert found.value == pytest.approx(a["error"][both].mean() - b["error"][both].mean())
+
+
+def test_pairing_narrows_the_interval_of_models_that_err_alike():
+    a = scored(seed=1)
+    b = a.assign(exact=a["exact"] | (np.arange(400) % 40 == 0))
+    paired = paired_difference(ExactMatch(), b, a)
+    alone = interval(ExactMatch(), a)
+    assert paired.high - paired.low < (alone.high - alone.low) / 2
+
+
+def test_a_frame_does_not_differ_from_itself():
+    frame = scored()
+    assert paired_difference(ExactMatch(), frame, frame) == Estimate(0.0, 0.0, 0.0, 400)
+    assert mcnemar_exact(frame, frame).p == 1.0
+
+
+def test_mcnemar_is_the_binomial_test_of_the_discordant_pairs():
+    found = mcnemar_exact(scored(seed=1, accuracy=0.5), scored(seed=2))
+    assert found.p == pytest.approx(binomtest(found.b, found.b + found.c).pvalue)
+
+
+def test_the_order_of_the_frames_swaps_b_and_c():
+    a, b = scored(seed=1), scored(seed=2)
+    one, other = mcnemar_exact(a, b), mcnemar_exact(b, a)
+    assert (one.b, one.c, one.p) == (other.c, other.b, pytest.approx(other.p))
+
+
+def test_over_seeds_gives_the_sample_deviation():
+    values = [1.0, 2.0, 4.0]
+    assert over_seeds(values) == (
+        pytest.approx(np.mean(values)),
+        pytest.approx(np.std(values, ddof=1)),
+    )
+
+
+def test_one_seed_has_no_deviation():
+    assert over_seeds([3.0]) == (3.0, None)
