@@ -7,8 +7,9 @@ a trainable head: the harness's cross-entropy with stock transformers' (`ForCaus
 logits), and each loss with the harness's cross-entropy, at N=10 and N=1000 with every supervised
 token numeric, which is the worst case.
 
-Times: one process, the cases of a round in random order, ratios within a round; the median over
-rounds and the 95% interval of a median (order statistics). Memory: a fresh process for each case
+Times: CPU seconds of one process on one thread, so that other jobs on the machine disturb less; the
+cases of a round in random order, ratios within a round; the median over rounds and its 95% interval
+(order statistics). Memory: a fresh process for each case
 and repeat. Its peak resident set (VmHWM, reset after the tensors are made and one small step has
 loaded the libraries) less its resident set before the step is what the step adds; the ratio is of
 W + hidden states + what the step adds. It sees every allocator, and needs Linux.
@@ -88,10 +89,10 @@ def timed(names: list[str], trainable: bool, rounds: int) -> dict[str, list[floa
         for name in order:
             hidden.grad = weight.grad = None
             gc.collect()
-            start = time.perf_counter()
+            start = time.process_time()
             cases[name].step(hidden, weight)
             if index:
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name].append(time.process_time() - start)
     return seconds
 
 
@@ -160,6 +161,7 @@ def main() -> None:
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     parser.add_argument("--trainable", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    torch.set_num_threads(1)
     if args.memory_of:
         print(json.dumps(added_memory(args.memory_of, args.trainable)))
         return

@@ -45,7 +45,7 @@ class ArithmeticTable:
         if cells["task"].nunique() == 1:
             table = table.drop(columns="Task")
         if not data["published_exact_match"].notna().any():
-            table = table.drop(columns=[f"{name} (paper)" for name in PUBLISHED.values()])
+            table = table.drop(columns=[f"Paper {name}" for name in PUBLISHED.values()])
         table.attrs["title"] = title_with_levels(self.title, cells)
         return Artefact(caption=_caption(data, cells), table=table, data=data)
 
@@ -114,7 +114,7 @@ def _row(cells: pd.DataFrame) -> dict[str, str]:
     row["n"] = f"{int(first['exact_match_n']):,}"
     row["Seeds"] = str(len(cells))
     for metric, name in PUBLISHED.items():
-        row[f"{name} (paper)"] = number(first[f"published_{metric}"])
+        row[f"Paper {name}"] = number(first[f"published_{metric}"])
     return row
 
 
@@ -141,7 +141,7 @@ def _caption(data: pd.DataFrame, cells: pd.DataFrame) -> str:
         "p: McNemar's exact test" + (", one for each seed." if seeds > 1 else ".")
     )
     if data["published_exact_match"].notna().any():
-        parts.append(f"(paper): {reference('arithmetic')}; its seeds are not reported.")
+        parts.append(f"Paper: {reference('arithmetic')}; its seeds are not reported.")
     elif any(paper_model(str(model)) for model in cells["model"].unique()):
         parts.append("The paper's values are for its own level, and so are not shown here.")
     return " ".join(parts) + missing_note(cells)

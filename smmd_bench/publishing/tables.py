@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
@@ -129,31 +129,69 @@ def to_terminal(
 ) -> RenderableType:
     """The table for a terminal of that width.
 
-    Columns that never change go in a line above the table; where that does not save enough, the
-    interval or deviation of a value goes in a second line of its cell.
+    Columns that never change go in a line above the table. Where that does not save enough, the
+    interval or deviation of a value goes in a second line of its cell; and then each value of the
+    first column (the model) gets a table of its own.
     """
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     text = as_text(frame)
-    fixed = [name for name in text.columns if len(text) > 1 and text[name].nunique() == 1]
-    rows = text.drop(columns=fixed)
-    if sum(2 + max(map(len, [name, *rows[name]])) for name in rows.columns) > width:
-        rows = rows.map(lambda cell: re.sub(r" (?=\[|± |/ )", "\n", cell))
+    blocks = [text]
+    if len(text) and _total(_widths(_broken(_varying(text)), whole_names=False)) > width:
+        blocks = [block for _, block in text.groupby(text.columns[0], sort=False)]
+        blocks = blocks if len(blocks) < len(text) else [text]
+    parts: list[RenderableType] = [Text(title, style="bold")]
+    for block in blocks:
+        parts += _block(block, width)
+    return Group(*parts, *([Text(caption, style="dim")] if caption else []))
+
+
+def _block(text: pd.DataFrame, width: int) -> list[RenderableType]:
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = _varying(text)
+    widths: list[int] | list[None] = [None] * rows.shape[1]
+    if _total(_widths(rows)) > width:
+        rows = _broken(rows)
+        least = _widths(rows, whole_names=False)
+        if _total(least) <= width:
+            widths = least
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
-    for name in rows.columns:
-        longest = max((len(line) for cell in rows[name] for line in cell.split("\n")), default=0)
-        numeric = is_numeric(text[name])
-        table.add_column(name, justify="right" if numeric else "left", min_width=longest)
+    for name, size in zip(rows.columns, widths, strict=True):
+        side: Literal["left", "right"] = "right" if is_numeric(text[name]) else "left"
+        table.add_column(name, justify=side, width=size, overflow="fold")
     for row in rows.itertuples(index=False):
         table.add_row(*(Text(cell) for cell in row))
-    parts: list[RenderableType] = [Text(title, style="bold")]
-    shown = [name for name in fixed if text[name].iloc[0] != DASH]
-    if shown:
-        parts.append(Text(" · ".join(f"{name} {text[name].iloc[0]}" for name in shown)))
-    parts += [table, *([Text(caption, style="dim")] if caption else [])]
-    return Group(*parts)
+    fixed = [n for n in text.columns if n not in rows.columns and text[n].iloc[0] != DASH]
+    line = " · ".join(f"{name} {text[name].iloc[0]}" for name in fixed)
+    return [*([Text(line)] if fixed else []), table]
+
+
+def _varying(text: pd.DataFrame) -> pd.DataFrame:
+    """Without the columns that never change (all stay where there is one row)."""
+    return text[[name for name in text.columns if len(text) < 2 or text[name].nunique() > 1]]
+
+
+def _broken(rows: pd.DataFrame) -> pd.DataFrame:
+    """With the interval or deviation of each value in a second line."""
+    return rows.map(lambda cell: re.sub(r" (?=\[|± |/ )", "\n", cell))
+
+
+def _widths(rows: pd.DataFrame, *, whole_names: bool = True) -> list[int]:
+    """The width of each column on a terminal; `whole_names=False` breaks headings at spaces."""
+    found = []
+    for name in rows.columns:
+        heading = [name] if whole_names else name.split()
+        lines = [line for cell in rows[name] for line in cell.split("\n")]
+        found.append(max((len(line) for line in [*heading, *lines]), default=0))
+    return found
+
+
+def _total(widths: list[int]) -> int:
+    """The width of a table, which has two spaces between columns."""
+    return sum(widths) + 2 * (len(widths) - 1)
 
 
 def _plain(value: Any) -> Any:

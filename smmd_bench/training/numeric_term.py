@@ -66,9 +66,9 @@ class NumericShare:
         with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(_same, _same):
             leaves = logits.clone().requires_grad_(), partition.requires_grad_()
             value = self.term.value(*leaves, part)
-            gradients = torch.autograd.grad(
-                value, leaves, allow_unused=True, materialize_grads=False
-            )
+            gradients: tuple[Tensor | None, ...] = (None, None)
+            if value.requires_grad:
+                gradients = torch.autograd.grad(value, leaves, allow_unused=True)
         self.value += value.detach()
         self.logits[part] = 0 if gradients[0] is None else gradients[0]
         if gradients[1] is not None:

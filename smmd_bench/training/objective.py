@@ -129,8 +129,8 @@ def hidden_objective(
     """The objective over the last hidden states [T, H] of the supervised tokens alone.
 
     Never holds the logits [T, V]: `chunk_elements` of them are made at a time, and their gradients
-    with them (see `chunked_cross_entropy`). A head with a bias, scale or soft-cap takes the plain path
-    through `logits_objective`; the log says so once.
+    with them (see `chunked_cross_entropy`). A head with a bias, scale or soft-cap takes the plain
+    path through `logits_objective`; the log says so once.
     """
     if not head.plain:
         _say_once(

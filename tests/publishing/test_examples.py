@@ -1,0 +1,60 @@
+from collections import Counter
+
+import pytest
+
+import smmd_bench as sb
+from smmd_bench.publishing import examples
+from smmd_bench.publishing.examples import embedded_examples
+from tests.runs import write_run
+
+
+@pytest.fixture(scope="module")
+def run(run_folder):
+    return sb.read_run(run_folder)
+
+
+def test_a_small_run_is_shown_whole(run):
+    found = embedded_examples(run)
+    assert found["total"] == found["shown"] == 2 * 200 * 4
+    assert len(found["rows"]) == 2 * 200
+
+
+def test_disagreements_come_first(run):
+    flags = [row[5] for row in embedded_examples(run)["rows"]]
+    assert flags == sorted(flags, reverse=True)
+    assert 0 < sum(flags) < len(flags)
+
+
+def test_the_untuned_base_makes_no_disagreement(run):
+    for row in embedded_examples(run)["rows"]:
+        assert row[5] == (len(set(row[4][1:])) > 1)
+
+
+def test_the_limit_counts_completions_and_groups_take_turns(run):
+    found = embedded_examples(run, limit=101)
+    assert found["shown"] == 100
+    assert Counter(row[0] for row in found["rows"]) == {0: 13, 1: 12}
+    assert all(row[5] for row in found["rows"])
+
+
+def test_a_row_has_the_texts_of_one_example(run):
+    completions = run.completions.set_index(["loss", "seed", "prompt"])["completion"]
+    found = embedded_examples(run, limit=400)
+    for group, prompt, _, answers, exact, _ in found["rows"][:20]:
+        seed = found["groups"][group]["seed"]
+        losses = found["groups"][group]["losses"]
+        assert len(exact) == len(losses) == 4
+        for loss, answer in zip(losses, answers, strict=True):
+            assert answer == completions[loss, 0 if loss == "base" else seed, prompt]
+
+
+def test_exact_flags_say_which_answer_is_right(run):
+    for _, _, target, answers, exact, _ in embedded_examples(run)["rows"]:
+        assert [flag == "1" for flag in exact] == [answer == target for answer in answers]
+
+
+def test_long_texts_are_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(examples, "LONGEST", 10)
+    write_run(tmp_path, seeds=(0,), n=5, resamples=20)
+    rows = embedded_examples(sb.read_run(tmp_path))["rows"]
+    assert all(len(row[1]) <= 12 for row in rows)

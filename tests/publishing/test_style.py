@@ -1,0 +1,49 @@
+import sys
+
+import pytest
+
+from smmd_bench.publishing.style import (
+    figure_style,
+    file_stem,
+    loss_label,
+    loss_styles,
+    model_label,
+    new_figure,
+)
+
+PAPER = ["base", "ce", "gce", "ntl", "ntil", "smmd"]
+OTHERS = [f"smmd[sigma={at}]" for at in range(6)]
+
+
+@pytest.mark.parametrize("part", ["colour", "line", "marker"])
+def test_no_two_of_twelve_losses_share_a_colour_a_line_or_a_marker(part):
+    styles = loss_styles([*PAPER, *OTHERS]).values()
+    assert len({getattr(style, part) for style in styles}) == 12
+
+
+def test_the_papers_losses_look_the_same_in_every_run():
+    assert loss_styles(["smmd"])["smmd"] == loss_styles(PAPER)["smmd"]
+
+
+def test_labels():
+    assert [loss_label(x) for x in ("base", "ntil", "smmd[sigma=1]", "my_own_loss")] == [
+        "untuned", "NTIL", "SMMD[sigma=1]", "my_own_loss",
+    ]  # fmt: skip
+    assert [model_label(x) for x in ("builtin/tiny", "Qwen/Qwen2.5-0.5B", "/data/llama/")] == [
+        "builtin/tiny", "Qwen2.5-0.5B", "llama",
+    ]  # fmt: skip
+
+
+def test_file_names_are_safe():
+    assert file_stem("digit_distribution[digit=5]") == "digit_distribution-digit-5"
+    assert "/" not in file_stem("a/../b")
+
+
+def test_figures_need_no_pyplot_and_leave_no_settings_behind():
+    import matplotlib
+
+    before = matplotlib.rcParams["font.size"]
+    with figure_style():
+        new_figure().subplots()
+    assert matplotlib.rcParams["font.size"] == before
+    assert "matplotlib.pyplot" not in sys.modules

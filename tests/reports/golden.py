@@ -1,0 +1,36 @@
+"""Comparing a report's files with the golden ones of `tests/data/golden`."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+from rich.console import Console
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.publishing import tables
+
+FOLDER = Path(__file__).parent.parent / "data" / "golden"
+
+
+def assert_golden(name: str, artefact: Artefact) -> None:
+    """The table as CSV, Markdown, LaTeX and on a terminal of 100 columns is as it was.
+
+    With SMMD_BENCH_GOLDEN=write the files are written instead: then read their diff.
+    """
+    assert artefact.table is not None
+    title = str(artefact.table.attrs["title"])
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    console.print(tables.to_terminal(artefact.table, title, artefact.caption))
+    texts = {
+        "csv": tables.to_csv(artefact.table),
+        "md": f"**{title}**\n\n{tables.to_markdown(artefact.table)}",
+        "tex": tables.to_latex(artefact.table, f"{title}. {artefact.caption}", "tab:golden"),
+        "txt": "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n",
+    }
+    for suffix, text in texts.items():
+        file = FOLDER / f"{name}.{suffix}"
+        if os.environ.get("SMMD_BENCH_GOLDEN") == "write":
+            file.write_text(text, encoding="utf-8")
+        assert text == file.read_text(encoding="utf-8"), f"differs from {file}"
