@@ -27,10 +27,10 @@ from typing import Any
 
 import torch
 from peft import LoraConfig, get_peft_model
+from smmd_bench.plugins.engines.vllm import VllmEngine
 from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 
 from smmd_bench.contracts import Checkpoint, EngineSettings
-from smmd_bench.plugins.engines.vllm import VllmEngine
 from smmd_bench.scoring.canary import make_canary
 
 TOKENIZER = Path(__file__).parent.parent / "tests" / "data" / "tokenizers" / "digit"

@@ -37,8 +37,10 @@ def level_note(task: str) -> str:
 
 def title_with_levels(title: str, cells: pd.DataFrame) -> str:
     """The title of a report, which names every level that is not the paper's."""
-    notes = [note for task in cells["task"].unique() if (note := level_note(str(task)))]
-    return f"{title}: {'; '.join(notes)}" if notes else title
+    tasks = [str(task) for task in cells["task"].unique()]
+    notes = [note for task in tasks if (note := level_note(task))]
+    among = ", among them " if len(notes) < len(tasks) else ": "
+    return f"{title}{among}{'; '.join(notes)}" if notes else title
 
 
 def missing_note(cells: pd.DataFrame) -> str:

@@ -114,6 +114,8 @@ def _figure(data: pd.DataFrame) -> Figure:
     for axis, ((model, task), group) in zip(axes, groups, strict=False):
         _panel(axis, group, styles)
         axis.set_title(f"{model_label(str(model))}\n{task}")
+    highest = max(10.0, float(data["high"].max()))
+    axes[0].set_ylim(-0.03 * highest, 1.04 * highest)  # shared by all
     for at, axis in enumerate(axes):
         axis.set_visible(at < len(groups))
         if at % columns == 0:
@@ -141,5 +143,4 @@ def _panel(axis: Axes, data: pd.DataFrame, styles: dict[str, LossStyle]) -> None
         )
     axis.set_xticks(sorted(data["operations"].unique()))
     axis.grid(axis="x", visible=False)
-    axis.set_ylim(bottom=-0.03 * axis.get_ylim()[1])
     axis.set_xlabel("Number of operations")

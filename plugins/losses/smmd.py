@@ -19,6 +19,10 @@ def _all_positive(values: tuple[float, ...]) -> str | None:
     return None if all(positive(value) is None for value in values) else "must be > 0, each"
 
 
+def _seed(value: int) -> str | None:
+    return None if 0 <= value < 2**32 else "must be from 0 to 2^32 - 1"
+
+
 @dataclass(frozen=True)
 class SmoothMMD:
     """L = L_CE + lambda L_SMMD (eq:loss).
@@ -52,7 +56,7 @@ class SmoothMMD:
     kernel: Literal["distance", "shuffled", "random"] = parameter(
         "distance", "what the kernel is made from: values, shuffled values, or nothing"
     )
-    kernel_seed: int = parameter(0, "seed of a shuffled or random kernel", check=non_negative)
+    kernel_seed: int = parameter(0, "seed of a shuffled or random kernel", check=_seed)
     squash: float | None = parameter(
         None, "rescale distances to [0, squash]; none: as they are", check=positive
     )

@@ -131,20 +131,26 @@ def to_terminal(
 
     Columns that never change go in a line above the table. Where that does not save enough, the
     interval or deviation of a value goes in a second line of its cell; and then each value of the
-    first column (the model) gets a table of its own.
+    first column (the model, the task) gets a table of its own.
     """
     from rich.console import Group
     from rich.text import Text
 
-    text = as_text(frame)
-    blocks = [text]
-    if len(text) and _total(_widths(_broken(_varying(text)), whole_names=False)) > width:
-        blocks = [block for _, block in text.groupby(text.columns[0], sort=False)]
-        blocks = blocks if len(blocks) < len(text) else [text]
     parts: list[RenderableType] = [Text(title, style="bold")]
-    for block in blocks:
-        parts += _block(block, width)
+    for at, block in enumerate(_fitting(as_text(frame), width)):
+        parts += [*([Text("")] if at else []), *_block(block, width)]
     return Group(*parts, *([Text(caption, style="dim")] if caption else []))
+
+
+def _fitting(text: pd.DataFrame, width: int) -> list[pd.DataFrame]:
+    """The table, or parts of it that each fit: one for each value of its first columns."""
+    rows = _varying(text)
+    if rows.empty or _total(_widths(_broken(rows), whole_names=False)) <= width:
+        return [text]
+    parts = [part for _, part in text.groupby(rows.columns[0], sort=False)]
+    if len(parts) == len(text):
+        return [text]
+    return [block for part in parts for block in _fitting(part, width)]
 
 
 def _block(text: pd.DataFrame, width: int) -> list[RenderableType]:
@@ -156,7 +162,7 @@ def _block(text: pd.DataFrame, width: int) -> list[RenderableType]:
     if _total(_widths(rows)) > width:
         rows = _broken(rows)
         least = _widths(rows, whole_names=False)
-        if _total(least) <= width:
+        if _total(_widths(rows)) > width >= _total(least):
             widths = least
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
     for name, size in zip(rows.columns, widths, strict=True):

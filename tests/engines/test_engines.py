@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from smmd_bench.plugins.engines.transformers import TransformersEngine
+from smmd_bench.plugins.engines.vllm import VllmEngine
 
 from smmd_bench.contracts import Checkpoint, EngineSession, EngineSettings
 from smmd_bench.errors import UserError
-from smmd_bench.plugins.engines.transformers import TransformersEngine
-from smmd_bench.plugins.engines.vllm import VllmEngine
 
 SETTINGS = EngineSettings(max_model_length=256, adapters=True, memory_gb=0.125)
 THERE_AND_BACK = (
@@ -84,7 +84,7 @@ class TestOneSession:
 
     @pytest.mark.parametrize("name", ["base", "lora2", "full1"])
     def test_log_probabilities_agree(self, pair: Pair, name: str) -> None:
-        sequences = [prompt + pair.numbers[:length] for length, prompt in enumerate(pair.prompts[:9])]
+        sequences = [prompt + pair.numbers[:n] for n, prompt in enumerate(pair.prompts[:9])]
         sequences.append(pair.prompts[0][:1])
         ours = pair.vllm.log_probabilities(sequences, pair.checkpoints[name])
         theirs = pair.transformers.log_probabilities(sequences, pair.checkpoints[name])
@@ -190,7 +190,7 @@ def test_after_a_failed_swap_the_session_answers_nothing_more(
         session.generate(prompts, tiny.checkpoints["base"], max_new_tokens=2)
         with pytest.raises(Exception, match="header"):
             session.generate(prompts, broken, max_new_tokens=2)
-        with pytest.raises(RuntimeError, match="'broken'.*half-way"):
+        with pytest.raises(RuntimeError, match=r"'broken'.*half-way"):
             session.generate(prompts, tiny.checkpoints["base"], max_new_tokens=2)
 
 

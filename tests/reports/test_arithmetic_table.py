@@ -84,7 +84,9 @@ def test_two_levels_have_a_column_that_names_them(tmp_path):
     )  # fmt: skip
     table = ArithmeticTable().build(sb.read_run(tmp_path)).table
     assert list(table["Task"].unique()) == ["arithmetic", "arithmetic[level=hard]"]
-    assert table.attrs["title"].endswith("arithmetic[level=hard], not the paper's level")
+    assert table.attrs["title"].endswith(
+        "results, among them arithmetic[level=hard], not the paper's level"
+    )
 
 
 def test_the_caption_names_cells_without_a_result(run_folder, tmp_path):

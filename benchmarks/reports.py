@@ -1,0 +1,93 @@
+"""All reports of a synthetic run of 200 cells with 10,000 completions each: time and memory.
+
+    python -m benchmarks.reports [--cells 200] [--completions 10000] [--steps 20000] [--keep DIR]
+
+The run is written first (minutes, not measured; intervals are in its files, as the measure stage
+caches them). Then a fresh process reads it and publishes every registered report. Budget
+(DESIGN.md, section 6): 60 s and 4 GiB, the page with at most 100,000 completions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+LOSSES = ("ce", "gce", "ntl", "ntil", "smmd")
+TASKS = ("arithmetic", "arithmetic[level=hard]")
+SEEDS = (0, 1, 2, 3)
+PUBLISH = """
+import pathlib, sys
+from smmd_bench.publishing.run import publish_run
+publish_run(pathlib.Path(sys.argv[1]))
+"""
+SECONDS, GIBIBYTES, EMBEDDED = 60, 4, 100_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cells", type=int, default=200)
+    parser.add_argument("--completions", type=int, default=10_000)
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--keep", type=Path, help="make the run here, or use the one that is here")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.keep or Path(temporary) / "run"
+        if not (folder / "complete").exists():
+            make(folder, options.cells, options.completions, options.steps)
+        seconds, gibibytes = published(folder)
+        result = {
+            "cells": len(list(folder.glob("cells/*/metrics.json"))),
+            "completions_a_cell": options.completions,
+            "seconds": round(seconds, 1),
+            "peak_GiB": round(gibibytes, 2),
+            "page_MB": round((folder / "reports" / "index.html").stat().st_size / 1e6, 1),
+            "embedded_completions": embedded(folder),
+            "cores": os.cpu_count(),
+        }
+    print(json.dumps(result))
+    within = (
+        result["seconds"] <= SECONDS
+        and result["peak_GiB"] <= GIBIBYTES
+        and result["embedded_completions"] <= EMBEDDED
+    )
+    sys.exit(0 if within else 1)
+
+
+def make(folder: Path, cells: int, completions: int, steps: int) -> None:
+    from tests.runs import write_run
+
+    models = [
+        f"example/model-{at}" for at in range(cells // (len(LOSSES) * len(TASKS) * len(SEEDS)))
+    ]
+    start = time.perf_counter()
+    write_run(
+        folder, models=models, tasks=TASKS, losses=LOSSES, seeds=SEEDS, n=completions, steps=steps,
+        base=False, resamples=None,
+    )  # fmt: skip
+    (folder / "complete").touch()
+    print(f"made in {time.perf_counter() - start:.0f} s", file=sys.stderr)
+
+
+def published(folder: Path) -> tuple[float, float]:
+    """Wall-clock seconds and peak resident memory of a fresh process that publishes the run."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", PUBLISH, str(folder)], check=True)
+    seconds = time.perf_counter() - start
+    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+
+
+def embedded(folder: Path) -> int:
+    page = (folder / "reports" / "index.html").read_text()
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    return sum(len(row[3]) for row in data["rows"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Vocabularies and numeric targets to evaluate losses on."""
+
+import torch
+
+from smmd_bench.contracts import NumericTargets
+from smmd_bench.numbers import NumericVocabulary
+
+DIGITS = [float(n) for n in range(10)]
+UNEVEN = [-3.5, 0.0, 0.25, 2.0, 2.0, 40.0]  # two tokens of one value, as rule `float` allows
+
+
+def vocabulary(values):
+    """V_num of any ascending values, with token ids in another order."""
+    ids = torch.randperm(3 * len(values), generator=torch.Generator().manual_seed(len(values)))
+    return NumericVocabulary(ids[: len(values)], torch.tensor(values, dtype=torch.float64), "test")
+
+
+def random_targets(values, positions=7, seed=0, dtype=torch.float64, scale=2.0):
+    generator = torch.Generator().manual_seed(seed)
+    logits = scale * torch.randn(positions, len(values), generator=generator, dtype=torch.float64)
+    return NumericTargets(
+        logits=logits.to(dtype).requires_grad_(),
+        log_partition=(logits.logsumexp(-1) + 1).to(dtype).requires_grad_(),
+        target=torch.randint(len(values), (positions,), generator=generator),
+        row=torch.zeros(positions, dtype=torch.int64),
+        position=torch.arange(positions),
+    )
+
+
+def perfect_targets(values):
+    """Each value predicted with certainty."""
+    n = len(values)
+    logits = torch.full((n, n), -1e4, dtype=torch.float64).fill_diagonal_(0.0)
+    return NumericTargets(logits, logits.logsumexp(-1), torch.arange(n), *torch.zeros(2, n).long())
+
+
+def value(loss, targets):
+    """The sum that a bound loss gives, as a Python number."""
+    return loss(targets)[0].item()
+
+
+def softmax(logits):
+    """p as a list of lists of Python numbers (eq:pq_p)."""
+    exponentials = [[2.718281828459045 ** float(x) for x in row] for row in logits.detach()]
+    return [[e / sum(row) for e in row] for row in exponentials]
+
+
+def check_gradient(loss, values):
+    """Against finite differences in float64."""
+    targets = random_targets(values)
+
+    def total(logits):
+        fields = (targets.log_partition, targets.target, targets.row, targets.position)
+        return loss(NumericTargets(logits, *fields))[0]
+
+    assert torch.autograd.gradcheck(total, (targets.logits,))

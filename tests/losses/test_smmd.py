@@ -1,0 +1,213 @@
+"""SMMD against the paper's formulas: eq:k_ij, eq:loss_mmd, the Dirichlet energy, eq:loss."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+
+from smmd_bench.contracts import Loss
+from smmd_bench.errors import UserError
+from smmd_bench.parameters import canonical
+from smmd_bench.registry import load_loss
+
+from .cases import (
+    DIGITS,
+    UNEVEN,
+    check_gradient,
+    perfect_targets,
+    random_targets,
+    softmax,
+    value,
+    vocabulary,
+)
+
+VARIANTS = [
+    "smmd",
+    "smmd[sigma=0.5+3+5.5]",
+    "smmd[term=mmd]",
+    "smmd[term=smooth]",
+    "smmd[alpha=0.7]",
+    "smmd[alpha=0]",
+    "smmd[squash=4]",
+    "smmd[kernel=shuffled]",
+    "smmd[kernel=random,term=mmd]",
+]
+
+
+def bind(values, spec="smmd"):
+    return load_loss(spec).bind(vocabulary(values))
+
+
+def rbf(values, sigmas):
+    """K by eq:k_ij."""
+    return [
+        [sum(math.exp(-((a - b) ** 2) / (2 * s**2)) for s in sigmas) / len(sigmas) for b in values]
+        for a in values
+    ]
+
+
+def residuals(targets):
+    """r = p - q, position by position (eq:residual_r)."""
+    for p, y in zip(softmax(targets.logits), targets.target.tolist(), strict=True):
+        yield [p[i] - (i == y) for i in range(len(p))]
+
+
+def mmd_by_expectations(k, p, y):
+    """E k(x,x') - 2 E k(x,y) + E k(y,y')."""
+    n = range(len(p))
+    among = sum(p[i] * p[j] * k[i][j] for i, j in product(n, n))
+    return among - 2 * sum(p[i] * k[i][y] for i in n) + k[y][y]
+
+
+def dirichlet_energy(k, r):
+    """1/2 sum_ij K_ij (r_i - r_j)^2."""
+    n = range(len(r))
+    return sum(k[i][j] * (r[i] - r[j]) ** 2 for i, j in product(n, n)) / 2
+
+
+def test_defaults_are_the_papers():
+    loss = load_loss("smmd")
+    assert isinstance(loss, Loss)
+    assert (loss.sigma, loss.weight, loss.alpha, loss.replaces_cross_entropy) == (
+        (2.0,),
+        3.0,
+        None,
+        False,
+    )
+    assert canonical(load_loss("smmd[sigma=1+2+3,alpha=none,lambda=5]")) == (
+        "smmd[lambda=5,sigma=1+2+3]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ("smmd[sigma=0]", "sigma must be > 0, each"),
+        ("smmd[sigma=1+-2]", "sigma must be > 0, each"),
+        ("smmd[lambda=-1]", "lambda must be >= 0"),
+        ("smmd[alpha=-1]", "alpha must be >= 0"),
+        ("smmd[squash=0]", "squash must be > 0"),
+        ("smmd[kernel_seed=-1]", "kernel_seed must be"),
+        ("smmd[kernel=random]", "a random kernel has no graph Laplacian: add term=mmd"),
+        ("smmd[kernel=linear]", r"expected distance\|shuffled\|random"),
+    ],
+)
+def test_a_bad_parameter_is_the_users_error(spec, complaint):
+    with pytest.raises(UserError, match=complaint):
+        load_loss(spec)
+
+
+@pytest.mark.parametrize("values", [DIGITS, UNEVEN])
+@pytest.mark.parametrize("sigmas", [(2.0,), (0.5, 3.0, 5.5)])
+def test_mmd_is_the_difference_of_expectations(values, sigmas):
+    targets = random_targets(values)
+    K = rbf(values, sigmas)
+    expected = sum(
+        mmd_by_expectations(K, p, y)
+        for p, y in zip(softmax(targets.logits), targets.target.tolist(), strict=True)
+    )
+    spec = f"smmd[term=mmd,sigma={'+'.join(map(str, sigmas))}]"
+    total, units = bind(values, spec)(targets)
+    assert total.item() == pytest.approx(expected, rel=1e-12)
+    assert units == 7
+
+
+@pytest.mark.parametrize("values", [DIGITS, UNEVEN])
+def test_smoothness_is_alpha_times_the_dirichlet_energy(values):
+    targets = random_targets(values)
+    K = rbf(values, (2.0,))
+    expected = 0.3 * sum(dirichlet_energy(K, r) for r in residuals(targets))
+    total, _ = bind(values, "smmd[term=smooth,alpha=0.3]")(targets)
+    assert total.item() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("values", [DIGITS, UNEVEN])
+def test_the_whole_is_both_with_alpha_one_over_twice_the_mean_degree(values):
+    targets = random_targets(values)
+    K = rbf(values, (2.0,))
+    mean_degree = sum(map(sum, K)) / len(K)
+    n = range(len(values))
+    expected = sum(
+        sum(K[i][j] * r[i] * r[j] for i, j in product(n, n))
+        + dirichlet_energy(K, r) / (2 * mean_degree)
+        for r in residuals(targets)
+    )
+    assert value(bind(values), targets) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("spec", VARIANTS)
+def test_gradient_is_that_of_finite_differences(spec):
+    check_gradient(bind(DIGITS, spec), DIGITS)
+
+
+@pytest.mark.parametrize("spec", VARIANTS)
+def test_is_zero_at_the_perfect_prediction(spec):
+    assert value(bind(DIGITS, spec), perfect_targets(DIGITS)) == 0.0
+
+
+@pytest.mark.parametrize("spec", VARIANTS)
+@pytest.mark.parametrize("values", [DIGITS, UNEVEN])
+def test_is_never_negative(spec, values):
+    matrix = bind(values, spec).matrix
+    assert torch.equal(matrix, matrix.T)
+    on_residuals = matrix - matrix.mean(0) - matrix.mean(1)[:, None] + matrix.mean()
+    assert float(torch.linalg.eigvalsh(on_residuals).min()) > -1e-12
+
+
+def test_a_near_miss_costs_less_than_a_far_one():
+    costs = []
+    for wrong in (1, 9):
+        targets = random_targets(DIGITS, positions=1)
+        targets.target.zero_()
+        targets.logits.data.zero_()[0, wrong] = 20.0
+        costs.append(value(bind(DIGITS), targets))
+    assert costs[0] < costs[1] / 2
+
+
+def test_squash_rescales_the_distances():
+    squashed = load_loss("smmd[squash=4.5]").gram(vocabulary(DIGITS))
+    assert torch.allclose(squashed, torch.tensor(rbf([v / 2 for v in DIGITS], (2.0,))).double())
+
+
+def test_a_shuffled_kernel_is_the_distance_kernel_of_permuted_values():
+    V = vocabulary(DIGITS)
+    plain, shuffled = (load_loss(s).gram(V) for s in ("smmd", "smmd[kernel=shuffled]"))
+    assert not torch.equal(plain, shuffled)
+    assert torch.equal(plain.flatten().sort().values, shuffled.flatten().sort().values)
+    assert torch.allclose(torch.linalg.eigvalsh(plain), torch.linalg.eigvalsh(shuffled))
+
+
+def test_a_random_kernel_is_that_of_the_appendix():
+    K = load_loss("smmd[kernel=random,term=mmd]").gram(vocabulary([float(n) for n in range(200)]))
+    assert torch.equal(K.diagonal(), torch.ones(200).double())
+    assert set(K.unique().tolist()) <= {x**5 for x in (-1.0, -0.5, 0.0, 0.5, 1.0)}
+    assert len(K.unique()) == 5
+    assert float(torch.linalg.eigvalsh(K).min()) > -1e-9
+
+
+@pytest.mark.parametrize("kernel", ["shuffled", "random"])
+def test_a_kernel_seed_always_gives_the_same_kernel(kernel):
+    V = vocabulary(DIGITS)
+    first, again, other = (
+        load_loss(f"smmd[kernel={kernel},term=mmd,kernel_seed={seed}]").gram(V)
+        for seed in (3, 3, 4)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_seed_zero_is_frozen():
+    order = load_loss("smmd[kernel=shuffled]").gram(vocabulary(DIGITS))[0]
+    values = [2, 8, 4, 9, 1, 6, 7, 3, 0, 5]  # numpy.random.RandomState(0).permutation(10)
+    expected = [math.exp(-((v - 2) ** 2) / 8) for v in values]
+    assert order.tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_float32_follows_float64():
+    values = [float(n) for n in range(1000)]
+    loss = bind(values)
+    wide, narrow = (
+        value(loss, random_targets(values, 50, dtype=d)) for d in (torch.float64, torch.float32)
+    )
+    assert narrow == pytest.approx(wide, rel=1e-5)
