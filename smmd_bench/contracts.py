@@ -177,7 +177,10 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How an engine is started; part of the decode address, but for `memory_gb`."""
+    """How an engine is started; part of the decode address, but for `memory_gb`.
+
+    `memory_gb` is for the key-value cache on a CPU; on a GPU an engine takes what is free.
+    """
 
     dtype: str = "float32"
     max_model_length: int = 2048
@@ -190,7 +193,10 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Greedy text after a prompt; `finish_reason` is "stop" or "length"."""
+    """Greedy text after a prompt; `finish_reason` is "stop" or "length".
+
+    `token_ids` end with the end-of-sequence token where there was one; `text` is without it.
+    """
 
     text: str
     token_ids: tuple[int, ...]

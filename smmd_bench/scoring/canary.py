@@ -23,8 +23,12 @@ TEXTS = (
 )
 """What a canary reads unless it is given token ids: numbers, because fine-tuning moves those."""
 
-TOLERANCE = {"float32": 1e-3, "bfloat16": 3e-2, "float16": 3e-2}
-"""How far an engine may be off, by the dtype it runs in (bf16 was seen to move 1.6e-2)."""
+LARGEST = {"float32": 1e-3}
+"""How far any token may be off, by the dtype that the engine runs in."""
+MEAN = {"bfloat16": 0.1, "float16": 0.03}
+"""How far tokens may be off on average in half precision, where an improbable token alone can be
+off by 0.7. Seen: 0.01 to 0.04 in bfloat16 and up to 0.01 in float16 with the right weights, 0.6 and
+more with another checkpoint's."""
 
 
 def make_canary(
@@ -66,7 +70,7 @@ def check_canary(checkpoint: Checkpoint, seen: Sequence[Sequence[float]], dtype:
     """Compare a session's log-probabilities of the canary's sequences with the canary.
 
     Raises RuntimeError, naming the checkpoint and the largest deviation, where they differ by
-    more than the dtype's tolerance, or are not numbers.
+    more than the dtype's rounding, or are not numbers.
     """
     canary = checkpoint.canary
     if canary is None:
@@ -74,13 +78,17 @@ def check_canary(checkpoint: Checkpoint, seen: Sequence[Sequence[float]], dtype:
     expected = [value for row in canary.log_probabilities for value in row]
     found = [value for row in seen for value in row]
     deviations = [abs(a - b) for a, b in zip(expected, found, strict=True)]
-    tolerance = TOLERANCE[dtype]
-    if not all(deviation <= tolerance for deviation in deviations):  # NaN fails as well
-        worst = max(range(len(deviations)), key=lambda i: (deviations[i] != deviations[i],
-                                                           deviations[i]))
+    if dtype in LARGEST:
+        within = all(deviation <= LARGEST[dtype] for deviation in deviations)  # NaN is not
+        allowed = f"at most {LARGEST[dtype]:g} is allowed in {dtype}"
+    else:
+        within = sum(deviations) / len(deviations) <= MEAN[dtype]
+        allowed = f"at most {MEAN[dtype]:g} on average is allowed in {dtype}"
+    if not within:
+        worst = max(range(len(found)), key=lambda i: (found[i] != found[i], deviations[i]))
         raise RuntimeError(
             f"The engine does not run the weights of checkpoint '{checkpoint.name}' "
             f"({checkpoint.path}): the log-probabilities of its canary are off by up to "
             f"{deviations[worst]:.3g} (token {worst}: transformers {expected[worst]:.4f}, engine "
-            f"{found[worst]:.4f}; tolerance {tolerance:g} in {dtype}). Nothing was decoded with it."
+            f"{found[worst]:.4f}); {allowed}. Nothing was decoded with it."
         )

@@ -1,0 +1,129 @@
+"""Small losses and batches to put through the objective."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch.nn import functional as F
+
+from smmd_bench.contracts import NumericTargets
+from smmd_bench.numbers import NumericVocabulary
+from smmd_bench.registry import load_loss
+from smmd_bench.training.numeric_loss import NumericLoss
+
+V, H, T = 61, 8, 24
+IDS = [7, 3, 50, 11, 29]  # the vocabulary ids of the values 0, 1, 2, 3, 4
+
+
+def vocabulary():
+    return NumericVocabulary(torch.tensor(IDS), torch.arange(5, dtype=torch.float64), "test")
+
+
+@dataclass(frozen=True)
+class SoftLabels:
+    """Replaces the cross-entropy by log Z - sum_i q_i x_i, q a Gaussian about the target."""
+
+    name: ClassVar[str] = "soft-labels"
+    version: ClassVar[int] = 1
+    replaces_cross_entropy: ClassVar[bool] = True
+    weight: float = 1.0
+    separable: bool = False
+
+    def bind(self, vocabulary):
+        return (SeparableSoftLabelTerm if self.separable else SoftLabelTerm)(self, vocabulary)
+
+
+class SoftLabelTerm(NumericLoss):
+    def __init__(self, loss, vocabulary):
+        super().__init__(loss, vocabulary)
+        v = vocabulary.values
+        self.constant("q", (-((v[:, None] - v) ** 2)).softmax(-1))
+
+    def forward(self, numeric):
+        q = self.q.to(numeric.logits.dtype)[numeric.target]
+        return (numeric.log_partition - (q * numeric.logits).sum(-1)).sum(), numeric.target.numel()
+
+
+class SeparableSoftLabelTerm(SoftLabelTerm):
+    separable = True
+
+
+@dataclass(frozen=True)
+class PerRow:
+    """Adds, for each row that holds numbers, the square of its summed expected value and log Z."""
+
+    name: ClassVar[str] = "per-row"
+    version: ClassVar[int] = 1
+    replaces_cross_entropy: ClassVar[bool] = False
+    weight: float = 0.3
+
+    def bind(self, vocabulary):
+        return PerRowTerm(self, vocabulary)
+
+
+class PerRowTerm(NumericLoss):
+    def units(self, target, row, position):
+        return int(row.unique().numel())
+
+    def forward(self, numeric):
+        values = torch.arange(5, dtype=numeric.logits.dtype)
+        expected = numeric.logits.softmax(-1) @ values + 0.1 * numeric.log_partition
+        rows, index = numeric.row.unique(return_inverse=True)
+        sums = expected.new_zeros(len(rows)).index_add(0, index, expected)
+        return (sums**2).sum(), len(rows)
+
+
+LOSSES = {
+    "ce": lambda: load_loss("ce"),
+    "ntl": lambda: load_loss("ntl"),
+    "smmd": lambda: load_loss("smmd"),
+    "soft-labels": SoftLabels,
+    "separable": lambda: SoftLabels(separable=True),
+    "per-row": PerRow,
+}
+
+
+def bind(name):
+    return LOSSES[name]().bind(vocabulary())
+
+
+def random_labels(rows=3, seed=0, numeric=0.4, ignored=0.2):
+    """[rows, T / rows], numeric and ignored ones among them."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (rows, T // rows)
+    labels = torch.randint(V, shape, generator=generator)
+    numbers = torch.tensor(IDS)[torch.randint(5, shape, generator=generator)]
+    labels = numbers.where(torch.rand(shape, generator=generator) < numeric, labels)
+    return labels.masked_fill(torch.rand(shape, generator=generator) < ignored, -100)
+
+
+def random_hidden(labels, seed=1, dtype=torch.float64):
+    """Hidden states [B, T, H] and a weight [V, H], both leaves with gradients."""
+    generator = torch.Generator().manual_seed(seed)
+    hidden = torch.randn(*labels.shape, H, generator=generator, dtype=torch.float64)
+    weight = torch.randn(V, H, generator=generator, dtype=torch.float64)
+    return hidden.to(dtype).requires_grad_(), weight.to(dtype).requires_grad_()
+
+
+def literal(loss, logits, labels):
+    """(total, cross-entropy, auxiliary), by the definition, token by token."""
+    cross_entropy = replaced = 0.0
+    picked = {"logits": [], "log_partition": [], "target": [], "row": [], "position": []}
+    for row, position in (labels != -100).nonzero().tolist():
+        x, y = logits[row, position], int(labels[row, position])
+        one = F.cross_entropy(x[None], torch.tensor([y]))
+        cross_entropy = cross_entropy + one
+        if y in IDS:
+            replaced = replaced + one
+            picked["logits"].append(x[IDS])
+            picked["log_partition"].append(x.logsumexp(-1))
+            picked["target"].append(torch.tensor(IDS.index(y)))
+            picked["row"].append(torch.tensor(row))
+            picked["position"].append(torch.tensor(position))
+    tokens = int((labels != -100).sum())
+    summed, units = loss(NumericTargets(**{k: torch.stack(v) for k, v in picked.items()}))
+    if loss.replaces_cross_entropy:
+        total = (cross_entropy - replaced + summed) / tokens
+    else:
+        total = cross_entropy / tokens + loss.weight * summed / max(units, 1)
+    return total, cross_entropy / tokens, summed / max(units, 1)
