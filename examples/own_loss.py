@@ -1,4 +1,6 @@
-"""A loss in one file: `smmd-bench train-eval --task arithmetic --losses ce,huber --plugin examples/own_loss.py`.
+"""A loss in one file.
+
+    smmd-bench train-eval --task arithmetic --losses ce,huber --plugin examples/own_loss.py
 
 The Huber loss of the expected value: sum_i p_i v_i against v_y.
 """

@@ -1,4 +1,6 @@
-"""A task in one file: `smmd-bench train-eval --task doubling --losses ce,smmd --plugin examples/own_task.py`.
+"""A task in one file.
+
+    smmd-bench train-eval --task doubling --losses ce,smmd --plugin examples/own_task.py
 
 "Double 21.\\nAnswer: " -> "42", with numbers of a given length.
 """
@@ -42,8 +44,13 @@ class Doubling:
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """What identifies the data: change anything of it and the cells are done again."""
-        return {"task": self.name, "version": self.version, "digits": self.digits,
-                "split": split, "seed": seed}
+        return {
+            "task": self.name,
+            "version": self.version,
+            "digits": self.digits,
+            "split": split,
+            "seed": seed,
+        }
 
     def parse(self, completion: str) -> Answer | None:
         """The first line as one number."""

@@ -1,4 +1,4 @@
-"""First-party reports: one file a table or figure of the paper. Installed as `smmd_bench.reports`."""
+"""First-party reports, one file a table or figure. Installed as `smmd_bench.reports`."""
 
 if __name__ != "smmd_bench.reports":
     raise ImportError("import this package as smmd_bench.reports, not by the name of its folder")

@@ -3,9 +3,9 @@
     python scripts/build_tiny_tokenizer.py smmd_bench/builtin/tiny
 
 Digits, operators and brackets stand alone; a binary plus or minus with its
-spaces is one token, and so is the cue before an answer. The few merges are learned from the arithmetic task's
-own prompts (words such as "Calculate"), so that a prompt is short; any other text falls back to
-characters and bytes. The same command makes the same bytes.
+spaces is one token, and so is the cue before an answer. The few merges are learned from the
+arithmetic task's own prompts (words such as "Calculate"), so that a prompt is short; any other text
+falls back to characters and bytes. The same command makes the same bytes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast
-
 from smmd_bench.tasks._mixed_expressions import REGIMES, problems
 from smmd_bench.tasks.arithmetic import PROMPT
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
 
 SPECIAL = ["<pad>", "<eos>"]
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]

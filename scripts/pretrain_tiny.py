@@ -24,12 +24,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from smmd_bench.tasks._mixed_expressions import REGIMES, Problem, problems, split_of
+from smmd_bench.tasks.arithmetic import PROMPT, TRAINING_LEVELS
 from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, Qwen2Config, Qwen2ForCausalLM
-
-from smmd_bench.tasks._mixed_expressions import REGIMES, Problem, problems, split_of
-from smmd_bench.tasks.arithmetic import PROMPT, TRAINING_LEVELS
 
 TOKENIZER = Path(__file__).parent.parent / "smmd_bench" / "builtin" / "tiny"
 BATCHES_A_BLOCK = 32
@@ -79,7 +78,9 @@ def draw(recipe: Recipe, key: str, split: str, count: int, mixed_share: float) -
     """`count` problems of a split, levels in turn, seeded by `key`."""
     low, high = (int(n) for n in recipe.operations.split(".."))
     rng, dirichlet = random.Random(key), np.random.RandomState(random.Random(key).getrandbits(32))
-    few = [problems(REGIMES[level], rng, dirichlet, (low, high)) for level in recipe.levels.split("+")]
+    few = [
+        problems(REGIMES[level], rng, dirichlet, (low, high)) for level in recipe.levels.split("+")
+    ]
     all_ = [problems(REGIMES[level], rng, dirichlet) for level in TRAINING_LEVELS]
     found: list[Problem] = []
     while len(found) < count:
@@ -157,8 +158,13 @@ def train(folder: Path, recipe: Recipe, minutes: float, save_every: float) -> No
     while time.monotonic() - start < minutes * 60:
         block, offset = divmod(step, BATCHES_A_BLOCK)
         if not batches or offset == 0:
-            drawn = draw(recipe, f"{recipe.seed} {block}", "train",
-                         recipe.batch * BATCHES_A_BLOCK, recipe.mixed_share)
+            drawn = draw(
+                recipe,
+                f"{recipe.seed} {block}",
+                "train",
+                recipe.batch * BATCHES_A_BLOCK,
+                recipe.mixed_share,
+            )
             drawn.sort(key=lambda p: len(p.question))
             batches = [drawn[i : i + recipe.batch] for i in range(0, len(drawn), recipe.batch)]
             random.Random(block).shuffle(batches)
@@ -178,7 +184,8 @@ def train(folder: Path, recipe: Recipe, minutes: float, save_every: float) -> No
         now = time.monotonic()
         if step % 500 == 0 or now - saved_at > save_every * 60:
             line = {
-                "step": step, "examples": step * recipe.batch,
+                "step": step,
+                "examples": step * recipe.batch,
                 "minutes": round((seconds + now - start) / 60, 2),
                 "loss": round(sum(losses) / len(losses), 4),
                 **{k: exact(model.cpu(), tokenizer, v) for k, v in held_out.items()},
@@ -195,13 +202,20 @@ def train(folder: Path, recipe: Recipe, minutes: float, save_every: float) -> No
 
 
 def save(
-    file: Path, model: Qwen2ForCausalLM, optimizers: list[torch.optim.Optimizer],
-    step: int, seconds: float,
+    file: Path,
+    model: Qwen2ForCausalLM,
+    optimizers: list[torch.optim.Optimizer],
+    step: int,
+    seconds: float,
 ) -> None:
     part = file.with_suffix(".part")
     torch.save(
-        {"model": model.state_dict(), "optimizers": [o.state_dict() for o in optimizers],
-         "step": step, "seconds": seconds},
+        {
+            "model": model.state_dict(),
+            "optimizers": [o.state_dict() for o in optimizers],
+            "step": step,
+            "seconds": seconds,
+        },
         part,
     )
     part.replace(file)
@@ -230,7 +244,8 @@ def main() -> None:
     for item in fields(Recipe):
         kind = type(item.default)
         parser.add_argument(
-            f"--{item.name.replace('_', '-')}", default=item.default,
+            f"--{item.name.replace('_', '-')}",
+            default=item.default,
             type=(lambda text: text == "true") if kind is bool else kind,
         )
     arguments = parser.parse_args()

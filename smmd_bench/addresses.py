@@ -35,7 +35,9 @@ def cache_folder() -> Path:
 
 def _digest(file: Path) -> str:
     status = file.stat()
-    key = address({"path": str(file.resolve()), "size": status.st_size, "mtime": status.st_mtime_ns})
+    key = address(
+        {"path": str(file.resolve()), "size": status.st_size, "mtime": status.st_mtime_ns}
+    )
     kept = cache_folder() / "digests" / f"{key}.json"
     known = read_json(kept)
     if known is not None:

@@ -71,12 +71,12 @@ class Metric(Protocol):
     call it on resamples.
     """
 
-    name: str
-    version: int
-    label: str
-    better: Literal["higher", "lower"]
-    columns: tuple[str, ...]
-    subset: str | None
+    name: ClassVar[str]
+    version: ClassVar[int]
+    label: ClassVar[str]
+    better: ClassVar[Literal["higher", "lower"]]
+    columns: ClassVar[tuple[str, ...]]
+    subset: ClassVar[str | None]
 
     def statistic(self, *columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
         """Reduce `axis` of every column (all of one shape) to the metric."""

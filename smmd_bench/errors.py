@@ -10,7 +10,7 @@ class UserError(Exception):
     """A mistake of the user's; the command line prints the sentence and exits with status 2."""
 
 
-class CellSkipped(Exception):
+class CellSkippedError(Exception):
     """A loss that cannot apply to a model or task; the cell is listed as skipped."""
 
 

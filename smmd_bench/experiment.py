@@ -39,7 +39,9 @@ class Cell:
     @property
     def label(self) -> str:
         """What people read in progress lines and summaries."""
-        return f"{self.model} {self.task} {self.loss}" + ("" if self.is_base else f" seed {self.seed}")
+        return f"{self.model} {self.task} {self.loss}" + (
+            "" if self.is_base else f" seed {self.seed}"
+        )
 
     @property
     def is_base(self) -> bool:
@@ -228,8 +230,9 @@ def experiment_from_yaml(text: str, origin: str) -> Experiment:
     for key in ("tasks", "losses"):
         if not content.get(key):
             raise UserError(f"{origin} lacks the key '{key}', a list of names.")
-    arguments = {
-        key: tuple(_listed(value)) if key in ("tasks", "losses", "models", "seeds", "plugins")
+    arguments: dict[str, Any] = {
+        key: tuple(_listed(value))
+        if key in ("tasks", "losses", "models", "seeds", "plugins")
         else value
         for key, value in content.items()
     }

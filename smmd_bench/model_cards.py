@@ -22,8 +22,17 @@ from .recipe import Recipe, paper_recipe
 from .registry import entries
 
 _BUILTIN = "builtin/"
-_PARTS = ("*.safetensors", "config.json", "generation_config.json", "tokenizer*.json", "*.model",
-          "special_tokens_map.json", "vocab.json", "merges.txt", "chat_template.jinja")
+_PARTS = (
+    "*.safetensors",
+    "config.json",
+    "generation_config.json",
+    "tokenizer*.json",
+    "*.model",
+    "special_tokens_map.json",
+    "vocab.json",
+    "merges.txt",
+    "chat_template.jinja",
+)
 
 
 @dataclass(frozen=True)

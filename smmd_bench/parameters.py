@@ -65,7 +65,10 @@ def parameters_of(plugin: type) -> dict[str, Parameter]:
         if item.init:
             name = item.metadata.get("name") or item.name
             found[name] = Parameter(
-                name, item.name, _type_name(hints[item.name]), item.default,
+                name,
+                item.name,
+                _type_name(hints[item.name]),
+                item.default,
                 item.metadata.get("help", ""),
             )
     return found
@@ -115,14 +118,17 @@ def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
             ) from None
     checks = {f.name: f.metadata.get("check") for f in dataclasses.fields(plugin)}
     for key, value in arguments.items():
-        complaint = checks[key](value) if checks[key] and value is not None else None
+        check = checks[key]
+        complaint = check(value) if check is not None and value is not None else None
         if complaint:
             public = next(p.name for p in known.values() if p.field == key)
             raise UserError(f"{name}[{public}={spell(value)}]: {public} {complaint}.")
     try:
         return plugin(**arguments)
     except ValueError as error:
-        raise UserError(f"{name}[{','.join(f'{k}={v}' for k, v in values.items())}]: {error}") from None
+        raise UserError(
+            f"{name}[{','.join(f'{k}={v}' for k, v in values.items())}]: {error}"
+        ) from None
 
 
 def canonical(plugin: Any) -> str:
@@ -168,8 +174,11 @@ def _read(hint: Any, text: str) -> Any:
     if origin is tuple:
         return tuple(_read(arguments[0], part) for part in text.split("+"))
     if hint is bool:
-        return {"true": True, "false": False}[text.lower()] if text.lower() in (
-            "true", "false") else _fail(text)
+        return (
+            {"true": True, "false": False}[text.lower()]
+            if text.lower() in ("true", "false")
+            else _fail(text)
+        )
     if hint in (int, float, str):
         return hint(text)
     raise TypeError(f"parameters of type {hint} cannot be spelled")

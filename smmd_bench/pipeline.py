@@ -97,7 +97,7 @@ def _finish(run: RunDirectory, runner: Executor, jobs: Sequence[Job], progress: 
             continue
         for address in result.job.cells:
             folder = run.path / "cells" / address
-            done = (folder / ("train.json" if result.job.stage == "train" else "probes.parquet"))
+            done = folder / ("train.json" if result.job.stage == "train" else "probes.parquet")
             if not (folder / "FAILED.json").exists() and not done.exists():
                 record_failure(folder, result.job.stage, result.failure)
 
@@ -143,8 +143,12 @@ def _measure(run: RunDirectory, cells: Sequence[Cell]) -> bool:
             )
             write_json(
                 file,
-                {"address": wanted, "against": other.addresses["train"],
-                 "against_loss": other.loss, **compare(cell.task_plugin, scores, others)},
+                {
+                    "address": wanted,
+                    "against": other.addresses["train"],
+                    "against_loss": other.loss,
+                    **compare(cell.task_plugin, scores, others),
+                },
             )
             worked = True
     return worked
@@ -162,10 +166,9 @@ def _opponent(cell: Cell, cells: Sequence[Cell]) -> Cell | None:
     return None
 
 
-def _unfinished(
-    run: RunDirectory, cells: Sequence[Cell]
-) -> tuple[dict[str, str], dict[str, str]]:
-    failed, skipped = {}, {}
+def _unfinished(run: RunDirectory, cells: Sequence[Cell]) -> tuple[dict[str, str], dict[str, str]]:
+    failed: dict[str, str] = {}
+    skipped: dict[str, str] = {}
     for cell in cells:
         failure = run.failure(cell)
         if failure is not None:

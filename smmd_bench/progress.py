@@ -52,9 +52,7 @@ class _Bars:
             self.tasks[what] = self.bars.add_task(what, total=total, rate="")
         task = self.tasks[what]
         speed = self.bars.tasks[self.bars.task_ids.index(task)].speed
-        self.bars.update(
-            task, completed=done, total=total, rate=f"{speed:.0f}/s" if speed else ""
-        )
+        self.bars.update(task, completed=done, total=total, rate=f"{speed:.0f}/s" if speed else "")
 
 
 @dataclass

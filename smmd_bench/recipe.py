@@ -75,8 +75,12 @@ def describe() -> list[tuple[str, str, Any, str]]:
     """(name, type, default, help) of every setting."""
     hints = typing.get_type_hints(Recipe)
     return [
-        (f.name, str(getattr(hints[f.name], "__name__", hints[f.name])), f.default,
-         f.metadata["help"])
+        (
+            f.name,
+            str(getattr(hints[f.name], "__name__", hints[f.name])),
+            f.default,
+            f.metadata["help"],
+        )
         for f in dataclasses.fields(Recipe)
     ]
 
@@ -107,8 +111,17 @@ def _checked(name: str, value: Any) -> Any:
         raise UserError(f"Recipe setting {name}={value}: expected {kind.__name__}.") from None
     if kind in (int, float) and result < 0:
         raise UserError(f"Recipe setting {name}={value}: must not be negative.")
-    positive = {"epochs", "batch_size", "micro_batch_size", "learning_rate", "lora_rank",
-                "train_examples", "validation_examples", "test_examples", "max_length"}
+    positive = {
+        "epochs",
+        "batch_size",
+        "micro_batch_size",
+        "learning_rate",
+        "lora_rank",
+        "train_examples",
+        "validation_examples",
+        "test_examples",
+        "max_length",
+    }
     if name in positive and result == 0:
         raise UserError(f"Recipe setting {name}=0: must be > 0.")
     return result

@@ -21,7 +21,11 @@ from .parameters import build, split_spec
 Group = Literal["tasks", "losses", "engines", "executors", "reports"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 _PROTOCOLS: Mapping[Group, type] = {
-    "tasks": Task, "losses": Loss, "engines": Engine, "executors": Executor, "reports": Report,
+    "tasks": Task,
+    "losses": Loss,
+    "engines": Engine,
+    "executors": Executor,
+    "reports": Report,
 }
 _from_files: dict[Group, dict[str, type]] = {group: {} for group in GROUPS}
 _files: list[Path] = []
@@ -39,7 +43,9 @@ class Entry:
 
 def names(group: Group) -> list[str]:
     """The names of a group, without importing any plugin."""
-    return sorted({e.name for e in entry_points(group=f"smmd_bench.{group}")} | set(_from_files[group]))
+    return sorted(
+        {e.name for e in entry_points(group=f"smmd_bench.{group}")} | set(_from_files[group])
+    )
 
 
 def entries(group: Group) -> list[Entry]:
@@ -60,7 +66,9 @@ def load(group: Group, spec: str) -> Any:
         )
     entry = _entry(group, name)
     if entry.plugin is None:
-        raise UserError(f"The {singular(group)} '{name}' of {entry.origin} cannot be used: {entry.error}.")
+        raise UserError(
+            f"The {singular(group)} '{name}' of {entry.origin} cannot be used: {entry.error}."
+        )
     return build(entry.plugin, name, values)
 
 
@@ -92,7 +100,8 @@ def load_plugin_file(path: Path) -> None:
     digest = hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()
     module_name = f"smmd_bench_plugin_{path.stem}_{digest}"
     specification = importlib.util.spec_from_file_location(module_name, path)
-    assert specification is not None and specification.loader is not None
+    assert specification is not None
+    assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules[module_name] = module
     try:
@@ -108,7 +117,9 @@ def load_plugin_file(path: Path) -> None:
                     _from_files[group][str(value.name)] = value  # type: ignore[attr-defined]
                     found = True
     if not found:
-        raise UserError(f"The plugin file {path} defines no task, loss, engine, executor or report.")
+        raise UserError(
+            f"The plugin file {path} defines no task, loss, engine, executor or report."
+        )
     _files.append(path)
 
 
@@ -124,8 +135,12 @@ def singular(group: Group) -> str:
 
 def _entry(group: Group, name: str) -> Entry:
     if name in _from_files[group]:
-        return Entry(name, sys.modules[_from_files[group][name].__module__].__file__ or "",
-                     _from_files[group][name], None)
+        return Entry(
+            name,
+            sys.modules[_from_files[group][name].__module__].__file__ or "",
+            _from_files[group][name],
+            None,
+        )
     point = next(e for e in entry_points(group=f"smmd_bench.{group}") if e.name == name)
     origin = point.dist.name if point.dist else point.value
     try:
@@ -140,8 +155,10 @@ def _say(error: Exception) -> str:
 
 def _looks_like(plugin: type, protocol: type) -> bool:
     wanted = {
-        name for base in protocol.__mro__ for name in
-        [*vars(base), *getattr(base, "__annotations__", {})] if not name.startswith("_")
+        name
+        for base in protocol.__mro__
+        for name in [*vars(base), *getattr(base, "__annotations__", {})]
+        if not name.startswith("_")
     }
     have = set(dir(plugin)) | set(getattr(plugin, "__dataclass_fields__", {}))
     return bool(wanted) and wanted <= have and isinstance(getattr(plugin, "name", None), str)

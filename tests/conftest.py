@@ -105,7 +105,10 @@ def _build(kind: Kind, root: Path) -> TinyCheckpoints:
         if not name.startswith("lora"):
             tokenizer.save_pretrained(root / name)
         checkpoints[name] = Checkpoint(
-            name, name.rstrip("12"), root / name, make_canary(trained, tokenizer)  # type: ignore[arg-type]
+            name,
+            name.rstrip("12"),
+            root / name,
+            make_canary(trained, tokenizer),  # type: ignore[arg-type]
         )
 
     _train(model, tokenizer, steps=100, seed=0, offset=0, learning_rate=4e-3)

@@ -31,13 +31,12 @@ def imported_modules(file: Path) -> set[str]:
 def test_imports_follow_the_rule(file: Path) -> None:
     own = file.relative_to(ROOT).parts[0]
     forbidden = {
-        prefix
-        for other in ROOTS
-        if other != own
-        for prefix in (f"smmd_bench.{other}", other)
+        prefix for other in ROOTS if other != own for prefix in (f"smmd_bench.{other}", other)
     }
     wrong = {
-        name for name in imported_modules(file) for prefix in forbidden
+        name
+        for name in imported_modules(file)
+        for prefix in forbidden
         if name == prefix or name.startswith(f"{prefix}.")
     }
     assert not wrong

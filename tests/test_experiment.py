@@ -19,7 +19,11 @@ def only(experiment: Experiment, loss: str) -> dict[str, str]:
 def test_the_matrix_is_the_base_and_every_loss_and_seed_of_each_model_and_task() -> None:
     cells = dataclasses.replace(PLAIN, seeds=(0, 1)).cells
     assert [(c.loss, c.seed) for c in cells] == [
-        (BASE, 0), ("ce", 0), ("ce", 1), ("smmd", 0), ("smmd", 1),
+        (BASE, 0),
+        ("ce", 0),
+        ("ce", 1),
+        ("smmd", 0),
+        ("smmd", 1),
     ]
 
 
@@ -50,7 +54,9 @@ def test_a_change_redoes_only_what_it_can_change(
 
 
 def test_two_losses_never_share_an_address() -> None:
-    many = dataclasses.replace(PLAIN, losses=("ce", "ntl", "smmd", "smmd[sigma=1]", "ntl[lambda=1]"))
+    many = dataclasses.replace(
+        PLAIN, losses=("ce", "ntl", "smmd", "smmd[sigma=1]", "ntl[lambda=1]")
+    )
     addresses = [a for cell in many.cells for a in cell.addresses.values()]
     assert len(set(addresses)) == len(addresses)
 

@@ -21,16 +21,27 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = folder / "source"
     listed = subprocess.run(
         ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        check=True, capture_output=True, text=True,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).is_file():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder),
-         str(source)],
-        check=True, capture_output=True,
+        [
+            sys.executable,
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "--outdir",
+            str(folder),
+            str(source),
+        ],
+        check=True,
+        capture_output=True,
     )
     return next(folder.glob("*.whl"))
 
@@ -42,8 +53,18 @@ def fresh_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
     subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps",
-         "--no-index", str(wheel)],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(python),
+            "install",
+            "-q",
+            "--no-deps",
+            "--no-index",
+            str(wheel),
+        ],
         check=True,
     )
     site = next((folder / "lib").glob("python*/site-packages"))
@@ -53,8 +74,12 @@ def fresh_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_source_file_is_in_the_wheel(wheel: Path) -> None:
     packed = set(zipfile.ZipFile(wheel).namelist())
-    for folder, package in (("smmd_bench", "smmd_bench"), ("tasks", "smmd_bench/tasks"),
-                            ("plugins", "smmd_bench/plugins"), ("reports", "smmd_bench/reports")):
+    for folder, package in (
+        ("smmd_bench", "smmd_bench"),
+        ("tasks", "smmd_bench/tasks"),
+        ("plugins", "smmd_bench/plugins"),
+        ("reports", "smmd_bench/reports"),
+    ):
         for file in (ROOT / folder).rglob("*"):
             if file.is_file() and "__pycache__" not in file.parts:
                 assert f"{package}/{file.relative_to(ROOT / folder)}" in packed
@@ -65,11 +90,13 @@ def test_a_fresh_environment_finds_every_plugin(fresh_python: Path, tmp_path: Pa
         "import smmd_bench; from smmd_bench import registry as r; print(smmd_bench.__file__);"
         "print([(g, e.name, e.error) for g in r.GROUPS for e in r.entries(g)])"
     )
-    out = subprocess.run([str(fresh_python), "-c", code], cwd=tmp_path, check=True,
-                         capture_output=True, text=True).stdout.splitlines()
+    out = subprocess.run(
+        [str(fresh_python), "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
     assert str(fresh_python.parent.parent) in out[0]
     here = [
-        (g, name, None) for g in GROUPS
+        (g, name, None)
+        for g in GROUPS
         for name in sorted(e.name for e in entry_points(group=f"smmd_bench.{g}"))
     ]
     assert eval(out[1]) == here
@@ -77,18 +104,23 @@ def test_a_fresh_environment_finds_every_plugin(fresh_python: Path, tmp_path: Pa
 
 def test_the_command_is_installed(fresh_python: Path, tmp_path: Path) -> None:
     command = fresh_python.parent / "smmd-bench"
-    out = subprocess.run([str(command), "ls", "models"], cwd=tmp_path, check=True,
-                         capture_output=True, text=True).stdout
+    out = subprocess.run(
+        [str(command), "ls", "models"], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout
     assert "builtin/tiny" in out
 
 
 def test_a_folder_is_not_importable_by_its_own_name() -> None:
-    out = subprocess.run([sys.executable, "-c", "import tasks"], cwd=ROOT, capture_output=True,
-                         text=True)
+    out = subprocess.run(
+        [sys.executable, "-c", "import tasks"], cwd=ROOT, capture_output=True, text=True
+    )
     assert "import this package as smmd_bench.tasks" in out.stderr
 
 
 def test_importing_the_package_brings_in_no_torch() -> None:
-    code = "import sys, smmd_bench, smmd_bench.cli; print('torch' in sys.modules, 'pandas' in sys.modules)"
+    code = (
+        "import sys, smmd_bench, smmd_bench.cli;"
+        "print('torch' in sys.modules, 'pandas' in sys.modules)"
+    )
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert out.stdout.split() == ["False", "False"]

@@ -72,4 +72,3 @@ def _run(job: Job, folder: Path, progress: Progress) -> str | None:
     if code and failure is None:
         return f"the process ended with status {code}, see {log}"
     return failure
-

@@ -83,8 +83,8 @@ def _print_plan(run: object, cells: list[Cell]) -> None:
         stages = run.missing(cell)
         estimate = seconds(cell, stages) if stages else 0.0
         total += estimate
-        state = "done" if not stages else f"to do: {', '.join(stages)}, about {spell_seconds(estimate)}"
+        state = (
+            "done" if not stages else f"to do: {', '.join(stages)}, about {spell_seconds(estimate)}"
+        )
         click.echo(f"  {cell.addresses['train']}  {cell.label}: {state}")
-    click.echo(
-        f"{len(cells)} cells, about {spell_seconds(total)} on this machine's CPU (a rough estimate)."
-    )
+    click.echo(f"{len(cells)} cells, about {spell_seconds(total)} on this CPU (a rough estimate).")

@@ -11,8 +11,13 @@ import yaml
 
 @click.command()
 @click.argument("group", required=False)
-@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path),
-              help="A Python file with plugins of your own.")
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A Python file with plugins of your own.",
+)
 def command(group: str | None, plugins: tuple[Path, ...]) -> None:
     """List tasks, losses, engines, executors, reports and models, with their parameters.
 

@@ -9,8 +9,13 @@ import click
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path),
-              help="A Python file with reports of your own.")
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A Python file with reports of your own.",
+)
 def command(run: Path, plugins: tuple[Path, ...]) -> None:
     """Make the tables, figures and page of the folder RUN again; nothing is trained or decoded.
 

@@ -10,11 +10,17 @@ import click
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--executor", default="local", show_default=True, help="Where jobs run.")
-@click.option("--out", type=click.Path(path_type=Path), default=None,
-              help="Output folder (default: runs/NAME, a name that follows from the experiment).")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Output folder (default: runs/NAME, a name that follows from the experiment).",
+)
 @click.option("--extend", is_flag=True, help="Add this experiment to a folder of another one.")
 @click.option("--dry-run", is_flag=True, help="List the cells, which are done, and the time left.")
-@click.option("--print-flags", is_flag=True, help="Print the train-eval command that means the same.")
+@click.option(
+    "--print-flags", is_flag=True, help="Print the train-eval command that means the same."
+)
 def command(
     file: Path, executor: str, out: Path | None, extend: bool, dry_run: bool, print_flags: bool
 ) -> int:

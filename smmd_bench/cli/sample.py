@@ -11,17 +11,32 @@ import click
 
 @click.command()
 @click.argument("task")
-@click.option("-n", "count", default=5, show_default=True, type=click.IntRange(1),
-              help="How many examples.")
-@click.option("--split", default="train", show_default=True,
-              type=click.Choice(["train", "validation", "test"]), help="Which split.")
+@click.option(
+    "-n", "count", default=5, show_default=True, type=click.IntRange(1), help="How many examples."
+)
+@click.option(
+    "--split",
+    default="train",
+    show_default=True,
+    type=click.Choice(["train", "validation", "test"]),
+    help="Which split.",
+)
 @click.option("--seed", default=0, show_default=True, help="Of the data.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path),
-              help="A Python file with plugins of your own.")
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A Python file with plugins of your own.",
+)
 def command(
-    task: str, count: int, split: Literal["train", "validation", "test"], seed: int,
-    as_json: bool, plugins: tuple[Path, ...],
+    task: str,
+    count: int,
+    split: Literal["train", "validation", "test"],
+    seed: int,
+    as_json: bool,
+    plugins: tuple[Path, ...],
 ) -> None:
     """Print examples of a TASK: prompt, target, and what the analysis knows of them.
 
@@ -36,8 +51,12 @@ def command(
         load_plugin_file(file)
     for example in load_task(task).examples(split, seed, count):
         if as_json:
-            line = {"uid": example.uid, "prompt": example.prompt, "target": example.target,
-                    **example.attributes}
+            line = {
+                "uid": example.uid,
+                "prompt": example.prompt,
+                "target": example.target,
+                **example.attributes,
+            }
             click.echo(json.dumps(line, ensure_ascii=False))
             continue
         facts = ", ".join(f"{key} {value}" for key, value in example.attributes.items())

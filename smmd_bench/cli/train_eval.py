@@ -27,32 +27,79 @@ def _recipe_shortcuts(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@click.option("--task", "tasks", multiple=True, required=True, metavar="TASK",
-              help="A task, such as arithmetic or 'arithmetic[level=hard]'; may be repeated.")
-@click.option("--losses", required=True, metavar="LOSS,...",
-              help="Losses, such as ce,ntl,'smmd[sigma=1,lambda=5]'.")
-@click.option("--model", "models", multiple=True, default=("builtin/tiny",), show_default=True,
-              metavar="MODEL", help="Built-in name, local folder or hub name; may be repeated.")
+@click.option(
+    "--task",
+    "tasks",
+    multiple=True,
+    required=True,
+    metavar="TASK",
+    help="A task, such as arithmetic or 'arithmetic[level=hard]'; may be repeated.",
+)
+@click.option(
+    "--losses",
+    required=True,
+    metavar="LOSS,...",
+    help="Losses, such as ce,ntl,'smmd[sigma=1,lambda=5]'.",
+)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    default=("builtin/tiny",),
+    show_default=True,
+    metavar="MODEL",
+    help="Built-in name, local folder or hub name; may be repeated.",
+)
 @click.option("--seeds", default="0", show_default=True, metavar="N,...", help="Training seeds.")
 @click.option("--data-seed", default=0, show_default=True, help="Seed of generated data.")
 @click.option("--engine", default="vllm", show_default=True, help="What decodes.")
 @click.option("--executor", default="local", show_default=True, help="Where jobs run.")
-@click.option("--base/--no-base", default=True, show_default=True,
-              help="Whether the untuned checkpoint is a row of the table.")
+@click.option(
+    "--base/--no-base",
+    default=True,
+    show_default=True,
+    help="Whether the untuned checkpoint is a row of the table.",
+)
 @_recipe_shortcuts
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
-              help="Any other recipe setting (docs/recipes.md); may be repeated.")
-@click.option("--out", type=click.Path(path_type=Path), default=None,
-              help="Output folder (default: runs/NAME, a name that follows from the experiment).")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Any other recipe setting (docs/recipes.md); may be repeated.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Output folder (default: runs/NAME, a name that follows from the experiment).",
+)
 @click.option("--extend", is_flag=True, help="Add this experiment to a folder of another one.")
 @click.option("--dry-run", is_flag=True, help="List the cells, which are done, and the time left.")
 @click.option("--print-yaml", is_flag=True, help="Print the YAML file that means the same.")
-@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path),
-              help="A Python file with plugins of your own; may be repeated.")
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A Python file with plugins of your own; may be repeated.",
+)
 def command(
-    tasks: tuple[str, ...], losses: str, models: tuple[str, ...], seeds: str, data_seed: int,
-    engine: str, executor: str, base: bool, settings: tuple[str, ...], out: Path | None,
-    extend: bool, dry_run: bool, print_yaml: bool, plugins: tuple[Path, ...], **shortcuts: Any,
+    tasks: tuple[str, ...],
+    losses: str,
+    models: tuple[str, ...],
+    seeds: str,
+    data_seed: int,
+    engine: str,
+    executor: str,
+    base: bool,
+    settings: tuple[str, ...],
+    out: Path | None,
+    extend: bool,
+    dry_run: bool,
+    print_yaml: bool,
+    plugins: tuple[Path, ...],
+    **shortcuts: Any,
 ) -> int:
     """Fine-tune with each loss on each task, score every checkpoint, write tables and figures.
 

@@ -92,4 +92,5 @@ def parquet_address(path: Path) -> str | None:
 
     if not path.exists():
         return None
-    return (pq.read_schema(path).metadata or {}).get(ADDRESS, b"").decode()
+    metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
+    return metadata.get(ADDRESS, b"").decode()

@@ -30,9 +30,7 @@ from .probe import probe
 from .score import score_frame
 
 
-def decode_cells(
-    cells: Sequence[tuple[Cell, Path]], progress: Progress
-) -> dict[Path, Exception]:
+def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict[Path, Exception]:
     """Decode cells of one base; returns the error of each cell that failed, by its folder."""
     quiet_libraries()
     first = cells[0][0]
@@ -66,7 +64,11 @@ def _decode_cell(
     wanted = cell.addresses["decode"]
     if parquet_address(folder / "completions.parquet") != wanted:
         frame = decode_checkpoint(
-            session, checkpoint, examples, tokenizer, cell.task_plugin.max_new_tokens,
+            session,
+            checkpoint,
+            examples,
+            tokenizer,
+            cell.task_plugin.max_new_tokens,
             lambda _, done, total: progress(f"test {name}", done, total),
         )
         write_parquet(folder / "completions.parquet", frame, wanted)
@@ -126,10 +128,12 @@ def _validate(
     task = cell.task_plugin
     examples = task.examples("validation", cell.data_seed, cell.size("validation"))
     metrics = task.metrics()
-    lines = []
+    lines: list[dict[str, Any]] = []
     for done, epoch in enumerate(canaries):
         checkpoint = Checkpoint(
-            f"{folder.name}-{epoch}", receipt["kind"], folder / "epochs" / str(epoch),
+            f"{folder.name}-{epoch}",
+            receipt["kind"],
+            folder / "epochs" / str(epoch),
             canaries[epoch],
         )
         frame = decode_checkpoint(session, checkpoint, examples, tokenizer, task.max_new_tokens)

@@ -37,14 +37,14 @@ def encode_targets(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     """
     if tokenizer.eos_token_id is None:
         raise UserError(
-            f"The tokenizer {tokenizer.name_or_path} has no end-of-sequence token: set eos_token in "
-            "its tokenizer_config.json."
+            f"The tokenizer {tokenizer.name_or_path} has no end-of-sequence token: set "
+            "eos_token in its tokenizer_config.json."
         )
     rows = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
     return [[*row, int(tokenizer.eos_token_id)] for row in rows]
 
 
-class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):
+class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: ignore[misc]
     """Examples tokenised once, in flat int32 arrays: 2M short ones take about 300 MB.
 
     Item k is {input_ids [L], labels [L]} int64, labels unshifted, -100 over the prompt. `lengths`
@@ -101,6 +101,7 @@ class RightPaddingCollator:
         self.pad_token_id = pad_token_id
 
     def __call__(self, rows: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+        """Pad to the longest row."""
         width = max(len(row["input_ids"]) for row in rows)
         batch = {
             "input_ids": torch.full((len(rows), width), self.pad_token_id),

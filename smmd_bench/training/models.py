@@ -24,8 +24,8 @@ def load_tokenizer(folder: Path) -> Any:
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(
-            f"The checkpoint {folder} has no tokenizer that transformers can load ({reason}): put its "
-            "tokenizer.json and tokenizer_config.json there."
+            f"The checkpoint {folder} has no tokenizer that transformers can load ({reason}): put "
+            "its tokenizer.json and tokenizer_config.json there."
         ) from error
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token

@@ -1,9 +1,9 @@
 """The train stage of a cell: from the base checkpoint to one checkpoint an epoch.
 
-    CELL/train.json          receipt: address, kind, epochs and the canary of each
-    CELL/train_log.parquet   loss and its parts at every step
-    CELL/epochs/K/           weights after epoch K (an adapter, or the full model)
-    CELL/training/           the state from which a killed training goes on; removed at the end
+CELL/train.json          receipt: address, kind, epochs and the canary of each
+CELL/train_log.parquet   loss and its parts at every step
+CELL/epochs/K/           weights after epoch K (an adapter, or the full model)
+CELL/training/           the state from which a killed training goes on; removed at the end
 """
 
 from __future__ import annotations
@@ -30,8 +30,18 @@ from .data import RightPaddingCollator, TokenisedExamples
 from .models import add_adapter, load_model, load_tokenizer, quiet_libraries
 from .trainer import ObjectiveTrainer, objective_forward
 
-_LOG_COLUMNS = ["step", "epoch", "loss", "cross_entropy", "auxiliary", "learning_rate",
-                "grad_norm", "tokens", "units", "seconds"]
+_LOG_COLUMNS = [
+    "step",
+    "epoch",
+    "loss",
+    "cross_entropy",
+    "auxiliary",
+    "learning_rate",
+    "grad_norm",
+    "tokens",
+    "units",
+    "seconds",
+]
 
 
 def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
@@ -131,8 +141,9 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]
         shutil.rmtree(part, ignore_errors=True)
         model.save_pretrained(part)
         self.tokenizer.save_pretrained(part)
-        write_json(part / "canary.json", {"epoch": epoch, "step": state.global_step,
-                                          "canary": canary})
+        write_json(
+            part / "canary.json", {"epoch": epoch, "step": state.global_step, "canary": canary}
+        )
         shutil.rmtree(final, ignore_errors=True)
         part.rename(final)
 

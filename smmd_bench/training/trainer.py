@@ -101,7 +101,8 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         num_items_in_batch: Any = None,
     ) -> Any:
         """This micro-batch's share of the step's objective."""
-        assert self._step_counts is not None and self._sums is not None
+        assert self._step_counts is not None
+        assert self._sums is not None
         tokens, units = self._step_counts
         outputs = model(**inputs, num_tokens=tokens, num_units=units)
         out: ObjectiveOutput = outputs["objective"]

@@ -26,7 +26,16 @@ def test_the_version_is_printed() -> None:
 
 def test_ls_names_every_plugin_with_its_parameters() -> None:
     out = call("ls").stdout
-    for word in ("arithmetic", "ntl", "smmd", "vllm", "local", "builtin/tiny", "lambda=3", "sigma=2"):
+    for word in (
+        "arithmetic",
+        "ntl",
+        "smmd",
+        "vllm",
+        "local",
+        "builtin/tiny",
+        "lambda=3",
+        "sigma=2",
+    ):
         assert word in out
 
 
@@ -66,11 +75,16 @@ def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path: Path) -> No
         (["train-eval", "--losses", "ce"], ["--task"]),
         (["train-eval", "--task", "arithmatic", "--losses", "ce"], ["did you mean arithmetic"]),
         (["train-eval", "--task", "arithmetic", "--losses", "smd"], ["did you mean smmd"]),
-        (["train-eval", "--task", "arithmetic", "--losses", "smmd[sgima=1]"], ["did you mean sigma"]),
+        (
+            ["train-eval", "--task", "arithmetic", "--losses", "smmd[sgima=1]"],
+            ["did you mean sigma"],
+        ),
         (["train-eval", "--task", "arithmetic", "--losses", "smmd[sigma=0]"], ["must be > 0"]),
         (["train-eval", "--task", "arithmetic", "--losses", "ntl[lambda=-1]"], ["must be >= 0"]),
-        (["train-eval", "--task", "arithmetic", "--losses", "ce", "--model", "./none"],
-         ["does not exist", "safetensors"]),
+        (
+            ["train-eval", "--task", "arithmetic", "--losses", "ce", "--model", "./none"],
+            ["does not exist", "safetensors"],
+        ),
         (["train-eval", "--task", "arithmetic", "--losses", "ce", "--seeds", "a"], ["0,1,2"]),
         (["train-eval", "--task", "arithmetic", "--losses", "ce", "--set", "x"], ["KEY=VALUE"]),
         (["run", "none.yaml"], ["cannot be read"]),

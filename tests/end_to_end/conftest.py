@@ -14,8 +14,16 @@ from pathlib import Path
 import pytest
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
-SMALL = ("--train-examples", "512", "--epochs", "2", "--validation-examples", "60",
-         "--test-examples", "80")
+SMALL = (
+    "--train-examples",
+    "512",
+    "--epochs",
+    "2",
+    "--validation-examples",
+    "60",
+    "--test-examples",
+    "80",
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +32,9 @@ class CommandLine:
 
     environment: dict[str, str]
 
-    def __call__(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def __call__(
+        self, *arguments: str, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [COMMAND, *arguments], capture_output=True, text=True, env=self.environment, cwd=cwd
         )
@@ -32,7 +42,9 @@ class CommandLine:
     def kill_when(self, condition: Callable[[], bool], *arguments: str) -> None:
         """Start the command and SIGKILL it (and nothing else) as soon as the condition holds."""
         process = subprocess.Popen(
-            [COMMAND, *arguments], env=self.environment, stdout=subprocess.DEVNULL,
+            [COMMAND, *arguments],
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         deadline = time.monotonic() + 300

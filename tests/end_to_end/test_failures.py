@@ -51,9 +51,21 @@ def test_a_cell_that_fails_is_recorded_and_the_others_go_on(
         (tmp_path / f"{name}.py").write_text(source)
     out = tmp_path / "run"
     result = smmd_bench(
-        "train-eval", "--task", "arithmetic", "--losses", "raises,diverges,ce", *SMALL,
-        "--engine", "transformers", "--no-base", "--out", str(out),
-        "--plugin", str(tmp_path / "raises.py"), "--plugin", str(tmp_path / "diverges.py"),
+        "train-eval",
+        "--task",
+        "arithmetic",
+        "--losses",
+        "raises,diverges,ce",
+        *SMALL,
+        "--engine",
+        "transformers",
+        "--no-base",
+        "--out",
+        str(out),
+        "--plugin",
+        str(tmp_path / "raises.py"),
+        "--plugin",
+        str(tmp_path / "diverges.py"),
     )
     assert result.returncode == 1, result.stdout + result.stderr
     assert "this loss is broken on purpose" in result.stderr
@@ -87,16 +99,18 @@ def test_a_folder_of_another_experiment_is_left_alone(
 
 def test_a_folder_that_is_no_run_is_left_alone(smmd_bench: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
-    result = smmd_bench("train-eval", "--task", "arithmetic", "--losses", "ce", "--out",
-                        str(tmp_path))
+    result = smmd_bench(
+        "train-eval", "--task", "arithmetic", "--losses", "ce", "--out", str(tmp_path)
+    )
     assert result.returncode == 2
     assert "holds no run (thesis.tex)" in result.stderr
 
 
 def test_two_processes_on_one_run(smmd_bench: CommandLine, tmp_path: Path) -> None:
     with FileLock(tmp_path / ".lock"):
-        result = smmd_bench("train-eval", "--task", "arithmetic", "--losses", "ce", "--out",
-                            str(tmp_path))
+        result = smmd_bench(
+            "train-eval", "--task", "arithmetic", "--losses", "ce", "--out", str(tmp_path)
+        )
     assert result.returncode == 2
     assert "Another process is working on" in result.stderr
 
@@ -131,7 +145,8 @@ def test_a_tokenizer_without_numbers_is_found_before_anything_starts(tmp_path: P
     words.pre_tokenizer = pre_tokenizers.Whitespace()
     PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<eos>").save_pretrained(folder)
     experiment = dataclasses.replace(
-        PLAIN, models=(str(folder),),
+        PLAIN,
+        models=(str(folder),),
         recipe={"train_examples": 9, "validation_examples": 9, "test_examples": 9},
     )
     with pytest.raises(UserError) as error:

@@ -18,10 +18,27 @@ def test_three_losses_as_adapters_of_a_llama_in_one_engine(
     base = tiny_checkpoints("triple").base
     out = tmp_path / "run"
     result = smmd_bench(
-        "train-eval", "--task", "arithmetic[level=easy]", "--losses", "ce,ntl,smmd",
-        "--model", str(base), "--train-examples", "256", "--epochs", "2",
-        "--validation-examples", "20", "--test-examples", "30", "--out", str(out),
-        "--set", "lora_rank=8", "--set", "max_length=200",
+        "train-eval",
+        "--task",
+        "arithmetic[level=easy]",
+        "--losses",
+        "ce,ntl,smmd",
+        "--model",
+        str(base),
+        "--train-examples",
+        "256",
+        "--epochs",
+        "2",
+        "--validation-examples",
+        "20",
+        "--test-examples",
+        "30",
+        "--out",
+        str(out),
+        "--set",
+        "lora_rank=8",
+        "--set",
+        "max_length=200",
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "LoRA r=8" in result.stdout

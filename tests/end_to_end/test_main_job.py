@@ -54,8 +54,14 @@ def test_one_engine_start_serves_all_checkpoints(finished: Path) -> None:
 
 
 def test_every_cell_leaves_its_files(finished: Path) -> None:
-    everywhere = {"cell.json", "completions.parquet", "probes.parquet", "scores.parquet",
-                  "metrics.json", "train.json"}
+    everywhere = {
+        "cell.json",
+        "completions.parquet",
+        "probes.parquet",
+        "scores.parquet",
+        "metrics.json",
+        "train.json",
+    }
     tuned = {"train_log.parquet", "selection.json", "checkpoint", "comparison.json"}
     for loss, folder in cells(finished).items():
         wanted = everywhere if loss == "base" else everywhere | tuned
@@ -130,9 +136,7 @@ def test_killed_at_any_stage_it_finishes_the_rest_with_the_same_results(
     assert not list(out.rglob("*.part"))
 
 
-def test_the_reports_are_made_again_without_torch(
-    smmd_bench: CommandLine, finished: Path
-) -> None:
+def test_the_reports_are_made_again_without_torch(smmd_bench: CommandLine, finished: Path) -> None:
     import subprocess
     import sys
 
