@@ -41,11 +41,12 @@ def main() -> None:
         folder = options.keep or Path(temporary) / "run"
         if not (folder / "complete").exists():
             make(folder, options.cells, options.completions, options.steps)
-        seconds, gibibytes = published(folder)
+        seconds, cpu, gibibytes = published(folder)
         result = {
             "cells": len(list(folder.glob("cells/*/metrics.json"))),
             "completions_a_cell": options.completions,
             "seconds": round(seconds, 1),
+            "cpu_seconds": round(cpu, 1),
             "peak_GiB": round(gibibytes, 2),
             "page_MB": round((folder / "reports" / "index.html").stat().st_size / 1e6, 1),
             "embedded_completions": embedded(folder),
@@ -75,12 +76,13 @@ def make(folder: Path, cells: int, completions: int, steps: int) -> None:
     print(f"made in {time.perf_counter() - start:.0f} s", file=sys.stderr)
 
 
-def published(folder: Path) -> tuple[float, float]:
-    """Wall-clock seconds and peak resident memory of a fresh process that publishes the run."""
+def published(folder: Path) -> tuple[float, float, float]:
+    """Wall-clock and CPU seconds and peak GiB of a fresh process that publishes the run."""
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", PUBLISH, str(folder)], check=True)
     seconds = time.perf_counter() - start
-    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 2**20
 
 
 def embedded(folder: Path) -> int:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 DIGITS = [f"p{digit}" for digit in range(10)]
 GROUP = ["model", "task", "loss", "digit"]
-BLOCKS = 4
+BLOCKS = 3
 """Models and tasks drawn at most; the CSV has all."""
 
 
@@ -90,24 +90,27 @@ def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
     n is that of one seed; mean and deviation are over the examples of all seeds.
     """
     parts = []
-    for address in run.cells["address"]:
-        probes = run.read("probes", ["uid", "digit", "target_value", *DIGITS], [address])
+    for cell in run.cells.to_dict("records"):
+        address = str(cell["address"])
+        probes = run.read("probes", ["digit", "target_value", *DIGITS], [address])
         if probes.empty:
             continue
-        first = probes.loc[probes.groupby("uid", sort=False)["digit"].idxmin()].copy()
-        first["digit"] = [_leading_digit(value) for value in first["target_value"]]
-        sums = first.groupby([*GROUP, "seed"], observed=True)[DIGITS].agg(["sum", "size"])
-        squares = first[DIGITS].pow(2).assign(digit=first["digit"]).groupby("digit").sum()
-        frame = sums.index.to_frame(index=False).astype({"digit": "int64"})
-        frame["n"] = sums["p0", "size"].to_numpy()
-        for name in DIGITS:
-            frame[f"sum_{name}"] = sums[name, "sum"].to_numpy()
-            frame[f"square_{name}"] = squares.loc[frame["digit"], name].to_numpy()
-        parts.append(frame)
+        first = probes[probes["digit"] == 0]
+        p = first[DIGITS].to_numpy(np.float64)  # [n, 10]
+        values, which = np.unique(first["target_value"].to_numpy(np.float64), return_inverse=True)
+        true = np.array([_leading_digit(value) for value in values])[which]  # [n]
+        member = np.equal.outer(np.arange(1, 10), true).astype(np.float64)  # [9, n]
+        frame = pd.DataFrame(
+            {name: cell[name] for name in ("model", "task", "loss", "seed")}, range(9)
+        )
+        frame["digit"], frame["n"] = np.arange(1, 10), member.sum(axis=1).astype(int)
+        frame[[f"sum_{name}" for name in DIGITS]] = member @ p
+        frame[[f"square_{name}" for name in DIGITS]] = member @ p**2
+        parts.append(frame[frame["n"] > 0])
     cells = pd.concat(parts, ignore_index=True)
     for column in ("model", "task", "loss"):
         cells[column] = pd.Categorical(cells[column], categories=run.cells[column].cat.categories)
-    grouped = cells[cells["digit"].between(1, 9)].groupby(GROUP, observed=True)
+    grouped = cells.groupby(GROUP, observed=True)
     total, data = grouped["n"].sum(), grouped.agg(n=("n", "max"), seeds=("seed", "nunique"))
     for name in DIGITS:
         mean = grouped[f"sum_{name}"].sum() / total

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-POINTS = 400
+POINTS = 250
 """Steps kept of each cell's curve, evenly spaced, after smoothing."""
 GROUPS = 12
 """Models and tasks drawn at most; the CSV has all."""

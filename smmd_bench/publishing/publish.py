@@ -126,6 +126,7 @@ def _write_artefact(folder: Path, section: Section, artefact: Artefact) -> list[
             path = folder / "figures" / f"{section.name}.{form}"
             with atomic(path) as temporary, figure_style():
                 artefact.figure.savefig(temporary, format=form, metadata=metadata)
+            artefact.figure.set_layout_engine("none")  # it is laid out: once is enough
             files.append(path)
     return files
 

@@ -30,6 +30,7 @@ def publish_run(folder: Path) -> list[Path]:
         for entry in found
         if not entry.plugin
     ]
+    sections.sort(key=lambda s: s.artefact is None or s.artefact.figure is not None)  # tables first
     written = write(run, sections)
     for section in sections:
         artefact = section.artefact

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from smmd_bench.reports.arithmetic_operations import ArithmeticOperations, accuracy_by_operations
 from smmd_bench.reports.digit_distribution import DigitDistribution, first_digit_distributions
-from smmd_bench.reports.training_curves import TrainingCurves
+from smmd_bench.reports.training_curves import POINTS, TrainingCurves
 
 import smmd_bench as sb
 from smmd_bench import registry
@@ -101,7 +101,7 @@ def test_long_logs_are_thinned_after_smoothing(run_folder, tmp_path):
     write_parquet(file, longer.assign(step=np.arange(1, len(longer) + 1)))
     data = TrainingCurves().build(sb.read_run(folder)).data
     steps = data[data["address"] == file.parent.name]["step"]
-    assert (len(steps), steps.min(), steps.max()) == (400, 1, len(longer))
+    assert (len(steps), steps.min(), steps.max()) == (POINTS, 1, len(longer))
 
 
 def test_a_run_without_logs_has_no_curves(run_folder, tmp_path):
