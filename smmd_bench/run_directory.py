@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator
@@ -188,7 +189,7 @@ def _manifest(experiment: Experiment) -> dict[str, Any]:
         "name": experiment.name,
         "experiment": experiment.to_dict(),
         "cells": _addresses(experiment),
-        "command": sys.argv[1:],
+        "command": shlex.join(["smmd-bench", *sys.argv[1:]]),
         "flags": experiment.to_flags(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions,

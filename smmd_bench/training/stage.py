@@ -28,6 +28,7 @@ from ..results.files import read_json, write_json, write_parquet
 from ..scoring.canary import make_canary
 from .data import RightPaddingCollator, TokenisedExamples
 from .models import add_adapter, load_model, load_tokenizer, quiet_libraries
+from .sampler import LengthGroups
 from .trainer import ObjectiveTrainer, objective_forward
 
 _LOG_COLUMNS = [
@@ -70,6 +71,9 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
         data_collator=RightPaddingCollator(tokenizer.pad_token_id),
         callbacks=[epochs, _Steps(label, progress)],
         numeric_loss=loss.to(device),
+        sampler=LengthGroups(data.lengths, recipe.batch_size, cell.seed)
+        if recipe.group_by_length
+        else None,
     )
     progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
     with objective_forward(model, trainer.numeric_loss):
@@ -98,7 +102,6 @@ def _arguments(recipe: Recipe, seed: int, folder: Path) -> TrainingArguments:
         ),
         max_grad_norm=recipe.max_grad_norm,
         gradient_checkpointing=recipe.gradient_checkpointing,
-        train_sampling_strategy="group_by_length" if recipe.group_by_length else "random",
         logging_steps=1,
         logging_nan_inf_filter=False,
         save_strategy="epoch",

@@ -25,6 +25,7 @@ from .objective import (
     supervised_targets,
 )
 from .output_head import output_head
+from .sampler import LengthGroups
 
 
 @contextmanager
@@ -69,11 +70,17 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
 
     loss_is_scaled_for_ga = True
 
-    def __init__(self, *, numeric_loss: NumericLoss, **arguments: Any) -> None:
+    def __init__(
+        self, *, numeric_loss: NumericLoss, sampler: LengthGroups | None, **arguments: Any
+    ) -> None:
         super().__init__(**arguments)
+        self.sampler = sampler
         self.numeric_loss = numeric_loss
         self._step_counts: tuple[Tensor, Tensor] | None = None
         self._sums: Tensor | None = None
+
+    def _get_train_sampler(self, *arguments: Any) -> Any:
+        return super()._get_train_sampler(*arguments) if self.sampler is None else self.sampler
 
     def get_batch_samples(
         self, epoch_iterator: Any, num_batches: int, device: torch.device

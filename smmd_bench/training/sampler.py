@@ -1,0 +1,48 @@
+"""The order of training examples with little padding: batches of like length, in random order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+_BATCHES_A_GROUP = 16
+
+
+class LengthGroups(torch.utils.data.Sampler[int]):  # type: ignore[misc]
+    """Indices such that each batch holds examples of like length, every epoch in another order.
+
+    A random permutation is cut in groups of 16 batches, each group is sorted by length and cut in
+    batches, and all batches are shuffled; what does not fill a batch comes last. (transformers'
+    `group_by_length` leaves the batches of a group in order of length, and the loss saws.)
+    The order follows from the seed and the epoch alone, so a resumed training sees the same one.
+
+    lengths: [n] tokens. batch_size: examples an optimiser step.
+    """
+
+    def __init__(self, lengths: NDArray[np.int64], batch_size: int, seed: int) -> None:
+        self.lengths, self.batch_size, self.seed = lengths, batch_size, seed
+        self.epoch = 0
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by the Trainer at the start of each epoch."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        """Indices of one epoch."""
+        rng = np.random.default_rng([self.seed, self.epoch])
+        order = rng.permutation(len(self.lengths))
+        whole = len(order) - len(order) % self.batch_size
+        group = self.batch_size * _BATCHES_A_GROUP
+        batches = []
+        for start in range(0, whole, group):
+            part = order[start : min(start + group, whole)]
+            part = part[np.argsort(self.lengths[part], kind="stable")]
+            batches += np.split(part, len(part) // self.batch_size)
+        rng.shuffle(batches)
+        yield from (int(i) for batch in [*batches, order[whole:]] for i in batch)
