@@ -9,15 +9,18 @@ token numeric, which is the worst case.
 
 Times: CPU seconds of one process on one thread, so that other jobs on the machine disturb less; the
 cases of a round in random order, ratios within a round; the median over rounds and its 95% interval
-(order statistics). Memory: a fresh process for each case
-and repeat. Its peak resident set (VmHWM, reset after the tensors are made and one small step has
-loaded the libraries) less its resident set before the step is what the step adds; the ratio is of
-W + hidden states + what the step adds. It sees every allocator, and needs Linux.
+(order statistics).
+
+Memory: a fresh process for each case and repeat. The peak of its resident set during a step (VmHWM,
+reset before the step) less its resident set before the loss was made is what the loss adds, its
+constants included; the ratio is of W + hidden states + that. A small step goes before, so that the
+libraries are loaded. This sees every allocator, and needs Linux.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import json
 import random
@@ -97,15 +100,22 @@ def timed(names: list[str], trainable: bool, rounds: int) -> dict[str, list[floa
 
 
 def added_memory(name: str, trainable: bool) -> float:
-    """MiB that a step adds at its peak; runs in a process of its own."""
+    """MiB that a loss and its step add at the peak; runs in a process of its own."""
     Case(name, 4, 1000).step(*tensors(trainable, 4, 1000))
     hidden, weight = tensors(trainable)
+    before = _resident_anew()
     case = Case(name, T, V)
-    gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
+    _resident_anew()  # what making the loss took and gave back is no part of a step
     case.step(hidden, weight)
     return (_status("VmHWM") - before) / 1024
+
+
+def _resident_anew() -> int:
+    """KiB resident, with nothing kept back by the allocator; the peak counts from here."""
+    gc.collect()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
 
 
 def _status(field: str) -> int:
@@ -125,7 +135,6 @@ def median_interval(values: list[float]) -> tuple[float, float, float]:
     """Median, and the order statistics that cover it with at least 95%."""
     ordered = sorted(values)
     k = int(binom.ppf(0.025, len(ordered), 0.5))
-    k = k if binom.cdf(k - 1, len(ordered), 0.5) <= 0.025 else k - 1
     return statistics.median(ordered), ordered[max(k - 1, 0)], ordered[min(-k, -1)]
 
 

@@ -70,7 +70,7 @@ class Cell:
 
     @cached_property
     def addresses(self) -> dict[str, str]:
-        """The chained addresses of the stages train, select, decode and measure."""
+        """The chained addresses: train; validate, select; decode; measure."""
         train: dict[str, Any] = {"model": self.card.identity}
         if not self.is_base:
             train |= {
@@ -82,32 +82,41 @@ class Cell:
         else:
             train |= {"task": self.task, "dtype": self.recipe.dtype}
         first = address(train)
-        decoding = {
-            "max_new_tokens": self.task_plugin.max_new_tokens,
-            "engine": load_engine(self.engine).identity(),
-            "dtype": self.recipe.dtype,
-        }
+        greedy = {"max_new_tokens": self.task_plugin.max_new_tokens, "dtype": self.recipe.dtype}
+        validation = None if self.is_base else self._data("validation")
+        validate = address({"train": first, "validation": validation, **greedy})
         best = self.task_plugin.metrics()[0]
         select = address(
             {
-                "train": first,
-                "validation": None if self.is_base else self._data("validation"),
+                "validate": validate,
                 "parser": [self.task_plugin.name, self.task_plugin.version],
                 "metric": [best.name, best.version],
-                **decoding,
             }
         )
         decode = address(
             {
-                "select": select,
+                "train": first,
                 "test": self._data("test"),
                 "probes": [self.recipe.probe_examples, self.recipe.probe_vectors],
                 "numeric_rule": self.recipe.numeric_rule,
-                **decoding,
+                "engine": load_engine(self.engine).identity(),
+                **greedy,
             }
         )
-        measure = address({"decode": decode, **measure_identity(self.task_plugin)})
-        return {"train": first, "select": select, "decode": decode, "measure": measure}
+        measure = address(
+            {"select": select, "decode": decode, **measure_identity(self.task_plugin)}
+        )
+        return {
+            "train": first,
+            "validate": validate,
+            "select": select,
+            "decode": decode,
+            "measure": measure,
+        }
+
+    def decode_stamp(self, epoch: int) -> str:
+        """The address that completions and probes carry: the decoding's, with the epoch."""
+        return address({"decode": self.addresses["decode"], "epoch": epoch})
 
     @property
     def engine_settings(self) -> EngineSettings:

@@ -6,6 +6,7 @@ Hugging Face hub, `org/name` or `org/name@revision`, fetched with huggingface_hu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,20 +16,23 @@ from typing import Any
 
 import yaml
 
-from .addresses import digest_of_files
+from .addresses import cache_folder, digest_of_files
 from .errors import UserError, did_you_mean
-from .parameters import parameters_of, split_spec
-from .recipe import Recipe, paper_recipe
-from .registry import entries
+from .parameters import spell, split_spec
+from .recipe import Recipe, checked_settings, paper_recipe
+from .registry import load_task
 
 _BUILTIN = "builtin/"
 _PARTS = (
     "*.safetensors",
+    "*.safetensors.index.json",
     "config.json",
     "generation_config.json",
     "tokenizer*.json",
     "*.model",
     "special_tokens_map.json",
+    "added_tokens.json",
+    "tekken.json",
     "vocab.json",
     "merges.txt",
     "chat_template.jinja",
@@ -54,27 +58,25 @@ class ModelCard:
         return Recipe().changed(settings)
 
     def task_spec(self, spec: str) -> str:
-        """The task spec with the card's task parameters where the spec names none."""
+        """The task spec with the card's task parameters where the spec names none.
+
+        Raises UserError if the task has no such parameter.
+        """
         name, values = split_spec(spec)
-        if values:
-            return spec
         parameters = self._task(name).get("parameters", {})
-        inside = ",".join(f"{key}={value}" for key, value in parameters.items())
-        return f"{name}[{inside}]" if inside else name
+        if values or not parameters:
+            return spec
+        load_task(name)
+        own = f"{name}[{','.join(f'{key}={spell(value)}' for key, value in parameters.items())}]"
+        try:
+            load_task(own)
+        except UserError as error:
+            raise UserError(f"The card {self.folder / 'card.yaml'} sets {own}: {error}") from error
+        return own
 
     def parameter_count(self) -> int:
-        """How many weights the safetensors files hold."""
-        from safetensors import safe_open
-
-        total = 0
-        for file in self.folder.glob("*.safetensors"):
-            with safe_open(file, framework="numpy") as tensors:
-                for name in tensors.keys():  # noqa: SIM118 (no iterator)
-                    size = 1
-                    for length in tensors.get_slice(name).get_shape():
-                        size *= length
-                    total += size
-        return total
+        """How many weights the safetensors files hold; raises UserError for a broken one."""
+        return sum(_weights_in(file) for file in sorted(self.folder.glob("*.safetensors")))
 
     def _task(self, name: str) -> dict[str, Any]:
         return dict(self.content.get("tasks", {}).get(name, {}))
@@ -84,9 +86,15 @@ class ModelCard:
 def model_card(name: str) -> ModelCard:
     """Find a model by name.
 
-    Raises UserError for an unknown built-in, a folder that is no checkpoint, or a hub name that
-    cannot be fetched.
+    Raises UserError for an unknown built-in, a folder that is no checkpoint, a hub name that
+    cannot be fetched, a broken safetensors file or a card with a mistake.
     """
+    card = _find(name)
+    card.parameter_count()
+    return card
+
+
+def _find(name: str) -> ModelCard:
     if name.startswith(_BUILTIN):
         return _builtin(name)
     folder = Path(name).expanduser()
@@ -101,7 +109,7 @@ def _builtin(name: str) -> ModelCard:
     if name not in known:
         raise UserError(f"Unknown built-in model '{name}': {did_you_mean(name, known)}")
     folder = root / name.removeprefix(_BUILTIN)
-    content = yaml.safe_load((folder / "card.yaml").read_text(encoding="utf-8"))
+    content = _content(folder / "card.yaml")
     return ModelCard(name, content.get("label", name), folder, _identity(folder), content)
 
 
@@ -118,7 +126,7 @@ def _local(name: str, folder: Path) -> ModelCard:
                 "save_pretrained (safetensors only)."
             )
     card = folder / "card.yaml"
-    content = yaml.safe_load(card.read_text(encoding="utf-8")) if card.exists() else {}
+    content = _content(card) if card.exists() else {}
     return ModelCard(name, content.get("label", folder.name), folder, _identity(folder), content)
 
 
@@ -132,7 +140,7 @@ def _hub(name: str) -> ModelCard:
             snapshot_download(repository, revision=revision or None, allow_patterns=list(_PARTS))
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
             f"The model '{name}' is no folder here and cannot be fetched from the hub ({reason}): "
             "check the name and the connection, or give a local folder."
@@ -141,20 +149,57 @@ def _hub(name: str) -> ModelCard:
 
 
 def _identity(folder: Path) -> dict[str, str]:
-    parts = [file for pattern in _PARTS for file in folder.glob(pattern)]
-    return {"digest": digest_of_files(parts, folder)}
+    parts = {file for pattern in _PARTS for file in folder.glob(pattern)}
+    try:
+        return {"digest": digest_of_files(parts, folder)}
+    except OSError as error:
+        if Path(error.filename or "").is_relative_to(folder):
+            raise
+        raise UserError(
+            f"The cache folder {cache_folder()} cannot be written ({error.strerror}): set "
+            "SMMD_BENCH_CACHE to a folder that can."
+        ) from error
 
 
-def check_card(card: ModelCard) -> None:
-    """Raise UserError if the card's recipe or task parameters name something unknown."""
-    tasks = {entry.name: entry.plugin for entry in entries("tasks")}
-    for name, settings in card.content.get("tasks", {}).items():
-        card.recipe(name)
-        plugin = tasks.get(name)
-        known = parameters_of(plugin) if plugin else {}
-        for key in settings.get("parameters", {}):
-            if key not in known:
-                raise UserError(
-                    f"The card of {card.name} sets {name}[{key}], which does not exist: "
-                    f"{did_you_mean(key, known)}"
-                )
+@cache
+def _weights_in(file: Path) -> int:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, framework="numpy") as tensors:
+            names = tensors.keys()
+            return sum(math.prod(tensors.get_slice(name).get_shape()) for name in names)
+    except SafetensorError as error:
+        raise UserError(
+            f"The weights {file} are no whole safetensors file ({error}): copy or save the "
+            "checkpoint again."
+        ) from error
+
+
+def _content(card: Path) -> dict[str, Any]:
+    """What a card.yaml says; raises UserError for a mistake in it."""
+    try:
+        content = yaml.safe_load(card.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"The card {card} is not valid YAML in UTF-8: {reason}.") from error
+    _require(card, "the card", content, dict)
+    _require(card, "label", content.get("label", ""), str)
+    recipe = _require(card, "recipe", content.get("recipe", {}), dict)
+    tasks = _require(card, "tasks", content.get("tasks", {}), dict)
+    for name, own in tasks.items():
+        _require(card, f"tasks: {name}", own, dict)
+        _require(card, f"tasks: {name}: parameters", own.get("parameters", {}), dict)
+    for settings in (recipe, *tasks.values()):
+        try:
+            checked_settings({k: v for k, v in settings.items() if k != "parameters"})
+        except UserError as error:
+            raise UserError(f"The card {card}: {error}") from error
+    return dict(content)
+
+
+def _require(card: Path, what: str, value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        wanted = "a text" if kind is str else "a mapping of names to values"
+        raise UserError(f"The card {card} has a mistake: {what} must be {wanted}, not {value!r}.")
+    return value

@@ -14,12 +14,15 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
+from functools import cache
 from typing import Any, Literal
 
 from .errors import UserError, did_you_mean
 
 _SPEC = re.compile(r"^\s*([A-Za-z][\w-]*)\s*(?:\[(.*)\])?\s*$", re.DOTALL)
+_PLUS = re.compile(r"(?<!\d[eE])(?<!\.[eE])\+")
+"""The plus between numbers, not that of an exponent as in `1e+20`."""
 
 
 def parameter(
@@ -57,7 +60,27 @@ class Parameter:
     help: str
 
 
-def parameters_of(plugin: type) -> dict[str, Parameter]:
+def why_unusable(plugin: Any) -> str | None:
+    """Why a plugin cannot be made from a spelling, and the remedy; None: it can."""
+    if not (isinstance(plugin, type) and dataclasses.is_dataclass(plugin)):
+        return "it is no dataclass (put @dataclass(frozen=True) on the class)"
+    try:
+        hints = typing.get_type_hints(plugin)
+    except Exception as error:
+        return f"its annotations cannot be read ({error})"
+    for item in dataclasses.fields(plugin):
+        if item.init and item.default is MISSING:
+            return f"its parameter {item.name} has no default (give it one)"
+        if item.init and not _is_supported(hints[item.name]):
+            return (
+                f"its parameter {item.name} has the type {_type_name(hints[item.name])} (use int, "
+                "float, bool, str, Literal of texts, tuple[float, ...] or tuple[int, int])"
+            )
+    return None
+
+
+@cache
+def parameters_of(plugin: type) -> Mapping[str, Parameter]:
     """The parameters of a plugin class, by public name."""
     hints = typing.get_type_hints(plugin)
     found = {}
@@ -153,7 +176,7 @@ def spell(value: Any) -> str:
         case tuple():
             return "+".join(spell(v) for v in value)
         case float():
-            return repr(value).removesuffix(".0")
+            return repr(value).removesuffix(".0").replace("e+", "e")
         case _:
             return str(value)
 
@@ -172,7 +195,7 @@ def _read(hint: Any, text: str) -> Any:
         low, dots, high = text.partition("..")
         return (int(low), int(high if dots else low))
     if origin is tuple:
-        return tuple(_read(arguments[0], part) for part in text.split("+"))
+        return tuple(_read(arguments[0], part) for part in _PLUS.split(text))
     if hint is bool:
         return (
             {"true": True, "false": False}[text.lower()]
@@ -184,6 +207,16 @@ def _read(hint: Any, text: str) -> Any:
     raise TypeError(f"parameters of type {hint} cannot be spelled")
 
 
+def _is_supported(hint: Any) -> bool:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        others = [a for a in arguments if a is not type(None)]
+        return len(others) == 1 and _is_supported(others[0])
+    if origin is Literal:
+        return all(isinstance(a, str) for a in arguments)
+    return hint in (int, float, bool, str, tuple[float, ...], tuple[int, int])
+
+
 def _fail(text: str) -> Any:
     raise ValueError(text)
 
@@ -193,9 +226,11 @@ def _type_name(hint: Any) -> str:
     if origin in (typing.Union, types.UnionType):
         return " or ".join("none" if a is type(None) else _type_name(a) for a in arguments)
     if origin is Literal:
-        return "|".join(arguments)
+        return "|".join(map(str, arguments))
     if hint == tuple[int, int]:
         return "range such as 1..2"
-    if origin is tuple:
+    if hint == tuple[float, ...]:
         return f"{_type_name(arguments[0])} or a sum such as 1+2"
-    return {bool: "true|false", int: "integer", float: "number", str: "text"}.get(hint, str(hint))
+    return {bool: "true|false", int: "integer", float: "number", str: "text"}.get(
+        hint, getattr(hint, "__name__", "") if isinstance(hint, type) else str(hint)
+    )

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+import yaml
 
 from .contracts import Executor, Job, Progress
 from .errors import UserError
-from .experiment import BASE, Cell, Experiment
-from .registry import load, plugin_files
+from .experiment import BASE, Cell, Experiment, experiment_from_yaml
+from .registry import load, load_plugin_file, plugin_files
 from .results.files import read_json, write_json, write_parquet
-from .run_directory import RunDirectory, cell_to_json, record_failure
+from .run_directory import RunDirectory, Stage, cell_to_json, record_failure
 from .scoring.measure import compare, measure
 
 
@@ -43,23 +44,29 @@ def run_experiment(
 
     Raises UserError for what the user must mend first; a cell that fails is in the outcome.
     """
-    cells = experiment.cells
     run = RunDirectory(out)
     runner: Executor = load("executors", executor)
     with run.locked():
         run.claim(experiment, extend)
-        missing = {cell: run.missing(cell) for cell in cells}
-        if any("train" in stages or "decode" in stages for stages in missing.values()):
-            preflight([cell for cell, stages in missing.items() if stages])
-        for cell, stages in missing.items():
-            if stages:
-                run.forget_failure(cell)
-        _train(run, runner, [c for c, stages in missing.items() if "train" in stages], progress)
-        pending = [c for c in cells if "decode" in run.missing(c) and not run.failure(c)]
+        cells = [*experiment.cells, *_earlier_cells(run, experiment)]
+        for cell in cells:
+            run.select_again(cell)
+        state = {cell: run.missing(cell) for cell in cells}
+        todo = [c for c in experiment.cells if state[c] and not _skipped(run, c)]
+        worked = bool(todo)
+        if any("decode" in state[cell] for cell in todo):
+            preflight(todo)
+        for cell in todo:
+            run.forget_failure(cell)
+        _train(run, runner, [c for c in todo if "train" in state[c]], progress)
+        state |= {cell: run.missing(cell) for cell in todo}
+        pending = [c for c in todo if "decode" in state[c] and not run.failure(c)]
         _decode(run, runner, pending, progress)
-        measured = _measure(run, cells)
-        worked = any(missing.values()) or measured
-        return Outcome(out, worked, *_unfinished(run, cells))
+        state |= {cell: run.missing(cell) for cell in todo}
+        worked |= _measure(run, state)
+        worked |= _compare(run, [cell for cell, stages in state.items() if not stages])
+        unfinished = [cell for cell in experiment.cells if state[cell]]
+        return Outcome(out, worked, *_reasons(run, unfinished))
 
 
 def preflight(cells: Sequence[Cell]) -> None:
@@ -78,28 +85,32 @@ def _train(run: RunDirectory, runner: Executor, cells: Sequence[Cell], progress:
     for cell in cells:
         if not cell.is_base:  # made once here, not in every worker
             cell.task_plugin.examples("train", cell.data_seed, cell.size("train"))
-    jobs = [_job("train", run, [cell]) for cell in cells]
-    _finish(run, runner, jobs, progress)
+    _finish(run, runner, [[cell] for cell in cells], "train", progress)
 
 
 def _decode(run: RunDirectory, runner: Executor, cells: Sequence[Cell], progress: Progress) -> None:
     groups: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell.model, cell.engine, cell.recipe.dtype), []).append(cell)
-    _finish(run, runner, [_job("decode", run, group) for group in groups.values()], progress)
+    _finish(run, runner, list(groups.values()), "decode", progress)
 
 
-def _finish(run: RunDirectory, runner: Executor, jobs: Sequence[Job], progress: Progress) -> None:
-    if not jobs:
+def _finish(
+    run: RunDirectory,
+    runner: Executor,
+    groups: Sequence[Sequence[Cell]],
+    stage: Stage,
+    progress: Progress,
+) -> None:
+    """Run a job for each group; a cell that a dead job left unfinished is recorded as failed."""
+    if not groups:
         return
+    jobs = [_job(stage, run, group) for group in groups]
+    served = {job.cells: group for job, group in zip(jobs, groups, strict=True)}
     for result in runner.run(jobs, run.path, progress):
-        if result.failure is None:
-            continue
-        for address in result.job.cells:
-            folder = run.path / "cells" / address
-            done = folder / ("train.json" if result.job.stage == "train" else "probes.parquet")
-            if not (folder / "FAILED.json").exists() and not done.exists():
-                record_failure(folder, result.job.stage, result.failure)
+        for cell in served[result.job.cells] if result.failure is not None else ():
+            if stage in run.missing(cell) and not run.failure(cell):
+                record_failure(run.cell_folder(cell), stage, str(result.failure))
 
 
 def _job(stage: str, run: RunDirectory, cells: Sequence[Cell]) -> Job:
@@ -115,68 +126,83 @@ def _job(stage: str, run: RunDirectory, cells: Sequence[Cell]) -> Job:
     )
 
 
-def _measure(run: RunDirectory, cells: Sequence[Cell]) -> bool:
-    """Score what was decoded, and compare each loss with CE and CE with the base."""
+def _measure(run: RunDirectory, state: dict[Cell, list[Stage]]) -> bool:
+    """Score what was decoded; `state` is brought up to date."""
+    worked = False
+    for cell in [cell for cell, stages in state.items() if stages == ["measure"]]:
+        folder, wanted = run.cell_folder(cell), cell.addresses["measure"]
+        completions = pd.read_parquet(folder / "completions.parquet")
+        try:
+            scores, metrics = measure(cell.task_plugin, completions)
+        except Exception as error:  # a plugin's own: the other cells go on
+            record_failure(folder, "measure", error)
+            continue
+        write_parquet(folder / "scores.parquet", scores, wanted)
+        write_json(folder / "metrics.json", {"address": wanted, **metrics})
+        state[cell] = []
+        worked = True
+    return worked
+
+
+def _compare(run: RunDirectory, cells: Sequence[Cell]) -> bool:
+    """Compare each loss with CE of the same recipe and seed; CE, or without CE, with the base."""
+    known = {(c.model, c.task, c.recipe, c.loss, c.seed): c for c in cells}
     worked = False
     for cell in cells:
-        if run.missing(cell) == ["measure"]:
-            folder, wanted = run.cell_folder(cell), cell.addresses["measure"]
-            completions = pd.read_parquet(folder / "completions.parquet")
-            try:
-                scores, metrics = measure(cell.task_plugin, completions)
-            except Exception as error:  # a plugin's own: the other cells go on
-                record_failure(folder, "measure", error)
-                continue
-            write_parquet(folder / "scores.parquet", scores, wanted)
-            write_json(folder / "metrics.json", {"address": wanted, **metrics})
-            worked = True
-    for cell in cells:
-        other = _opponent(cell, cells)
-        if other is None or run.missing(cell) or run.missing(other):
+        same = (cell.model, cell.task, cell.recipe)
+        base = known.get((*same, BASE, 0))
+        other = base if cell.loss == "ce" else known.get((*same, "ce", cell.seed), base)
+        if cell.is_base or other is None:
             continue
         file = run.cell_folder(cell) / "comparison.json"
         wanted = f"{cell.addresses['measure']}-{other.addresses['measure']}"
-        known = read_json(file)
-        if known is None or known["address"] != wanted:
+        done = read_json(file)
+        if done is None or done["address"] != wanted:
             scores, others = (
                 pd.read_parquet(run.cell_folder(c) / "scores.parquet") for c in (cell, other)
             )
-            write_json(
-                file,
-                {
-                    "address": wanted,
-                    "against": other.addresses["train"],
-                    "against_loss": other.loss,
-                    **compare(cell.task_plugin, scores, others),
-                },
-            )
+            content = compare(cell.task_plugin, scores, others)
+            against = {"against": other.addresses["train"], "against_loss": other.loss}
+            write_json(file, {"address": wanted, **against, **content})
             worked = True
     return worked
 
 
-def _opponent(cell: Cell, cells: Sequence[Cell]) -> Cell | None:
-    """CE with the same model, task and seed; for CE itself the untuned base."""
-    if cell.is_base:
-        return None
-    wanted = BASE if cell.loss == "ce" else "ce"
-    for other in cells:
-        same = (other.model, other.task, other.recipe) == (cell.model, cell.task, cell.recipe)
-        if same and other.loss == wanted and (wanted == BASE or other.seed == cell.seed):
-            return other
-    return None
+def _earlier_cells(run: RunDirectory, experiment: Experiment) -> list[Cell]:
+    """The cells of the folder's other experiments that still count: opponents for the new ones."""
+    manifest = read_json(run.path / "manifest.json") or {}
+    own = {cell.addresses["train"] for cell in experiment.cells}
+    found: dict[str, Cell] = {}
+    for content in manifest["experiments"]:
+        if content == experiment.to_dict():
+            continue
+        try:
+            earlier = experiment_from_yaml(yaml.safe_dump(content), "manifest.json")
+            for file in earlier.plugins:
+                load_plugin_file(Path(file))
+            found |= {cell.addresses["train"]: cell for cell in earlier.cells}
+        except UserError:  # its model or plugin is gone: its results stay as they are
+            continue
+    return [c for a, c in found.items() if a in manifest["cells"] and a not in own]
 
 
-def _unfinished(run: RunDirectory, cells: Sequence[Cell]) -> tuple[dict[str, str], dict[str, str]]:
+def _skipped(run: RunDirectory, cell: Cell) -> bool:
+    failure = run.failure(cell)
+    return failure is not None and bool(failure["skipped"])
+
+
+def _reasons(run: RunDirectory, cells: Sequence[Cell]) -> tuple[dict[str, str], dict[str, str]]:
+    """Why cells are unfinished: (failed, skipped), by label."""
     failed: dict[str, str] = {}
     skipped: dict[str, str] = {}
     for cell in cells:
         failure = run.failure(cell)
-        if failure is not None:
-            reasons = skipped if failure["skipped"] else failed
-            reasons[cell.label] = f"{failure['stage']}: {failure['error']}"
-        elif run.missing(cell):
-            raise UserError(
-                f"The cell {cell.label} in {run.path} did not finish and left no reason: see "
-                f"{run.path / 'logs'} and run the same command again."
-            )
+        if failure is None:
+            failure = {
+                "stage": "run",
+                "skipped": False,
+                "error": f"left no reason, see {run.path / 'logs'}",
+            }
+        reasons = skipped if failure["skipped"] else failed
+        reasons[cell.label] = f"{failure['stage']}: {failure['error']}"
     return failed, skipped

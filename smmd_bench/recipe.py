@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import yaml
 
 from .errors import UserError, did_you_mean
+
+_KINDS = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
+_POSITIVE = {
+    "epochs",
+    "batch_size",
+    "micro_batch_size",
+    "learning_rate",
+    "lora_rank",
+    "train_examples",
+    "validation_examples",
+    "test_examples",
+    "max_length",
+}
+_SHARES = {"warmup_ratio", "lora_dropout"}
 
 
 def _option(default: Any, help: str) -> Any:
@@ -44,6 +60,9 @@ class Recipe:
     train_examples: int | None = _option(None, "none: the paper's number")
     validation_examples: int | None = _option(500, "examples that select the best epoch")
     test_examples: int | None = _option(None, "none: the paper's number")
+    keep_epochs: bool = _option(
+        False, "keep every epoch's weights, so that another validation set needs no training"
+    )
     max_length: int = _option(1024, "longest example in tokens; longer ones are refused, never cut")
     dtype: Literal["float32", "bfloat16"] = _option("float32", "of weights and activations")
     group_by_length: bool = _option(False, "batches of examples of like length: less padding")
@@ -54,12 +73,13 @@ class Recipe:
 
     def changed(self, values: Mapping[str, Any]) -> Recipe:
         """This recipe with some settings replaced; raises UserError for a bad one."""
-        return dataclasses.replace(self, **{k: _checked(k, v) for k, v in values.items()})
+        return dataclasses.replace(self, **checked_settings(values))
 
 
 def training_settings(recipe: Recipe) -> dict[str, Any]:
     """The settings that can change weights: part of the train address."""
-    scoring = {"validation_examples", "test_examples", "probe_examples", "probe_vectors"}
+    scoring = {"keep_epochs", "validation_examples", "test_examples"}
+    scoring |= {"probe_examples", "probe_vectors"}
     return {k: v for k, v in dataclasses.asdict(recipe).items() if k not in scoring}
 
 
@@ -71,22 +91,20 @@ def paper_recipe(task_name: str) -> Recipe:
     return Recipe().changed(changes)
 
 
-def describe() -> list[tuple[str, str, Any, str]]:
-    """(name, type, default, help) of every setting."""
-    hints = typing.get_type_hints(Recipe)
-    return [
-        (
-            f.name,
-            str(getattr(hints[f.name], "__name__", hints[f.name])),
-            f.default,
-            f.metadata["help"],
-        )
-        for f in dataclasses.fields(Recipe)
-    ]
+def checked_settings(values: Any) -> dict[str, Any]:
+    """Recipe settings, each as the type of its field; raises UserError for a bad one."""
+    if not isinstance(values, Mapping):
+        raise UserError(f"recipe must be a mapping such as {{epochs: 3}}, not {values!r}.")
+    return {str(name): _checked(str(name), value) for name, value in values.items()}
+
+
+@cache
+def _hints() -> Mapping[str, Any]:
+    return typing.get_type_hints(Recipe)
 
 
 def _checked(name: str, value: Any) -> Any:
-    hints = typing.get_type_hints(Recipe)
+    hints = _hints()
     if name not in hints:
         raise UserError(f"Unknown recipe setting '{name}': {did_you_mean(name, hints)}")
     hint = hints[name]
@@ -102,29 +120,30 @@ def _checked(name: str, value: Any) -> Any:
         raise UserError(f"Recipe setting {name} needs a value.")
     kind = next((t for t in typing.get_args(hint) if t is not type(None)), hint)
     try:
-        if kind is bool:
-            return {"true": True, "false": False}[str(value).lower()]
-        if kind is int and float(value) != int(float(value)):
-            raise ValueError(value)
-        result = int(float(value)) if kind is int else kind(value)
-    except (ValueError, KeyError):
-        raise UserError(f"Recipe setting {name}={value}: expected {kind.__name__}.") from None
+        result = _read(kind, value)
+    except (TypeError, ValueError, OverflowError):
+        raise UserError(f"Recipe setting {name}={value}: expected {_KINDS[kind]}.") from None
     if kind in (int, float) and result < 0:
         raise UserError(f"Recipe setting {name}={value}: must not be negative.")
-    positive = {
-        "epochs",
-        "batch_size",
-        "micro_batch_size",
-        "learning_rate",
-        "lora_rank",
-        "train_examples",
-        "validation_examples",
-        "test_examples",
-        "max_length",
-    }
-    if name in positive and result == 0:
+    if name in _POSITIVE and result == 0:
         raise UserError(f"Recipe setting {name}=0: must be > 0.")
+    if name in _SHARES and result > 1:
+        raise UserError(f"Recipe setting {name}={value}: must be from 0 to 1.")
     return result
+
+
+def _read(kind: type, value: Any) -> Any:
+    """The value as a `kind`; raises TypeError, ValueError or OverflowError if it is none."""
+    if kind is bool and str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
+    if kind is str and isinstance(value, str):
+        return value
+    if kind in (bool, str) or isinstance(value, bool):
+        raise TypeError(value)
+    number = float(value)
+    if not math.isfinite(number) or (kind is int and number != int(number)):
+        raise ValueError(value)
+    return kind(number)
 
 
 def dataclass_dict(recipe: Recipe) -> dict[str, Any]:

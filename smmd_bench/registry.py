@@ -10,13 +10,14 @@ import importlib.util
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from .contracts import Engine, Executor, Loss, Report, Task
 from .errors import UserError, did_you_mean
-from .parameters import build, split_spec
+from .parameters import build, split_spec, why_unusable
 
 Group = Literal["tasks", "losses", "engines", "executors", "reports"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -43,9 +44,7 @@ class Entry:
 
 def names(group: Group) -> list[str]:
     """The names of a group, without importing any plugin."""
-    return sorted(
-        {e.name for e in entry_points(group=f"smmd_bench.{group}")} | set(_from_files[group])
-    )
+    return sorted({*_points(group), *_from_files[group]})
 
 
 def entries(group: Group) -> list[Entry]:
@@ -72,18 +71,21 @@ def load(group: Group, spec: str) -> Any:
     return build(entry.plugin, name, values)
 
 
+@cache
 def load_task(spec: str) -> Task:
-    """The task that a spec names; see `load`."""
+    """The task that a spec names, made once; see `load`."""
     return cast(Task, load("tasks", spec))
 
 
+@cache
 def load_loss(spec: str) -> Loss:
-    """The loss that a spec names; see `load`."""
+    """The loss that a spec names, made once; see `load`."""
     return cast(Loss, load("losses", spec))
 
 
+@cache
 def load_engine(spec: str) -> Engine:
-    """The engine that a spec names; see `load`."""
+    """The engine that a spec names, made once; see `load`."""
     return cast(Engine, load("engines", spec))
 
 
@@ -95,8 +97,10 @@ def load_plugin_file(path: Path) -> None:
     path = path.resolve()
     if path in _files:
         return
-    if not path.is_file():
-        raise UserError(f"The plugin file {path} does not exist.")
+    if not path.exists():
+        raise UserError(f"The plugin file {path} does not exist: give the path of a Python file.")
+    if not path.is_file() or path.suffix != ".py":
+        raise UserError(f"The plugin file {path} is no Python file: give one that ends in .py.")
     digest = hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()
     module_name = f"smmd_bench_plugin_{path.stem}_{digest}"
     specification = importlib.util.spec_from_file_location(module_name, path)
@@ -106,7 +110,7 @@ def load_plugin_file(path: Path) -> None:
     sys.modules[module_name] = module
     try:
         specification.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[module_name]
         raise UserError(f"The plugin file {path} fails to import: {_say(error)}.") from error
     found = False
@@ -121,6 +125,8 @@ def load_plugin_file(path: Path) -> None:
             f"The plugin file {path} defines no task, loss, engine, executor or report."
         )
     _files.append(path)
+    for loader in (load_task, load_loss, load_engine):
+        loader.cache_clear()
 
 
 def plugin_files() -> list[Path]:
@@ -133,23 +139,31 @@ def singular(group: Group) -> str:
     return "loss" if group == "losses" else group.removesuffix("s")
 
 
+@cache
+def _points(group: Group) -> Mapping[str, EntryPoint]:
+    """The entry points of a group by name; the first one counts, as on the import path."""
+    points: dict[str, EntryPoint] = {}
+    for point in entry_points(group=f"smmd_bench.{group}"):
+        points.setdefault(point.name, point)
+    return points
+
+
 def _entry(group: Group, name: str) -> Entry:
     if name in _from_files[group]:
-        return Entry(
-            name,
-            sys.modules[_from_files[group][name].__module__].__file__ or "",
-            _from_files[group][name],
-            None,
-        )
-    point = next(e for e in entry_points(group=f"smmd_bench.{group}") if e.name == name)
-    origin = point.dist.name if point.dist else point.value
-    try:
-        return Entry(name, origin, point.load(), None)
-    except Exception as error:
-        return Entry(name, origin, None, _say(error))
+        plugin = _from_files[group][name]
+        origin = sys.modules[plugin.__module__].__file__ or ""
+    else:
+        point = _points(group)[name]
+        origin = point.dist.name if point.dist else point.value
+        try:
+            plugin = point.load()
+        except (Exception, SystemExit) as error:
+            return Entry(name, origin, None, _say(error))
+    complaint = why_unusable(plugin)
+    return Entry(name, origin, None if complaint else plugin, complaint)
 
 
-def _say(error: Exception) -> str:
+def _say(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".rstrip(".").splitlines()[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import shlex
 import sys
@@ -52,18 +53,41 @@ class RunDirectory:
     def missing(self, cell: Cell) -> list[Stage]:
         """The stages that are still to do, in order; each implies those after it."""
         folder, wanted = self.cell_folder(cell), cell.addresses
-        if not _trained(folder, wanted):
+        receipt = read_json(folder / "train.json")
+        if receipt is None or receipt["address"] != wanted["train"]:
             return list(STAGES)
-        decoded = all(
-            parquet_address(folder / f"{name}.parquet") == wanted["decode"]
-            for name in ("completions", "probes")
-        )
-        if not decoded:
+        epoch = 0
+        if not cell.is_base:
+            selection = read_json(folder / "selection.json")
+            if selection is None or selection["address"] != wanted["select"]:
+                return ["decode", "measure"] if _all_epochs(folder, receipt) else list(STAGES)
+            epoch = selection["best_epoch"]
+            kept = read_json(folder / "checkpoint" / "canary.json")
+            if (kept is None or kept["epoch"] != epoch) and not _weights(folder, epoch):
+                return list(STAGES)
+        stamp = cell.decode_stamp(epoch)
+        if any(
+            parquet_address(folder / f"{n}.parquet") != stamp for n in ("completions", "probes")
+        ):
             return ["decode", "measure"]
         metrics = read_json(folder / "metrics.json")
         if metrics is None or metrics["address"] != wanted["measure"]:
             return ["measure"]
         return []
+
+    def select_again(self, cell: Cell) -> None:
+        """After a change of parser or metric, select anew from the kept validation completions."""
+        folder = self.cell_folder(cell)
+        selection = read_json(folder / "selection.json")
+        if selection is None or selection["address"] == cell.addresses["select"]:
+            return
+        if parquet_address(folder / "validation.parquet") == cell.addresses["validate"]:
+            import pandas as pd
+
+            from .scoring.selection import select
+
+            chosen = select(cell, pd.read_parquet(folder / "validation.parquet"))
+            write_json(folder / "selection.json", chosen)
 
     def failure(self, cell: Cell) -> dict[str, Any] | None:
         """The cell's FAILED.json."""
@@ -96,10 +120,11 @@ class RunDirectory:
             lock.release()
 
     def claim(self, experiment: Experiment, extend: bool) -> None:
-        """Write the manifest, or check that the folder already is this experiment's.
+        """Write the manifest and every cell.json, or check that the folder is this experiment's.
 
-        Raises UserError if the folder belongs to another experiment (unless `extend`), or holds
-        something that is no run.
+        With `extend` the experiment is added to those of the folder. A cell with the same model,
+        task, loss and seed as an earlier one takes its place; the files of that one stay. Raises
+        UserError if the folder belongs to another experiment, or holds something that is no run.
         """
         manifest = read_json(self.path / "manifest.json")
         if manifest is None:
@@ -109,16 +134,30 @@ class RunDirectory:
                     f"The output folder {self.path} is not empty and holds no run "
                     f"({sorted(strange)[0]}): choose another with --out."
                 )
-        elif manifest["experiment"] != experiment.to_dict() and not extend:
+        elif experiment.to_dict() not in manifest["experiments"] and not extend:
             raise UserError(
                 f"The output folder {self.path} belongs to another experiment "
                 f"({manifest['name']}): choose another with --out, or add to it with --extend."
             )
-        elif manifest["cells"] == _addresses(experiment):
-            return
-        write_json(self.path / "manifest.json", _manifest(experiment))
-        for cell in experiment.cells:
-            write_json(self.cell_folder(cell) / "cell.json", cell_to_json(cell))
+        cells = _with_earlier(self.path, experiment.cells, (manifest or {}).get("cells", []))
+        earlier = (manifest or {}).get("experiments", [])
+        experiments = [*(e for e in earlier if e != experiment.to_dict()), experiment.to_dict()]
+        known = manifest is not None and manifest["cells"] == cells
+        if not known or len(experiments) != len(earlier):
+            first = manifest or {}
+            write_json(
+                self.path / "manifest.json",
+                {
+                    **_manifest(experiment),
+                    **{key: first[key] for key in ("name", "created") if key in first},
+                    "experiments": experiments,
+                    "cells": cells,
+                },
+            )
+        for cell in experiment.cells:  # checked each time: a killed claim leaves some unwritten
+            file, content = self.cell_folder(cell) / "cell.json", cell_to_json(cell)
+            if read_json(file) != json.loads(json.dumps(content)):
+                write_json(file, content)
 
     def forget_failure(self, cell: Cell) -> None:
         """Remove FAILED.json before the cell is tried again."""
@@ -160,22 +199,26 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _trained(folder: Path, wanted: dict[str, str]) -> bool:
-    receipt = read_json(folder / "train.json")
-    if receipt is None or receipt["address"] != wanted["train"]:
-        return False
-    if all((folder / "epochs" / str(r["epoch"])).is_dir() for r in receipt["epochs"] if r["epoch"]):
-        return True
-    selection = read_json(folder / "selection.json")
-    return (
-        selection is not None
-        and selection["address"] == wanted["select"]
-        and (folder / "checkpoint").is_dir()
-    )
+def _weights(folder: Path, epoch: int) -> bool:
+    return (folder / "epochs" / str(epoch)).is_dir()
 
 
-def _addresses(experiment: Experiment) -> list[str]:
-    return [cell.addresses["train"] for cell in experiment.cells]
+def _all_epochs(folder: Path, receipt: dict[str, Any]) -> bool:
+    return all(_weights(folder, r["epoch"]) for r in receipt["epochs"])
+
+
+def _with_earlier(path: Path, cells: list[Cell], earlier: list[str]) -> list[str]:
+    """Addresses of the folder's earlier cells that no new one replaces, then of the new ones."""
+    new = {cell.addresses["train"]: (cell.model, cell.task, cell.loss, cell.seed) for cell in cells}
+    taken = set(new.values())
+    kept = []
+    for address in earlier:
+        content = read_json(path / "cells" / address / "cell.json")
+        if address not in new and content is not None:
+            identity = tuple(content[k] for k in ("model", "task", "loss", "seed"))
+            if identity not in taken:
+                kept.append(address)
+    return [*kept, *new]
 
 
 def _manifest(experiment: Experiment) -> dict[str, Any]:
@@ -188,7 +231,6 @@ def _manifest(experiment: Experiment) -> dict[str, Any]:
     return {
         "name": experiment.name,
         "experiment": experiment.to_dict(),
-        "cells": _addresses(experiment),
         "command": shlex.join(["smmd-bench", *sys.argv[1:]]),
         "flags": experiment.to_flags(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

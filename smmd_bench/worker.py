@@ -16,7 +16,6 @@ import traceback
 from pathlib import Path
 from typing import Any, TextIO
 
-from .errors import UserError
 from .experiment import Cell
 from .recipe import Recipe
 from .registry import load_plugin_file
@@ -85,7 +84,8 @@ def main() -> int:
 
     try:
         failures = decode_cells(cells, events.progress)
-    except UserError as error:
+    except Exception as error:  # the engine did not start: no cell was decoded
+        traceback.print_exc()
         failures = {folder: error for _, folder in cells}
     for folder, failure in failures.items():
         record_failure(folder, "decode", failure)

@@ -39,6 +39,7 @@ class NumberTokenLoss:
 class Wasserstein(NumericLoss):
     """Expected distance of the predicted value from the target's."""
 
+    separable = True
     values: Tensor  # [N]
 
     def __init__(self, loss: NumberTokenLoss, vocabulary: NumericVocabulary) -> None:

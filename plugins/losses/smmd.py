@@ -98,15 +98,23 @@ class SmoothMMD:
 class ResidualForm(NumericLoss):
     """r^T A r, summed over positions."""
 
-    matrix: Tensor  # A: [N, N]
+    separable = True
 
     def __init__(self, loss: SmoothMMD, vocabulary: NumericVocabulary) -> None:
         super().__init__(loss, vocabulary)
-        self.constant("matrix", loss.matrix(vocabulary))
+        self.loss = loss
+        self._matrices: dict[tuple[torch.dtype, torch.device], Tensor] = {}
+        self.matrix(torch.empty(0))  # the usual one, in advance
+
+    def matrix(self, like: Tensor) -> Tensor:
+        """A: [N, N] in the dtype and on the device of `like`; made once for each, since large."""
+        key = like.dtype, like.device
+        if key not in self._matrices:
+            self._matrices[key] = self.loss.matrix(self.vocabulary).to(like)
+        return self._matrices[key]
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """Sum over numeric positions, and how many there are."""
         p = numeric.logits.softmax(-1)  # [M, N]
         r = p.scatter_add(1, numeric.target[:, None], -torch.ones_like(p[:, :1]))  # [M, N]
-        A = self.matrix.to(r.dtype)  # [N, N]
-        return ((r @ A) * r).sum(), numeric.target.numel()
+        return ((r @ self.matrix(r)) * r).sum(), numeric.target.numel()

@@ -25,16 +25,15 @@ def execute(
         return 0
     from ..pipeline import run_experiment
     from ..progress import shown
+    from ..publishing.run import is_published, publish_run
 
     with shown(console) as progress:
         outcome = run_experiment(experiment, folder, progress, executor=executor, extend=extend)
     index = folder / "reports" / "index.html"
-    if outcome.worked or not index.exists():
-        from ..publishing.run import publish_run
-
+    if not is_published(folder):
         with console.status("Making tables, figures and the page ..."):
             publish_run(folder)
-    else:
+    if not outcome.worked:
         click.echo(f"Nothing to do: {folder} is complete.")
     print_tables(folder)
     for title, reasons in (("Skipped", outcome.skipped), ("Failed", outcome.failed)):

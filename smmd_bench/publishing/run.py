@@ -8,8 +8,9 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+from ..addresses import address
 from ..registry import entries
-from ..results.files import write_text
+from ..results.files import read_json, write_text
 from ..results.run import read_run
 from .publish import Section, build, write
 from .tables import to_terminal
@@ -22,6 +23,7 @@ def publish_run(folder: Path) -> list[Path]:
 
     Raises UserError if the folder holds no run.
     """
+    stamp = _stamp(folder)
     run = read_run(folder)
     found = entries("reports")
     sections = build(run, [entry.plugin() for entry in found if entry.plugin])
@@ -38,7 +40,24 @@ def publish_run(folder: Path) -> list[Path]:
             path = folder / "reports" / "tables" / f"{section.name}.txt"
             write_text(path, _rendered(section.title, artefact.table, artefact.caption))
             written.insert(-1, path)
+    write_text(folder / "reports" / ".stamp", stamp)
     return written
+
+
+def is_published(folder: Path) -> bool:
+    """Whether the reports were made, to the end, from what the run now holds."""
+    try:
+        return (folder / "reports" / ".stamp").read_text(encoding="utf-8") == _stamp(folder)
+    except FileNotFoundError:
+        return False
+
+
+def _stamp(folder: Path) -> str:
+    """A digest of the addresses of all measurements and comparisons."""
+    names = ("metrics.json", "comparison.json", "FAILED.json")
+    files = sorted(f for name in names for f in (folder / "cells").glob(f"*/{name}"))
+    contents = {f"{f.parent.name}/{f.name}": read_json(f) or {} for f in files}
+    return address({name: c.get("address", c.get("error", "")) for name, c in contents.items()})
 
 
 def published_tables(folder: Path) -> str:

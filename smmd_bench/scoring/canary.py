@@ -31,9 +31,7 @@ off by 0.7. Seen: 0.01 to 0.04 in bfloat16 and up to 0.01 in float16 with the ri
 more with another checkpoint's."""
 
 
-def make_canary(
-    model: Any, sequences: Sequence[Sequence[int]] | PreTrainedTokenizerBase
-) -> Canary:
+def make_canary(model: Any, sequences: Sequence[Sequence[int]] | PreTrainedTokenizerBase) -> Canary:
     """Log-probabilities of fixed sequences under a transformers (or PEFT) model as it is now.
 
     `sequences` are token ids, two or more each, or a tokenizer that makes them from `TEXTS`. The

@@ -81,13 +81,15 @@ def probe(
         ]
     names = ["p_target", "maximum", "argmax_value", "mean", *(f"p{digit}" for digit in range(10))]
     measured = np.concatenate(reduced) if reduced else np.empty((0, len(names)))
-    frame = pd.DataFrame({
-        "uid": [uids[example] for example in examples],
-        "digit": np.array([digit for _, digit, _ in where], dtype=np.int64),
-        "position": np.array([position for _, _, position in where], dtype=np.int64),
-        "target_value": values[targets],
-        **{name: measured[:, column] for column, name in enumerate(names)},
-    })
+    frame = pd.DataFrame(
+        {
+            "uid": [uids[example] for example in examples],
+            "digit": np.array([digit for _, digit, _ in where], dtype=np.int64),
+            "position": np.array([position for _, _, position in where], dtype=np.int64),
+            "target_value": values[targets],
+            **{name: measured[:, column] for column, name in enumerate(names)},
+        }
+    )
     frame["vector"] = pd.Series(vectors, dtype=object, index=frame.index)
     return frame
 

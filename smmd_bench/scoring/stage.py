@@ -3,6 +3,7 @@
 For each cell: its epochs on the validation split, the best one kept, then the test split and the
 digit probes with that one. Completions are on disk before anything scores them.
 
+    CELL/validation.parquet   completions of the validation split with every epoch's weights
     CELL/selection.json       address, best epoch, validation metrics of every epoch
     CELL/checkpoint/          the best epoch's weights
     CELL/completions.parquet  prompt, target and completion of every test example
@@ -18,7 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..contracts import Canary, Checkpoint, EngineSession, Progress
+import pandas as pd
+
+from ..contracts import Canary, Checkpoint, CheckpointKind, EngineSession, Progress
 from ..experiment import Cell
 from ..numbers import numeric_vocabulary
 from ..registry import load_engine
@@ -27,7 +30,7 @@ from ..training.data import encode_prompts, encode_targets
 from ..training.models import load_tokenizer, quiet_libraries
 from .decode import decode_checkpoint
 from .probe import probe
-from .score import score_frame
+from .selection import select
 
 
 def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict[Path, Exception]:
@@ -59,9 +62,9 @@ def _decode_cell(
     cell: Cell, folder: Path, session: EngineSession, tokenizer: Any, progress: Progress
 ) -> None:
     name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
-    checkpoint = _select(cell, folder, session, tokenizer, name, progress)
+    checkpoint, epoch = _select(cell, folder, session, tokenizer, name, progress)
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
-    wanted = cell.addresses["decode"]
+    wanted = cell.decode_stamp(epoch)
     if parquet_address(folder / "completions.parquet") != wanted:
         frame = decode_checkpoint(
             session,
@@ -90,73 +93,64 @@ def _decode_cell(
 
 def _select(
     cell: Cell, folder: Path, session: EngineSession, tokenizer: Any, name: str, progress: Progress
-) -> Checkpoint:
-    """The checkpoint to test: the base itself, or the epoch with the best validation score.
+) -> tuple[Checkpoint, int]:
+    """The checkpoint to test and its epoch: the base itself (0), or the best on validation.
 
-    Ties go to the earlier epoch. A selection that is already on disk is taken from there.
+    What is already on disk of it is taken from there.
     """
     receipt = read_json(folder / "train.json")
     assert receipt is not None
     canaries = {r["epoch"]: _canary(r["canary"]) for r in receipt["epochs"]}
     if cell.is_base:
-        return Checkpoint("base", "base", cell.card.folder, canaries[0])
-    wanted = cell.addresses["select"]
+        return Checkpoint("base", "base", cell.card.folder, canaries[0]), 0
+    if parquet_address(folder / "validation.parquet") != cell.addresses["validate"]:
+        _validate(cell, folder, receipt["kind"], canaries, session, tokenizer, name, progress)
     selection = read_json(folder / "selection.json")
-    if selection is None or selection["address"] != wanted:
-        selection = _validate(cell, folder, receipt, canaries, session, tokenizer, name, progress)
+    if selection is None or selection["address"] != cell.addresses["select"]:
+        selection = select(cell, pd.read_parquet(folder / "validation.parquet"))
         write_json(folder / "selection.json", selection)
     best = selection["best_epoch"]
-    final = folder / "checkpoint"
-    if (folder / "epochs" / str(best)).is_dir():
+    final, epochs = folder / "checkpoint", folder / "epochs"
+    if (epochs / str(best)).is_dir():
         shutil.rmtree(final, ignore_errors=True)
-        (folder / "epochs" / str(best)).rename(final)
-    for leftover in ("epochs", "training"):
+        if cell.recipe.keep_epochs:
+            shutil.copytree(epochs / str(best), final)
+        else:
+            (epochs / str(best)).rename(final)
+    for leftover in () if cell.recipe.keep_epochs else ("epochs", "training"):
         shutil.rmtree(folder / leftover, ignore_errors=True)
-    return Checkpoint(f"{folder.name}-best", receipt["kind"], final, canaries[best])
+    return Checkpoint(f"{folder.name}-best", receipt["kind"], final, canaries[best]), best
 
 
 def _validate(
     cell: Cell,
     folder: Path,
-    receipt: dict[str, Any],
+    kind: CheckpointKind,
     canaries: dict[int, Canary],
     session: EngineSession,
     tokenizer: Any,
     name: str,
     progress: Progress,
-) -> dict[str, Any]:
+) -> None:
+    """Decode the validation split with every epoch's weights."""
     task = cell.task_plugin
     examples = task.examples("validation", cell.data_seed, cell.size("validation"))
-    metrics = task.metrics()
-    lines: list[dict[str, Any]] = []
-    for done, epoch in enumerate(canaries):
+    total = len(examples) * len(canaries)
+    frames = []
+    for before, (epoch, canary) in enumerate(canaries.items()):
         checkpoint = Checkpoint(
-            f"{folder.name}-{epoch}",
-            receipt["kind"],
-            folder / "epochs" / str(epoch),
-            canaries[epoch],
+            f"{folder.name}-{epoch}", kind, folder / "epochs" / str(epoch), canary
         )
-        frame = decode_checkpoint(session, checkpoint, examples, tokenizer, task.max_new_tokens)
-        scores = score_frame(task, frame)
-        values = {}
-        for metric in metrics:
-            rows = scores if metric.subset is None else scores[scores[metric.subset]]
-            value = float(metric.statistic(*(rows[c].to_numpy(float) for c in metric.columns)))
-            values[metric.name] = value if value == value else None
-        lines.append({"epoch": epoch, "n": len(scores), **values})
-        progress(f"validate {name}", done + 1, len(canaries))
-    best = metrics[0]
-    sign = 1 if best.better == "higher" else -1
-    chosen = max(
-        lines,
-        key=lambda line: float("-inf") if line[best.name] is None else sign * line[best.name],
-    )
-    return {
-        "address": cell.addresses["select"],
-        "metric": best.name,
-        "best_epoch": chosen["epoch"],
-        "epochs": lines,
-    }
+        first = before * len(examples)
+
+        def report(_: str, done: int, __: int, first: int = first) -> None:
+            progress(f"validate {name}", first + done, total)
+
+        frame = decode_checkpoint(
+            session, checkpoint, examples, tokenizer, task.max_new_tokens, report
+        )
+        frames.append(frame.assign(epoch=epoch))
+    write_parquet(folder / "validation.parquet", pd.concat(frames), cell.addresses["validate"])
 
 
 def _canary(content: dict[str, Any]) -> Canary:

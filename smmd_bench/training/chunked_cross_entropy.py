@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .head_passes import frozen_head_pass, trainable_head_pass
-from .numeric_term import NumericShare, NumericTerm
+from .numeric_term import NumericTerm
 
 
 def chunked_cross_entropy(
@@ -58,7 +58,7 @@ def default_chunk_elements(weight: Tensor) -> int:
     memory to spare, and wants large kernels.
     """
     if weight.device.type == "cpu":
-        return 2**25 if weight.requires_grad else 2**20
+        return 2**25 if weight.requires_grad else 2**21
     return 2**27 if weight.requires_grad else 2**25
 
 
@@ -79,19 +79,17 @@ class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
         ctx.dtypes = hidden.dtype, weight.dtype
         hidden, weight = hidden.detach().to(compute), weight.detach().to(compute)
         coefficient = coefficient.to(torch.promote_types(compute, torch.float32))
-        share = NumericShare(term, hidden, weight, coefficient) if term else None
-        inputs = hidden, weight, label, coefficient, share, elements
+        inputs = hidden, weight, label, coefficient, term, elements
         weight_gradient = None
         if for_weight:
-            losses, hidden_gradient, weight_gradient = trainable_head_pass(
+            total, losses, hidden_gradient, weight_gradient = trainable_head_pass(
                 *inputs, for_hidden=for_hidden
             )
         else:
-            losses, hidden_gradient = frozen_head_pass(*inputs, differentiate=for_hidden)
+            total, losses, hidden_gradient = frozen_head_pass(*inputs, differentiate=for_hidden)
         ctx.save_for_backward(hidden_gradient, weight_gradient)
         ctx.mark_non_differentiable(losses)
-        total = coefficient @ losses
-        return total + share.value if share else total, losses
+        return total, losses
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]

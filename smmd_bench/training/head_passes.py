@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from .numeric_term import NumericShare
+from .numeric_term import NumericShare, NumericTerm
 
 _SLICE = 16384
 
@@ -23,46 +23,59 @@ def frozen_head_pass(
     weight: Tensor,
     label: Tensor,
     coefficient: Tensor,
-    share: NumericShare | None,
+    term: NumericTerm | None,
     elements: int,
     *,
     differentiate: bool,
-) -> tuple[Tensor, Tensor | None]:
-    """(cross-entropies [T], gradient of hidden [T, H] or None), with `elements` logits at a time.
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """(total [], cross-entropies [T], gradient of hidden [T, H] or None).
 
-    Goes through the columns of all rows with an online softmax: log Z and W^T p are kept up to a
-    factor that is corrected whenever a row's highest logit rises (as in FlashAttention). The weight
-    is read once, in large matrix products.
+    Makes `elements` logits at a time.
     """
-    tokens = hidden.shape[0]
-    losses, log_partition = coefficient.new_empty(2, tokens)  # [T], [T]
+    losses, log_partition = coefficient.new_empty(2, len(hidden))  # [T], [T]
     expected = coefficient.new_zeros(hidden.shape) if differentiate else None  # W^T p: [T, H]
-    height = max(1, min(tokens, math.isqrt(elements)))
-    width = max(1, min(weight.shape[0], elements // height))
-    buffer = coefficient.new_empty(height * width)
-    for rows in _slices(tokens, height):
-        label_logit = norm = coefficient.new_zeros(rows.stop - rows.start, 1)  # [C, 1]
-        highest = torch.full_like(norm, -torch.inf)  # [C, 1]
-        for columns in _slices(weight.shape[0], width):
-            logits = _logits(hidden[rows], weight[columns], buffer)  # [C, B]
-            at = label[rows, None] - columns.start  # [C, 1]
-            here = logits.gather(1, at.clamp(0, logits.shape[1] - 1))
-            label_logit = here.where((at >= 0) & (at < logits.shape[1]), label_logit)
-            before, highest = highest, torch.maximum(highest, logits.amax(1, keepdim=True))
-            correction = (before - highest).exp()  # [C, 1]
-            scores = logits.sub_(highest).exp_()  # [C, B], in place of the logits
-            norm = norm * correction + scores.sum(1, keepdim=True)
-            if expected is not None:
-                _add_product(expected[rows].mul_(correction), scores, weight[columns])
-        log_partition[rows] = (highest + norm.log()).squeeze(1)
-        losses[rows] = log_partition[rows] - label_logit.squeeze(1)
-        if expected is not None:
-            expected[rows] /= norm
-    if share:
+    height = max(1, min(len(hidden), math.isqrt(elements)))
+    buffer = coefficient.new_empty(max(height, elements))
+    for rows in _slices(len(hidden), height):
+        losses[rows], log_partition[rows] = _online_softmax(
+            hidden[rows], weight, label[rows], None if expected is None else expected[rows], buffer
+        )
+    del buffer
+    share = None
+    if term:
+        share = NumericShare(term, hidden, weight, coefficient)
         share.evaluate(slice(None), log_partition, differentiate=differentiate)
     if expected is not None:
         _finish_hidden_gradient(expected, weight, label, coefficient, share)
-    return losses, expected
+    return _total(coefficient, losses, share), losses, expected
+
+
+def _online_softmax(
+    hidden: Tensor, weight: Tensor, label: Tensor, expected: Tensor | None, buffer: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(cross-entropies [C], log Z [C]) of hidden [C, H]; adds W^T p to expected [C, H], a zero.
+
+    Goes through the columns: log Z and W^T p are kept up to a factor that is corrected whenever a
+    row's highest logit rises, as in FlashAttention. So the weight is read once for all rows, in
+    matrix products that stay large however few logits the buffer holds.
+    """
+    label_logit = norm = buffer.new_zeros(len(hidden), 1)  # [C, 1]
+    highest = torch.full_like(norm, -torch.inf)  # [C, 1]
+    for columns in _slices(len(weight), buffer.numel() // len(hidden)):
+        logits = _logits(hidden, weight[columns], buffer)  # [C, B]
+        at = label[:, None] - columns.start  # [C, 1]
+        here = logits.gather(1, at.clamp(0, logits.shape[1] - 1))
+        label_logit = here.where((at >= 0) & (at < logits.shape[1]), label_logit)
+        before, highest = highest, torch.maximum(highest, logits.amax(1, keepdim=True))
+        correction = (before - highest).exp()  # [C, 1]
+        scores = logits.sub_(highest).exp_()  # [C, B], in place of the logits
+        norm = norm * correction + scores.sum(1, keepdim=True)
+        if expected is not None:
+            _add_product(expected.mul_(correction), scores, weight[columns])
+    if expected is not None:
+        expected /= norm
+    log_partition = highest + norm.log()  # [C, 1]
+    return (log_partition - label_logit).squeeze(1), log_partition.squeeze(1)
 
 
 def trainable_head_pass(
@@ -70,24 +83,24 @@ def trainable_head_pass(
     weight: Tensor,
     label: Tensor,
     coefficient: Tensor,
-    share: NumericShare | None,
+    term: NumericTerm | None,
     elements: int,
     *,
     for_hidden: bool,
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """(cross-entropies [T], gradient of hidden [T, H] or None, gradient of weight [V, H]).
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    """(total [], cross-entropies [T], gradient of hidden [T, H] or None, of weight [V, H]).
 
     Goes through the rows, all columns at once, since the weight's gradient needs the probabilities
     themselves; it is updated once a chunk of `elements` logits.
     """
-    tokens = hidden.shape[0]
-    losses, log_partition = coefficient.new_empty(2, tokens)  # [T], [T]
+    losses, log_partition = coefficient.new_empty(2, len(hidden))  # [T], [T]
     expected = coefficient.new_zeros(hidden.shape) if for_hidden else None  # W^T p: [T, H]
     gradient = coefficient.new_zeros(weight.shape)  # [V, H]
-    height = max(1, min(tokens, elements // weight.shape[0]))
-    buffer = coefficient.new_empty(height * weight.shape[0])
-    parts = share.parts(tokens, height) if share and share.term.separable else []
-    for index, rows in enumerate(_slices(tokens, height)):
+    height = max(1, min(len(hidden), elements // len(weight)))
+    buffer = coefficient.new_empty(height * len(weight))
+    share = NumericShare(term, hidden, weight, coefficient) if term else None
+    parts = share.parts(len(hidden), height) if share and share.term.separable else []
+    for index, rows in enumerate(_slices(len(hidden), height)):
         logits = _logits(hidden[rows], weight, buffer)  # [C, V]
         label_logit = logits.gather(1, label[rows, None])  # [C, 1]
         highest = logits.amax(1, keepdim=True)  # [C, 1]
@@ -108,10 +121,17 @@ def trainable_head_pass(
             _add_partition_gradient(gradient, hidden, weight, log_partition, share, buffer)
     gradient.index_add_(0, label, -coefficient[:, None] * hidden)
     if share:
-        gradient.index_add_(0, share.term.token_ids, share.logits.T @ share.hidden)
+        numeric_hidden = hidden[share.term.rows].to(gradient.dtype)  # [M, H]
+        gradient.index_add_(0, share.term.token_ids, share.logits.T @ numeric_hidden)
     if expected is not None:
         _finish_hidden_gradient(expected, weight, label, coefficient, share)
-    return losses, expected, gradient
+    return _total(coefficient, losses, share), losses, expected, gradient
+
+
+def _total(coefficient: Tensor, losses: Tensor, share: NumericShare | None) -> Tensor:
+    """sum_t c_t l_t + F."""
+    total = coefficient @ losses
+    return total + share.value if share else total
 
 
 def _add_partition_gradient(
@@ -123,8 +143,8 @@ def _add_partition_gradient(
     buffer: Tensor,
 ) -> None:
     """gradient [V, H] += sum_m dF/dlog Z_m p_m h_m^T, by a second pass over the numeric rows."""
-    height = buffer.numel() // weight.shape[0]
-    for part in _slices(len(share.hidden), height):
+    height = buffer.numel() // len(weight)
+    for part in _slices(len(share.term.rows), height):
         rows = share.term.rows[part]  # [C]
         logits = _logits(hidden[rows], weight, buffer)  # [C, V]
         probabilities = logits.sub_(log_partition[rows, None]).exp_()
@@ -140,7 +160,7 @@ def _finish_hidden_gradient(
 ) -> None:
     """W^T p [T, H] -> a W^T p - c W_y + G W[V_num], in place."""
     expected *= _softmax_coefficient(coefficient, share)[:, None]
-    expected -= coefficient[:, None] * weight[label]
+    expected.addcmul_(coefficient[:, None], weight[label].to(expected.dtype), value=-1)
     if share:
         expected.index_add_(0, share.term.rows, share.logits @ share.weight)
 

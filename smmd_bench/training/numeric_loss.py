@@ -19,14 +19,14 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
     numeric position unless the loss overrides `units`. The module holds no trainable parameter.
 
     weight: lambda. replaces_cross_entropy: see `smmd_bench.training.objective`.
-    token_ids: buffer [N] int64. Buffers are made in float64; `forward` casts them to the logits.
+    token_ids: buffer [N] int64. Constants are made in float64; `forward` casts them to the logits.
     """
 
     separable: ClassVar[bool] = False
     """The auxiliary is a sum over positions of terms that each depend on one position alone.
 
-    Worth declaring for a loss that differentiates `log_partition`: the harness then evaluates it
-    chunk by chunk and spares a trainable head a second pass over the vocabulary.
+    The harness then evaluates it a few positions at a time, in less memory, and spares a trainable
+    head a second pass over the vocabulary where the loss differentiates `log_partition`.
     """
 
     token_ids: Tensor
@@ -57,6 +57,13 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
 
 class NoAuxiliary(NumericLoss):
     """Nothing beside the cross-entropy: a zero over no units."""
+
+    def cast(self, name: str, like: Tensor) -> Tensor:
+        """A constant in the dtype and on the device of `like`, kept for the next call."""
+        key = name, like.dtype, like.device
+        if key not in self._cast:
+            self._cast[key] = getattr(self, name).to(like)
+        return self._cast[key]
 
     def units(self, target: Tensor, row: Tensor, position: Tensor) -> int:
         """No position counts."""

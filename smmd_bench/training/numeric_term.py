@@ -28,20 +28,18 @@ class NumericTerm:
 class NumericShare:
     """F on one batch, evaluated as the partition functions of its rows become known.
 
-    hidden: [M, H] and weight: [N, H], the numeric rows of both, in the wide dtype.
-    logits: [M, N]; once evaluated, dF/dx in its place.
+    weight: [N, H], the rows V_num of the head. logits: [M, N]; once evaluated, dF/dx in its place.
     partition_gradient: [M], dF/dlog Z once evaluated. uses_partition: whether F depends on it.
-    value: F over what was evaluated.
+    value: F over what was evaluated. All in the wide dtype.
     """
 
     def __init__(self, term: NumericTerm, hidden: Tensor, weight: Tensor, like: Tensor) -> None:
         """The logits are those of hidden [T, H] and weight [V, H]; `like` has the wide dtype."""
         self.term = term
-        self.hidden = hidden[term.rows].to(like.dtype)
         numeric_weight = weight[term.token_ids]
         self.logits = (hidden[term.rows] @ numeric_weight.T).to(like.dtype)
         self.weight = numeric_weight.to(like.dtype)
-        self.partition_gradient = like.new_zeros(len(self.hidden))
+        self.partition_gradient = like.new_zeros(len(term.rows))
         self.uses_partition = False
         self.value = like.new_zeros(())
 
@@ -54,17 +52,29 @@ class NumericShare:
     def evaluate(self, part: slice, log_partition: Tensor, *, differentiate: bool) -> None:
         """Add F over a part, given log Z of all tokens [T], and put its gradients in place.
 
+        A separable F is evaluated a few rows at a time, for the memory of its graph.
+        """
+        start, stop, _ = part.indices(len(self.logits))
+        step = max(1, stop - start)
+        if self.term.separable:
+            elements = 2**16 if self.logits.device.type == "cpu" else 2**24
+            step = max(1, elements // self.logits.shape[1])
+        for low in range(start, stop, step):
+            rows = slice(low, min(low + step, stop))
+            leaves = self.logits[rows], log_partition[self.term.rows[rows]]
+            if differentiate:
+                self._differentiate(*leaves, rows)
+            else:
+                self.value += self.term.value(*leaves, rows)
+
+    def _differentiate(self, logits: Tensor, log_partition: Tensor, part: slice) -> None:
+        """One evaluation with gradients.
+
         The graph is that of F alone, from detached leaves; saved-tensor hooks of an enclosing
         region, such as gradient checkpointing, have no business in it.
         """
-        logits, partition = self.logits[part], log_partition[self.term.rows[part]]
-        if not partition.numel():
-            return
-        if not differentiate:
-            self.value += self.term.value(logits, partition, part)
-            return
         with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(_same, _same):
-            leaves = logits.clone().requires_grad_(), partition.requires_grad_()
+            leaves = logits.clone().requires_grad_(), log_partition.requires_grad_()
             value = self.term.value(*leaves, part)
             gradients: tuple[Tensor | None, ...] = (None, None)
             if value.requires_grad:

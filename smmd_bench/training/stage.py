@@ -140,7 +140,7 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]
         if not state.is_world_process_zero:
             return
         final = self.folder / "epochs" / str(epoch)
-        part = final.with_suffix(".part")
+        part = final.with_name(f".{epoch}.part")
         shutil.rmtree(part, ignore_errors=True)
         model.save_pretrained(part)
         self.tokenizer.save_pretrained(part)

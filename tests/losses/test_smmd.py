@@ -149,7 +149,7 @@ def test_is_zero_at_the_perfect_prediction(spec):
 @pytest.mark.parametrize("spec", VARIANTS)
 @pytest.mark.parametrize("values", [DIGITS, UNEVEN])
 def test_is_never_negative(spec, values):
-    matrix = bind(values, spec).matrix
+    matrix = load_loss(spec).matrix(vocabulary(values))
     assert torch.equal(matrix, matrix.T)
     on_residuals = matrix - matrix.mean(0) - matrix.mean(1)[:, None] + matrix.mean()
     assert float(torch.linalg.eigvalsh(on_residuals).min()) > -1e-12
