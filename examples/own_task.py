@@ -46,7 +46,7 @@ class Doubling:
         """What identifies the data: change anything of it and the cells are done again."""
         return {
             "task": self.name,
-            "version": self.version,
+            "generator": 1,
             "digits": self.digits,
             "split": split,
             "seed": seed,

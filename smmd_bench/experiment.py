@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +16,15 @@ from .contracts import EngineSettings, Loss, Split, Task
 from .errors import UserError, did_you_mean
 from .model_cards import ModelCard, model_card
 from .parameters import canonical, parameters_of, spell
-from .recipe import Recipe, training_settings
-from .registry import load_engine, load_loss, load_task
+from .recipe import Recipe, checked_settings, training_settings
+from .registry import engine_identity, load_engine, load_loss, load_task
 from .scoring.measure import measure_identity
 
 BASE = "base"
 """The row of the untuned checkpoint: a cell that trains nothing."""
+
+_LISTS = ("models", "tasks", "losses", "seeds", "plugins")
+_LAST_SEED = 2**32 - 1  # of NumPy
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ class Cell:
                 "test": self._data("test"),
                 "probes": [self.recipe.probe_examples, self.recipe.probe_vectors],
                 "numeric_rule": self.recipe.numeric_rule,
-                "engine": load_engine(self.engine).identity(),
+                "engine": engine_identity(self.engine),
                 **greedy,
             }
         )
@@ -135,7 +138,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What to run. The same object comes from command-line flags and from a YAML file."""
+    """What to run. Command-line flags and a YAML file that mean the same make equal objects.
+
+    Raises UserError for a value that its field cannot take; names are looked up in `cells`.
+    """
 
     tasks: tuple[str, ...]
     losses: tuple[str, ...]
@@ -147,11 +153,22 @@ class Experiment:
     recipe: Mapping[str, Any] = field(default_factory=dict)
     plugins: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not self.tasks or not self.losses:
+            raise UserError("An experiment needs at least one task and one loss.")
+        for name in _LISTS:
+            _check_items(name, getattr(self, name))
+        _check_items("data_seed", (self.data_seed,))
+        _check_items("engine", (self.engine,))
+        if not isinstance(self.base, bool):
+            raise UserError(f"base must be true or false, not {self.base!r}.")
+        object.__setattr__(self, "recipe", checked_settings(self.recipe))
+
     @cached_property
     def cells(self) -> list[Cell]:
         """The matrix, in the order of the tables: per model and task the base, then the losses."""
-        if not self.tasks or not self.losses:
-            raise UserError("An experiment needs at least one task and one loss.")
+        engine = canonical(load_engine(self.engine))
+        losses = [canonical(load_loss(loss)) for loss in self.losses]
         found: dict[Cell, None] = {}
         for model in self.models:
             card = model_card(model)
@@ -164,13 +181,10 @@ class Experiment:
                         f"micro_batch_size={recipe.micro_batch_size}: set one of them with --set."
                     )
                 if self.base:
-                    found[Cell(model, task, BASE, 0, self.data_seed, recipe, self.engine)] = None
-                for loss in self.losses:
+                    found[Cell(model, task, BASE, 0, self.data_seed, recipe, engine)] = None
+                for loss in losses:
                     for seed in self.seeds:
-                        spelled = canonical(load_loss(loss))
-                        found[
-                            Cell(model, task, spelled, seed, self.data_seed, recipe, self.engine)
-                        ] = None
+                        found[Cell(model, task, loss, seed, self.data_seed, recipe, engine)] = None
         return list(found)
 
     @property
@@ -224,11 +238,11 @@ class Experiment:
 def experiment_from_yaml(text: str, origin: str) -> Experiment:
     """Read an experiment; `origin` names the file in errors.
 
-    Raises UserError for broken YAML, an unknown key or a missing one.
+    Raises UserError for broken YAML, an unknown key, a missing one or a bad value.
     """
     try:
         content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
         raise UserError(f"{origin} is not valid YAML: {' '.join(str(error).split())}.") from error
     if not isinstance(content, dict):
         raise UserError(f"{origin} must be a mapping with at least the keys tasks and losses.")
@@ -240,18 +254,25 @@ def experiment_from_yaml(text: str, origin: str) -> Experiment:
         if not content.get(key):
             raise UserError(f"{origin} lacks the key '{key}', a list of names.")
     arguments: dict[str, Any] = {
-        key: tuple(_listed(value))
-        if key in ("tasks", "losses", "models", "seeds", "plugins")
-        else value
+        key: tuple(value if isinstance(value, list) else [value]) if key in _LISTS else value
         for key, value in content.items()
     }
-    if not all(isinstance(seed, int) for seed in arguments.get("seeds", ())):
-        raise UserError(f"The seeds in {origin} must be integers.")
-    return Experiment(**arguments)
+    try:
+        return Experiment(**arguments)
+    except UserError as error:
+        raise UserError(f"{origin}: {error}") from error
 
 
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else [value]
+def _check_items(name: str, values: tuple[Any, ...]) -> None:
+    """Check a list of an experiment, or the one value of a key."""
+    if not values and name != "plugins":
+        raise UserError(f"{name} is empty: give at least one, or leave it out.")
+    for value in values:
+        if name not in ("seeds", "data_seed"):
+            if not isinstance(value, str) or not value.strip():
+                raise UserError(f"{name} must be text, not {value!r}.")
+        elif type(value) is not int or not 0 <= value <= _LAST_SEED:
+            raise UserError(f"{name} must be integers from 0 to {_LAST_SEED}, not {value!r}.")
 
 
 def _stable(model: str) -> str:

@@ -15,7 +15,6 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field
-from functools import cache
 from typing import Any, Literal
 
 from .errors import UserError, did_you_mean
@@ -79,8 +78,7 @@ def why_unusable(plugin: Any) -> str | None:
     return None
 
 
-@cache
-def parameters_of(plugin: type) -> Mapping[str, Parameter]:
+def parameters_of(plugin: type) -> dict[str, Parameter]:
     """The parameters of a plugin class, by public name."""
     hints = typing.get_type_hints(plugin)
     found = {}

@@ -55,7 +55,7 @@ def run_experiment(
         todo = [c for c in experiment.cells if state[c] and not _skipped(run, c)]
         worked = bool(todo)
         if any("decode" in state[cell] for cell in todo):
-            preflight(todo)
+            preflight(todo, progress)
         for cell in todo:
             run.forget_failure(cell)
         _train(run, runner, [c for c in todo if "train" in state[c]], progress)
@@ -69,22 +69,25 @@ def run_experiment(
         return Outcome(out, worked, *_reasons(run, unfinished))
 
 
-def preflight(cells: Sequence[Cell]) -> None:
+def preflight(cells: Sequence[Cell], progress: Progress) -> None:
     """Find the user's mistakes before anything starts: tokenizers without numbers, missing data."""
     from .numbers import numeric_vocabulary
+    from .training.data import encode_targets
     from .training.models import load_tokenizer
 
     for folder, rule in {(c.card.folder, c.recipe.numeric_rule) for c in cells}:
-        numeric_vocabulary(load_tokenizer(folder), rule)
+        tokenizer = load_tokenizer(folder)
+        numeric_vocabulary(tokenizer, rule)
+        encode_targets(tokenizer, ["0"])
     for cell in cells:
-        for split in ("validation", "test"):
-            cell.task_plugin.examples(split, cell.data_seed, cell.size(split))
+        for split in ("train", "validation", "test"):
+            if split == "test" or not cell.is_base:  # made once here, not in every worker
+                progress(f"examples of {cell.task}, {split}", 0, 1)
+                cell.task_plugin.examples(split, cell.data_seed, cell.size(split))
+                progress(f"examples of {cell.task}, {split}", 1, 1)
 
 
 def _train(run: RunDirectory, runner: Executor, cells: Sequence[Cell], progress: Progress) -> None:
-    for cell in cells:
-        if not cell.is_base:  # made once here, not in every worker
-            cell.task_plugin.examples("train", cell.data_seed, cell.size("train"))
     _finish(run, runner, [[cell] for cell in cells], "train", progress)
 
 

@@ -64,6 +64,9 @@ class _Plain:
     def __call__(self, what: str, done: int, total: int) -> None:
         now = time.monotonic()
         start, first = self.started.setdefault(what, (now, done))
+        if done < total and self.said.get(what) == float("inf"):  # the same again
+            self.started[what] = (start, first) = (now, done)
+            del self.said[what]
         finished = done >= total and self.said.get(what) != float("inf")
         if not finished and now - self.said.get(what, start - _PLAIN_SECONDS) < _PLAIN_SECONDS:
             return

@@ -89,6 +89,12 @@ def load_engine(spec: str) -> Engine:
     return cast(Engine, load("engines", spec))
 
 
+@cache
+def engine_identity(spec: str) -> Mapping[str, Any]:
+    """What of the engine that a spec names can change its answers; asked once, for it is slow."""
+    return load_engine(spec).identity()
+
+
 def load_plugin_file(path: Path) -> None:
     """Register every plugin class that a Python file defines (`--plugin FILE`).
 
@@ -125,7 +131,7 @@ def load_plugin_file(path: Path) -> None:
             f"The plugin file {path} defines no task, loss, engine, executor or report."
         )
     _files.append(path)
-    for loader in (load_task, load_loss, load_engine):
+    for loader in (load_task, load_loss, load_engine, engine_identity):
         loader.cache_clear()
 
 

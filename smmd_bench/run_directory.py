@@ -154,6 +154,9 @@ class RunDirectory:
                     "cells": cells,
                 },
             )
+        for leftover in (self.path / "cells").glob("*/.*.part"):  # of a killed process
+            if leftover.is_file():
+                leftover.unlink()
         for cell in experiment.cells:  # checked each time: a killed claim leaves some unwritten
             file, content = self.cell_folder(cell) / "cell.json", cell_to_json(cell)
             if read_json(file) != json.loads(json.dumps(content)):

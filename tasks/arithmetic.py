@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock
 
+from smmd_bench.addresses import cache_folder
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
 from smmd_bench.numbers import parse_number
 from smmd_bench.parameters import parameter
@@ -40,6 +41,8 @@ from ._mixed_expressions import REGIMES, reference_stream
 __all__ = ["Arithmetic", "reference_stream"]
 
 PROMPT = "{question}\nAnswer: "
+GENERATOR = 1
+"""Version of prompts and targets; `Arithmetic.version` is that of reading answers."""
 TRAINING_LEVELS = ("easy", "medium", "hard")
 
 
@@ -77,8 +80,8 @@ class Arithmetic:
         count = self.paper_sizes[split] if limit is None else limit
         levels = self._levels(split)
         operations = "all" if self.operations is None else "{}-{}".format(*self.operations)
-        path = _cache() / (
-            f"v{self.version}-{split}-{'+'.join(levels)}-{operations}-seed{seed}-{count}.parquet"
+        path = cache_folder() / self.name / (
+            f"v{GENERATOR}-{split}-{'+'.join(levels)}-{operations}-seed{seed}-{count}.parquet"
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
@@ -99,7 +102,7 @@ class Arithmetic:
         """Generator version, parameters and seed: generated data needs no digest."""
         return {
             "task": self.name,
-            "version": self.version,
+            "generator": GENERATOR,
             "split": split,
             "levels": list(self._levels(split)),
             "operations": self.operations,
@@ -161,6 +164,3 @@ class ExampleTable(Sequence[Example]):
         )
 
 
-def _cache() -> Path:
-    root = os.environ.get("SMMD_BENCH_CACHE")
-    return (Path(root) if root else Path.home() / ".cache" / "smmd-bench") / "arithmetic"

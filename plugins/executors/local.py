@@ -29,8 +29,20 @@ class LocalExecutor:
 
     def run(self, jobs: Sequence[Job], folder: Path, progress: Progress) -> Iterator[JobResult]:
         """Run the jobs; logs go to `folder`/logs."""
+        places = {(c["model"], c["task"]) for job in jobs for c in job.payload["cells"]}
         for job in jobs:
-            yield JobResult(job, _run(job, folder, progress))
+            yield JobResult(job, _run(job, folder, _named(job, progress, len(places) > 1)))
+
+
+def _named(job: Job, progress: Progress, several: bool) -> Progress:
+    """Progress that says which model and task it is of, where a run has several."""
+    first = job.payload["cells"][0]
+    place = f"{first['model_label']} {first['task'] if job.stage == 'train' else ''}".strip()
+
+    def named(what: str, done: int, total: int) -> None:
+        progress(f"{place}: {what}" if several else what, done, total)
+
+    return named
 
 
 def _run(job: Job, folder: Path, progress: Progress) -> str | None:

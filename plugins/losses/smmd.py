@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from smmd_bench.contracts import NumericTargets
 from smmd_bench.numbers import NumericVocabulary
@@ -117,4 +118,20 @@ class ResidualForm(NumericLoss):
         """Sum over numeric positions, and how many there are."""
         p = numeric.logits.softmax(-1)  # [M, N]
         r = p.scatter_add(1, numeric.target[:, None], -torch.ones_like(p[:, :1]))  # [M, N]
-        return ((r @ self.matrix(r)) * r).sum(), numeric.target.numel()
+        return _QuadraticForm.apply(r, self.matrix(r)), numeric.target.numel()
+
+
+class _QuadraticForm(torch.autograd.Function):  # type: ignore[misc]
+    """sum_m r_m^T A r_m for a symmetric A: its gradient 2 A r comes from the same product."""
+
+    @staticmethod
+    def forward(ctx: Any, r: Tensor, A: Tensor) -> Tensor:
+        product = r @ A  # [M, N]
+        ctx.save_for_backward(product)
+        return (r * product).sum()
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor, None]:
+        (product,) = ctx.saved_tensors
+        return 2 * scale * product, None

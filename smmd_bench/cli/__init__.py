@@ -68,6 +68,14 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(2)
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        click.echo(
+            f"Error: A file cannot be used ({' '.join(what.split())}): check its path, its "
+            "permissions and the space on its disk.",
+            err=True,
+        )
+        sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted: the same command goes on where this one stopped.", err=True)
         sys.exit(130)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from ..errors import UserError
 from ..experiment import Cell, Experiment
 
 
@@ -14,11 +15,14 @@ def execute(
     experiment: Experiment, out: Path | None, *, executor: str, extend: bool, dry_run: bool
 ) -> int:
     """Run an experiment and print its table; returns the exit status."""
+    from ..registry import load
     from ..run_directory import RunDirectory
 
     folder = out or Path("runs") / experiment.name
     console = Console(stderr=False, width=None if Console().is_terminal else 100)
+    load("executors", executor)
     cells = experiment.cells
+    _check_folder(folder)
     _print_recipe(experiment, cells)
     if dry_run:
         _print_plan(RunDirectory(folder), cells)
@@ -57,6 +61,16 @@ def print_tables(folder: Path) -> None:
     from ..publishing.run import published_tables
 
     click.echo(published_tables(folder))
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise UserError if the output folder is a file, or would lie below one."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise UserError(
+            f"The output folder {folder} cannot be made, because {there} is a file: choose another "
+            "with --out."
+        )
 
 
 def _print_recipe(experiment: Experiment, cells: list[Cell]) -> None:

@@ -8,16 +8,12 @@ from typing import Any
 import click
 import yaml
 
+from . import options
+
 
 @click.command()
 @click.argument("group", required=False)
-@click.option(
-    "--plugin",
-    "plugins",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A Python file with plugins of your own.",
-)
+@options.plugin
 def command(group: str | None, plugins: tuple[Path, ...]) -> None:
     """List tasks, losses, engines, executors, reports and models, with their parameters.
 
@@ -47,8 +43,6 @@ def command(group: str | None, plugins: tuple[Path, ...]) -> None:
                 click.echo(f"  {entry.name}  cannot be used: {entry.error} (from {entry.origin})")
                 continue
             click.echo(f"  {entry.name:<22} {_first_line(entry.plugin)}")
-            if not hasattr(entry.plugin, "__dataclass_fields__"):
-                continue
             for item in parameters_of(entry.plugin).values():
                 click.echo(f"      {item.name}={spell(item.default)}  ({item.type}) {item.help}")
     if group in (None, "models"):

@@ -6,16 +6,12 @@ from pathlib import Path
 
 import click
 
+from . import options
+
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option(
-    "--plugin",
-    "plugins",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A Python file with reports of your own.",
-)
+@options.plugin
 def command(run: Path, plugins: tuple[Path, ...]) -> None:
     """Make the tables, figures and page of the folder RUN again; nothing is trained or decoded.
 

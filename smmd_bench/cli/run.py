@@ -6,18 +6,13 @@ from pathlib import Path
 
 import click
 
+from . import options
+
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--executor", default="local", show_default=True, help="Where jobs run.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="Output folder (default: runs/NAME, a name that follows from the experiment).",
-)
-@click.option("--extend", is_flag=True, help="Add this experiment to a folder of another one.")
-@click.option("--dry-run", is_flag=True, help="List the cells, which are done, and the time left.")
+@options.executor
+@options.output
 @click.option(
     "--print-flags", is_flag=True, help="Print the train-eval command that means the same."
 )
@@ -41,6 +36,8 @@ def command(
         text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"The experiment file {file} cannot be read ({error.strerror}).") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"The experiment file {file} is not UTF-8: save it as UTF-8.") from error
     experiment = experiment_from_yaml(text, str(file))
     if print_flags:
         click.echo(experiment.to_flags())

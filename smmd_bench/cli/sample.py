@@ -8,6 +8,8 @@ from typing import Literal
 
 import click
 
+from . import options
+
 
 @click.command()
 @click.argument("task")
@@ -23,13 +25,7 @@ import click
 )
 @click.option("--seed", default=0, show_default=True, help="Of the data.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option(
-    "--plugin",
-    "plugins",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A Python file with plugins of your own.",
-)
+@options.plugin
 def command(
     task: str,
     count: int,

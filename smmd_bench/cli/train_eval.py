@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from . import options
+
 _SHORTCUTS = {
     "train_examples": "Training examples (default: the recipe's).",
     "validation_examples": "Validation examples, which select the best epoch.",
@@ -53,7 +55,7 @@ def _recipe_shortcuts(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--seeds", default="0", show_default=True, metavar="N,...", help="Training seeds.")
 @click.option("--data-seed", default=0, show_default=True, help="Seed of generated data.")
 @click.option("--engine", default="vllm", show_default=True, help="What decodes.")
-@click.option("--executor", default="local", show_default=True, help="Where jobs run.")
+@options.executor
 @click.option(
     "--base/--no-base",
     default=True,
@@ -68,22 +70,9 @@ def _recipe_shortcuts(function: Callable[..., Any]) -> Callable[..., Any]:
     metavar="KEY=VALUE",
     help="Any other recipe setting (docs/recipes.md); may be repeated.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="Output folder (default: runs/NAME, a name that follows from the experiment).",
-)
-@click.option("--extend", is_flag=True, help="Add this experiment to a folder of another one.")
-@click.option("--dry-run", is_flag=True, help="List the cells, which are done, and the time left.")
+@options.output
 @click.option("--print-yaml", is_flag=True, help="Print the YAML file that means the same.")
-@click.option(
-    "--plugin",
-    "plugins",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A Python file with plugins of your own; may be repeated.",
-)
+@options.plugin
 def command(
     tasks: tuple[str, ...],
     losses: str,

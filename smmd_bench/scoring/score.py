@@ -88,7 +88,8 @@ def score(
     `score_frame`, with the texts beside it; `.attrs["metrics"]` holds, by metric name, its
     value, low, high (the bootstrap 95 % interval) and n.
 
-    Raises UserError where the lengths differ or a reference holds no number.
+    Raises UserError where there is nothing to score, the lengths differ, a completion is no text
+    or a reference holds no number.
     """
     from .measure import metric_values
 
@@ -101,6 +102,13 @@ def score(
             f"{len(completions)} completions and {len(references)} references were given: "
             "give one reference a completion."
         )
+    if len(completions) == 0:
+        raise UserError("No completions were given: give at least one, and its reference.")
+    for at, text in enumerate(completions):
+        if not isinstance(text, str):
+            raise UserError(
+                f"Completion {at} ({str(text)[:80]}) is no text: give a string, which may be empty."
+            )
     answers = [_reference(task, reference, at) for at, reference in enumerate(references)]
     columns: dict[str, Any] = {
         "completion": list(completions),
@@ -152,10 +160,13 @@ def _value(task: Task, text: str) -> Fraction | None:
 def _reference(task: Task, reference: str | int | float | Fraction, at: int) -> Fraction:
     if isinstance(reference, str):
         value = _value(task, reference)
-        if value is not None:
-            return value
-    elif math.isfinite(reference):
-        return Fraction(str(reference))
+    else:
+        try:
+            value = Fraction(str(reference))
+        except ValueError:  # None, NaN, infinity
+            value = None
+    if value is not None:
+        return value
     raise UserError(
         f"Reference {at} ({str(reference)[:80]!r}) holds no number that the task {task.name} can "
         "read: give the text of a target, or a number."

@@ -44,14 +44,20 @@ def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict
         adapters=any(s.adapters for s in settings),
         max_model_length=max(s.max_model_length for s in settings),
         max_lora_rank=max(s.max_lora_rank for s in settings),
+        max_log_probabilities=max(
+            len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)) for cell, _ in cells
+        ),
     )
     failures: dict[Path, Exception] = {}
+    several = len({cell.task for cell, _ in cells}) > 1
     progress("start engine", 0, 1)
     with load_engine(first.engine).open(first.card.folder, together) as session:
         progress("start engine", 1, 1)
         for cell, folder in sorted(cells, key=lambda pair: not pair[0].is_base):
             try:
-                _decode_cell(cell, folder, session, tokenizer, progress)
+                name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
+                name = f"{cell.task} {name}" if several else name
+                _decode_cell(cell, folder, session, tokenizer, name, progress)
             except Exception as error:
                 traceback.print_exc()
                 failures[folder] = error
@@ -59,9 +65,8 @@ def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict
 
 
 def _decode_cell(
-    cell: Cell, folder: Path, session: EngineSession, tokenizer: Any, progress: Progress
+    cell: Cell, folder: Path, session: EngineSession, tokenizer: Any, name: str, progress: Progress
 ) -> None:
-    name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
     checkpoint, epoch = _select(cell, folder, session, tokenizer, name, progress)
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
     wanted = cell.decode_stamp(epoch)

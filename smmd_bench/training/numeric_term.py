@@ -57,7 +57,7 @@ class NumericShare:
         start, stop, _ = part.indices(len(self.logits))
         step = max(1, stop - start)
         if self.term.separable:
-            elements = 2**16 if self.logits.device.type == "cpu" else 2**24
+            elements = 2**17 if self.logits.device.type == "cpu" else 2**24
             step = max(1, elements // self.logits.shape[1])
         for low in range(start, stop, step):
             rows = slice(low, min(low + step, stop))

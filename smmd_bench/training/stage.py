@@ -49,7 +49,9 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
     """Train a cell and write its receipt; for the base, write down its canary."""
     quiet_libraries()
     tokenizer = load_tokenizer(cell.card.folder)
-    model = load_model(cell.card.folder, cell.recipe.dtype)
+    # Full fine-tuning in bfloat16 keeps float32 weights, or small steps would be lost.
+    dtype = "float32" if cell.recipe.method == "full" else cell.recipe.dtype
+    model = load_model(cell.card.folder, cell.recipe.dtype if cell.is_base else dtype)
     if cell.is_base:
         canary = asdict(make_canary(model, tokenizer))
         _receipt(cell, folder, "base", [{"epoch": 0, "canary": canary}])
@@ -58,7 +60,12 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
     loss = cell.loss_plugin.bind(numeric_vocabulary(tokenizer, recipe.numeric_rule))
     label = f"train {cell.loss} seed {cell.seed}"
     examples = cell.task_plugin.examples("train", cell.data_seed, cell.size("train"))
-    data = TokenisedExamples(examples, tokenizer, recipe.max_length)
+    data = TokenisedExamples(
+        examples,
+        tokenizer,
+        recipe.max_length,
+        lambda _, done, total: progress(label.replace("train", "tokenise", 1), done, total),
+    )
     set_seed(cell.seed)
     if recipe.method == "lora":
         model = add_adapter(model, recipe)
@@ -89,7 +96,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
 
 
 def _arguments(recipe: Recipe, seed: int, folder: Path) -> TrainingArguments:
-    return TrainingArguments(
+    arguments = TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=recipe.epochs,
         per_device_train_batch_size=recipe.micro_batch_size,
@@ -113,7 +120,11 @@ def _arguments(recipe: Recipe, seed: int, folder: Path) -> TrainingArguments:
         label_names=["labels"],
         dataloader_num_workers=0,
         dataloader_pin_memory=torch.cuda.is_available(),
+        bf16=recipe.dtype == "bfloat16",
     )
+    if arguments.n_gpu > 1:
+        arguments._n_gpu = 1  # a cell trains on one GPU: nn.DataParallel would change the batch
+    return arguments
 
 
 class _Epochs(TrainerCallback):  # type: ignore[misc]

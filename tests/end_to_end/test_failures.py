@@ -150,6 +150,6 @@ def test_a_tokenizer_without_numbers_is_found_before_anything_starts(tmp_path: P
         recipe={"train_examples": 9, "validation_examples": 9, "test_examples": 9},
     )
     with pytest.raises(UserError) as error:
-        preflight(experiment.cells)
+        preflight(experiment.cells, lambda *_: None)
     assert "wordy" in str(error.value)
     assert "\n" not in str(error.value)
