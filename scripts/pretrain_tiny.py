@@ -6,7 +6,8 @@
 The first command trains (and goes on where a killed one stopped), appends to RUNDIR/log.jsonl
 and saves RUNDIR/state.pt every few minutes. The second writes the model as safetensors beside the
 tokenizer. Batch k depends on the seed and k alone, so an interruption changes nothing but time.
-Only expressions of the task's train split are used: its validation and test stay unseen.
+Only expressions of the task's train split are used: its validation and test stay unseen. A resumed
+training may take another recipe; RUNDIR/phases.json says which one held from which step on.
 
 Muon for the matrices inside the blocks, AdamW for the rest, a constant learning rate after a short
 warm-up: the checkpoint is made to be fine-tuned, so its learning rate is never annealed.
@@ -146,7 +147,7 @@ def train(folder: Path, recipe: Recipe, minutes: float, save_every: float) -> No
         for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         step, seconds = state["step"], state["seconds"]
-    (folder / "recipe.json").write_text(json.dumps(asdict(recipe), indent=1) + "\n")
+    note_phase(folder / "phases.json", step, recipe)
     held_out = {
         "few": draw(recipe, "held out few", "validation", 1_000, 0.0),
         "mixed": draw(recipe, "held out mixed", "validation", 1_000, 1.0),
@@ -201,6 +202,14 @@ def train(folder: Path, recipe: Recipe, minutes: float, save_every: float) -> No
     save(state_file, model, optimizers, step, seconds + time.monotonic() - start)
 
 
+def note_phase(file: Path, step: int, recipe: Recipe) -> None:
+    """Append the recipe that holds from this step on, if it is another one than before."""
+    phases = json.loads(file.read_text()) if file.exists() else []
+    if not phases or phases[-1]["recipe"] != asdict(recipe):
+        phases.append({"from_step": step, "recipe": asdict(recipe)})
+        file.write_text(json.dumps(phases, indent=1) + "\n")
+
+
 def save(
     file: Path,
     model: Qwen2ForCausalLM,
@@ -222,7 +231,7 @@ def save(
 
 
 def export(folder: Path, target: Path) -> None:
-    recipe = Recipe(**json.loads((folder / "recipe.json").read_text()))
+    recipe = Recipe(**json.loads((folder / "phases.json").read_text())[-1]["recipe"])
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
     model = build(recipe, tokenizer)
     model.load_state_dict(torch.load(folder / "state.pt", weights_only=True)["model"])
@@ -230,7 +239,7 @@ def export(folder: Path, target: Path) -> None:
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     model.save_pretrained(target)
-    (target / "pretraining.json").write_text((folder / "recipe.json").read_text())
+    (target / "pretraining.json").write_text((folder / "phases.json").read_text())
     (target / "pretraining.jsonl").write_text((folder / "log.jsonl").read_text())
 
 

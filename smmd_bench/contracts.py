@@ -166,7 +166,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """Log-probabilities, by transformers in float32, that identify a checkpoint's weights.
+    """Log-probabilities, by transformers, that identify a checkpoint's weights.
 
     `log_probabilities[k]` are those of `token_ids[k][1:]`, each given the tokens before it.
     """
@@ -177,7 +177,7 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How an engine is started; part of the decode address, but for `memory_gb`.
+    """How an engine is started; of all this only the dtype can change answers.
 
     `memory_gb` is for the key-value cache on a CPU; on a GPU an engine takes what is free.
     """

@@ -15,7 +15,7 @@ import yaml
 
 from .errors import UserError, did_you_mean
 
-_KINDS = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
+_KINDS = {int: "an integer", float: "a finite number", bool: "true or false", str: "text"}
 _POSITIVE = {
     "epochs",
     "batch_size",

@@ -92,6 +92,15 @@ def test_yaml_reads_back_as_the_same_experiment(
     assert experiment_from_yaml(experiment.to_yaml(), "x.yaml") == experiment
 
 
+def test_settings_as_text_and_as_numbers_are_the_same_experiment() -> None:
+    texts = {"epochs": "3", "learning_rate": "2e-4", "group_by_length": "True"}
+    values = {"epochs": 3, "learning_rate": 0.0002, "group_by_length": True}
+    of_texts, of_values = (dataclasses.replace(PLAIN, recipe=r) for r in (texts, values))
+    assert of_texts == of_values
+    assert of_texts.name == of_values.name
+    assert of_texts.to_yaml() == of_values.to_yaml()
+
+
 def test_the_cards_task_parameters_apply_unless_the_spec_names_its_own() -> None:
     own = dataclasses.replace(PLAIN, tasks=("arithmetic[level=hard]",))
     assert own.cells[0].task == "arithmetic[level=hard]"
@@ -106,11 +115,25 @@ def test_the_cards_task_parameters_apply_unless_the_spec_names_its_own() -> None
         ("tasks: [arithmetic]", "lacks the key 'losses'"),
         ("task: [arithmetic]\nlosses: [ce]", "Unknown key 'task' in x.yaml: did you mean tasks"),
         ("tasks: [arithmetic]\nlosses: [ce]\nseeds: [a]", "must be integers"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nseeds: 2024-13-45", "not valid YAML"),
+        ("tasks: [arithmetic]\nlosses: 5", "x.yaml: losses must be text, not 5"),
+        ("tasks: [arithmetic]\nlosses: [{ce: 1}]", "losses must be text"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nrecipe: 3", "recipe must be a mapping"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nrecipe:", "recipe must be a mapping"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nrecipe: {epochs: [1]}", "x.yaml: Recipe setting"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nengine: 3", "engine must be text"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nmodels: 7", "models must be text"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nseeds: [true]", "not True"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nseeds: []", "seeds is empty"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nseeds: [4294967296]", "from 0 to 4294967295"),
+        ("tasks: [arithmetic]\nlosses: [ce]\ndata_seed: abc", "data_seed must be integers"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nbase: 'no'", "base must be true or false"),
     ],
 )
 def test_a_bad_file_says_what_is_wrong(text: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=message) as error:
         experiment_from_yaml(text, "x.yaml")
+    assert "x.yaml" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,12 @@ def test_a_plugin_file_registers_its_classes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("source", "message"),
-    [("1/0", "ZeroDivisionError"), ("x = 1", "defines no task"), (None, "does not exist")],
+    [
+        ("1/0", "ZeroDivisionError"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("x = 1", "defines no task"),
+        (None, "does not exist"),
+    ],
 )
 def test_a_bad_plugin_file_is_one_sentence(
     tmp_path: Path, source: str | None, message: str
@@ -55,3 +60,49 @@ def test_a_bad_plugin_file_is_one_sentence(
         file.write_text(source)
     with pytest.raises(UserError, match=message):
         registry.load_plugin_file(file)
+
+
+def test_a_folder_and_a_text_are_no_plugin_files(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.touch()
+    for path in (tmp_path, file):
+        with pytest.raises(UserError, match="is no Python file: give one that ends in"):
+            registry.load_plugin_file(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("required", 'parameter(1.0, "weight", name="lambda")', "field()", "weight has no default"),
+        ("typed", "weight: float", "weight: complex", "weight has the type complex"),
+        ("plain", "@dataclass(frozen=True)", "", "it is no dataclass"),
+    ],
+)
+def test_a_plugin_that_cannot_be_spelled_is_listed_and_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str, message: str
+) -> None:
+    monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
+    source = LOSS_FILE.replace('"mine"', f'"{name}"')
+    source = source.replace("import dataclass", "import dataclass, field").replace(old, new)
+    file = tmp_path / f"{name}.py"
+    file.write_text(source)
+    registry.load_plugin_file(file)
+    (entry,) = [e for e in registry.entries("losses") if e.name == name]
+    assert message in str(entry.error)
+    with pytest.raises(
+        UserError, match=f"loss '{name}' of .*{name}.py cannot be used: .*{message}"
+    ):
+        registry.load_loss(name)
+
+
+def test_a_plugin_file_takes_the_place_of_what_was_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
+    before = registry.load_loss("ce")
+    assert registry.load_loss("ce") is before
+    file = tmp_path / "other.py"
+    file.write_text(LOSS_FILE.replace('"mine"', '"ce"'))
+    registry.load_plugin_file(file)
+    assert type(registry.load_loss("ce")).__name__ == "Mine"
+    registry.load_loss.cache_clear()

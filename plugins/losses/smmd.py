@@ -125,8 +125,8 @@ class _QuadraticForm(torch.autograd.Function):  # type: ignore[misc]
     """sum_m r_m^T A r_m for a symmetric A: its gradient 2 A r comes from the same product."""
 
     @staticmethod
-    def forward(ctx: Any, r: Tensor, A: Tensor) -> Tensor:
-        product = r @ A  # [M, N]
+    def forward(ctx: Any, r: Tensor, matrix: Tensor) -> Tensor:
+        product = r @ matrix  # [M, N]
         ctx.save_for_backward(product)
         return (r * product).sum()
 

@@ -58,13 +58,6 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
 class NoAuxiliary(NumericLoss):
     """Nothing beside the cross-entropy: a zero over no units."""
 
-    def cast(self, name: str, like: Tensor) -> Tensor:
-        """A constant in the dtype and on the device of `like`, kept for the next call."""
-        key = name, like.dtype, like.device
-        if key not in self._cast:
-            self._cast[key] = getattr(self, name).to(like)
-        return self._cast[key]
-
     def units(self, target: Tensor, row: Tensor, position: Tensor) -> int:
         """No position counts."""
         return 0

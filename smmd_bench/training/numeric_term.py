@@ -9,6 +9,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+_ON_CPU, _ON_GPU = 2**17, 2**24  # numeric logits of a separable loss to evaluate at once
+
 
 @dataclass(frozen=True, slots=True)
 class NumericTerm:
@@ -57,8 +59,8 @@ class NumericShare:
         start, stop, _ = part.indices(len(self.logits))
         step = max(1, stop - start)
         if self.term.separable:
-            elements = 2**17 if self.logits.device.type == "cpu" else 2**24
-            step = max(1, elements // self.logits.shape[1])
+            at_once = _ON_CPU if self.logits.device.type == "cpu" else _ON_GPU
+            step = max(1, at_once // self.logits.shape[1])
         for low in range(start, stop, step):
             rows = slice(low, min(low + step, stop))
             leaves = self.logits[rows], log_partition[self.term.rows[rows]]

@@ -1,3 +1,5 @@
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -48,17 +50,14 @@ def test_sample_prints_examples_of_a_task() -> None:
 
 def test_flags_and_yaml_print_each_other(tmp_path: Path) -> None:
     flags = [*MAIN_JOB, "--seeds", "0,1", "--epochs", "2", "--no-base"]
+    flags += ["--set", "learning_rate=3e-4", "--losses", "ce,smmd[sigma=1+2]"]
     text = call(*flags, "--print-yaml").stdout
     file = tmp_path / "experiment.yaml"
     file.write_text(text)
-    command = call("run", str(file), "--print-flags").stdout.split()
+    command = shlex.split(call("run", str(file), "--print-flags").stdout)
     assert command[0] == "smmd-bench"
-    import shlex
-
-    again = call(*shlex.split(" ".join(command[1:])), "--print-yaml").stdout
-    assert yaml.safe_load(again) | {"recipe": {"epochs": 2}} == yaml.safe_load(text) | {
-        "recipe": {"epochs": 2}
-    }
+    assert call(*command[1:], "--print-yaml").stdout == text
+    assert yaml.safe_load(text)["recipe"] == {"epochs": 2, "learning_rate": 0.0003}
 
 
 def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path: Path) -> None:
@@ -87,6 +86,10 @@ def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path: Path) -> No
         ),
         (["train-eval", "--task", "arithmetic", "--losses", "ce", "--seeds", "a"], ["0,1,2"]),
         (["train-eval", "--task", "arithmetic", "--losses", "ce", "--set", "x"], ["KEY=VALUE"]),
+        ([*MAIN_JOB, "--seeds", "-1"], ["from 0 to 4294967295, not -1"]),
+        ([*MAIN_JOB, "--set", "epochs=inf"], ["epochs=inf", "an integer"]),
+        ([*MAIN_JOB, "--dry-run", "--executor", "loacl"], ["did you mean local"]),
+        ([*MAIN_JOB, "--dry-run", "--engine", "vlm"], ["did you mean vllm"]),
         (["run", "none.yaml"], ["cannot be read"]),
         (["report", "none"], ["none"]),
         (["ls", "loses"], ["did you mean losses"]),
@@ -103,6 +106,37 @@ def test_a_mistake_is_one_sentence_with_status_2(
         assert word in out.stderr
     assert "Traceback" not in out.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_folder_at_or_below_a_file_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "FILE").touch()
+    for out in ("FILE", "FILE/x/y"):
+        found = call(*MAIN_JOB, "--dry-run", "--out", out, cwd=tmp_path)
+        assert (found.returncode, found.stdout) == (2, "")
+        assert f"{out} cannot be made, because" in found.stderr
+        assert "--out" in found.stderr
+
+
+def test_an_experiment_that_is_not_utf_8_is_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "e.yaml"
+    file.write_bytes(b"tasks: [arithmetic]\nlosses: [c\xff]\n")
+    found = call("run", str(file), "--dry-run")
+    assert found.returncode == 2
+    assert found.stderr == f"Error: The experiment file {file} is not UTF-8: save it as UTF-8.\n"
+
+
+def test_an_error_of_the_system_names_the_path(tmp_path: Path) -> None:
+    file = tmp_path / "FILE"
+    file.touch()
+    found = subprocess.run(
+        [COMMAND, "sample", "arithmetic"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SMMD_BENCH_CACHE": str(file)},
+    )
+    assert found.returncode == 2
+    assert found.stderr.startswith(f"Error: A file cannot be used ({file}")
+    assert found.stderr.count("\n") == 1
 
 
 def test_help_does_not_import_torch() -> None:

@@ -62,7 +62,13 @@ def test_every_cell_leaves_its_files(finished: Path) -> None:
         "metrics.json",
         "train.json",
     }
-    tuned = {"train_log.parquet", "selection.json", "checkpoint", "comparison.json"}
+    tuned = {
+        "train_log.parquet",
+        "validation.parquet",
+        "selection.json",
+        "checkpoint",
+        "comparison.json",
+    }
     for loss, folder in cells(finished).items():
         wanted = everywhere if loss == "base" else everywhere | tuned
         assert {p.name for p in folder.iterdir()} == wanted

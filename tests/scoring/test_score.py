@@ -109,7 +109,22 @@ def test_lengths_must_agree():
         sb.score(TASK, ["1", "2"], ["1"])
 
 
-@pytest.mark.parametrize("reference", ["none", math.nan])
+def test_nothing_to_score_is_one_sentence():
+    with pytest.raises(UserError, match="No completions were given"):
+        sb.score(TASK, [], [])
+
+
+@pytest.mark.parametrize("completion", [None, 3, math.nan])
+def test_a_completion_that_is_no_text_is_named(completion):
+    with pytest.raises(UserError, match=r"Completion 1 \((None|3|nan)\) is no text"):
+        sb.score(TASK, ["1", completion], ["1", "2"])
+
+
+def test_a_huge_integer_is_a_reference():
+    assert sb.score(TASK, ["9" * 400], [10**400 - 1])["exact"].all()
+
+
+@pytest.mark.parametrize("reference", ["none", math.nan, math.inf, None])
 def test_a_reference_without_a_number_is_named(reference):
     with pytest.raises(UserError, match=r"Reference 1 \("):
         sb.score(TASK, ["1", "2"], ["1", reference])

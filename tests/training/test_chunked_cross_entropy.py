@@ -6,6 +6,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
+from smmd_bench.training import numeric_term
 from smmd_bench.training.objective import hidden_objective, supervised_targets
 from smmd_bench.training.output_head import OutputHead
 
@@ -38,6 +39,20 @@ def test_equals_cross_entropy_over_all_logits_whatever_the_chunk(name, head, chu
     out = objective(loss, hidden, weight, labels, chunk_elements=chunk_elements)
     expected = literal(loss, hidden @ weight.T, labels)
     assert_same((out.total, out.cross_entropy, out.auxiliary), expected)
+    assert_same(torch.autograd.grad(out.total, leaves), torch.autograd.grad(expected[0], leaves))
+
+
+@pytest.mark.parametrize("head", ["frozen", "trainable"])
+@each_loss
+def test_a_separable_loss_may_be_evaluated_position_by_position(name, head, monkeypatch):
+    monkeypatch.setattr(numeric_term, "_ON_CPU", 1)
+    labels = random_labels()
+    hidden, weight = random_hidden(labels)
+    leaves = [hidden, weight.requires_grad_(head == "trainable")][: 1 + (head == "trainable")]
+    loss = bind(name)
+    out = objective(loss, hidden, weight, labels, chunk_elements=5 * V)
+    expected = literal(loss, hidden @ weight.T, labels)
+    assert_same((out.total, out.auxiliary), (expected[0], expected[2]))
     assert_same(torch.autograd.grad(out.total, leaves), torch.autograd.grad(expected[0], leaves))
 
 
