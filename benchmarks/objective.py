@@ -146,7 +146,8 @@ def compare(head: str, pairs: list[tuple[str, str, tuple[float, float]]], args: 
     for name in names:
         print(
             f"| {head} | {name} | | {statistics.median(seconds[name]):.2f} s | "
-            f"+{statistics.median(memory[name]):.0f} MiB |", flush=True
+            f"+{statistics.median(memory[name]):.0f} MiB |",
+            flush=True,
         )
     for name, against, budget in pairs:
         ratios = [a / b for a, b in zip(seconds[name], seconds[against], strict=True)]
@@ -157,7 +158,8 @@ def compare(head: str, pairs: list[tuple[str, str, tuple[float, float]]], args: 
         print(
             f"| {head} | {name} : {against} | {budget[0]:.2f} / {budget[1]:.2f} | "
             f"{middle:.3f} [{low:.3f}, {high:.3f}] | {statistics.median(peaks):.3f} "
-            f"[{min(peaks):.3f}, {max(peaks):.3f}] |", flush=True
+            f"[{min(peaks):.3f}, {max(peaks):.3f}] |",
+            flush=True,
         )
 
 

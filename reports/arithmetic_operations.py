@@ -126,7 +126,7 @@ def _figure(data: pd.DataFrame) -> Figure:
 
 def _panel(axis: Axes, data: pd.DataFrame, styles: dict[str, LossStyle]) -> None:
     losses = [loss for loss in styles if (data["loss"] == loss).any()]
-    spread = np.linspace(-0.18, 0.18, len(losses)) if len(losses) > 1 else np.zeros(1)
+    spread = np.linspace(-0.06, 0.06, len(losses)) if len(losses) > 1 else np.zeros(1)
     for loss, shift in zip(losses, spread, strict=True):
         line, style = data[data["loss"] == loss], styles[loss]
         axis.errorbar(

@@ -80,8 +80,10 @@ class Arithmetic:
         count = self.paper_sizes[split] if limit is None else limit
         levels = self._levels(split)
         operations = "all" if self.operations is None else "{}-{}".format(*self.operations)
-        path = cache_folder() / self.name / (
-            f"v{GENERATOR}-{split}-{'+'.join(levels)}-{operations}-seed{seed}-{count}.parquet"
+        path = (
+            cache_folder()
+            / self.name
+            / (f"v{GENERATOR}-{split}-{'+'.join(levels)}-{operations}-seed{seed}-{count}.parquet")
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
@@ -162,5 +164,3 @@ class ExampleTable(Sequence[Example]):
             answer=None if answer is None else Answer(answer),
             attributes={"operations": row["operations"], "level": row["level"]},
         )
-
-

@@ -36,9 +36,7 @@ class Pair:
 
 
 @pytest.fixture(scope="class", params=["digit", "triple"])
-def pair(
-    request: pytest.FixtureRequest, tiny_checkpoints: Callable[[str], Any]
-) -> Iterator[Pair]:
+def pair(request: pytest.FixtureRequest, tiny_checkpoints: Callable[[str], Any]) -> Iterator[Pair]:
     tiny = tiny_checkpoints(request.param)
     texts = [f"{a}+{b}=" for a in (*range(10), 12, 345) for b in range(0, 10, 2)]
     texts += ["1+2=3 " * 25 + text for text in texts[:3]]  # more than a block of the prefix cache
