@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from smmd_bench.tasks.arithmetic import Arithmetic
 
 from smmd_bench.experiment import Cell, Experiment
 from smmd_bench.results.files import write_json, write_parquet
@@ -15,7 +16,6 @@ from smmd_bench.run_directory import RunDirectory
 from smmd_bench.scoring import statistics
 from smmd_bench.scoring.measure import measure
 from smmd_bench.scoring.metrics import ExactMatch
-from smmd_bench.tasks.arithmetic import Arithmetic
 
 PLAIN = Experiment(
     tasks=("arithmetic",),
