@@ -45,10 +45,10 @@ endif
 $(STAMP):
 	@echo "Setting up $(VENV) (about 2 minutes, 4 GB) ..."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --no-deps "$(TORCH)" || \
-	  $(BIN)/pip install -q --no-deps --index-url $(TORCH_INDEX) "$(TORCH)"
-	$(BIN)/pip install -q --no-deps -r $(LOCK)
-	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
+	$(BIN)/pip install -qq --no-deps "$(TORCH)" || \
+	  $(BIN)/pip install -qq --no-deps --index-url $(TORCH_INDEX) "$(TORCH)"
+	$(BIN)/pip install -qq --no-deps -r $(LOCK)
+	$(BIN)/pip install -qq --no-deps --no-build-isolation -e .
 	@echo "$(DIGEST)" > $@
 
 clean:
