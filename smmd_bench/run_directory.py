@@ -172,11 +172,14 @@ def record_failure(folder: Path, stage: str, error: BaseException | str) -> None
     lines = (
         "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else error
     )
+    sentence = str(error).strip() or type(error).__name__
+    if "No space left on device" in sentence:
+        sentence += f": free some space on the disk of {folder}"
     write_json(
         folder / "FAILED.json",
         {
             "stage": stage,
-            "error": str(error).strip() or type(error).__name__,
+            "error": sentence,
             "skipped": isinstance(error, CellSkippedError),
             "traceback": lines,
         },
