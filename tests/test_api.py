@@ -1,0 +1,46 @@
+"""The stable Python API, as docs/python-api.md shows it."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+import smmd_bench as sb
+
+
+def test_every_name_resolves() -> None:
+    for name in sb.__all__:
+        assert getattr(sb, name) is not None
+    assert set(sb.__all__) <= set(dir(sb))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = sb.nothing
+
+
+def test_a_loss_in_a_training_loop_of_ones_own(tiny_checkpoints: Callable[[str], Any]) -> None:
+    tiny = tiny_checkpoints("digit")
+    model = AutoModelForCausalLM.from_pretrained(tiny.base)
+    batch = tiny.tokenizer(["12+34=46", "7+8=15"], padding=True, return_tensors="pt")
+    labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
+    loss = sb.load_loss("smmd[sigma=2.0]").bind(sb.numeric_vocabulary(tiny.tokenizer))
+    logits = model(**batch).logits
+    out = sb.numeric_objective(loss, logits[:, :-1], labels[:, 1:])
+    out.total.backward()
+    own = float(model(**batch, labels=labels).loss.detach())
+    assert float(out.cross_entropy.detach()) == pytest.approx(own, rel=1e-5)
+    total = own + 3 * float(out.auxiliary.detach())
+    assert float(out.total.detach()) == pytest.approx(total, rel=1e-5)
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
+
+
+def test_parsing_and_scoring_completions_made_elsewhere() -> None:
+    assert sb.load_task("arithmetic").parse("-3/2").value == Fraction(-3, 2)
+    frame = sb.score("arithmetic", ["-3/2", "0.5", "nothing", "12"], ["-3/2", "1/2", "3", "13"])
+    assert frame.exact.tolist() == [True, True, False, False]
+    assert frame.attrs["metrics"]["exact_match"]["value"] == 50.0
+    assert frame.attrs["metrics"]["parse_failure_rate"]["value"] == 25.0
