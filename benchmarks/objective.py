@@ -169,6 +169,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="fresh processes a memory case")
     parser.add_argument("--heads", nargs="+", default=["frozen", "trainable"])
     parser.add_argument("--losses", nargs="*", default=["ntl", "smmd"])
+    parser.add_argument("--sizes", nargs="+", type=int, default=[10, 1000], help="N")
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     parser.add_argument("--trainable", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -179,7 +180,7 @@ def main() -> None:
     print("| head | case | budget: time / memory | time | memory |\n|---|---|---|---|---|")
     for head in args.heads:
         compare(head, [("ce@10", "stock", STOCK[head])], args)
-        for n in (10, 1000) if args.losses else ():
+        for n in args.sizes if args.losses else ():
             pairs = [(f"{loss}@{n}", f"ce@{n}", ANY_LOSS) for loss in args.losses]
             compare(head, pairs, args)
 
