@@ -7,7 +7,7 @@ token. Training and decoding use the same functions, so both see the same prompt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,21 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         self.lengths = np.asarray(lengths)
         self.prompts = np.asarray(prompts)
         self.ends = np.cumsum(self.lengths)
+
+    def digit_tokens(self, tokenizer: Any, numeric: Collection[int]) -> dict[str, int]:
+        """How many target tokens hold a digit, and how many of them are outside V_num.
+
+        `numeric` are the token ids of V_num. A token such as "045" of a tokenizer with N = 1000 is
+        outside: no loss but cross-entropy sees it.
+        """
+        starts = self.ends - self.lengths + self.prompts
+        targets = np.concatenate([self.ids[a:b] for a, b in zip(starts, self.ends, strict=True)])
+        counts = {"digit_tokens": 0, "outside": 0}
+        for token, count in zip(*np.unique(targets, return_counts=True), strict=True):
+            if any(letter.isdigit() for letter in tokenizer.decode([int(token)])):
+                counts["digit_tokens"] += int(count)
+                counts["outside"] += 0 if int(token) in numeric else int(count)
+        return counts
 
     def __len__(self) -> int:
         return len(self.lengths)

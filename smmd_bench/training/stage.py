@@ -57,7 +57,8 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
         _receipt(cell, folder, "base", [{"epoch": 0, "canary": canary}])
         return
     recipe = cell.recipe
-    loss = cell.loss_plugin.bind(numeric_vocabulary(tokenizer, recipe.numeric_rule))
+    vocabulary = numeric_vocabulary(tokenizer, recipe.numeric_rule)
+    loss = cell.loss_plugin.bind(vocabulary)
     label = f"train {cell.loss} seed {cell.seed}"
     examples = cell.task_plugin.examples("train", cell.data_seed, cell.size("train"))
     data = TokenisedExamples(
@@ -91,7 +92,8 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
         pd.DataFrame(log).reindex(columns=_LOG_COLUMNS),
         cell.addresses["train"],
     )
-    _receipt(cell, folder, recipe.method, epochs.receipts())
+    targets = data.digit_tokens(tokenizer, set(vocabulary.token_ids.tolist()))
+    _receipt(cell, folder, recipe.method, epochs.receipts(), numeric_targets=targets)
     shutil.rmtree(folder / "training")
 
 
@@ -208,10 +210,12 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
         self.progress(self.label, state.global_step, state.max_steps)
 
 
-def _receipt(cell: Cell, folder: Path, kind: str, epochs: list[dict[str, Any]]) -> None:
+def _receipt(
+    cell: Cell, folder: Path, kind: str, epochs: list[dict[str, Any]], **facts: Any
+) -> None:
     if not epochs:
         raise UserError(f"{cell.label} trained for no epoch: set epochs to 1 or more.")
     write_json(
         folder / "train.json",
-        {"address": cell.addresses["train"], "kind": kind, "epochs": epochs},
+        {"address": cell.addresses["train"], "kind": kind, "epochs": epochs, **facts},
     )

@@ -137,6 +137,20 @@ def test_padding_is_neither_attended_nor_supervised(tiny: Any) -> None:
         assert (batch["labels"][row, length:] == -100).all()
 
 
+def test_digit_tokens_outside_the_numeric_vocabulary_are_counted(
+    tiny_checkpoints: Callable[[str], Any],
+) -> None:
+    tokenizer = tiny_checkpoints("triple").tokenizer
+    vocabulary = set(sb.numeric_vocabulary(tokenizer).token_ids.tolist())
+    targets = ("123", "7", "-1/7", "123007")  # tokens 123; 7; -, 1, /, 7; 123, 0, 0, 7
+    data = TokenisedExamples(
+        [Example(target, "7=", target, None) for target in targets], tokenizer, 64
+    )
+    assert data.digit_tokens(tokenizer, vocabulary) == {"digit_tokens": 8, "outside": 0}
+    without = vocabulary - {tokenizer.convert_tokens_to_ids("7")}
+    assert data.digit_tokens(tokenizer, without) == {"digit_tokens": 8, "outside": 3}
+
+
 def test_a_training_example_that_does_not_fit_is_refused(tiny: Any) -> None:
     with pytest.raises(UserError, match=r"Training example 0 has \d+ tokens, more than"):
         TokenisedExamples(sums(3), tiny.tokenizer, 5)
