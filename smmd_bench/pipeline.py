@@ -12,13 +12,15 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from .contracts import Executor, Job, Progress
+from .contracts import Executor, Job, Progress, Split
 from .errors import UserError
 from .experiment import BASE, Cell, Experiment, experiment_from_yaml
 from .registry import load, load_plugin_file, plugin_files
 from .results.files import read_json, write_json, write_parquet
 from .run_directory import RunDirectory, Stage, cell_to_json, record_failure
 from .scoring.measure import compare, measure
+
+_SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ def run_experiment(
             preflight(todo, progress)
         for cell in todo:
             run.forget_failure(cell)
-        _train(run, runner, [c for c in todo if "train" in state[c]], progress)
+        untrained = [[cell] for cell in todo if "train" in state[cell]]
+        _finish(run, runner, untrained, "train", progress)
         state |= {cell: run.missing(cell) for cell in todo}
         pending = [c for c in todo if "decode" in state[c] and not run.failure(c)]
         _decode(run, runner, pending, progress)
@@ -79,16 +82,15 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
         tokenizer = load_tokenizer(folder)
         numeric_vocabulary(tokenizer, rule)
         encode_targets(tokenizer, ["0"])
+    made = set()  # once here, not in every worker
     for cell in cells:
-        for split in ("train", "validation", "test"):
-            if split == "test" or not cell.is_base:  # made once here, not in every worker
+        for split in _SPLITS[-1:] if cell.is_base else _SPLITS:
+            data = (cell.task, split, cell.data_seed, cell.size(split))
+            if data not in made:
                 progress(f"examples of {cell.task}, {split}", 0, 1)
                 cell.task_plugin.examples(split, cell.data_seed, cell.size(split))
                 progress(f"examples of {cell.task}, {split}", 1, 1)
-
-
-def _train(run: RunDirectory, runner: Executor, cells: Sequence[Cell], progress: Progress) -> None:
-    _finish(run, runner, [[cell] for cell in cells], "train", progress)
+                made.add(data)
 
 
 def _decode(run: RunDirectory, runner: Executor, cells: Sequence[Cell], progress: Progress) -> None:

@@ -144,8 +144,3 @@ def _read(kind: type, value: Any) -> Any:
     if not math.isfinite(number) or (kind is int and number != int(number)):
         raise ValueError(value)
     return kind(number)
-
-
-def dataclass_dict(recipe: Recipe) -> dict[str, Any]:
-    """The settings as plain data."""
-    return dataclasses.asdict(recipe)

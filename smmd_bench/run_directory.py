@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,7 +20,6 @@ from filelock import FileLock, Timeout
 
 from .errors import CellSkippedError, UserError
 from .experiment import Cell, Experiment
-from .recipe import dataclass_dict
 from .results.files import parquet_address, read_json, write_json
 
 Stage = Literal["train", "decode", "measure"]
@@ -200,7 +199,7 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         "seed": cell.seed,
         "data_seed": cell.data_seed,
         "engine": cell.engine,
-        "recipe": dataclass_dict(cell.recipe),
+        "recipe": asdict(cell.recipe),
         "addresses": cell.addresses,
     }
 

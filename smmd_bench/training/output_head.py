@@ -35,6 +35,11 @@ class OutputHead:
         return self.soft_cap * torch.tanh(logits / self.soft_cap)
 
 
+def causal_model(model: Any) -> Any:
+    """The causal language model itself, out of its PEFT wrapper where it has one."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
 def output_head(model: Any) -> OutputHead | None:
     """The head of a transformers causal language model, PEFT-wrapped or not.
 
@@ -42,7 +47,7 @@ def output_head(model: Any) -> OutputHead | None:
     adapter, or one that turns hidden states into other logits than the model's own (checked on a
     few tokens). Such a model's logits must come from its own forward pass: `logits_objective`.
     """
-    causal = model.get_base_model() if hasattr(model, "get_base_model") else model
+    causal = causal_model(model)
     layer = causal.get_output_embeddings()
     if type(layer) is not torch.nn.Linear:
         return None

@@ -29,7 +29,7 @@ from ..scoring.canary import make_canary
 from .data import RightPaddingCollator, TokenisedExamples
 from .models import add_adapter, load_model, load_tokenizer, quiet_libraries
 from .sampler import LengthGroups
-from .trainer import ObjectiveTrainer, objective_forward
+from .trainer import ObjectiveTrainer, objective_forward, own_forward
 
 _LOG_COLUMNS = [
     "step",
@@ -141,15 +141,8 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]
     def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """Called when the Trainer has written its state at the end of an epoch."""
         epoch = round(state.epoch)
-        causal = model.get_base_model() if hasattr(model, "get_base_model") else model
-        objective, had = causal.__dict__.get("forward"), "forward" in causal.__dict__
-        if had:
-            del causal.forward
-        try:
+        with own_forward(model):
             canary = asdict(make_canary(model, self.tokenizer))
-        finally:
-            if had:
-                causal.forward = objective
         if not state.is_world_process_zero:
             return
         final = self.folder / "epochs" / str(epoch)

@@ -24,7 +24,7 @@ from .objective import (
     logits_objective,
     supervised_targets,
 )
-from .output_head import output_head
+from .output_head import causal_model, output_head
 from .sampler import LengthGroups
 
 
@@ -35,7 +35,7 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
     `model(input_ids=..., attention_mask=..., labels=..., num_tokens=T, num_units=U)` returns
     {"loss", "objective"}; labels are unshifted, as usual.
     """
-    causal = model.get_base_model() if hasattr(model, "get_base_model") else model
+    causal = causal_model(model)
     plain_forward = causal.forward
     head = output_head(model)
 
@@ -63,6 +63,18 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
         yield
     finally:
         del causal.forward
+
+
+@contextmanager
+def own_forward(model: Any) -> Iterator[None]:
+    """Inside, the model's forward is its own again, also within `objective_forward`."""
+    causal = causal_model(model)
+    objective = causal.__dict__.pop("forward", None)
+    try:
+        yield
+    finally:
+        if objective is not None:
+            causal.forward = objective
 
 
 class ObjectiveTrainer(Trainer):  # type: ignore[misc]
