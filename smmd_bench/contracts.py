@@ -119,7 +119,11 @@ class Loss(Protocol):
 
     name: ClassVar[str]
     version: ClassVar[int]
-    replaces_cross_entropy: ClassVar[bool]
+
+    @property
+    def replaces_cross_entropy(self) -> bool:
+        """Whether the auxiliary stands in place of the cross-entropy at numeric positions."""
+        ...
 
     @property
     def weight(self) -> float:
@@ -137,7 +141,9 @@ class NumericTargets:
 
     logits: [M, N] over V_num, float32 or wider, differentiable.
     log_partition: [M], logsumexp over the whole vocabulary, differentiable.
-    target: [M] int64, indices into V_num. row, position: [M] int64, where in the batch it stands.
+    target: [M] int64, indices into V_num. row, position: [M] int64, where in the batch it stands;
+    in reading order. key: [M] int64, names the example and the optimiser step, however the batch is
+    split: what a loss keys its noise to (`smmd_bench.training.keyed_noise`).
     """
 
     logits: Tensor
@@ -145,6 +151,7 @@ class NumericTargets:
     target: Tensor
     row: Tensor
     position: Tensor
+    key: Tensor
 
 
 CheckpointKind = Literal["base", "lora", "full"]
@@ -204,7 +211,7 @@ class Completion:
 
 
 Progress = Callable[[str, int, int], None]
-"""`progress(what, done, total)`: called often; must be cheap."""
+"""`progress(what, done, total)`: called often; must be cheap. A total of 0 makes `what` a message."""
 
 
 class EngineSession(Protocol):

@@ -48,6 +48,11 @@ def non_negative(value: float) -> str | None:
     return None if value >= 0 and math.isfinite(value) else "must be >= 0"
 
 
+def share(value: float) -> str | None:
+    """Check: from 0 to 1."""
+    return None if 0 <= value <= 1 else "must be from 0 to 1"
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A plugin parameter as people see it."""

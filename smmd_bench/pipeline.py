@@ -26,12 +26,13 @@ _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 @dataclass(frozen=True)
 class Outcome:
     """What a call did: `worked` tells whether anything was missing; cells that failed, or were
-    skipped because their loss cannot apply, with the reason."""
+    skipped because their loss cannot apply, with the reason; and what training noted of each."""
 
     path: Path
     worked: bool
     failed: dict[str, str]
     skipped: dict[str, str]
+    notes: dict[str, list[str]]
 
 
 def run_experiment(
@@ -69,7 +70,8 @@ def run_experiment(
         worked |= _measure(run, state)
         worked |= _compare(run, [cell for cell, stages in state.items() if not stages])
         unfinished = [cell for cell in experiment.cells if state[cell]]
-        return Outcome(out, worked, *_reasons(run, unfinished))
+        notes = {cell.label: run.notes(cell) for cell in experiment.cells}
+        return Outcome(out, worked, *_reasons(run, unfinished), notes)
 
 
 def preflight(cells: Sequence[Cell], progress: Progress) -> None:

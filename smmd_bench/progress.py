@@ -26,7 +26,10 @@ _PLAIN_SECONDS = 15.0
 
 @contextmanager
 def shown(console: Console) -> Iterator[Progress]:
-    """Yield `progress(what, done, total)`: shows what, how many of how many, rate, time left."""
+    """Yield `progress(what, done, total)`: shows what, how many of how many, rate, time left.
+
+    With a total of 0, `what` is a message, and stands on a line of its own.
+    """
     if not console.is_terminal:
         yield _Plain(console)
         return
@@ -48,6 +51,9 @@ class _Bars:
     tasks: dict[str, TaskID] = field(default_factory=dict)
 
     def __call__(self, what: str, done: int, total: int) -> None:
+        if not total:
+            self.bars.console.print(what, highlight=False)
+            return
         if what not in self.tasks:
             self.tasks[what] = self.bars.add_task(what, total=total, rate="")
         task = self.tasks[what]
@@ -62,6 +68,9 @@ class _Plain:
     said: dict[str, float] = field(default_factory=dict)
 
     def __call__(self, what: str, done: int, total: int) -> None:
+        if not total:
+            self.console.print(what, highlight=False)
+            return
         now = time.monotonic()
         start, first = self.started.setdefault(what, (now, done))
         if done < total and self.said.get(what) == float("inf"):  # the same again

@@ -92,6 +92,11 @@ class RunDirectory:
         """The cell's FAILED.json."""
         return read_json(self.cell_folder(cell) / "FAILED.json")
 
+    def notes(self, cell: Cell) -> list[str]:
+        """What training noted for people."""
+        receipt = read_json(self.cell_folder(cell) / "train.json") or {}
+        return list(receipt.get("notes", []))
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder for this process alone.
@@ -226,7 +231,8 @@ def _with_earlier(path: Path, cells: list[Cell], earlier: list[str]) -> list[str
     return [*kept, *new]
 
 
-def _manifest(experiment: Experiment) -> dict[str, Any]:
+def circumstances() -> dict[str, Any]:
+    """What a manifest says of how a run came about: command, time, versions, hardware."""
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -234,10 +240,7 @@ def _manifest(experiment: Experiment) -> dict[str, Any]:
         except PackageNotFoundError:
             continue
     return {
-        "name": experiment.name,
-        "experiment": experiment.to_dict(),
         "command": shlex.join(["smmd-bench", *sys.argv[1:]]),
-        "flags": experiment.to_flags(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions,
         "hardware": {
@@ -246,6 +249,15 @@ def _manifest(experiment: Experiment) -> dict[str, Any]:
             "cores": psutil.cpu_count(),
             "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
         },
+    }
+
+
+def _manifest(experiment: Experiment) -> dict[str, Any]:
+    return {
+        "name": experiment.name,
+        "experiment": experiment.to_dict(),
+        "flags": experiment.to_flags(),
+        **circumstances(),
         "models": {
             name: dict(card.identity)
             for name, card in {c.model: c.card for c in experiment.cells}.items()

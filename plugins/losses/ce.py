@@ -6,18 +6,27 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from smmd_bench.numbers import NumericVocabulary
+from smmd_bench.parameters import parameter, share
 from smmd_bench.training.numeric_loss import NoAuxiliary
 
 
 @dataclass(frozen=True)
 class CrossEntropy:
-    """L = L_CE, over the full vocabulary: no numeric term."""
+    """L = L_CE, over the full vocabulary: no numeric term.
+
+    With `smoothing` = epsilon the one-hot target gives a share epsilon to all V tokens alike, as in
+    `torch.nn.functional.cross_entropy(label_smoothing=epsilon)` (Szegedy et al. 2016); the reported
+    cross-entropy is the plain one all the same.
+    """
 
     name: ClassVar[str] = "ce"
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
     weight: ClassVar[float] = 0.0
+    smoothing: float = parameter(0.0, "label smoothing epsilon, over all tokens", check=share)
 
     def bind(self, vocabulary: NumericVocabulary) -> NoAuxiliary:
         """A module without units."""
-        return NoAuxiliary(self, vocabulary)
+        bound = NoAuxiliary(self, vocabulary)
+        bound.label_smoothing = self.smoothing
+        return bound

@@ -1,10 +1,11 @@
-"""NTL: the Wasserstein-1 number token loss (Zausinger et al. 2025; app. eq:ntl_was_1d)."""
+"""NTL: the number token loss (Zausinger et al. 2025; app. eq:ntl_was_1d), and its variants."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
+import torch
 from torch import Tensor
 
 from smmd_bench.contracts import NumericTargets
@@ -13,42 +14,91 @@ from smmd_bench.parameters import non_negative, parameter
 from smmd_bench.training.numeric_loss import NumericLoss
 
 
+def _more_than_one(value: float) -> str | None:
+    return None if 1 < value < float("inf") else "must be > 1"
+
+
 @dataclass(frozen=True)
 class NumberTokenLoss:
     """L = L_CE + lambda L_NTL (eq:ce_plus_ntl_app).
 
     At a position whose target y is in V_num, with p = softmax(l[V_num]) (eq:pq_p),
 
-        L_NTL = sum_i p_i |v_i - v_{pi(y)}|
+        L_NTL = sum_i p_i |v_i - v_{pi(y)}|            kind=wasserstein, the papers' default
+        L_NTL = (sum_i p_i v_i - v_{pi(y)})^2          kind=mse
 
-    which is the Wasserstein-1 distance of p to the one-hot target. The authors' package `ntloss`
-    gives the same with `NTLoss(reweigh=False)`; its default mixes in the probability mass outside
-    V_num, which neither paper does.
+    The first is the Wasserstein-1 distance of p to the one-hot target. It is in units of value: at
+    N = 1000 a hundred times larger than at N = 10.
+
+    The authors' package, ntloss 0.3.2 (github.com/ai4sd/number-token-loss), differs in two ways,
+    which neither paper has:
+
+    `reweigh` (its default) weights with the probability mass m that the model gives to V_num, and
+    charges the rest with 1.01 times the largest distance: m L_NTL + 1.01 D (1 - m), with D = max
+    |v_i - v_j|, or its square for kind=mse.
+
+    `squash=k` (`squash_factor`) maps the distances linearly, so that the nearest wrong value costs
+    1 and the farthest k. That is not the `squash` of smmd, which scales distances to [0, k].
     """
 
     name: ClassVar[str] = "ntl"
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
+    relative_scale: ClassVar[dict[int, float]] = {10: 2.9, 1000: 97}
     weight: float = parameter(2.0, "weight of the auxiliary", name="lambda", check=non_negative)
+    kind: Literal["wasserstein", "mse"] = parameter(
+        "wasserstein", "expected distance, or squared error of the expected value"
+    )
+    reweigh: bool = parameter(False, "charge probability outside V_num, as ntloss does by default")
+    squash: float | None = parameter(
+        None, "cost of the farthest value, that of the nearest being 1", check=_more_than_one
+    )
 
-    def bind(self, vocabulary: NumericVocabulary) -> Wasserstein:
-        """The distance |v_i - v_j| as a module."""
-        return Wasserstein(self, vocabulary)
+    def __post_init__(self) -> None:
+        if self.squash is not None and self.kind == "mse":
+            raise ValueError("squash changes distances, and kind=mse has none: leave one out.")
+
+    def bind(self, vocabulary: NumericVocabulary) -> NumberTokenTerm:
+        """The loss with the values of V_num as a module."""
+        return NumberTokenTerm(self, vocabulary)
 
 
-class Wasserstein(NumericLoss):
-    """Expected distance of the predicted value from the target's."""
+class NumberTokenTerm(NumericLoss):
+    """L_NTL, summed over positions."""
 
     separable = True
     values: Tensor  # [N]
 
     def __init__(self, loss: NumberTokenLoss, vocabulary: NumericVocabulary) -> None:
         super().__init__(loss, vocabulary)
-        self.constant("values", vocabulary.values)
+        self.loss = loss
+        v = vocabulary.values
+        self.constant("values", v)
+        gaps = v.diff()
+        self.nearest = float(gaps[gaps > 0].min()) if gaps.any() else 0.0
+        self.farthest = float(v[-1] - v[0])
+
+    def distance(self, difference: Tensor) -> Tensor:
+        """|v_i - v_j|, squashed where asked for; elementwise."""
+        d = difference.abs()
+        if self.loss.squash is None:
+            return d
+        slope = (self.loss.squash - 1) / max(self.farthest - self.nearest, 1e-300)
+        return torch.where(d > 0, 1 + (d - self.nearest) * slope, d)
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """Sum over numeric positions, and how many there are."""
         v = self.values.to(numeric.logits.dtype)  # [N]
         p = numeric.logits.softmax(-1)  # [M, N]
-        distance = (v - v[numeric.target, None]).abs()  # [M, N]
-        return (p * distance).sum(), numeric.target.numel()
+        if self.loss.kind == "mse":
+            each = (p @ v - v[numeric.target]) ** 2  # [M]
+        else:
+            each = (p * self.distance(v - v[numeric.target, None])).sum(-1)  # [M]
+        if self.loss.reweigh:
+            mass = (numeric.logits.logsumexp(-1) - numeric.log_partition).exp()  # [M]
+            worst = self.farthest**2 if self.loss.kind == "mse" else self._worst()
+            each = mass * each + 1.01 * worst * (1 - mass)
+        return each.sum(), numeric.target.numel()
+
+    def _worst(self) -> float:
+        return self.farthest if self.loss.squash is None else self.loss.squash

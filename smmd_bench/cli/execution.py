@@ -40,6 +40,9 @@ def execute(
     if not outcome.worked:
         click.echo(f"Nothing to do: {folder} is complete.")
     print_tables(folder)
+    for label, sentences in outcome.notes.items():
+        for sentence in sentences:
+            click.echo(f"Note: {label}: {sentence}", err=True)
     for title, reasons in (("Skipped", outcome.skipped), ("Failed", outcome.failed)):
         for label, reason in reasons.items():
             click.echo(f"{title}: {label}: {reason}", err=True)

@@ -32,11 +32,13 @@ def chunked_cross_entropy(
     label: Tensor,
     coefficient: Tensor,
     term: NumericTerm | None = None,
+    smoothing: float = 0.0,
     chunk_elements: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(total [] with gradients for hidden and weight, cross-entropies [T] without).
 
-    hidden: [T, H]. weight: [V, H]. label: [T] int64. coefficient: [T].
+    hidden: [T, H]. weight: [V, H]. label: [T] int64. coefficient: [T]. smoothing: of the labels, in
+    the total; the cross-entropies are without it.
     Results are in float32, or in float64 where the weight is. 16-bit weights, and autocast, make
     16-bit matrix products, as a linear layer would; their sums are in float32.
     """
@@ -46,7 +48,8 @@ def chunked_cross_entropy(
     elements = chunk_elements or default_chunk_elements(weight)
     with torch.autocast(device, enabled=False):
         total, losses = _ChunkedCrossEntropy.apply(
-            hidden, weight, label, coefficient, term, elements, compute, torch.is_grad_enabled()
+            *(hidden, weight, label, coefficient, term, smoothing),
+            *(elements, compute, torch.is_grad_enabled()),
         )
     return total, losses
 
@@ -71,6 +74,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
         label: Tensor,
         coefficient: Tensor,
         term: NumericTerm | None,
+        smoothing: float,
         elements: int,
         compute: torch.dtype,
         differentiate: bool,
@@ -79,7 +83,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
         ctx.dtypes = hidden.dtype, weight.dtype
         hidden, weight = hidden.detach().to(compute), weight.detach().to(compute)
         coefficient = coefficient.to(torch.promote_types(compute, torch.float32))
-        inputs = hidden, weight, label, coefficient, term, elements
+        inputs = hidden, weight, label, coefficient, term, smoothing, elements
         weight_gradient = None
         if for_weight:
             total, losses, hidden_gradient, weight_gradient = trainable_head_pass(
@@ -99,4 +103,4 @@ class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
             if gradient is not None and scale != 1:  # a copy as large as W: only where it must be
                 gradient = gradient * scale
             gradients.append(None if gradient is None else gradient.to(dtype))
-        return *gradients, None, None, None, None, None, None
+        return *gradients, *[None] * 7

@@ -7,7 +7,7 @@ token. Training and decoding use the same functions, so both see the same prompt
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..contracts import Example, Progress
 from ..errors import UserError
+from .numeric_loss import NumericLoss
 
 IGNORE = -100
 _CHUNK = 1000
@@ -47,9 +48,9 @@ def encode_targets(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
 class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: ignore[misc]
     """Examples tokenised once, in flat int32 arrays: 2M short ones take about 300 MB.
 
-    Item k is {input_ids [L], labels [L]} int64, labels unshifted, -100 over the prompt. `lengths`
-    [n] are in tokens. Raises UserError at the first example longer than `max_length` tokens:
-    nothing is ever cut.
+    Item k is {input_ids [L], labels [L], example []} int64: labels unshifted, -100 over the prompt,
+    and example is k. `lengths` [n] are in tokens. Raises UserError at the first example longer than
+    `max_length` tokens: nothing is ever cut.
     """
 
     def __init__(
@@ -83,20 +84,26 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         self.prompts = np.asarray(prompts)
         self.ends = np.cumsum(self.lengths)
 
-    def digit_tokens(self, tokenizer: Any, numeric: Collection[int]) -> dict[str, int]:
-        """How many target tokens hold a digit, and how many of them are outside V_num.
+    def numeric_targets(self, tokenizer: Any, loss: NumericLoss) -> dict[str, int]:
+        """How many target tokens hold a digit, how many of these are outside V_num, how many are
+        in V_num (`numeric`), and on how many of those the loss acts (`covered`).
 
-        `numeric` are the token ids of V_num. A token such as "045" of a tokenizer with N = 1000 is
-        outside: no loss but cross-entropy sees it.
+        A token such as "045" of a tokenizer with N = 1000 is outside: only cross-entropy sees it.
         """
         starts = self.ends - self.lengths + self.prompts
         targets = np.concatenate([self.ids[a:b] for a, b in zip(starts, self.ends, strict=True)])
-        counts = {"digit_tokens": 0, "outside": 0}
-        for token, count in zip(*np.unique(targets, return_counts=True), strict=True):
-            if any(letter.isdigit() for letter in tokenizer.decode([int(token)])):
-                counts["digit_tokens"] += int(count)
-                counts["outside"] += 0 if int(token) in numeric else int(count)
-        return counts
+        tokens, counts = (torch.from_numpy(x) for x in np.unique(targets, return_counts=True))
+        index = loss.vocabulary.index_of(tokens.long())
+        numeric = index >= 0
+        digits = torch.tensor(
+            [any(x.isdigit() for x in tokenizer.decode([token])) for token in tokens.tolist()]
+        )
+        return {
+            "digit_tokens": int(counts[digits].sum()),
+            "outside": int(counts[digits & ~numeric].sum()),
+            "numeric": int(counts[numeric].sum()),
+            "covered": int(counts[numeric][loss.covers(index[numeric])].sum()),
+        }
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -106,11 +113,11 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         ids = torch.from_numpy(self.ids[end - self.lengths[index] : end].astype(np.int64))
         labels = ids.clone()
         labels[: self.prompts[index]] = IGNORE
-        return {"input_ids": ids, "labels": labels}
+        return {"input_ids": ids, "labels": labels, "example": torch.tensor(index)}
 
 
 class RightPaddingCollator:
-    """Rows of different lengths -> {input_ids, attention_mask, labels}, each [B, T] int64."""
+    """Rows of any lengths -> {input_ids, attention_mask, labels} [B, T], example [B], all int64."""
 
     def __init__(self, pad_token_id: int) -> None:
         self.pad_token_id = pad_token_id
@@ -122,6 +129,7 @@ class RightPaddingCollator:
             "input_ids": torch.full((len(rows), width), self.pad_token_id),
             "attention_mask": torch.zeros((len(rows), width), dtype=torch.long),
             "labels": torch.full((len(rows), width), IGNORE),
+            "example": torch.stack([row["example"] for row in rows]),
         }
         for i, row in enumerate(rows):
             length = len(row["input_ids"])

@@ -24,6 +24,7 @@ def frozen_head_pass(
     label: Tensor,
     coefficient: Tensor,
     term: NumericTerm | None,
+    smoothing: float,
     elements: int,
     *,
     differentiate: bool,
@@ -46,8 +47,11 @@ def frozen_head_pass(
         share = NumericShare(term, hidden, weight, coefficient)
         share.evaluate(slice(None), log_partition, differentiate=differentiate)
     if expected is not None:
-        _finish_hidden_gradient(expected, weight, label, coefficient, share)
-    return _total(coefficient, losses, share), losses, expected
+        _finish_hidden_gradient(expected, weight, label, coefficient, share, smoothing)
+    total = _total(coefficient, losses, share)
+    if smoothing:
+        total += _smoothed(hidden, weight, coefficient, log_partition - losses, smoothing)
+    return total, losses, expected
 
 
 def _online_softmax(
@@ -84,6 +88,7 @@ def trainable_head_pass(
     label: Tensor,
     coefficient: Tensor,
     term: NumericTerm | None,
+    smoothing: float,
     elements: int,
     *,
     for_hidden: bool,
@@ -119,19 +124,32 @@ def trainable_head_pass(
         share.evaluate(slice(None), log_partition, differentiate=True)
         if share.uses_partition:
             _add_partition_gradient(gradient, hidden, weight, log_partition, share, buffer)
-    gradient.index_add_(0, label, -coefficient[:, None] * hidden)
+    gradient.index_add_(0, label, (smoothing - 1) * coefficient[:, None] * hidden)
+    if smoothing:
+        gradient -= smoothing / len(weight) * (coefficient @ hidden.to(coefficient.dtype))
     if share:
         numeric_hidden = hidden[share.term.rows].to(gradient.dtype)  # [M, H]
         gradient.index_add_(0, share.term.token_ids, share.logits.T @ numeric_hidden)
     if expected is not None:
-        _finish_hidden_gradient(expected, weight, label, coefficient, share)
-    return _total(coefficient, losses, share), losses, expected, gradient
+        _finish_hidden_gradient(expected, weight, label, coefficient, share, smoothing)
+    total = _total(coefficient, losses, share)
+    if smoothing:
+        total += _smoothed(hidden, weight, coefficient, log_partition - losses, smoothing)
+    return total, losses, expected, gradient
 
 
 def _total(coefficient: Tensor, losses: Tensor, share: NumericShare | None) -> Tensor:
     """sum_t c_t l_t + F."""
     total = coefficient @ losses
     return total + share.value if share else total
+
+
+def _smoothed(
+    hidden: Tensor, weight: Tensor, coefficient: Tensor, label_logit: Tensor, smoothing: float
+) -> Tensor:
+    """What smoothing the labels adds: s sum_t c_t (x_t,y - mean_v x_t,v), from label_logit [T]."""
+    mean = weight.mean(0, dtype=coefficient.dtype)  # [H]
+    return smoothing * (coefficient @ (label_logit - hidden.to(mean.dtype) @ mean))
 
 
 def _add_partition_gradient(
@@ -157,10 +175,13 @@ def _finish_hidden_gradient(
     label: Tensor,
     coefficient: Tensor,
     share: NumericShare | None,
+    smoothing: float,
 ) -> None:
-    """W^T p [T, H] -> a W^T p - c W_y + G W[V_num], in place."""
+    """W^T p [T, H] -> a W^T p - c ((1 - s) W_y + s mean_v W_v) + G W[V_num], in place."""
     expected *= _softmax_coefficient(coefficient, share)[:, None]
-    expected.addcmul_(coefficient[:, None], weight[label].to(expected.dtype), value=-1)
+    expected.addcmul_(coefficient[:, None], weight[label].to(expected.dtype), value=smoothing - 1)
+    if smoothing:
+        expected.addcmul_(coefficient[:, None], weight.mean(0).to(expected.dtype), value=-smoothing)
     if share:
         expected.index_add_(0, share.term.rows, share.logits @ share.weight)
 

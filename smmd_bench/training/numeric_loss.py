@@ -29,6 +29,9 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
     head a second pass over the vocabulary where the loss differentiates `log_partition`.
     """
 
+    label_smoothing: float = 0.0
+    """Epsilon of the cross-entropy that is trained, as in `torch.nn.functional.cross_entropy`."""
+
     token_ids: Tensor
 
     def __init__(self, loss: Loss, vocabulary: NumericVocabulary) -> None:
@@ -50,6 +53,10 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
         """
         return int(target.numel())
 
+    def covers(self, target: Tensor) -> Tensor:
+        """Which numeric targets [M] the loss acts on: [M] bool, by default all."""
+        return torch.ones_like(target, dtype=torch.bool)
+
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """(sum of the auxiliary over its units, units)."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(numeric).")
@@ -61,6 +68,10 @@ class NoAuxiliary(NumericLoss):
     def units(self, target: Tensor, row: Tensor, position: Tensor) -> int:
         """No position counts."""
         return 0
+
+    def covers(self, target: Tensor) -> Tensor:
+        """None of them."""
+        return torch.zeros_like(target, dtype=torch.bool)
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """A zero with a gradient path."""

@@ -6,6 +6,9 @@ and processes), and l_t the full-vocabulary cross-entropy of a token (eq:loss of
     additive loss    total = sum_t l_t / T  +  lambda * sum_u aux_u / U
     replacing loss   total = (sum_{t not numeric} l_t  +  sum_u aux_u) / T
 
+With label smoothing epsilon (CE alone has it), log Z - x_t,y becomes log Z - (1 - epsilon) x_t,y -
+epsilon mean_v x_t,v.
+
 The totals of micro-batches that share T and U add up to the total of the whole step. The reported
 `cross_entropy` is always the full one, so that losses can be compared by it.
 """
@@ -69,6 +72,7 @@ def numeric_objective(
     labels: Tensor,
     num_tokens: Count | None = None,
     num_units: Count | None = None,
+    keys: Tensor | None = None,
 ) -> ObjectiveOutput:
     """The objective over logits [B, T, V] and labels [B, T], aligned (no shift), -100 ignored.
 
@@ -76,13 +80,15 @@ def numeric_objective(
     may be wider than the tokenizer and in bf16 or fp16; sums are in float32, or in float64 where
     the logits are. `num_tokens` and `num_units` are those of the whole optimiser step; without
     them, this batch's own. Without a numeric target the auxiliary is a zero with a gradient path.
+    `keys` [B] int64 name example and step for a loss with noise, so that it is drawn anew at every
+    step but does not depend on how a batch is split; without them, the numbers of the rows.
     """
     if logits.dim() != 3 or logits.shape[:2] != labels.shape:
         raise ValueError(
             f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} are not aligned: pass "
             "logits [B, T, V] and labels [B, T]."
         )
-    targets = supervised_targets(labels.to(logits.device))
+    targets = supervised_targets(labels.to(logits.device), keys)
     supervised = logits[targets.row, targets.position]  # [T, V]
     return logits_objective(loss, supervised, targets, num_tokens, num_units)
 
@@ -98,7 +104,11 @@ def logits_objective(
     positions = _bind_to(loss, logits, logits.shape[-1], targets)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # [T, V]
     log_partition = logits.logsumexp(-1)  # [T]
-    losses = log_partition - logits.gather(-1, targets.label[:, None]).squeeze(-1)  # [T]
+    label_logit = logits.gather(-1, targets.label[:, None]).squeeze(-1)  # [T]
+    losses = log_partition - label_logit  # [T], the cross-entropies
+    trained = losses
+    if loss is not None and loss.label_smoothing:
+        trained = losses + loss.label_smoothing * (label_logit - logits.mean(-1))
     auxiliary = logits[:0].sum()
     if loss is not None and positions is not None and positions.units:
         numeric_logits = logits[positions.index[:, None], loss.token_ids]  # [M, N]
@@ -107,7 +117,7 @@ def logits_objective(
     cross_entropy = losses.sum()
     coefficient, factor, units = _weights(loss, positions, losses.detach(), num_tokens, num_units)
     return ObjectiveOutput(
-        total=coefficient @ losses + factor * auxiliary,
+        total=coefficient @ trained + factor * auxiliary,
         cross_entropy=cross_entropy / _denominator(num_tokens, len(targets), losses),
         auxiliary=auxiliary / units,
         cross_entropy_sum=cross_entropy.detach(),
@@ -152,8 +162,9 @@ def hidden_objective(
             return factor * summed
 
         term = NumericTerm(positions.index, loss.token_ids, value, loss.separable)
+    smoothing = 0.0 if loss is None else loss.label_smoothing
     total, losses = chunked_cross_entropy(
-        hidden, head.weight, targets.label, coefficient, term, chunk_elements
+        hidden, head.weight, targets.label, coefficient, term, smoothing, chunk_elements
     )
     cross_entropy = losses.sum()
     return ObjectiveOutput(

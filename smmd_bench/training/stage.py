@@ -1,6 +1,6 @@
 """The train stage of a cell: from the base checkpoint to one checkpoint an epoch.
 
-CELL/train.json          receipt: address, kind, epochs and the canary of each
+CELL/train.json          receipt: address, kind, epochs and the canary of each, notes for people
 CELL/train_log.parquet   loss and its parts at every step
 CELL/epochs/K/           weights after epoch K (an adapter, or the full model)
 CELL/training/           the state from which a killed training goes on; removed at the end
@@ -28,15 +28,18 @@ from ..results.files import read_json, write_json, write_parquet
 from ..scoring.canary import make_canary
 from .data import RightPaddingCollator, TokenisedExamples
 from .models import add_adapter, load_model, load_tokenizer, quiet_libraries
+from .numeric_loss import NoAuxiliary, NumericLoss
 from .sampler import LengthGroups
 from .trainer import ObjectiveTrainer, objective_forward, own_forward
 
+_DROWNS = 10  # times the cross-entropy
 _LOG_COLUMNS = [
     "step",
     "epoch",
     "loss",
     "cross_entropy",
     "auxiliary",
+    "relative_auxiliary",
     "learning_rate",
     "grad_norm",
     "tokens",
@@ -67,6 +70,9 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
         recipe.max_length,
         lambda _, done, total: progress(label.replace("train", "tokenise", 1), done, total),
     )
+    targets = data.numeric_targets(tokenizer, loss)
+    if (note := _coverage_note(cell.loss, loss, targets)) is not None:
+        progress(note, 0, 0)
     set_seed(cell.seed)
     if recipe.method == "lora":
         model = add_adapter(model, recipe)
@@ -77,7 +83,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
         args=_arguments(recipe, cell.seed, folder / "training"),
         train_dataset=data,
         data_collator=RightPaddingCollator(tokenizer.pad_token_id),
-        callbacks=[epochs, _Steps(label, progress)],
+        callbacks=[epochs, _Steps(label, cell.loss, progress)],
         numeric_loss=loss.to(device),
         sampler=LengthGroups(data.lengths, recipe.batch_size, cell.seed)
         if recipe.group_by_length
@@ -92,8 +98,9 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
         pd.DataFrame(log).reindex(columns=_LOG_COLUMNS),
         cell.addresses["train"],
     )
-    targets = data.digit_tokens(tokenizer, set(vocabulary.token_ids.tolist()))
-    _receipt(cell, folder, recipe.method, epochs.receipts(), numeric_targets=targets)
+    scale = _scale_note(cell.loss, log[0].get("relative_auxiliary"))
+    facts = {"numeric_targets": targets, "notes": [n for n in (note, scale) if n is not None]}
+    _receipt(cell, folder, recipe.method, epochs.receipts(), **facts)
     shutil.rmtree(folder / "training")
 
 
@@ -181,8 +188,8 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]
 class _Steps(TrainerCallback):  # type: ignore[misc]
     """Reports progress, and stamps each step's line with its wall time."""
 
-    def __init__(self, label: str, progress: Progress) -> None:
-        self.label, self.progress = label, progress
+    def __init__(self, label: str, loss: str, progress: Progress) -> None:
+        self.label, self.loss, self.progress = label, loss, progress
         self.began = time.monotonic()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
@@ -197,10 +204,31 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
                 "lower learning_rate or the loss's lambda."
             )
         state.log_history[-1]["seconds"] = time.monotonic() - self.began
+        note = _scale_note(self.loss, logs.get("relative_auxiliary"))
+        if state.global_step == 1 and note is not None:
+            self.progress(note, 0, 0)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """A step is done."""
         self.progress(self.label, state.global_step, state.max_steps)
+
+
+def _coverage_note(name: str, loss: NumericLoss, targets: dict[str, int]) -> str | None:
+    """A sentence where a loss leaves out some of the numeric targets; CE leaves out all."""
+    numeric, covered = targets["numeric"], targets["covered"]
+    if isinstance(loss, NoAuxiliary) or covered == numeric:
+        return None
+    return f"{name} acts on {covered:,} of {numeric:,} numeric targets ({covered / numeric:.1%})."
+
+
+def _scale_note(name: str, relative: float | None) -> str | None:
+    """A warning where the auxiliary drowns the cross-entropy at the first step."""
+    if relative is None or relative <= _DROWNS:
+        return None
+    return (
+        f"{name}: at the first step the weighted auxiliary is {relative:.0f} times the "
+        "cross-entropy and drowns it; a smaller lambda would balance them."
+    )
 
 
 def _receipt(

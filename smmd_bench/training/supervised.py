@@ -14,12 +14,14 @@ from .numeric_loss import NumericLoss
 class SupervisedTargets:
     """The supervised tokens of a batch, flat: [T] int64 each.
 
-    label: the token to predict. row, position: where the logits that predict it stand.
+    label: the token to predict. row, position: where the logits that predict it stand. key: of the
+    example and step, see `NumericTargets`.
     """
 
     label: Tensor
     row: Tensor
     position: Tensor
+    key: Tensor
 
     def __len__(self) -> int:
         return int(self.label.numel())
@@ -29,27 +31,33 @@ class SupervisedTargets:
 class NumericPositions:
     """The supervised tokens that are in the V_num of a loss: [M] int64 each.
 
-    index: which of the supervised tokens, ascending. target: indices into V_num. row, position: as
-    in `SupervisedTargets`. units: of the loss, on these positions.
+    index: which of the supervised tokens, ascending. target: indices into V_num. row, position and
+    key: as in `SupervisedTargets`. units: of the loss, on these positions.
     """
 
     index: Tensor
     target: Tensor
     row: Tensor
     position: Tensor
+    key: Tensor
     units: int
 
     def targets(self, logits: Tensor, log_partition: Tensor, part: slice) -> NumericTargets:
         """What the loss sees of a part of the positions: logits [m, N], log_partition [m]."""
-        return NumericTargets(
-            logits, log_partition, self.target[part], self.row[part], self.position[part]
-        )
+        places = (self.target[part], self.row[part], self.position[part], self.key[part])
+        return NumericTargets(logits, log_partition, *places)
 
 
-def supervised_targets(labels: Tensor, ignore_index: int = -100) -> SupervisedTargets:
-    """The supervised tokens of aligned labels [B, T]: the caller has done any shift."""
+def supervised_targets(
+    labels: Tensor, keys: Tensor | None = None, ignore_index: int = -100
+) -> SupervisedTargets:
+    """The supervised tokens of aligned labels [B, T]: the caller has done any shift.
+
+    keys: [B] int64, of examples and step; without them, the numbers of the rows.
+    """
     row, position = (labels != ignore_index).nonzero(as_tuple=True)
-    return SupervisedTargets(labels[row, position], row, position)
+    key = row if keys is None else keys.to(row.device)[row]
+    return SupervisedTargets(labels[row, position], row, position, key)
 
 
 def numeric_positions(loss: NumericLoss, targets: SupervisedTargets) -> NumericPositions:
@@ -57,7 +65,8 @@ def numeric_positions(loss: NumericLoss, targets: SupervisedTargets) -> NumericP
     target = loss.vocabulary.index_of(targets.label)  # [T]
     index = (target >= 0).nonzero().squeeze(1)  # [M]
     target, row, position = target[index], targets.row[index], targets.position[index]
-    return NumericPositions(index, target, row, position, loss.units(target, row, position))
+    units = loss.units(target, row, position)
+    return NumericPositions(index, target, row, position, targets.key[index], units)
 
 
 def count_units(loss: NumericLoss | None, labels: Tensor) -> int:

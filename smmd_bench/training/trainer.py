@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from transformers import Trainer
 
+from .keyed_noise import mixed
 from .numeric_loss import NumericLoss
 from .objective import (
     ObjectiveOutput,
@@ -32,8 +33,9 @@ from .sampler import LengthGroups
 def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
     """Inside, calling the model (PEFT-wrapped or not) on a batch with labels gives the objective.
 
-    `model(input_ids=..., attention_mask=..., labels=..., num_tokens=T, num_units=U)` returns
-    {"loss", "objective"}; labels are unshifted, as usual.
+    `model(input_ids=..., attention_mask=..., labels=..., num_tokens=T, num_units=U, keys=...)`
+    returns {"loss", "objective"}; labels are unshifted, as usual, and keys [B] as in
+    `numeric_objective`.
     """
     causal = causal_model(model)
     plain_forward = causal.forward
@@ -45,10 +47,11 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
         labels: Tensor | None = None,
         num_tokens: Tensor | None = None,
         num_units: Tensor | None = None,
+        keys: Tensor | None = None,
         **_: Any,
     ) -> dict[str, Any]:
         assert labels is not None
-        targets = supervised_targets(labels[:, 1:])
+        targets = supervised_targets(labels[:, 1:], keys)
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
         if head is None:
             logits = plain_forward(**inputs).logits[targets.row, targets.position]  # [T, V]
@@ -78,7 +81,10 @@ def own_forward(model: Any) -> Iterator[None]:
 
 
 class ObjectiveTrainer(Trainer):  # type: ignore[misc]
-    """Trains under `objective_forward`; logs the parts of the objective at every step."""
+    """Trains under `objective_forward`; logs the parts of the objective at every step.
+
+    Batches may carry `example` [B] int64, which with seed and step keys the noise of a loss.
+    """
 
     loss_is_scaled_for_ga = True
 
@@ -123,7 +129,11 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         assert self._step_counts is not None
         assert self._sums is not None
         tokens, units = self._step_counts
-        outputs = model(**inputs, num_tokens=tokens, num_units=units)
+        inputs = dict(inputs)
+        example = inputs.pop("example", None)
+        step = self.args.seed, self.state.global_step
+        keys = None if example is None else mixed(*step, example)
+        outputs = model(**inputs, num_tokens=tokens, num_units=units, keys=keys)
         out: ObjectiveOutput = outputs["objective"]
         self._sums += torch.tensor(
             [float(out.cross_entropy_sum), float(out.auxiliary_sum), out.tokens, out.units],
@@ -142,4 +152,10 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             logs["tokens"], logs["units"] = tokens, units
             if units:
                 logs["auxiliary"] = auxiliary / units
+                logs["relative_auxiliary"] = self._relative(logs)
         super().log(logs, *args, **kwargs)
+
+    def _relative(self, logs: dict[str, float]) -> float:
+        """The auxiliary as it enters the total, over the cross-entropy."""
+        weight = 1.0 if self.numeric_loss.replaces_cross_entropy else self.numeric_loss.weight
+        return weight * logs["auxiliary"] / max(logs["cross_entropy"], 1e-12)

@@ -1,18 +1,22 @@
 """Another architecture from a local folder, with LoRA, at N = 1000."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+
+from smmd_bench.registry import load_loss
 
 from .conftest import CommandLine
 
 pytestmark = pytest.mark.slow
 
 
-def test_three_losses_as_adapters_of_a_llama_in_one_engine(
+def test_every_loss_as_an_adapter_of_a_llama_in_one_engine(
     smmd_bench: CommandLine, tiny_checkpoints: Callable[[str], Any], tmp_path: Path
 ) -> None:
     base = tiny_checkpoints("triple").base
@@ -22,7 +26,7 @@ def test_three_losses_as_adapters_of_a_llama_in_one_engine(
         "--task",
         "arithmetic[level=easy]",
         "--losses",
-        "ce,ntl,smmd",
+        "ce,gce,ntl,ntil,dist2,smmd",
         "--model",
         str(base),
         "--train-examples",
@@ -50,3 +54,18 @@ def test_three_losses_as_adapters_of_a_llama_in_one_engine(
         if cell["loss"] != "base":
             assert (file.parent / "checkpoint" / "adapter_model.safetensors").exists()
             assert len(receipt["epochs"]) == 2
+            counts = receipt["numeric_targets"]
+            acted_on = {"ce": 0, "ntil": counts["covered"]}.get(cell["loss"], counts["numeric"])
+            assert counts["covered"] == acted_on
+            log = pd.read_parquet(file.parent / "train_log.parquet")
+            weight = 1.0 if cell["loss"] == "gce" else load_loss(cell["loss"]).weight
+            relative = weight * log["auxiliary"] / log["cross_entropy"]
+            assert log["relative_auxiliary"].tolist() == pytest.approx(
+                relative.tolist(), nan_ok=True
+            )
+    notes = [line for line in result.stderr.splitlines() if line.startswith("Note: ")]
+    assert ["drowns" in note for note in notes if "ntl" in note] == [True]  # N = 1000
+    (coverage,) = (note for note in notes if "numeric targets" in note)
+    assert re.search(r"ntil acts on [\d,]+ of [\d,]+ numeric targets \(\d+\.\d%\)", coverage)
+    assert len(notes) == 2
+    assert result.stdout.count("drowns it") == 1  # said when it was seen, too

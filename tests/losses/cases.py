@@ -1,5 +1,7 @@
 """Vocabularies and numeric targets to evaluate losses on."""
 
+from dataclasses import replace
+
 import torch
 
 from smmd_bench.contracts import NumericTargets
@@ -19,11 +21,12 @@ def random_targets(values, positions=7, seed=0, dtype=torch.float64, scale=2.0):
     generator = torch.Generator().manual_seed(seed)
     logits = scale * torch.randn(positions, len(values), generator=generator, dtype=torch.float64)
     return NumericTargets(
-        logits=logits.to(dtype).requires_grad_(),
+        logits=logits.to(dtype, copy=True).requires_grad_(),
         log_partition=(logits.logsumexp(-1) + 1).to(dtype).requires_grad_(),
         target=torch.randint(len(values), (positions,), generator=generator),
         row=torch.zeros(positions, dtype=torch.int64),
         position=torch.arange(positions),
+        key=torch.zeros(positions, dtype=torch.int64),
     )
 
 
@@ -31,7 +34,7 @@ def perfect_targets(values):
     """Each value predicted with certainty."""
     n = len(values)
     logits = torch.full((n, n), -1e4, dtype=torch.float64).fill_diagonal_(0.0)
-    return NumericTargets(logits, logits.logsumexp(-1), torch.arange(n), *torch.zeros(2, n).long())
+    return NumericTargets(logits, logits.logsumexp(-1), torch.arange(n), *torch.zeros(3, n).long())
 
 
 def value(loss, targets):
@@ -49,8 +52,7 @@ def check_gradient(loss, values):
     """Against finite differences in float64."""
     targets = random_targets(values)
 
-    def total(logits):
-        fields = (targets.log_partition, targets.target, targets.row, targets.position)
-        return loss(NumericTargets(logits, *fields))[0]
+    def total(logits, log_partition):
+        return loss(replace(targets, logits=logits, log_partition=log_partition))[0]
 
-    assert torch.autograd.gradcheck(total, (targets.logits,))
+    assert torch.autograd.gradcheck(total, (targets.logits, targets.log_partition))

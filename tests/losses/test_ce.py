@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from smmd_bench.contracts import Loss
 from smmd_bench.errors import UserError
 from smmd_bench.registry import load_loss
 from smmd_bench.training.numeric_loss import NumericLoss
+from smmd_bench.training.objective import numeric_objective
 
 from .cases import DIGITS, random_targets, vocabulary
 
@@ -29,5 +31,20 @@ def test_adds_a_zero_over_no_units_with_a_gradient_path():
 
 
 def test_takes_no_weight():
-    with pytest.raises(UserError, match="Unknown parameter 'lambda' of ce: ce takes none"):
+    with pytest.raises(UserError, match="Unknown parameter 'lambda' of ce: known: smoothing"):
         load_loss("ce[lambda=1]")
+
+
+def test_smoothing_is_that_of_torch():
+    torch.manual_seed(0)
+    logits, labels = torch.randn(2, 9, 40, dtype=torch.float64), torch.randint(40, (2, 9))
+    labels[0, :3] = -100
+    out = numeric_objective(load_loss("ce[smoothing=0.1]").bind(vocabulary(DIGITS)), logits, labels)
+    flat = logits.flatten(0, 1), labels.flatten()
+    torch.testing.assert_close(out.total, F.cross_entropy(*flat, label_smoothing=0.1))
+    torch.testing.assert_close(out.cross_entropy, F.cross_entropy(*flat))
+
+
+def test_smoothing_is_a_share():
+    with pytest.raises(UserError, match="smoothing must be from 0 to 1"):
+        load_loss("ce[smoothing=1.5]")

@@ -87,12 +87,49 @@ def test_grows_with_the_distance_of_a_wrong_prediction():
     assert values == sorted(values)
 
 
+VARIANTS = {
+    "ntl": ("NTLoss", {"reweigh": False}),
+    "ntl[reweigh=true]": ("NTLoss", {}),
+    "ntl[squash=4]": ("NTLoss", {"reweigh": False, "squash_factor": 4}),
+    "ntl[reweigh=true,squash=4]": ("NTLoss", {"squash_factor": 4}),
+    "ntl[kind=mse]": ("NTLossDotProduct", {"reweigh": False}),
+    "ntl[kind=mse,reweigh=true]": ("NTLossDotProduct", {}),
+}
+
+
+@pytest.mark.parametrize("spec", VARIANTS)
+def test_gradient_of_every_variant_is_that_of_finite_differences(spec):
+    check_gradient(bind(DIGITS, spec), DIGITS)
+
+
+@pytest.mark.parametrize("spec", ["ntl", "ntl[squash=4]", "ntl[kind=mse]"])
+@pytest.mark.parametrize("values", [DIGITS, UNEVEN])
+def test_every_variant_without_reweighing_is_zero_at_the_perfect_prediction(values, spec):
+    assert value(bind(values, spec), perfect_targets(values)) == 0.0
+
+
+def test_squash_makes_the_nearest_cost_one_and_the_farthest_k():
+    bound = bind(DIGITS, "ntl[squash=4]")
+    assert bound.distance(torch.arange(10.0)).tolist() == pytest.approx(
+        [0.0, *(1 + d * 3 / 8 for d in range(9))]
+    )
+
+
+def test_squash_is_for_distances():
+    with pytest.raises(UserError, match="kind=mse has none: leave one out"):
+        load_loss("ntl[kind=mse,squash=4]")
+    with pytest.raises(UserError, match="squash must be > 1"):
+        load_loss("ntl[squash=1]")
+
+
 @pytest.mark.parametrize(("name", "digit_level"), [("digit", True), ("triple", False)])
-def test_agrees_with_the_authors_package(tokenizers, name, digit_level):
-    from ntloss import NTLoss
+@pytest.mark.parametrize("spec", VARIANTS)
+def test_agrees_with_the_authors_package(tokenizers, name, digit_level, spec):
+    import ntloss
 
     tokenizer = AutoTokenizer.from_pretrained(tokenizers / name)
-    theirs = NTLoss(tokenizer, digit_level=digit_level, reweigh=False)
+    kind, options = VARIANTS[spec]
+    theirs = getattr(ntloss, kind)(tokenizer, digit_level=digit_level, **options)
     # It reads '٣', '１' and '007' as numbers, too: take its own vocabulary for N > 10.
     v = theirs.number_values[theirs.is_number_token].double()
     ours = numeric_vocabulary(tokenizer)
@@ -104,6 +141,6 @@ def test_agrees_with_the_authors_package(tokenizers, name, digit_level):
     labels = torch.randint(0, len(tokenizer), (2, 9))
     labels[:, ::3] = ours.token_ids[torch.randint(len(ours), (2, 3))]
     labels[0, 1] = -100
-    out = numeric_objective(load_loss("ntl").bind(ours), logits, labels)
+    out = numeric_objective(load_loss(spec).bind(ours), logits, labels)
     expected = theirs(logits, labels)
     torch.testing.assert_close(out.auxiliary, expected, rtol=1e-5, atol=1e-6)

@@ -170,6 +170,13 @@ def test_squash_rescales_the_distances():
     assert torch.allclose(squashed, torch.tensor(rbf([v / 2 for v in DIGITS], (2.0,))).double())
 
 
+def test_squash_9_changes_nothing_for_digits_and_all_for_a_thousand_values():
+    for size, same in ((10, True), (1000, False)):
+        V = vocabulary([float(n) for n in range(size)])
+        plain, squashed = (load_loss(s).gram(V) for s in ("smmd", "smmd[squash=9]"))
+        assert torch.equal(plain, squashed) == same
+
+
 def test_a_shuffled_kernel_is_the_distance_kernel_of_permuted_values():
     V = vocabulary(DIGITS)
     plain, shuffled = (load_loss(s).gram(V) for s in ("smmd", "smmd[kernel=shuffled]"))

@@ -27,8 +27,8 @@ def of_logits(loss, hidden, weight, labels, **counts):
     return numeric_objective(loss, hidden @ weight.T, labels, **counts)
 
 
-def of_hidden(loss, hidden, weight, labels, **counts):
-    targets = supervised_targets(labels)
+def of_hidden(loss, hidden, weight, labels, keys=None, **counts):
+    targets = supervised_targets(labels, keys)
     states = hidden[targets.row, targets.position]
     return hidden_objective(loss, states, OutputHead(weight), targets, **counts)
 
@@ -76,7 +76,7 @@ def test_micro_batches_that_share_the_counts_add_up(entry, name):
     whole = entry(loss, hidden, weight, labels)
     counts = {"num_tokens": whole.tokens, "num_units": torch.tensor(whole.units)}
     halves = [
-        entry(loss, hidden[part], weight, labels[part], **counts)
+        entry(loss, hidden[part], weight, labels[part], keys=torch.arange(4)[part], **counts)
         for part in (slice(0, 1), slice(1, 4))
     ]
     assert_same((sum(h.total for h in halves),), (whole.total,))
@@ -94,11 +94,14 @@ def test_micro_batches_that_share_the_counts_add_up(entry, name):
 
 @each_loss
 @both_entries
-def test_padding_changes_nothing(entry, name):
+@pytest.mark.parametrize("left", [False, True])
+def test_padding_changes_nothing(entry, name, left):
     labels = random_labels()
     hidden, weight = random_hidden(labels)
-    wide = torch.cat([hidden, torch.full_like(hidden, 1e4)], 1)
-    padded = F.pad(labels, (0, labels.shape[1]), value=-100)
+    padding = torch.full_like(hidden, 1e4)
+    wide = torch.cat([padding, hidden] if left else [hidden, padding], 1)
+    width = labels.shape[1]
+    padded = F.pad(labels, (width, 0) if left else (0, width), value=-100)
     loss = bind(name)
     assert_same(
         (entry(loss, wide, weight, padded).total,), (entry(loss, hidden, weight, labels).total,)
@@ -113,7 +116,7 @@ def test_the_order_of_rows_changes_nothing(entry, name):
     order = torch.randperm(6, generator=torch.Generator().manual_seed(3))
     loss = bind(name)
     assert_same(
-        (entry(loss, hidden[order], weight, labels[order]).total,),
+        (entry(loss, hidden[order], weight, labels[order], keys=order).total,),
         (entry(loss, hidden, weight, labels).total,),
     )
 
@@ -138,14 +141,17 @@ def test_without_a_numeric_target_the_auxiliary_is_a_zero(entry, name):
     hidden, weight = random_hidden(labels)
     out = entry(bind(name), hidden, weight, labels)
     assert (out.auxiliary.item(), out.units) == (0.0, 0)
-    plain = entry(None, hidden, weight, labels)
-    assert_same((out.total,), (plain.total,))
-    assert_same(gradients(out.total, hidden, weight), gradients(plain.total, hidden, weight))
+    smoothing = bind(name).label_smoothing
+    plain = F.cross_entropy(
+        (hidden @ weight.T).flatten(0, 1), labels.flatten(), label_smoothing=smoothing
+    )
+    assert_same((out.total,), (plain,))
+    assert_same(gradients(out.total, hidden, weight), gradients(plain, hidden, weight))
 
 
 def test_that_zero_still_has_a_gradient_path():
     logits = torch.randn(1, 2, V, requires_grad=True)
-    out = numeric_objective(bind("smmd"), logits, torch.tensor([[-100, 0]]))
+    out = numeric_objective(bind("smmd"), logits, torch.tensor([[-100, 1]]))
     out.auxiliary.backward()
     assert not logits.grad.any()
 
@@ -207,9 +213,11 @@ def test_units_are_known_before_the_forward_pass(name):
     hidden, weight = random_hidden(labels)
     out = of_logits(bind(name), hidden, weight, labels)
     assert count_units(bind(name), labels) == out.units
-    numeric_rows = int(torch.isin(labels, torch.tensor(IDS)).any(1).sum())
-    numeric = int(torch.isin(labels, torch.tensor(IDS)).sum())
-    assert out.units == {"ce": 0, "per-row": numeric_rows}.get(name, numeric)
+    numeric_at = torch.isin(labels, torch.tensor(IDS))
+    numeric_rows, numeric = int(numeric_at.any(1).sum()), int(numeric_at.sum())
+    numbers = int((numeric_at & ~F.pad(numeric_at, (1, 0))[:, :-1]).sum())
+    few = {"ce": 0, "ce[smoothing=0.3]": 0, "per-row": numeric_rows, "ntil": numbers}
+    assert out.units == few.get(name, numeric)
     assert count_units(None, labels) == 0
 
 
@@ -260,7 +268,7 @@ def test_a_loss_that_is_not_bound_is_an_error():
 def test_a_vocabulary_of_another_model_is_an_error(entry):
     labels = random_labels().clamp(max=9)
     hidden, weight = random_hidden(labels)
-    with pytest.raises(ValueError, match="has token 50, but the logits have only 10 columns"):
+    with pytest.raises(ValueError, match="has token 60, but the logits have only 10 columns"):
         entry(bind("smmd"), hidden, weight[:10], labels)
 
 

@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, TrainingArguments
 import smmd_bench as sb
 from smmd_bench.contracts import Answer, Example
 from smmd_bench.errors import UserError
+from smmd_bench.numbers import NumericVocabulary
 from smmd_bench.recipe import Recipe
 from smmd_bench.training.data import (
     RightPaddingCollator,
@@ -75,7 +76,7 @@ def trained(
     return model, [line for line in trainer.state.log_history if "cross_entropy" in line]
 
 
-@pytest.mark.parametrize("spec", ["ce", "ntl", "smmd"])
+@pytest.mark.parametrize("spec", ["ce", "ntl", "ntil", "gce", "dist2", "smmd"])
 @pytest.mark.parametrize("lora", [False, True])
 def test_micro_batches_change_nothing(tiny: Any, tmp_path: Path, spec: str, lora: bool) -> None:
     whole, log = trained(tiny, tmp_path, spec, micro=8, lora=lora)
@@ -137,18 +138,23 @@ def test_padding_is_neither_attended_nor_supervised(tiny: Any) -> None:
         assert (batch["labels"][row, length:] == -100).all()
 
 
-def test_digit_tokens_outside_the_numeric_vocabulary_are_counted(
+def test_numeric_targets_are_counted(
     tiny_checkpoints: Callable[[str], Any],
 ) -> None:
     tokenizer = tiny_checkpoints("triple").tokenizer
-    vocabulary = set(sb.numeric_vocabulary(tokenizer).token_ids.tolist())
+    vocabulary = sb.numeric_vocabulary(tokenizer)
     targets = ("123", "7", "-1/7", "123007")  # tokens 123; 7; -, 1, /, 7; 123, 0, 0, 7
     data = TokenisedExamples(
         [Example(target, "7=", target, None) for target in targets], tokenizer, 64
     )
-    assert data.digit_tokens(tokenizer, vocabulary) == {"digit_tokens": 8, "outside": 0}
-    without = vocabulary - {tokenizer.convert_tokens_to_ids("7")}
-    assert data.digit_tokens(tokenizer, without) == {"digit_tokens": 8, "outside": 3}
+    counts = {"digit_tokens": 8, "outside": 0, "numeric": 8}
+    for spec, covered in {"smmd": 8, "ntil": 6, "ce": 0}.items():
+        loss = sb.load_loss(spec).bind(vocabulary)
+        assert data.numeric_targets(tokenizer, loss) == {**counts, "covered": covered}
+    kept = vocabulary.token_ids != tokenizer.convert_tokens_to_ids("7")
+    without = NumericVocabulary(vocabulary.token_ids[kept], vocabulary.values[kept], "test")
+    counts = data.numeric_targets(tokenizer, sb.load_loss("smmd").bind(without))
+    assert counts == {"digit_tokens": 8, "outside": 3, "numeric": 5, "covered": 5}
 
 
 def test_a_training_example_that_does_not_fit_is_refused(tiny: Any) -> None:

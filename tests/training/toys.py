@@ -1,6 +1,6 @@
 """Small losses and batches to put through the objective."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import torch
@@ -12,11 +12,11 @@ from smmd_bench.registry import load_loss
 from smmd_bench.training.numeric_loss import NumericLoss
 
 V, H, T = 61, 8, 24
-IDS = [7, 3, 50, 11, 29]  # the vocabulary ids of the values 0, 1, 2, 3, 4
+IDS = [7, 3, 50, 11, 29, 60, 0, 33, 18, 42]  # the vocabulary ids of the values 0..9
 
 
 def vocabulary():
-    return NumericVocabulary(torch.tensor(IDS), torch.arange(5, dtype=torch.float64), "test")
+    return NumericVocabulary(torch.tensor(IDS), torch.arange(10, dtype=torch.float64), "test")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class PerRowTerm(NumericLoss):
         return int(row.unique().numel())
 
     def forward(self, numeric):
-        values = torch.arange(5, dtype=numeric.logits.dtype)
+        values = torch.arange(10, dtype=numeric.logits.dtype) / 2
         expected = numeric.logits.softmax(-1) @ values + 0.1 * numeric.log_partition
         rows, index = numeric.row.unique(return_inverse=True)
         sums = expected.new_zeros(len(rows)).index_add(0, index, expected)
@@ -75,7 +75,13 @@ class PerRowTerm(NumericLoss):
 
 LOSSES = {
     "ce": lambda: load_loss("ce"),
+    "ce[smoothing=0.3]": lambda: load_loss("ce[smoothing=0.3]"),
     "ntl": lambda: load_loss("ntl"),
+    "ntl[reweigh=true]": lambda: load_loss("ntl[reweigh=true]"),
+    "ntil": lambda: load_loss("ntil"),
+    "gce": lambda: load_loss("gce"),
+    "gce[support=vocabulary]": lambda: load_loss("gce[support=vocabulary]"),
+    "dist2": lambda: load_loss("dist2"),
     "smmd": lambda: load_loss("smmd"),
     "soft-labels": SoftLabels,
     "separable": lambda: SoftLabels(separable=True),
@@ -92,7 +98,7 @@ def random_labels(rows=3, seed=0, numeric=0.4, ignored=0.2):
     generator = torch.Generator().manual_seed(seed)
     shape = (rows, T // rows)
     labels = torch.randint(V, shape, generator=generator)
-    numbers = torch.tensor(IDS)[torch.randint(5, shape, generator=generator)]
+    numbers = torch.tensor(IDS)[torch.randint(10, shape, generator=generator)]
     labels = numbers.where(torch.rand(shape, generator=generator) < numeric, labels)
     return labels.masked_fill(torch.rand(shape, generator=generator) < ignored, -100)
 
@@ -107,23 +113,25 @@ def random_hidden(labels, seed=1, dtype=torch.float64):
 
 def literal(loss, logits, labels):
     """(total, cross-entropy, auxiliary), by the definition, token by token."""
-    cross_entropy = replaced = 0.0
-    picked = {"logits": [], "log_partition": [], "target": [], "row": [], "position": []}
+    cross_entropy = trained = 0.0
+    smoothing = loss.label_smoothing
+    picked = {f.name: [] for f in fields(NumericTargets)}
     for row, position in (labels != -100).nonzero().tolist():
         x, y = logits[row, position], int(labels[row, position])
         one = F.cross_entropy(x[None], torch.tensor([y]))
         cross_entropy = cross_entropy + one
+        trained = trained + F.cross_entropy(x[None], torch.tensor([y]), label_smoothing=smoothing)
         if y in IDS:
-            replaced = replaced + one
+            trained = trained - (one if loss.replaces_cross_entropy else 0)
             picked["logits"].append(x[IDS])
             picked["log_partition"].append(x.logsumexp(-1))
             picked["target"].append(torch.tensor(IDS.index(y)))
             picked["row"].append(torch.tensor(row))
             picked["position"].append(torch.tensor(position))
+            picked["key"].append(torch.tensor(row))
     tokens = int((labels != -100).sum())
     summed, units = loss(NumericTargets(**{k: torch.stack(v) for k, v in picked.items()}))
-    if loss.replaces_cross_entropy:
-        total = (cross_entropy - replaced + summed) / tokens
-    else:
-        total = cross_entropy / tokens + loss.weight * summed / max(units, 1)
-    return total, cross_entropy / tokens, summed / max(units, 1)
+    share = summed / tokens
+    if not loss.replaces_cross_entropy:
+        share = loss.weight * summed / max(units, 1)
+    return trained / tokens + share, cross_entropy / tokens, summed / max(units, 1)

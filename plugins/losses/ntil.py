@@ -1,0 +1,166 @@
+"""NTIL: numerical token integrity loss (Fei et al. 2025, arXiv 2505.13077; app. eq:ntil_total)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from smmd_bench.contracts import NumericTargets
+from smmd_bench.errors import CellSkippedError
+from smmd_bench.numbers import NumericVocabulary
+from smmd_bench.parameters import non_negative, parameter, positive
+from smmd_bench.training.keyed_noise import gumbel, mixed
+from smmd_bench.training.numeric_loss import NumericLoss
+
+_LARGEST_EXPONENT = 300
+"""Places beyond it count like it: 10^308 is the largest power in float64."""
+
+
+@dataclass(frozen=True)
+class NumericTokenIntegrityLoss:
+    """L = L_CE + lambda L_NTIL (eq:ce_plus_ntil_app).
+
+    For a number of n digit tokens d_0 ... d_{n-1}, with p^(k) the softmax over the ten digits,
+
+        L_EMD = sum_k (1 + tau)^(n-k-1) sum_i p_i^(k) |i - d_k|              eq:ntil_weighted_emd
+        L_rel = |X - Y| / (max(X, Y) + epsilon)                              eq:ntil_seq_losses
+        L_mag = log((max(X, Y) + epsilon) / (min(X, Y) + epsilon))
+        L_NTIL = L_EMD + alpha L_rel + beta L_mag                            eq:ntil_total
+
+    averaged over numbers. Y is the number, and X the one that the prediction spells:
+    sum_k 10^(n-k-1) sum_i i g_i^(k), with g = softmax((l + noise) / temperature), a Gumbel-softmax.
+    Noise is keyed to example, step and position, so that micro-batches and padding change nothing.
+
+    A number is a run of the ten single-digit tokens among the targets; anything else ends it: a
+    sign, a point, a comma, an unsupervised token, a token of several digits, the end of the row. So
+    with a tokenizer of N = 1000 most numbers are not seen at all: the training log says what share.
+
+    The paper gives no epsilon and no temperature, and its L_mag is infinite at 0: epsilon = 1 in
+    both terms and temperature = 0.1 are those of the authors' code (class NTIL). That code differs
+    in more: its noise is scaled by 0.01 (`noise=0.01`); its digits are hard, with straight-through
+    gradients (`hard`); L_EMD is a mean over the digits of a row, L_rel and L_mag are means over its
+    numbers, and rows are averaged (`reduction=authors`, which leaves out rows without a number:
+    there they count as zeros); and the sum is rescaled at every step to lambda = 0.3 times the
+    value of L_CE, which no option gives.
+    """
+
+    name: ClassVar[str] = "ntil"
+    version: ClassVar[int] = 1
+    replaces_cross_entropy: ClassVar[bool] = False
+    relative_scale: ClassVar[dict[int, float]] = {10: 3.1}
+    weight: float = parameter(2.0, "weight of the auxiliary", name="lambda", check=non_negative)
+    alpha: float = parameter(0.2, "weight of the relative term", check=non_negative)
+    beta: float = parameter(0.2, "weight of the magnitude term", check=non_negative)
+    tau: float = parameter(0.2, "growth of the weight from digit to digit", check=non_negative)
+    epsilon: float = parameter(1.0, "added to both numbers, against division by 0", check=positive)
+    temperature: float = parameter(0.1, "of the Gumbel-softmax", check=positive)
+    noise: float = parameter(1.0, "scale of the Gumbel noise; 0: none", check=non_negative)
+    hard: bool = parameter(False, "hard digits with straight-through gradients")
+    reduction: Literal["numbers", "authors"] = parameter(
+        "numbers", "mean over numbers, or over rows of means over digits and numbers"
+    )
+
+    def bind(self, vocabulary: NumericVocabulary) -> IntegrityTerm:
+        """The loss over the ten digits of V_num as a module.
+
+        Raises CellSkippedError if V_num has not one token for each digit.
+        """
+        return IntegrityTerm(self, vocabulary)
+
+
+class IntegrityTerm(NumericLoss):
+    """L_NTIL, summed over numbers (reduction=authors: over rows)."""
+
+    columns: Tensor  # [10] int64: where in V_num the digits are
+    digit: Tensor  # [N] int64: which digit a numeric token is, -1 for none
+
+    def __init__(self, loss: NumericTokenIntegrityLoss, vocabulary: NumericVocabulary) -> None:
+        super().__init__(loss, vocabulary)
+        self.loss = loss
+        digits = torch.arange(10)
+        matches = vocabulary.values == digits[:, None]  # [10, N]
+        tokens = matches.sum(1).tolist()
+        if tokens != [1] * 10:
+            raise CellSkippedError(
+                f"ntil needs one numeric token for each of the ten digits; by the rule "
+                f"'{vocabulary.rule}' there are {tokens}: set numeric_rule=integer."
+            )
+        columns = matches.int().argmax(1)  # [10]
+        self.constant("columns", columns)
+        self.constant("digit", torch.full((len(vocabulary),), -1).index_copy(0, columns, digits))
+
+    def covers(self, target: Tensor) -> Tensor:
+        """The single digits."""
+        return self.digit[target] >= 0
+
+    def units(self, target: Tensor, row: Tensor, position: Tensor) -> int:
+        """How many numbers there are, or with reduction=authors how many rows with a number."""
+        kept = self.covers(target)
+        row, position = row[kept], position[kept]
+        starts = _starts(row) if self.loss.reduction == "authors" else _starts(row, position)
+        return int(starts.sum())
+
+    def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
+        """Sum over numbers (or rows), and how many there are."""
+        kept = self.covers(numeric.target)
+        row, position = numeric.row[kept], numeric.position[kept]  # [D], D digits
+        logits = numeric.logits[kept][:, self.columns]  # [D, 10]
+        truth = self.digit[numeric.target[kept]]  # [D]
+        values = torch.arange(10, dtype=logits.dtype, device=logits.device)  # [10]
+        starts = _starts(row, position)
+        number = starts.cumsum(0) - 1  # [D], 0..S-1
+        place = _places_to_the_right(number).clamp(max=_LARGEST_EXPONENT)  # [D], n-k-1
+
+        emd = (logits.softmax(-1) * (values - truth[:, None]).abs()).sum(-1)  # [D]
+        emd = emd * ((1 + self.loss.tau) ** place.double()).to(emd.dtype)
+        predicted = self._digits(logits, self._noise(numeric.key[kept], row, position)) @ values
+        power = 10.0 ** place.double()  # [D]
+        empty = power.new_zeros(int(starts.sum()))  # [S]
+        X = empty.index_add(0, number, predicted.double() * power)
+        Y = empty.index_add(0, number, truth * power)
+        epsilon = self.loss.epsilon
+        high, low = torch.maximum(X, Y) + epsilon, torch.minimum(X, Y) + epsilon
+        sequence = self.loss.alpha * (X - Y).abs() / high + self.loss.beta * (high / low).log()
+        if self.loss.reduction == "numbers":
+            return emd.sum() + sequence.sum().to(emd.dtype), len(empty)
+        rows = _starts(row).cumsum(0) - 1  # [D]
+        rows_of_numbers = rows[starts]  # [S]
+        emd = emd / rows.bincount()[rows]
+        sequence = sequence / rows_of_numbers.bincount()[rows_of_numbers]
+        return emd.sum() + sequence.sum().to(emd.dtype), int(_starts(row).sum())
+
+    def _digits(self, logits: Tensor, noise: Tensor | None) -> Tensor:
+        """The (Gumbel-)softmax: [D, 10]; hard digits have the soft ones' gradient."""
+        noisy = logits if noise is None else logits + noise.to(logits.dtype)
+        soft = (noisy / self.loss.temperature).softmax(-1)
+        if not self.loss.hard:
+            return soft
+        hard = torch.zeros_like(soft).scatter(1, soft.argmax(1, keepdim=True), 1.0)
+        return hard + (soft - soft.detach())  # the value is hard, to the last bit
+
+    def _noise(self, key: Tensor, row: Tensor, position: Tensor) -> Tensor | None:
+        """[D, 10] float64, keyed to the example, the place in its row and the digit; or none."""
+        if not self.loss.noise:
+            return None
+        first = _starts(row)
+        offset = position - position[first][first.cumsum(0) - 1]  # [D]: padding changes nothing
+        keys = mixed(key[:, None], offset[:, None], torch.arange(10, device=key.device))
+        return self.loss.noise * gumbel(keys)
+
+
+def _starts(row: Tensor, position: Tensor | None = None) -> Tensor:
+    """Where in reading order a row begins, or a run of neighbouring positions: [D] bool."""
+    starts = torch.ones_like(row, dtype=torch.bool)
+    starts[1:] = row[1:] != row[:-1]
+    if position is not None:
+        starts[1:] |= position[1:] != position[:-1] + 1
+    return starts
+
+
+def _places_to_the_right(number: Tensor) -> Tensor:
+    """For the digits of ascending numbers [D], how many digits of the same one follow: [D]."""
+    last = number.bincount().cumsum(0) - 1  # [S]
+    return last[number] - torch.arange(len(number), device=number.device)

@@ -1,0 +1,127 @@
+"""GCE against its formula (section 4.2), by hand and by F.cross_entropy with soft targets."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from smmd_bench.contracts import Loss
+from smmd_bench.errors import UserError
+from smmd_bench.parameters import canonical
+from smmd_bench.registry import load_loss
+from smmd_bench.training.objective import numeric_objective
+
+from .cases import (
+    DIGITS,
+    UNEVEN,
+    check_gradient,
+    perfect_targets,
+    random_targets,
+    softmax,
+    value,
+    vocabulary,
+)
+
+
+def bind(values, spec="gce"):
+    return load_loss(spec).bind(vocabulary(values))
+
+
+def gaussian(values, y, sigma):
+    """q by its formula."""
+    weights = [math.exp(-((v - values[y]) ** 2) / (2 * sigma**2)) for v in values]
+    return [w / sum(weights) for w in weights]
+
+
+def test_defaults_are_the_papers():
+    loss = load_loss("gce")
+    assert isinstance(loss, Loss)
+    assert (loss.sigma, loss.support, loss.replaces_cross_entropy) == (0.5, "numeric", True)
+    added = load_loss("gce[add_cross_entropy=true,lambda=0.5]")
+    assert (added.replaces_cross_entropy, added.weight) == (False, 0.5)
+    assert canonical(added) == "gce[add_cross_entropy=true,lambda=0.5]"
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ("gce[sigma=0]", "sigma must be > 0"),
+        ("gce[lambda=2]", "add add_cross_entropy=true"),
+        ("gce[support=all]", r"expected numeric\|vocabulary"),
+    ],
+)
+def test_a_bad_parameter_is_the_users_error(spec, complaint):
+    with pytest.raises(UserError, match=complaint):
+        load_loss(spec)
+
+
+@pytest.mark.parametrize("values", [DIGITS, UNEVEN])
+@pytest.mark.parametrize("sigma", [0.5, 3.0])
+def test_is_the_literal_sum(values, sigma):
+    targets = random_targets(values)
+    expected = 0.0
+    for p, y in zip(softmax(targets.logits), targets.target.tolist(), strict=True):
+        q = gaussian(values, y, sigma)
+        expected -= sum(q[i] * math.log(p[i]) for i in range(len(values)))
+    total, units = bind(values, f"gce[sigma={sigma}]")(targets)
+    assert total.item() == pytest.approx(expected, rel=1e-12)
+    assert units == 7
+
+
+@pytest.mark.parametrize("spec", ["gce", "gce[support=vocabulary]", "gce[add_cross_entropy=true]"])
+def test_gradient_is_that_of_finite_differences(spec):
+    check_gradient(bind(DIGITS, spec), DIGITS)
+
+
+def test_its_least_value_is_the_entropy_of_the_target():
+    targets = random_targets(DIGITS)
+    q = torch.tensor(
+        [gaussian(DIGITS, y, 0.5) for y in targets.target.tolist()], dtype=torch.float64
+    )
+    targets.logits.data.copy_(q.log())
+    entropy = -(q * q.log()).sum().item()
+    assert value(bind(DIGITS), targets) == pytest.approx(entropy, rel=1e-12)
+    assert value(bind(DIGITS), random_targets(DIGITS)) > entropy
+    assert max(gaussian(DIGITS, 4, 0.5)) == pytest.approx(0.79, abs=0.005)
+
+
+def test_a_narrow_target_is_the_cross_entropy_over_the_numeric_tokens():
+    targets = random_targets(DIGITS)
+    narrow = value(bind(DIGITS, "gce[sigma=0.01]"), targets)
+    plain = F.cross_entropy(targets.logits, targets.target, reduction="sum").item()
+    assert narrow == pytest.approx(plain, rel=1e-12)
+    assert value(bind(DIGITS, "gce[sigma=0.01]"), perfect_targets(DIGITS)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("spec", "whole", "added"),
+    [
+        ("gce", False, None),
+        ("gce[support=vocabulary]", True, None),
+        ("gce[add_cross_entropy=true,lambda=0.5]", False, 0.5),
+    ],
+)
+def test_in_the_objective(spec, whole, added):
+    """Against F.cross_entropy with soft targets, over V_num or over all tokens."""
+    torch.manual_seed(0)
+    V, bound = 40, bind(DIGITS, spec)
+    ids = bound.token_ids
+    logits = torch.randn(2, 9, V, dtype=torch.float64)
+    labels = torch.randint(V, (2, 9))
+    labels[:, ::2] = ids[torch.randint(10, (2, 5))]
+    labels[0, 1] = -100
+    out = numeric_objective(bound, logits, labels)
+    flat, y = logits[labels != -100], labels[labels != -100]  # [T, V], [T]
+    index = bound.vocabulary.index_of(y)
+    numeric = index >= 0
+    q = torch.tensor([gaussian(DIGITS, i, 0.5) for i in index[numeric].tolist()]).double()
+    wide = torch.zeros(len(q), V, dtype=torch.float64).index_copy(1, ids, q)
+    x = flat[numeric]
+    gce = F.cross_entropy(x, wide) if whole else F.cross_entropy(x[:, ids], q)
+    full = F.cross_entropy(flat, y)
+    assert out.cross_entropy.item() == pytest.approx(full.item())
+    assert out.auxiliary.item() == pytest.approx(gce.item())
+    others = F.cross_entropy(flat[~numeric], y[~numeric], reduction="sum")
+    expected = (others + gce * len(q)) / len(y) if added is None else full + added * gce
+    assert out.total.item() == pytest.approx(expected.item())

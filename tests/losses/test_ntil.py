@@ -1,0 +1,236 @@
+"""NTIL against a literal loop over numbers (app. eq:ntil_weighted_emd to eq:ntil_total)."""
+
+import math
+from itertools import groupby
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smmd_bench.contracts import Loss, NumericTargets
+from smmd_bench.errors import CellSkippedError, UserError
+from smmd_bench.numbers import NumericVocabulary, numeric_vocabulary
+from smmd_bench.registry import load_loss
+from smmd_bench.training.keyed_noise import gumbel, mixed
+from smmd_bench.training.numeric_loss import NumericLoss
+from smmd_bench.training.objective import count_units, numeric_objective
+
+from .cases import DIGITS, check_gradient, perfect_targets, random_targets, value, vocabulary
+
+V = 40
+OTHER = [20, 21, 22]  # a sign, a point, a word
+TENS = [30, 31]  # the tokens 10 and 11, numeric but of two digits
+
+
+def numbers_vocabulary():
+    """The digits 0..9 with the ids 0..9, and 10 and 11."""
+    return NumericVocabulary(
+        torch.tensor([*range(10), *TENS]), torch.arange(12, dtype=torch.float64), "test"
+    )
+
+
+def bind(spec="ntil"):
+    return load_loss(spec).bind(numbers_vocabulary())
+
+
+def runs(labels):
+    """The numbers of each row, as lists of (position, digit): a loop over tokens."""
+    for row, line in enumerate(labels.tolist()):
+        digits = [(place, y) for place, y in enumerate(line) if 0 <= y <= 9]
+        for _, run in groupby(enumerate(digits), key=lambda item: item[1][0] - item[0]):
+            yield row, [digit for _, digit in run]
+
+
+def literal(loss, logits, labels, keys):
+    """(sum over numbers, numbers) or, with reduction=authors, (sum over rows, rows)."""
+    rows = {}
+    for row, run in runs(labels):
+        first = next(p for p, y in enumerate(labels[row].tolist()) if 0 <= y <= 9)
+        emd, X, Y = [], 0.0, 0.0
+        for k, (position, d) in enumerate(run):
+            x = logits[row, position, :10]
+            place = len(run) - k - 1
+            p = x.softmax(-1)
+            emd.append((1 + loss.tau) ** place * sum(p[i] * abs(i - d) for i in range(10)))
+            noise = 0.0
+            if loss.noise:
+                noise = loss.noise * gumbel(mixed(keys[row], position - first, torch.arange(10)))
+            soft = ((x + noise) / loss.temperature).softmax(-1)
+            if loss.hard:
+                hard = torch.nn.functional.one_hot(soft.argmax(), 10)
+                soft = hard + (soft - soft.detach())
+            X = X + 10.0**place * sum(i * soft[i] for i in range(10))
+            Y = Y + 10.0**place * d
+        Y = torch.tensor(Y, dtype=torch.float64)
+        high, low = torch.maximum(X, Y), torch.minimum(X, Y)
+        relative = (X - Y).abs() / (high + loss.epsilon)
+        magnitude = torch.log((high + loss.epsilon) / (low + loss.epsilon))
+        rows.setdefault(row, []).append((emd, loss.alpha * relative + loss.beta * magnitude))
+    if loss.reduction == "numbers":
+        every = [number for numbers in rows.values() for number in numbers]
+        return sum(sum(emd) + sequence for emd, sequence in every), len(every)
+    total = 0.0
+    for numbers in rows.values():
+        emd = [one for digits, _ in numbers for one in digits]
+        total = total + sum(emd) / len(emd) + sum(s for _, s in numbers) / len(numbers)
+    return total, len(rows)
+
+
+tokens = st.one_of(
+    st.integers(0, 9), st.integers(0, 9), st.sampled_from(OTHER), st.sampled_from(TENS),
+    st.just(-100),
+)  # fmt: skip
+batches = st.integers(1, 12).flatmap(
+    lambda width: st.lists(st.lists(tokens, min_size=width, max_size=width), min_size=1, max_size=4)
+)
+options = st.fixed_dictionaries(
+    {
+        "noise": st.sampled_from([0, 1, 0.01]),
+        "hard": st.booleans(),
+        "reduction": st.sampled_from(["numbers", "authors"]),
+        "epsilon": st.sampled_from([1, 1e-3]),
+        "temperature": st.sampled_from([0.1, 1]),
+        "tau": st.sampled_from([0, 0.2]),
+    }
+)
+
+
+def compare(spec, labels, seed):
+    """The objective's auxiliary and its gradient against the literal loop, in float64."""
+    loss = bind(spec)
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(*labels.shape, V, generator=generator, dtype=torch.float64)
+    logits.requires_grad_()
+    keys = torch.randint(-(2**60), 2**60, (len(labels),), generator=generator)
+    out = numeric_objective(loss, logits, labels, keys=keys)
+    expected, units = literal(load_loss(spec), logits, labels, keys)
+    assert out.units == units == count_units(loss, labels)
+    if not units:
+        assert out.auxiliary.item() == 0.0
+        return
+    torch.testing.assert_close(out.auxiliary, expected / units, rtol=1e-10, atol=1e-10)
+    found, wanted = (torch.autograd.grad(t, logits)[0] for t in (out.auxiliary, expected / units))
+    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-10)
+
+
+@given(batches, options, st.integers(0, 2**20))
+@settings(max_examples=2000, deadline=None)
+def test_is_the_literal_loop_with_its_gradient(rows, changed, seed):
+    parts = (f"{key}={str(x).lower()}" for key, x in changed.items())
+    compare(f"ntil[{','.join(parts)}]", torch.tensor(rows), seed)
+
+
+@pytest.mark.parametrize("spec", ["ntil", "ntil[noise=0]", "ntil[hard=true]"])
+@pytest.mark.parametrize("length", [1, 40, 60])
+def test_long_numbers(spec, length):
+    labels = torch.randint(10, (2, length), generator=torch.Generator().manual_seed(length))
+    compare(spec, labels, 3)
+
+
+@pytest.mark.parametrize("length", [308, 400, 1200])
+def test_a_number_beyond_float64_stays_finite(length):
+    labels = torch.full((1, length), 9)
+    logits = torch.randn(1, length, V, requires_grad=True)
+    out = numeric_objective(bind("ntil[tau=0]"), logits, labels)
+    out.total.backward()
+    assert math.isfinite(out.auxiliary.item())
+    assert bool(logits.grad.isfinite().all())
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ([1, 2, 3], ["123"]),
+        ([1, 20, 2], ["1", "2"]),  # a sign or a point
+        ([1, -100, 2], ["1", "2"]),
+        ([1, 30, 2, 3], ["1", "23"]),  # a token of two digits
+        ([30, 31], []),
+        ([21, 4, 2, 22, 0, 0], ["42", "00"]),
+    ],
+)
+def test_what_ends_a_number(line, expected):
+    labels = torch.tensor([line])
+    assert ["".join(str(d) for _, d in run) for _, run in runs(labels)] == expected
+    assert count_units(bind(), labels) == len(expected)
+    compare("ntil", labels, 0)
+
+
+def test_the_end_of_a_row_ends_a_number():
+    labels = torch.tensor([[20, 1, 2], [3, 4, 20]])
+    assert count_units(bind(), labels) == 2
+    assert count_units(bind("ntil[reduction=authors]"), labels) == 2
+
+
+def test_defaults_are_the_papers_and_where_it_has_none_the_authors():
+    loss = load_loss("ntil")
+    assert isinstance(loss, Loss)
+    assert isinstance(bind(), NumericLoss)
+    assert (loss.weight, loss.alpha, loss.beta, loss.tau) == (2.0, 0.2, 0.2, 0.2)
+    assert (loss.epsilon, loss.temperature, loss.noise, loss.hard) == (1.0, 0.1, 1.0, False)
+    assert not loss.replaces_cross_entropy
+
+
+@pytest.mark.parametrize("spec", ["ntil[temperature=0]", "ntil[epsilon=0]", "ntil[noise=-1]"])
+def test_a_bad_parameter_is_the_users_error(spec):
+    with pytest.raises(UserError, match="must be >"):
+        load_loss(spec)
+
+
+def test_without_noise_it_is_zero_at_the_perfect_prediction():
+    assert value(load_loss("ntil[noise=0]").bind(vocabulary(DIGITS)), perfect_targets(DIGITS)) == 0
+
+
+@pytest.mark.parametrize("spec", ["ntil", "ntil[noise=0]", "ntil[reduction=authors]"])
+def test_gradient_is_that_of_finite_differences(spec):
+    check_gradient(load_loss(spec.replace("]", ",temperature=1]")).bind(vocabulary(DIGITS)), DIGITS)
+
+
+@given(st.integers(0, 2**20))
+@settings(max_examples=200, deadline=None)
+def test_is_never_negative(seed):
+    assert value(load_loss("ntil").bind(vocabulary(DIGITS)), random_targets(DIGITS, seed=seed)) >= 0
+
+
+def test_an_early_digit_costs_more_than_a_late_one():
+    labels = torch.tensor([[5, 5, 5]])
+    costs = []
+    for wrong in range(3):
+        logits = torch.zeros(1, 3, V).index_fill(-1, torch.tensor(5), 30.0)
+        logits[0, wrong, 5], logits[0, wrong, 6] = 0.0, 30.0
+        costs.append(numeric_objective(bind("ntil[noise=0]"), logits, labels).auxiliary.item())
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] == pytest.approx(1.2**2 + 0.2 * 100 / 656 + 0.2 * math.log(656 / 556), rel=1e-5)
+
+
+def test_the_noise_follows_the_example_and_the_step_and_nothing_else():
+    targets = random_targets(DIGITS)
+    bound = load_loss("ntil").bind(vocabulary(DIGITS))
+
+    def with_key(key, **changes):
+        fields = {name: getattr(targets, name) for name in targets.__slots__}
+        fields |= {"key": torch.full_like(targets.row, key), **changes}
+        return value(bound, NumericTargets(**fields))
+
+    assert with_key(1) == with_key(1) != with_key(2)
+    moved = {"row": targets.row + 3, "position": targets.position + 11}
+    assert with_key(1, **moved) == with_key(1)
+
+
+@pytest.mark.parametrize("values", [DIGITS[:9], [*DIGITS[:4], 3.0, *DIGITS[4:]]])
+def test_it_needs_one_token_for_each_digit(values):
+    with pytest.raises(CellSkippedError, match="one numeric token for each of the ten digits"):
+        load_loss("ntil").bind(vocabulary(values))
+
+
+def test_with_tokens_of_three_digits_it_acts_on_the_single_ones(tokenizers):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tokenizers / "triple")
+    loss = load_loss("ntil").bind(numeric_vocabulary(tokenizer))
+    ids = tokenizer.encode("123 + 7 = 130", add_special_tokens=False)
+    target = loss.vocabulary.index_of(torch.tensor(ids))
+    numeric = target[target >= 0]
+    covered = loss.vocabulary.values[numeric[loss.covers(numeric)]]
+    assert covered.tolist() == [7.0]
+    assert count_units(loss, torch.tensor([ids])) == 1
