@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/objective.py
 
-Compares, at H=896, V=151,936 and 512 supervised tokens in float32 on a CPU, with a frozen and with
-a trainable head: the harness's cross-entropy with stock transformers' (`ForCausalLMLoss` over full
-logits), and each loss with the harness's cross-entropy, at N=10 and N=1000 with every supervised
-token numeric, which is the worst case.
+Compares, at H=896 (or --hidden), V=151,936 and 512 supervised tokens in float32 on a CPU, with a
+frozen and with a trainable head: the harness's cross-entropy with stock transformers'
+(`ForCausalLMLoss` over full logits), and each loss with the harness's cross-entropy, at N=10 and
+N=1000 with every supervised token numeric, which is the worst case.
 
 Times: CPU seconds of one process on one thread, so that other jobs on the machine disturb less; the
 cases of a round in random order, ratios within a round; the median over rounds and its 95% interval
@@ -42,7 +42,7 @@ from smmd_bench.numbers import NumericVocabulary
 from smmd_bench.training.objective import hidden_objective, supervised_targets
 from smmd_bench.training.output_head import OutputHead
 
-H, V, T = 896, 151_936, 512
+V, T = 151_936, 512
 MIB = 2**20
 # Budgets of the design: (case, against) -> (time, memory).
 STOCK = {"frozen": (1.00, 0.40), "trainable": (1.02, 0.95)}
@@ -76,14 +76,16 @@ class Case:
         self.total(hidden, weight).backward()
 
 
-def tensors(trainable: bool, tokens: int = T, vocabulary: int = V) -> tuple[Tensor, Tensor]:
+def tensors(
+    trainable: bool, width: int, tokens: int = T, vocabulary: int = V
+) -> tuple[Tensor, Tensor]:
     torch.manual_seed(0)
-    hidden = torch.randn(tokens, H).requires_grad_()
-    return hidden, (torch.randn(vocabulary, H) * 0.02).requires_grad_(trainable)
+    hidden = torch.randn(tokens, width).requires_grad_()
+    return hidden, (torch.randn(vocabulary, width) * 0.02).requires_grad_(trainable)
 
 
-def timed(names: list[str], trainable: bool, rounds: int) -> dict[str, list[float]]:
-    hidden, weight = tensors(trainable)
+def timed(names: list[str], trainable: bool, width: int, rounds: int) -> dict[str, list[float]]:
+    hidden, weight = tensors(trainable, width)
     cases = {name: Case(name, T, V) for name in names}
     seconds: dict[str, list[float]] = {name: [] for name in names}
     order = list(names)
@@ -99,10 +101,10 @@ def timed(names: list[str], trainable: bool, rounds: int) -> dict[str, list[floa
     return seconds
 
 
-def added_memory(name: str, trainable: bool) -> float:
+def added_memory(name: str, trainable: bool, width: int) -> float:
     """MiB that a loss and its step add at the peak; runs in a process of its own."""
-    Case(name, 4, 1000).step(*tensors(trainable, 4, 1000))
-    hidden, weight = tensors(trainable)
+    Case(name, 4, 1000).step(*tensors(trainable, width, 4, 1000))
+    hidden, weight = tensors(trainable, width)
     before = _resident_anew()
     case = Case(name, T, V)
     _resident_anew()  # what making the loss took and gave back is no part of a step
@@ -123,8 +125,9 @@ def _status(field: str) -> int:
     return int(next(line for line in lines if line.startswith(field)).split()[1])
 
 
-def measured_memory(name: str, trainable: bool, repeats: int) -> list[float]:
+def measured_memory(name: str, trainable: bool, width: int, repeats: int) -> list[float]:
     command = [sys.executable, __file__, "--memory-of", name, *(["--trainable"] * trainable)]
+    command += ["--hidden", str(width)]
     return [
         float(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
         for _ in range(repeats)
@@ -140,9 +143,10 @@ def median_interval(values: list[float]) -> tuple[float, float, float]:
 
 def compare(head: str, pairs: list[tuple[str, str, tuple[float, float]]], args: Any) -> None:
     names = sorted({name for pair in pairs for name in pair[:2]})
-    seconds = timed(names, head == "trainable", args.rounds)
-    memory = {name: measured_memory(name, head == "trainable", args.repeats) for name in names}
-    base = (V * H + T * H) * 4 / MIB
+    common = head == "trainable", args.hidden
+    seconds = timed(names, *common, args.rounds)
+    memory = {name: measured_memory(name, *common, args.repeats) for name in names}
+    base = (V + T) * args.hidden * 4 / MIB
     for name in names:
         print(
             f"| {head} | {name} | | {statistics.median(seconds[name]):.2f} s | "
@@ -167,15 +171,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--repeats", type=int, default=3, help="fresh processes a memory case")
+    parser.add_argument("--hidden", type=int, default=896, help="H")
     parser.add_argument("--heads", nargs="+", default=["frozen", "trainable"])
-    parser.add_argument("--losses", nargs="*", default=["ntl", "smmd"])
+    parser.add_argument("--losses", nargs="*", default=["gce", "ntl", "ntil", "dist2", "smmd"])
     parser.add_argument("--sizes", nargs="+", type=int, default=[10, 1000], help="N")
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     parser.add_argument("--trainable", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     torch.set_num_threads(1)
     if args.memory_of:
-        print(json.dumps(added_memory(args.memory_of, args.trainable)))
+        print(json.dumps(added_memory(args.memory_of, args.trainable, args.hidden)))
         return
     print("| head | case | budget: time / memory | time | memory |\n|---|---|---|---|---|")
     for head in args.heads:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .registry import load_task as load_task
     from .results.run import read_run as read_run
     from .scoring.score import score as score
+    from .training.objective import count_units as count_units
     from .training.objective import numeric_objective as numeric_objective
 
 _API = {
@@ -23,6 +24,7 @@ _API = {
     "load_loss": ".registry",
     "load_task": ".registry",
     "numeric_objective": ".training.objective",
+    "count_units": ".training.objective",
     "score": ".scoring.score",
     "read_run": ".results.run",
 }

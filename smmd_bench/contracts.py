@@ -211,7 +211,7 @@ class Completion:
 
 
 Progress = Callable[[str, int, int], None]
-"""`progress(what, done, total)`: called often; must be cheap. A total of 0 makes `what` a message."""
+"""`progress(what, done, total)`: called often; must be cheap. With total 0, `what` is a message."""
 
 
 class EngineSession(Protocol):

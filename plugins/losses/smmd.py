@@ -46,6 +46,7 @@ class SmoothMMD:
     name: ClassVar[str] = "smmd"
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
+    relative_scale: ClassVar[dict[int, float]] = {10: 1.25, 1000: 0.61}
     sigma: tuple[float, ...] = parameter(
         (2.0,), "bandwidths of the kernel, in units of value", check=_all_positive
     )
@@ -108,10 +109,16 @@ class ResidualForm(NumericLoss):
         self.matrix(torch.empty(0))  # the usual one, in advance
 
     def matrix(self, like: Tensor) -> Tensor:
-        """A: [N, N] in the dtype and on the device of `like`; made once for each, since large."""
+        """A: [N, N] in the dtype and on the device of `like`; made once for each, since large.
+
+        Entries below 1e-19 (float32; 1e-154 in float64) become zeros: their products with small
+        probabilities are subnormal, with which a CPU multiplies many times slower.
+        """
         key = like.dtype, like.device
         if key not in self._matrices:
-            self._matrices[key] = self.loss.matrix(self.vocabulary).to(like)
+            matrix = self.loss.matrix(self.vocabulary).to(like)
+            smallest = torch.finfo(like.dtype).tiny ** 0.5
+            self._matrices[key] = matrix.masked_fill_(matrix.abs() < smallest, 0)
         return self._matrices[key]
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:

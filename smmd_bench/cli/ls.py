@@ -45,6 +45,9 @@ def command(group: str | None, plugins: tuple[Path, ...]) -> None:
             click.echo(f"  {entry.name:<22} {_first_line(entry.plugin)}")
             for item in parameters_of(entry.plugin).values():
                 click.echo(f"      {item.name}={spell(item.default)}  ({item.type}) {item.help}")
+            if scales := getattr(entry.plugin, "relative_scale", None):
+                shown = ", ".join(f"{scale:g} (N={n})" for n, scale in scales.items())
+                click.echo(f"      lambda * auxiliary : cross-entropy at a uniform guess: {shown}")
     if group in (None, "models"):
         click.secho("models", bold=True)
         for card in sorted(Path(str(files("smmd_bench") / "builtin")).glob("*/card.yaml")):

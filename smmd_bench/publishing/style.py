@@ -68,17 +68,18 @@ _KNOWN = {
     "base": LossStyle(GREY, (0, (1, 1.2)), "x", ""),
     "ce": LossStyle(BLACK, "-", "o", "//"),
     "gce": LossStyle(ORANGE, (0, (5, 1.5)), "s", "\\\\"),
+    "dist2": LossStyle(SKY, (0, (4, 1, 1, 1)), "v", "++"),
     "ntl": LossStyle(BLUE, (0, (3, 1, 1, 1)), "^", ".."),
     "ntil": LossStyle(GREEN, (0, (5, 1, 1, 1, 1, 1)), "D", "xx"),
     "smmd": LossStyle(VERMILION, (0, (9, 1.5)), "*", "--"),
 }
 _SPARE = (
-    LossStyle(SKY, (0, (4, 1, 1, 1)), "v", "++"),
     LossStyle(PURPLE, (0, (2, 1)), "P", "oo"),
     LossStyle("#B8A000", (0, (7, 2)), "<", "||"),
     LossStyle("#5D4037", (0, (1, 1, 4, 1)), ">", "**"),
     LossStyle("#1B5E20", (0, (6, 1, 2, 1)), "h", "OO"),
     LossStyle("#4A148C", (0, (3, 2)), "p", "\\\\|"),
+    LossStyle("#AD1457", (0, (8, 1, 1, 1)), "d", "//."),
 )
 
 

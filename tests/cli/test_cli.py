@@ -37,6 +37,7 @@ def test_ls_names_every_plugin_with_its_parameters() -> None:
         "builtin/tiny",
         "lambda=3",
         "sigma=2",
+        "lambda * auxiliary : cross-entropy at a uniform guess: 2.9 (N=10), 97 (N=1000)",
     ):
         assert word in out
 

@@ -1,0 +1,280 @@
+"""What each loss charges for a wrong digit: the penalty against the predicted value, target fixed.
+
+The prediction gives 0.9 to one value and spreads 0.1 evenly over the rest of V_num; drawn is what
+that adds to the training loss at the position. No run is needed: `figure(["ce", "ntl", "smmd"])`.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.errors import CellSkippedError, UserError
+from smmd_bench.publishing.style import (
+    GREY,
+    WIDTH,
+    LossStyle,
+    loss_label,
+    loss_styles,
+    new_figure,
+)
+from smmd_bench.results.run import RunFrames
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TARGETS = {10: 3, 1000: 300}
+"""The target by N; V_num is the integers from 0 to N - 1."""
+SHARE = 0.9
+NEAR = 12
+"""How far the close-up of N = 1000 goes to either side of the target."""
+ROWS = 12
+"""Losses of a run drawn at most."""
+_FLAT = 1e-3
+"""Relative differences below it are no fall."""
+
+
+@dataclass(frozen=True)
+class LossShapes:
+    """The penalty of every loss of the run as a function of the predicted value."""
+
+    name: ClassVar[str] = "loss_shapes"
+    title: ClassVar[str] = "What each loss charges for a wrong digit (target fixed)"
+    paper: ClassVar[str] = "not in the paper"
+
+    def skip(self, run: RunFrames) -> str | None:
+        """Without a loss there is nothing to draw, and without torch no loss can be evaluated."""
+        from importlib.util import find_spec
+
+        if not _specs(run):
+            return "no cell trains with a loss"
+        return None if find_spec("torch") else "torch is not installed"
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One row of panels a loss."""
+        every = _specs(run)
+        specs = every[:ROWS]
+        data = penalties(specs)
+        drawn = list(data["loss"].cat.categories)
+        caption = (
+            "Penalty at one position against the value that is predicted, for a fixed target "
+            "(dotted line): lambda times the auxiliary; for a loss that replaces cross-entropy, "
+            f"what stands in its place; for CE, the cross-entropy over V_num. {_PREDICTION} "
+            "So cross-entropy is the same at every wrong value. V_num is the integers from 0 to "
+            "N − 1. Every panel has a scale of its own."
+        )
+        if any("noise" in term for term in data["term"].unique()):
+            caption += " Losses with noise are drawn without it."
+        if left_out := [spec for spec in specs if spec not in drawn]:
+            caption += " Left out (no such loss is installed, or it does not act here): "
+            caption += f"{', '.join(left_out)}."
+        if len(every) > ROWS:
+            caption += f" These are the first {ROWS} of {len(every)} losses."
+        return Artefact(caption, figure=_figure(data), data=data)
+
+
+_PREDICTION = (
+    f"The prediction gives {SHARE} to that value and spreads {1 - SHARE:.1f} evenly over the rest "
+    "of V_num."
+)
+
+
+def figure(specs: Sequence[str]) -> Figure:
+    """The figure of these losses, without a run; those that cannot be loaded are left out."""
+    return _figure(penalties(specs))
+
+
+def penalties(specs: Sequence[str]) -> pd.DataFrame:
+    """The frame behind the figure: one row a loss, N and predicted value.
+
+    loss, term (what the penalty is), numeric_tokens (N), target, value, penalty. A loss that does
+    not act on the target at an N has no rows there; one that cannot be loaded has none at all.
+    """
+    parts = []
+    for spec in specs:
+        for n, target in TARGETS.items():
+            try:
+                term, charged = _charge(spec, n, target)
+            except (UserError, CellSkippedError):
+                continue
+            if charged:
+                part = pd.DataFrame({"value": range(n), "penalty": charged})
+                parts.append(part.assign(loss=spec, term=term, numeric_tokens=n, target=target))
+    columns = ["loss", "term", "numeric_tokens", "target", "value", "penalty"]
+    frame = pd.concat(parts, ignore_index=True)[columns]
+    frame["loss"] = pd.Categorical(frame["loss"], categories=[*frame["loss"].unique()])
+    return frame
+
+
+def _specs(run: RunFrames) -> list[str]:
+    """The losses of the run, with cross-entropy in any case."""
+    specs = [str(spec) for spec in run.cells["loss"].cat.categories if spec != "base"]
+    return list(dict.fromkeys(["ce", *specs])) if specs else []
+
+
+def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
+    """What the penalty is, and its value for each predicted value (none: the loss does not act)."""
+    import torch
+
+    from smmd_bench.contracts import NumericTargets
+    from smmd_bench.numbers import NumericVocabulary
+    from smmd_bench.registry import load_loss
+    from smmd_bench.training.numeric_loss import NoAuxiliary
+
+    loss: Any = load_loss(spec)
+    noisy = bool(getattr(loss, "noise", 0))
+    values = torch.arange(n)
+    vocabulary = NumericVocabulary(values, values.double(), "integer")
+    bound = (replace(loss, noise=0.0) if noisy else loss).bind(vocabulary)
+    p = torch.full((n, n), (1 - SHARE) / (n - 1), dtype=torch.float64).fill_diagonal_(SHARE)
+    logits, y, zero = p.log(), torch.tensor([target]), torch.zeros(1, dtype=torch.int64)
+    if isinstance(bound, NoAuxiliary):
+        charged = torch.nn.functional.cross_entropy(
+            logits, y.expand(n), reduction="none", label_smoothing=bound.label_smoothing
+        ).tolist()
+        return "cross-entropy", _rounded(charged)
+    weight = 1.0 if bound.replaces_cross_entropy else bound.weight
+    term = "in place of CE" if bound.replaces_cross_entropy else f"{weight:g} × auxiliary"
+    term += ", noise=0" if noisy else ""
+    if not bound.covers(y).all():
+        return term, []
+    charged = []
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # N small products, which threads would only wait for
+    try:
+        with torch.no_grad():
+            for x in logits:
+                summed, units = bound(NumericTargets(x[None], x.logsumexp(0)[None], y, *[zero] * 3))
+                charged.append(weight * float(summed) / max(units, 1))
+    finally:
+        torch.set_num_threads(threads)
+    return term, _rounded(charged)
+
+
+def _rounded(charged: list[float]) -> list[float]:
+    """Without the last digits, which depend on the machine."""
+    return [float(f"{value:.9g}") for value in charged]
+
+
+def _figure(data: pd.DataFrame) -> Figure:
+    losses = list(data["loss"].cat.categories)
+    styles = loss_styles(losses)
+    parts = [
+        [data[(data["loss"] == loss) & (data["numeric_tokens"] == n)] for n in TARGETS]
+        for loss in losses
+    ]
+    heights = [1.7 if any(falls(part) for part in both) else 1.2 for both in parts]
+    figure = new_figure(WIDTH, 0.75 + sum(heights))
+    axes = figure.subplots(
+        len(losses),
+        3,
+        sharex="col",
+        squeeze=False,
+        gridspec_kw={"height_ratios": heights, "width_ratios": [1, 1.35, 1]},
+    )
+    for row, loss, (small, large) in zip(axes, losses, parts, strict=True):
+        words = loss_label(loss).replace("[", " [").replace(",", ", ")
+        label = textwrap.fill(words, 20, break_long_words=False)
+        term = pd.concat([small, large])["term"].iloc[0].replace(", ", ",\n")
+        row[0].set_ylabel(f"{label}\n({term})", rotation=0, ha="right", va="center", labelpad=8)
+        near = large[(large["value"] - large["target"]).abs() <= NEAR]
+        for axis, shown in zip(row, (small, large, near), strict=True):
+            _curve(axis, shown, styles[loss])
+            if shown.empty:
+                acts = axis is not row[0] and len(small)
+                _say(axis, "does not act on\nmulti-digit tokens" if acts else "does not act here")
+        _note_falls(row[0], small, height=0.3)
+        _note_falls(row[1], large, height=0.82)
+        _close_up(row[1], large, styles[loss])
+    digits, numbers = TARGETS.items()
+    axes[0][0].set_title(f"N = {digits[0]}, target {digits[1]}")
+    axes[0][1].set_title(f"N = {numbers[0]}, target {numbers[1]}")
+    axes[0][2].set_title(f"N = {numbers[0]}, close-up")
+    for axis in axes[-1]:
+        axis.set_xlabel("predicted value")
+    axes[-1][0].set_xticks(range(digits[0]))
+    axes[-1][1].set_xlim(-30, numbers[0] + 30)
+    axes[-1][2].set_xlim(numbers[1] - NEAR - 0.5, numbers[1] + NEAR + 0.5)
+    return figure
+
+
+def _curve(axis: Axes, data: pd.DataFrame, style: LossStyle) -> None:
+    if data.empty:
+        return
+    axis.axvline(data["target"].iloc[0], color=GREY, linestyle=":", linewidth=1)
+    axis.plot(
+        data["value"],
+        data["penalty"],
+        color=style.colour,
+        linestyle=style.line,
+        marker=style.marker,
+        markersize=6 if style.marker == "*" else 4,
+        markevery=100 if len(data) > 100 else 1,
+    )
+    axis.set_ylim(min(0.0, data["penalty"].min()), 1.15 * data["penalty"].max() or 1.0)
+
+
+def falls(data: pd.DataFrame) -> list[tuple[int, int]]:
+    """Where a loss charges less for a worse value: (last value before the fall, end of the range).
+
+    `data` is of one loss and N. The farthest value to each side of the target is held against the
+    largest penalty on that side.
+    """
+    if data.empty:
+        return []
+    charged = data.set_index("value")["penalty"]
+    target = data["target"].iloc[0]
+    found = []
+    for side in (charged.loc[target::-1], charged.loc[target:]):
+        high = np.flatnonzero(side >= side.max() - _FLAT * abs(side.max()))[-1]
+        if high < len(side) - 1:
+            found.append((int(side.index[high]), int(side.index[-1])))
+    return found
+
+
+def _note_falls(axis: Axes, data: pd.DataFrame, height: float) -> None:
+    """Say at that height of the panel where the penalty falls, and from what to what."""
+    charged = data.set_index("value")["penalty"]
+    found = falls(data)
+    if not found:
+        return
+    where = " and ".join(f"{'below' if end < turn else 'beyond'} {turn}" for turn, end in found)
+    what = ",\n".join(f"{charged[turn]:.2f} → {charged[end]:.2f} at {end}" for turn, end in found)
+    axis.text(
+        0.99,
+        height,
+        f"falls {where}:\n{what}",
+        transform=axis.transAxes,
+        ha="right",
+        va="top",
+        fontsize=7.5,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+    )
+
+
+def _close_up(axis: Axes, data: pd.DataFrame, style: LossStyle) -> None:
+    """An inset of the upper end of the range, where the penalty falls there."""
+    for turn, end in falls(data):
+        if end > turn:
+            shown = data[data["value"] >= turn - 3]
+            inset = axis.inset_axes((0.55, 0.14, 0.43, 0.33))
+            inset.plot(
+                shown["value"], shown["penalty"], color=style.colour, marker=style.marker,
+                linestyle=style.line, markersize=3, linewidth=1,
+            )  # fmt: skip
+            inset.set_xticks([turn, end])
+            inset.tick_params(labelsize=7, pad=1, length=2)
+            inset.margins(0.08, 0.2)
+
+
+def _say(axis: Axes, text: str) -> None:
+    axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", va="center", color=GREY)
+    axis.set_yticks([])
+    axis.grid(visible=False)
