@@ -12,6 +12,7 @@ from ..errors import UserError
 _COMMANDS = {
     "train-eval": ("train_eval", "Fine-tune with each loss, score, and report."),
     "run": ("run", "Run the experiment of a YAML file."),
+    "overhead": ("overhead", "Measure step time and memory of each loss."),
     "report": ("report", "Make the tables, figures and page of a finished run again."),
     "sample": ("sample", "Print examples of a task."),
     "ls": ("ls", "List tasks, losses, engines, executors, reports and models."),

@@ -1,0 +1,1 @@
+"""What a loss costs: step time and peak memory of real training steps (Table 7 of the paper)."""

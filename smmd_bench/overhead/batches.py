@@ -1,0 +1,64 @@
+"""Synthetic training rows: random tokens, the end of each row supervised, numbers in it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..numbers import NumericVocabulary
+from .settings import OverheadSettings
+
+PREPARATION = 2
+"""Steps before those that count: the optimiser's state is there in the second."""
+_DIGITS = 4
+"""Numeric tokens of a number, where there are other tokens enough to part the numbers."""
+
+
+def synthetic_vocabulary(vocab_size: int, numeric_tokens: int) -> NumericVocabulary:
+    """N tokens with the values 0..N-1, spread over a vocabulary of `vocab_size` tokens."""
+    ids = torch.linspace(0, vocab_size - 1, numeric_tokens, dtype=torch.float64).long()  # [N]
+    return NumericVocabulary(ids, torch.arange(numeric_tokens, dtype=torch.float64), "synthetic")
+
+
+def synthetic_rows(settings: OverheadSettings, repeat: int) -> list[dict[str, Any]]:
+    """The rows of all steps of a repeat, each {input_ids, attention_mask, labels} of [length].
+
+    They follow from the seed and the repeat alone, so that every loss sees the same.
+    """
+    rng = np.random.default_rng([settings.seed, repeat])
+    vocab_size = settings.config["vocab_size"]
+    count, length = (PREPARATION + settings.steps) * settings.batch_size, settings.length
+    numeric = synthetic_vocabulary(vocab_size, settings.numeric_tokens).token_ids.numpy()  # [N]
+    others = np.setdiff1d(np.arange(vocab_size), numeric)  # [V - N]
+    ids = rng.choice(others, (count, length))  # [count, length]
+    start = length - settings.supervised_tokens
+    places = start + np.flatnonzero(numeric_places(settings.supervised_tokens, settings.numeric))
+    ids[:, places] = rng.choice(numeric, (count, len(places)))
+    labels = ids.copy()
+    labels[:, :start] = -100
+    mask = torch.ones(length, dtype=torch.int64)
+    return [
+        {"input_ids": torch.from_numpy(i), "attention_mask": mask, "labels": torch.from_numpy(y)}
+        for i, y in zip(ids, labels, strict=True)
+    ]
+
+
+def numeric_places(tokens: int, share: float) -> NDArray[np.bool_]:
+    """[tokens] which of the supervised tokens of a row are numeric: numbers, parted by others.
+
+    A number has about four tokens; more where there are too few others to part so many numbers,
+    up to one number of all the tokens at a share of 1.
+    """
+    numeric = max(1, round(tokens * share))
+    numbers = min(math.ceil(numeric / _DIGITS), tokens - numeric + 1)
+    sizes = zip(_parts(numeric, numbers), _parts(tokens - numeric, numbers), strict=True)
+    return np.concatenate([np.repeat([True, False], pair) for pair in sizes])
+
+
+def _parts(total: int, parts: int) -> list[int]:
+    """`total` in that many parts of about the same size, the larger ones first."""
+    return [total // parts + (part < total % parts) for part in range(parts)]

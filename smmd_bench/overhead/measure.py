@@ -1,0 +1,167 @@
+"""Measures all rows, repeat by repeat, and keeps each repeat as soon as it is done.
+
+OUT/manifest.json    settings, versions, hardware, command
+OUT/steps.parquet    row, repeat, step (from 1), wall_seconds, cpu_seconds, dropped
+OUT/runs.parquet     row, repeat, peak_bytes, device, threads, error: one line a row and repeat
+OUT/logs/            what each process was asked, and what it wrote
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..contracts import Progress
+from ..errors import UserError
+from ..results.files import read_json, write_json, write_parquet
+from ..run_directory import RunDirectory, circumstances
+from .process import RowProcess
+from .settings import OverheadSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_STEPS = ["row", "repeat", "step", "wall_seconds", "cpu_seconds", "dropped"]
+_RUNS = ["row", "repeat", "peak_bytes", "device", "threads", "error"]
+
+
+def measure(
+    settings: OverheadSettings, folder: Path, progress: Progress, plugins: Sequence[Path] = ()
+) -> bool:
+    """Measure the repeats that are missing, or in which a row failed; whether there were any.
+
+    A row that fails in a repeat has its reason in runs.parquet; the others go on. Raises UserError
+    if the folder holds anything else.
+    """
+    with RunDirectory(folder).locked():
+        _claim(folder, settings)
+        missing = missing_repeats(settings, folder)
+        for repeat in missing:
+            label = f"repeat {repeat + 1} of {settings.repeats}"
+            processes = _measure_repeat(settings, repeat, folder / "logs", label, progress, plugins)
+            steps, runs = _frames(settings, repeat, processes)
+            # A repeat is done once it is in runs.parquet, which is written last.
+            for name, new in (("steps", steps), ("runs", runs)):
+                kept = read_frames(folder)[name]
+                write_parquet(
+                    folder / f"{name}.parquet", _joined(kept[kept["repeat"] != repeat], new)
+                )
+        return bool(missing)
+
+
+def missing_repeats(settings: OverheadSettings, folder: Path) -> list[int]:
+    """The repeats that are not there with all their rows."""
+    runs = read_frames(folder)["runs"]
+    whole = runs[runs["error"].isna()].groupby("repeat")["row"].agg(set).to_dict()
+    return [k for k in range(settings.repeats) if whole.get(k, set()) != set(settings.rows)]
+
+
+def read_frames(folder: Path) -> dict[str, pd.DataFrame]:
+    """`steps` and `runs` of a measurement; empty where nothing was measured yet."""
+    import pandas as pd
+
+    frames = {}
+    for name, columns in (("steps", _STEPS), ("runs", _RUNS)):
+        file = folder / f"{name}.parquet"
+        frames[name] = pd.read_parquet(file) if file.exists() else pd.DataFrame(columns=columns)
+    return frames
+
+
+def _measure_repeat(
+    settings: OverheadSettings,
+    repeat: int,
+    logs: Path,
+    label: str,
+    progress: Progress,
+    plugins: Sequence[Path],
+) -> list[RowProcess]:
+    """The ended processes of all rows.
+
+    With `steps`, all rows are in memory and take turns step by step, in a new random order at each
+    step, so that what disturbs the machine for a while disturbs all of them. With `runs`, one row
+    is in memory at a time.
+    """
+    order = random.Random(f"{settings.seed} {repeat}")
+    rows = list(settings.rows)
+    order.shuffle(rows)
+    groups = [rows] if settings.interleave == "steps" else [[row] for row in rows]
+    total, done = settings.steps * len(rows), 0
+    ended: list[RowProcess] = []
+    for group in groups:
+        progress(label, done, total)
+        processes: list[RowProcess] = []
+        try:
+            for row in group:
+                processes.append(RowProcess(settings, row, repeat, logs, plugins))
+            for process in processes:
+                process.wait_until_ready()
+            for process in processes:
+                if process.failure is None:
+                    process.prepare()
+            for _ in range(settings.steps):
+                order.shuffle(group)
+                for process in sorted(processes, key=lambda p: group.index(p.row)):
+                    if process.failure is None:
+                        process.step()
+                    done += 1
+                progress(label, done, total)
+            for process in processes:
+                process.finish()
+        finally:
+            for process in processes:
+                process.close()
+        ended += processes
+    return ended
+
+
+def _frames(
+    settings: OverheadSettings, repeat: int, processes: Sequence[RowProcess]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The repeat's lines of steps.parquet (of the rows that got to the end) and runs.parquet."""
+    import pandas as pd
+
+    steps: list[list[Any]] = []
+    runs: list[list[Any]] = []
+    for process in sorted(processes, key=lambda p: settings.rows.index(p.row)):
+        facts = [process.facts.get(name) for name in ("peak_bytes", "device", "threads")]
+        runs.append([process.row, repeat, *facts, process.failure])
+        if process.failure is None:
+            steps += [
+                [process.row, repeat, step, wall, cpu, step <= settings.drop]
+                for step, (wall, cpu) in enumerate(process.steps, start=1)
+            ]
+    types = {"peak_bytes": "Int64", "threads": "Int64", "device": "str", "error": "str"}
+    return pd.DataFrame(steps, columns=_STEPS), pd.DataFrame(runs, columns=_RUNS).astype(types)
+
+
+def _joined(kept: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    parts = [part for part in (kept, new) if not part.empty]
+    joined = pd.concat(parts, ignore_index=True) if parts else new
+    return joined.sort_values("repeat", kind="stable", ignore_index=True)
+
+
+def _claim(folder: Path, settings: OverheadSettings) -> None:
+    """Write the manifest, or check that the folder is this measurement's."""
+    manifest = read_json(folder / "manifest.json")
+    wanted = json.loads(json.dumps(settings.to_dict()))
+    if manifest is None:
+        strange = sorted(path.name for path in folder.iterdir() if path.name != ".lock")
+        if strange:
+            raise UserError(
+                f"The output folder {folder} is not empty and holds no measurement "
+                f"({strange[0]}): choose another with --out."
+            )
+        write_json(
+            folder / "manifest.json",
+            {"name": settings.folder.name, **circumstances(), "overhead": wanted},
+        )
+    elif manifest.get("overhead") != wanted:
+        raise UserError(
+            f"The output folder {folder} belongs to another measurement or experiment "
+            f"({manifest['name']}): choose another with --out."
+        )

@@ -1,0 +1,52 @@
+"""The peak memory of this process.
+
+On a CPU it is the peak of the resident set (VmHWM, Linux alone). There glibc keeps freed blocks of
+up to 32 MiB for later, more or fewer of them from process to process, which moves the peak by some
+percent. `exact_allocation` has it give back all of 1 MiB and more, which costs time; so memory is
+read in steps of its own, and `usual_allocation` is called before anything is timed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+from pathlib import Path
+
+import torch
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
+_MIB = 2**20
+
+
+def exact_allocation() -> None:
+    """From here on, large blocks go back to the system when they are freed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _MIB)
+
+
+def usual_allocation() -> None:
+    """Back to what glibc comes to by itself once a block of 32 MiB has been freed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 32 * _MIB)
+        ctypes.CDLL(None).mallopt(_TRIM_THRESHOLD, 64 * _MIB)
+
+
+def reset_peak(device: str) -> None:
+    """Count the peak from here; what is held now (the weights) stays in it."""
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    elif sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_bytes(device: str) -> int | None:
+    """Of CUDA memory that was allocated, or of the resident set; None where it cannot be known."""
+    if device == "cuda":
+        return int(torch.cuda.max_memory_allocated())
+    if sys.platform != "linux":
+        return None
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
