@@ -29,7 +29,11 @@ _LAST_SEED = 2**32 - 1  # of NumPy
 
 @dataclass(frozen=True)
 class Cell:
-    """One (model, task, loss, seed) with its recipe. Specs are canonical."""
+    """One (model, task, loss, seed) with its recipe. Specs are canonical.
+
+    A transfer cell tests what another cell, its `source`, has trained: `trained_on` is the task of
+    that one, and `task` the test. It has no train stage and no validation of its own.
+    """
 
     model: str
     task: str
@@ -38,6 +42,7 @@ class Cell:
     data_seed: int
     recipe: Recipe
     engine: str
+    trained_on: str | None = None
 
     @property
     def label(self) -> str:
@@ -50,6 +55,13 @@ class Cell:
     def is_base(self) -> bool:
         """Whether this is the untuned checkpoint."""
         return self.loss == BASE
+
+    @cached_property
+    def source(self) -> Cell | None:
+        """The cell whose weights a transfer cell tests; None: its own."""
+        if self.trained_on is None:
+            return None
+        return dataclasses.replace(self, task=self.trained_on, trained_on=None)
 
     @cached_property
     def card(self) -> ModelCard:
@@ -75,7 +87,9 @@ class Cell:
     def addresses(self) -> dict[str, str]:
         """The chained addresses: train; validate, select; decode; measure."""
         train: dict[str, Any] = {"model": self.card.identity}
-        if not self.is_base:
+        if self.source is not None:
+            train = {"source": self.source.addresses["train"], "test": self.task}
+        elif not self.is_base:
             train |= {
                 "data": self._data("train"),
                 "loss": _plugin_identity(self.loss_plugin),
@@ -86,16 +100,7 @@ class Cell:
             train |= {"task": self.task, "dtype": self.recipe.dtype}
         first = address(train)
         greedy = {"max_new_tokens": self.task_plugin.max_new_tokens, "dtype": self.recipe.dtype}
-        validation = None if self.is_base else self._data("validation")
-        validate = address({"train": first, "validation": validation, **greedy})
-        best = self.task_plugin.metrics()[0]
-        select = address(
-            {
-                "validate": validate,
-                "parser": [self.task_plugin.name, self.task_plugin.version],
-                "metric": [best.name, best.version],
-            }
-        )
+        validate, select = self._selection(first, greedy)
         decode = address(
             {
                 "train": first,
@@ -116,6 +121,17 @@ class Cell:
             "decode": decode,
             "measure": measure,
         }
+
+    def _selection(self, train: str, greedy: Mapping[str, Any]) -> tuple[str, str]:
+        """The addresses of validation and selection; a transfer cell has those of its source."""
+        if self.source is not None:
+            return self.source.addresses["validate"], self.source.addresses["select"]
+        validation = None if self.is_base else self._data("validation")
+        validate = address({"train": train, "validation": validation, **greedy})
+        best = self.task_plugin.metrics()[0]
+        parser = [self.task_plugin.name, self.task_plugin.version]
+        metric = [best.name, best.version]
+        return validate, address({"validate": validate, "parser": parser, "metric": metric})
 
     def decode_stamp(self, epoch: int) -> str:
         """The address that completions and probes carry: the decoding's, with the epoch."""
@@ -150,6 +166,7 @@ class Experiment:
     data_seed: int = 0
     engine: str = "vllm"
     base: bool = True
+    transfers: bool = True
     recipe: Mapping[str, Any] = field(default_factory=dict)
     plugins: tuple[str, ...] = ()
 
@@ -160,8 +177,9 @@ class Experiment:
             _check_items(name, getattr(self, name))
         _check_items("data_seed", (self.data_seed,))
         _check_items("engine", (self.engine,))
-        if not isinstance(self.base, bool):
-            raise UserError(f"base must be true or false, not {self.base!r}.")
+        for name in ("base", "transfers"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise UserError(f"{name} must be true or false, not {value!r}.")
         object.__setattr__(self, "recipe", checked_settings(self.recipe))
 
     @cached_property
@@ -180,11 +198,13 @@ class Experiment:
                         f"batch_size={recipe.batch_size} is no multiple of "
                         f"micro_batch_size={recipe.micro_batch_size}: set one of them with --set."
                     )
-                if self.base:
-                    found[Cell(model, task, BASE, 0, self.data_seed, recipe, engine)] = None
-                for loss in losses:
-                    for seed in self.seeds:
-                        found[Cell(model, task, loss, seed, self.data_seed, recipe, engine)] = None
+                rows = [(BASE, 0)] if self.base else []
+                rows += [(loss, seed) for loss in losses for seed in self.seeds]
+                tests = getattr(load_task(task), "transfers", ()) if self.transfers else ()
+                for test in (None, *tests):
+                    for loss, seed in rows:
+                        cell = Cell(model, task, loss, seed, self.data_seed, recipe, engine)
+                        found[cell if test is None else _transfer(cell, test)] = None
         return list(found)
 
     @property
@@ -207,6 +227,7 @@ class Experiment:
             "data_seed": self.data_seed,
             "engine": self.engine,
             "base": self.base,
+            **({} if self.transfers else {"transfers": False}),
             "recipe": dict(self.recipe),
             "plugins": list(self.plugins),
         }
@@ -228,11 +249,18 @@ class Experiment:
         words += ["--seeds", ",".join(str(s) for s in self.seeds)]
         words += ["--data-seed", str(self.data_seed), "--engine", self.engine]
         words += [] if self.base else ["--no-base"]
+        words += [] if self.transfers else ["--no-transfers"]
         for key, value in self.recipe.items():
             words += ["--set", f"{key}={spell(value)}"]
         for plugin in self.plugins:
             words += ["--plugin", plugin]
         return shlex.join(words)
+
+
+def _transfer(cell: Cell, test: str) -> Cell:
+    """The cell that tests what `cell` trains on another task; an untuned model needs no source."""
+    task = canonical(load_task(test))
+    return dataclasses.replace(cell, task=task, trained_on=None if cell.is_base else cell.task)
 
 
 def experiment_from_yaml(text: str, origin: str) -> Experiment:

@@ -13,7 +13,7 @@ import pandas as pd
 import yaml
 
 from .contracts import Executor, Job, Progress, Split
-from .errors import UserError
+from .errors import CellSkippedError, UserError
 from .experiment import BASE, Cell, Experiment, experiment_from_yaml
 from .registry import load, load_plugin_file, plugin_files
 from .results.files import read_json, write_json, write_parquet
@@ -63,6 +63,7 @@ def run_experiment(
             run.forget_failure(cell)
         untrained = [[cell] for cell in todo if "train" in state[cell]]
         _finish(run, runner, untrained, "train", progress)
+        _follow_sources(run, todo)
         state |= {cell: run.missing(cell) for cell in todo}
         pending = [c for c in todo if "decode" in state[c] and not run.failure(c)]
         _decode(run, runner, pending, progress)
@@ -86,7 +87,7 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
         encode_targets(tokenizer, ["0"])
     made = set()  # once here, not in every worker
     for cell in cells:
-        for split in _SPLITS[-1:] if cell.is_base else _SPLITS:
+        for split in _SPLITS if cell.source is None and not cell.is_base else _SPLITS[-1:]:
             data = (cell.task, split, cell.data_seed, cell.size(split))
             if data not in made:
                 progress(f"examples of {cell.task}, {split}", 0, 1)
@@ -100,6 +101,16 @@ def _decode(run: RunDirectory, runner: Executor, cells: Sequence[Cell], progress
     for cell in cells:
         groups.setdefault((cell.model, cell.engine, cell.recipe.dtype), []).append(cell)
     _finish(run, runner, list(groups.values()), "decode", progress)
+
+
+def _follow_sources(run: RunDirectory, cells: Sequence[Cell]) -> None:
+    """A test of transfer fails, or is skipped, with the training of its source."""
+    for cell in cells:
+        failure = run.failure(cell.source) if cell.source is not None else None
+        if failure is not None:
+            reason = f"{failure['error']} (in training on {cell.trained_on})"
+            error = CellSkippedError(reason) if failure["skipped"] else reason
+            record_failure(run.cell_folder(cell), failure["stage"], error)
 
 
 def _finish(
@@ -153,11 +164,12 @@ def _measure(run: RunDirectory, state: dict[Cell, list[Stage]]) -> bool:
 
 def _compare(run: RunDirectory, cells: Sequence[Cell]) -> bool:
     """Compare each loss with CE of the same recipe and seed; CE, or without CE, with the base."""
-    known = {(c.model, c.task, c.recipe, c.loss, c.seed): c for c in cells}
+    known = {(c.model, c.task, c.trained_on, c.recipe, c.loss, c.seed): c for c in cells}
     worked = False
     for cell in cells:
-        same = (cell.model, cell.task, cell.recipe)
-        base = known.get((*same, BASE, 0))
+        model, task, recipe = cell.model, cell.task, cell.recipe
+        base = known.get((model, task, None, recipe, BASE, 0))
+        same = (model, task, cell.trained_on, recipe)
         other = base if cell.loss == "ce" else known.get((*same, "ce", cell.seed), base)
         if cell.is_base or other is None:
             continue

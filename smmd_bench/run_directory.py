@@ -52,18 +52,9 @@ class RunDirectory:
     def missing(self, cell: Cell) -> list[Stage]:
         """The stages that are still to do, in order; each implies those after it."""
         folder, wanted = self.cell_folder(cell), cell.addresses
-        receipt = read_json(folder / "train.json")
-        if receipt is None or receipt["address"] != wanted["train"]:
-            return list(STAGES)
-        epoch = 0
-        if not cell.is_base:
-            selection = read_json(folder / "selection.json")
-            if selection is None or selection["address"] != wanted["select"]:
-                return ["decode", "measure"] if _all_epochs(folder, receipt) else list(STAGES)
-            epoch = selection["best_epoch"]
-            kept = read_json(folder / "checkpoint" / "canary.json")
-            if (kept is None or kept["epoch"] != epoch) and not _weights(folder, epoch):
-                return list(STAGES)
+        epoch = self._selected_epoch(cell.source or cell)
+        if not isinstance(epoch, int):
+            return [stage for stage in epoch if stage != "train" or cell.source is None]
         stamp = cell.decode_stamp(epoch)
         if any(
             parquet_address(folder / f"{n}.parquet") != stamp for n in ("completions", "probes")
@@ -73,6 +64,23 @@ class RunDirectory:
         if metrics is None or metrics["address"] != wanted["measure"]:
             return ["measure"]
         return []
+
+    def _selected_epoch(self, cell: Cell) -> int | list[Stage]:
+        """The epoch of a cell's weights that is to be tested (the base: 0), or what is missing."""
+        folder, wanted = self.cell_folder(cell), cell.addresses
+        receipt = read_json(folder / "train.json")
+        if receipt is None or receipt["address"] != wanted["train"]:
+            return list(STAGES)
+        if cell.is_base:
+            return 0
+        selection = read_json(folder / "selection.json")
+        if selection is None or selection["address"] != wanted["select"]:
+            return ["decode", "measure"] if _all_epochs(folder, receipt) else list(STAGES)
+        epoch = int(selection["best_epoch"])
+        kept = read_json(folder / "checkpoint" / "canary.json")
+        if (kept is None or kept["epoch"] != epoch) and not _weights(folder, epoch):
+            return list(STAGES)
+        return epoch
 
     def select_again(self, cell: Cell) -> None:
         """After a change of parser or metric, select anew from the kept validation completions."""
@@ -199,6 +207,7 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         "params": cell.card.parameter_count(),
         "task": cell.task,
         "task_name": cell.task_plugin.name,
+        "trained_on": cell.trained_on,
         "loss": cell.loss,
         "loss_name": cell.loss.partition("[")[0],
         "seed": cell.seed,

@@ -51,7 +51,7 @@ class Events:
 
 def cell_from_json(content: dict[str, Any]) -> Cell:
     """The cell that a request or a cell.json describes."""
-    same = ("model", "task", "loss", "seed", "data_seed", "engine")
+    same = ("model", "task", "loss", "seed", "data_seed", "engine", "trained_on")
     return Cell(recipe=Recipe().changed(content["recipe"]), **{key: content[key] for key in same})
 
 

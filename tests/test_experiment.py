@@ -159,3 +159,37 @@ def test_a_bad_experiment_is_one_sentence(change: dict[str, object], message: st
         _ = [c.addresses for c in dataclasses.replace(PLAIN, **change).cells]  # type: ignore[arg-type]
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+WORDS = Experiment(tasks=("gsm8k",), losses=("ce", "smmd"), recipe={"epochs": 1})
+
+
+@pytest.fixture
+def word_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parent / "data"))
+
+
+@pytest.mark.usefixtures("word_problems")
+def test_a_task_brings_its_tests_of_transfer() -> None:
+    cells = [(c.task, c.loss, c.trained_on) for c in WORDS.cells]
+    assert cells == [
+        *[("gsm8k", loss, None) for loss in (BASE, "ce", "smmd")],
+        ("svamp", BASE, None),
+        *[("svamp", loss, "gsm8k") for loss in ("ce", "smmd")],
+    ]
+    alone = dataclasses.replace(WORDS, transfers=False)
+    assert [c.task for c in alone.cells] == ["gsm8k"] * 3
+    for experiment in (WORDS, alone):
+        assert experiment_from_yaml(experiment.to_yaml(), "x") == experiment
+    assert "--no-transfers" in alone.to_flags()
+
+
+@pytest.mark.usefixtures("word_problems")
+def test_a_test_of_transfer_follows_its_source() -> None:
+    trained, tested = (c for c in WORDS.cells if c.loss == "smmd")
+    assert tested.source == trained
+    same = {stage for stage in ALL if trained.addresses[stage] == tested.addresses[stage]}
+    assert same == {"validate", "select"}
+    faster = dataclasses.replace(WORDS, recipe={"epochs": 1, "learning_rate": 0.5})
+    _, again = (c for c in faster.cells if c.loss == "smmd")
+    assert not set(again.addresses.values()) & set(tested.addresses.values())

@@ -150,3 +150,28 @@ def test_an_extension_keeps_the_earlier_cells_and_the_earlier_command(run: RunDi
         run.claim(PLAIN, extend=False)
         run.claim(more, extend=False)
     assert list(read_run(run.path).cells.loss) == ["base", "ce", "ntl"]
+
+
+def test_a_test_of_transfer_waits_for_its_source_and_never_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parent / "data"))
+    words = Experiment(tasks=("gsm8k",), losses=("ce",), base=False, recipe={"epochs": 2})
+    trained, tested = words.cells
+    run = RunDirectory(tmp_path / "run")
+    with run.locked():
+        run.claim(words, extend=False)
+    assert run.missing(trained) == ALL
+    assert run.missing(tested) == ["decode", "measure"]
+    finish(run, trained)
+    assert run.missing(trained) == []
+    assert run.missing(tested) == ["decode", "measure"]
+    folder, stamp = run.cell_folder(tested), tested.decode_stamp(2)
+    write_parquet(folder / "completions.parquet", completions(2), stamp)
+    write_parquet(folder / "probes.parquet", completions(2)[["uid"]], stamp)
+    assert run.missing(tested) == ["measure"]
+    frame = read_run(run.path).cells
+    assert frame[["task", "trained_on"]].astype("object").fillna("").to_numpy().tolist() == [
+        ["gsm8k", ""],
+        ["svamp", "gsm8k"],
+    ]

@@ -13,7 +13,9 @@ _COMMANDS = {
     "train-eval": ("train_eval", "Fine-tune with each loss, score, and report."),
     "run": ("run", "Run the experiment of a YAML file."),
     "overhead": ("overhead", "Measure step time and memory of each loss."),
+    "score": ("score", "Score completions made elsewhere, and report."),
     "report": ("report", "Make the tables, figures and page of a finished run again."),
+    "prepare": ("prepare", "Fetch the data of tasks ahead of a run."),
     "sample": ("sample", "Print examples of a task."),
     "ls": ("ls", "List tasks, losses, engines, executors, reports and models."),
 }

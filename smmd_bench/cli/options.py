@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,28 @@ plugin: Decorator = click.option(
 )
 executor: Decorator = click.option(
     "--executor", default="local", show_default=True, help="Where jobs run."
+)
+
+
+def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None) -> None:
+    """Into the environment, where the processes that train and decode find it, too."""
+    if folder is None:
+        return
+    from ..data_files import VARIABLE
+    from ..errors import UserError
+
+    if not folder.is_dir():
+        raise UserError(f"The data folder {folder} does not exist: check --data-dir.")
+    os.environ[VARIABLE] = str(folder.resolve())
+
+
+data_dir: Decorator = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    default=None,
+    expose_value=False,
+    callback=_set_data_folder,
+    help="A folder with local copies of data sets (gsm8k/train.jsonl, ...) instead of the hub.",
 )
 _OUTPUT: tuple[Decorator, ...] = (
     click.option(

@@ -12,6 +12,7 @@ from . import options
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @options.executor
+@options.data_dir
 @options.output
 @click.option(
     "--print-flags", is_flag=True, help="Print the train-eval command that means the same."

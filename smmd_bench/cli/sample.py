@@ -25,6 +25,7 @@ from . import options
 )
 @click.option("--seed", default=0, show_default=True, help="Of the data.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@options.data_dir
 @options.plugin
 def command(
     task: str,

@@ -62,7 +62,14 @@ def _recipe_shortcuts(function: Callable[..., Any]) -> Callable[..., Any]:
     show_default=True,
     help="Whether the untuned checkpoint is a row of the table.",
 )
+@click.option(
+    "--transfers/--no-transfers",
+    default=True,
+    show_default=True,
+    help="Whether the tests of transfer that a task names are run, such as svamp for gsm8k.",
+)
 @_recipe_shortcuts
+@options.data_dir
 @click.option(
     "--set",
     "settings",
@@ -82,6 +89,7 @@ def command(
     engine: str,
     executor: str,
     base: bool,
+    transfers: bool,
     settings: tuple[str, ...],
     out: Path | None,
     extend: bool,
@@ -124,6 +132,7 @@ def command(
         data_seed=data_seed,
         engine=engine,
         base=base,
+        transfers=transfers,
         recipe=recipe,
         plugins=tuple(str(file) for file in plugins),
     )

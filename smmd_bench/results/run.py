@@ -27,7 +27,7 @@ IDENTITY = ("address", "model", "task", "loss", "seed")
 
 _CELL_COLUMNS = (
     "address", "model", "model_label", "task", "task_name", "loss", "loss_name", "seed", "params",
-    "status", "stage", "error", "recipe",
+    "trained_on", "status", "stage", "error", "recipe",
 )  # fmt: skip
 _METRIC_COLUMNS = (*IDENTITY, "metric", "value", "low", "high", "n")
 _COMPARISON_COLUMNS = (
@@ -57,7 +57,8 @@ class RunFrames:
 
         A failed cell has its `stage` and `error`, a skipped one (its loss cannot apply) the reason
         as `error`; a cell without current metrics that is neither is pending. `params` is a
-        nullable integer, `recipe` a dictionary.
+        nullable integer, `recipe` a dictionary, `trained_on` the task that a test of transfer was
+        trained on.
         """
         import pandas as pd
 
@@ -66,7 +67,7 @@ class RunFrames:
         frame = pd.DataFrame(rows, columns=list(_CELL_COLUMNS))
         frame["seed"] = frame["seed"].astype("int64")
         frame["params"] = frame["params"].astype("Int64")
-        for column in ("stage", "error"):
+        for column in ("stage", "error", "trained_on"):
             frame[column] = frame[column].astype("str")
         for column in ("model", "task", "loss"):
             frame[column] = pd.Categorical(frame[column], categories=[*frame[column].unique()])

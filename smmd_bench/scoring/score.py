@@ -12,7 +12,8 @@ error       float64, |parsed - answer|, computed on fractions; NaN where one of 
 truncated   bool, the completion was cut off (only where the finish reason is known)
 category    the scale-error category, see `categories`
 
-and then the attributes of the example, such as the number of operations.
+and then what the task's own `annotate` says of it, and the attributes of the example, such as the
+number of operations.
 """
 
 from __future__ import annotations
@@ -51,13 +52,14 @@ def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
     `COMPLETION_COLUMNS` are taken over as attributes.
     """
     attributes = [c for c in completions.columns if c not in COMPLETION_COLUMNS]
-    if taken := sorted(set(attributes) & set(SCORE_COLUMNS)):
+    texts = completions["completion"].astype(str).tolist()
+    targets = completions["target"].astype(str).tolist()
+    notes = _annotations(task, texts, targets)
+    if taken := sorted({*attributes, *notes} & {*SCORE_COLUMNS} | {*attributes} & {*notes}):
         raise UserError(
             f"The attribute {', '.join(taken)} of task {task.name} has the name of a column of "
             "the scores: give it another name."
         )
-    texts = completions["completion"].astype(str).tolist()
-    targets = completions["target"].astype(str).tolist()
     answers = [_value(task, target) for target in targets]
     parsed = [_value(task, text) for text in texts]
     columns: dict[str, Any] = {
@@ -69,7 +71,9 @@ def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
     }
     if "finish_reason" in completions.columns:
         columns["truncated"] = (completions["finish_reason"] == "length").to_numpy(bool)
-    scores = pd.DataFrame({name: columns[name] for name in SCORE_COLUMNS if name in columns})
+    scores = pd.DataFrame(
+        {name: columns[name] for name in SCORE_COLUMNS if name in columns} | notes
+    )
     for name in attributes:
         scores[name] = completions[name].to_numpy()
     return scores
@@ -119,6 +123,7 @@ def score(
         text.strip() == reference.strip()
         for text, reference in zip(completions, columns["reference"], strict=True)
     ]
+    columns |= _annotations(task, list(completions), columns["reference"])
     for name, values in (attributes or {}).items():
         if name in columns or len(values) != len(completions):
             raise UserError(
@@ -129,6 +134,15 @@ def score(
     frame = pd.DataFrame(columns)
     frame.attrs["metrics"] = metric_values(task, frame)
     return frame
+
+
+def _annotations(task: Task, texts: Sequence[str], targets: Sequence[str]) -> dict[str, list[Any]]:
+    """The columns of `task.annotate(completion, target)`, where the task has that."""
+    annotate = getattr(task, "annotate", None)
+    if annotate is None:
+        return {}
+    rows = [annotate(text, target) for text, target in zip(texts, targets, strict=True)]
+    return {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
 
 
 def _compare(

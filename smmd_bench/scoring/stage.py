@@ -53,7 +53,7 @@ def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict
     progress("start engine", 0, 1)
     with load_engine(first.engine).open(first.card.folder, together) as session:
         progress("start engine", 1, 1)
-        for cell, folder in sorted(cells, key=lambda pair: not pair[0].is_base):
+        for cell, folder in sorted(cells, key=_turn):
             try:
                 name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
                 name = f"{cell.task} {name}" if several else name
@@ -64,10 +64,19 @@ def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict
     return failures
 
 
+def _turn(pair: tuple[Cell, Path]) -> tuple[bool, bool]:
+    """The base first, and each test of transfer after the cell that it tests."""
+    cell, _ = pair
+    return not cell.is_base, cell.source is not None
+
+
 def _decode_cell(
     cell: Cell, folder: Path, session: EngineSession, tokenizer: Any, name: str, progress: Progress
 ) -> None:
-    checkpoint, epoch = _select(cell, folder, session, tokenizer, name, progress)
+    source, own = cell, folder
+    if cell.source is not None:
+        source, own = cell.source, folder.parent / cell.source.addresses["train"]
+    checkpoint, epoch = _select(source, own, session, tokenizer, name, progress)
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
     wanted = cell.decode_stamp(epoch)
     if parquet_address(folder / "completions.parquet") != wanted:

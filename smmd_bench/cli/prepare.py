@@ -1,0 +1,45 @@
+"""`smmd-bench prepare`: fetch the data of tasks ahead of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from . import options
+
+
+@click.command()
+@click.argument("tasks", nargs=-1, required=True)
+@options.data_dir
+@options.plugin
+def command(tasks: tuple[str, ...], plugins: tuple[Path, ...]) -> None:
+    """Fetch the data of TASKS, and of the tests of transfer that they name, into the cache.
+
+    What is there already is not fetched again. Each file is shown with its size and licence.
+
+    \b
+    Examples:
+      smmd-bench prepare gsm8k
+      smmd-bench prepare gsm8k --data-dir ./data    # check a local copy
+    """
+    from ..registry import load_plugin_file, load_task
+
+    for file in plugins:
+        load_plugin_file(file)
+    found = {}
+    for spec in tasks:
+        task = load_task(spec)
+        found[task.name] = task
+        found |= {name: load_task(name) for name in getattr(task, "transfers", ())}
+    for name, task in found.items():
+        sources = getattr(task, "sources", ())
+        if not sources:
+            click.echo(f"{name}: nothing to fetch, its examples are made here.")
+        for source in sources:
+            for split in source.local:
+                file = source.file(split)
+                size = f"{file.stat().st_size / 2**20:.1f} MiB"
+                rows = f"{len(source.rows(split)):,} rows"
+                licence = getattr(task, "licence", "licence not stated")
+                click.echo(f"{name} {split}: {rows}, {size}, {licence}\n  {file}")

@@ -1,0 +1,91 @@
+"""The final answer of a step-by-step solution, by our rule and by the two of lm-eval's gsm8k."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from smmd_bench.contracts import Answer
+from smmd_bench.numbers import first_number, last_number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MARK = "####"
+# lm-eval 0.4.13, tasks/gsm8k/gsm8k.yaml: the filters, and what exact_match leaves out.
+_STRICT = re.compile(r"#### (\-?[0-9\.\,]+)")
+_FLEXIBLE = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
+_IGNORED = (re.compile(","), re.compile(r"\$"), re.compile(r"(?s).*#### "), re.compile(r"\.$"))
+
+
+def final_answer(text: str) -> Answer | None:
+    """The first number after the last ####; without a mark, the last number of the text.
+
+    None where there is no number there.
+    """
+    _, mark, after = text.rpartition(MARK)
+    value = first_number(after) if mark else last_number(text)
+    return None if value is None else Answer(value)
+
+
+def strict_answer(completion: str) -> str:
+    """lm-eval's `strict-match`: the first `#### n`, or "[invalid]"."""
+    match = _STRICT.search(completion)
+    return match[1].strip() if match else "[invalid]"
+
+
+def flexible_answer(completion: str) -> str:
+    """lm-eval's `flexible-extract`: the last thing that looks like a number, or "[invalid]"."""
+    found = _FLEXIBLE.findall(completion)
+    return next((part for part in found[-1] if part), "").strip() if found else "[invalid]"
+
+
+def lm_eval_matches(completion: str, target: str) -> Mapping[str, bool]:
+    """Whether a completion is right by lm-eval's two rules: `strict` and `flexible`."""
+    wanted = _plain(target)
+    return {
+        "strict": _plain(strict_answer(completion)) == wanted,
+        "flexible": _plain(flexible_answer(completion)) == wanted,
+    }
+
+
+def _plain(text: str) -> str:
+    for pattern in _IGNORED:
+        text = pattern.sub("", text)
+    return text.lower()
+
+
+@dataclass(frozen=True)
+class StrictMatch:
+    """Share of examples that are right by lm-eval's `strict-match`, in percent."""
+
+    name: ClassVar[str] = "strict_match"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "lm-eval strict (%)"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    columns: ClassVar[tuple[str, ...]] = ("strict",)
+    subset: ClassVar[str | None] = None
+
+    def statistic(self, *columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+        """Mean of `strict` along `axis`, times 100."""
+        return np.asarray(100.0 * np.mean(columns[0], axis=axis, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class FlexibleMatch:
+    """Share of examples that are right by lm-eval's `flexible-extract`, in percent."""
+
+    name: ClassVar[str] = "flexible_match"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "lm-eval flexible (%)"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    columns: ClassVar[tuple[str, ...]] = ("flexible",)
+    subset: ClassVar[str | None] = None
+
+    def statistic(self, *columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+        """Mean of `flexible` along `axis`, times 100."""
+        return np.asarray(100.0 * np.mean(columns[0], axis=axis, dtype=np.float64))

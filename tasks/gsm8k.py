@@ -1,0 +1,120 @@
+r"""GSM8K: grade-school word problems (Cobbe et al. 2021, arXiv 2110.14168; MIT licence).
+
+One example, with `calculator=strip`: "Question: Weng earns $12 an hour for babysitting. Yesterday,
+she just did 50 minutes of babysitting. How much did she earn?\nAnswer:" -> " Weng earns 12/60 =
+$0.2 per minute.\nWorking 50 minutes, she earned 0.2 x 50 = $10.\n#### 10". Prompt and target are
+those of lm-eval's `gsm8k`, without shots.
+
+Source: hub openai/gsm8k, or train.jsonl and test.jsonl of github.com/openai/grade-school-math.
+Quirks: nearly every solution has calculator notes such as <<48/2=24>>; 79 answers of the train set
+have thousands separators ("1,080"). There is no validation split: 500 of the 7,473 train rows are
+set aside, by the data seed.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
+from smmd_bench.data_files import DataSource, HubData
+from smmd_bench.parameters import parameter
+from smmd_bench.scoring.metrics import (
+    ExactMatch,
+    MeanAbsoluteError,
+    ParseFailureRate,
+    RSquared,
+    TruncationRate,
+)
+
+from ._final_answer import FlexibleMatch, StrictMatch, final_answer, lm_eval_matches
+
+PROMPT = "Question: {question}\nAnswer:"
+VALIDATION = 500
+"""Rows set aside for validation; a tenth of a train file that has fewer than 5,000."""
+SOURCE = DataSource(
+    "gsm8k",
+    {
+        split: (f"{split}.jsonl", f"main/{split}-00000-of-00001.parquet")
+        for split in ("train", "test")
+    },
+    HubData(
+        "openai/gsm8k",
+        "e53f048856ff4f594e959d75785d2c2d37b678ee",
+        "main",
+        {"train": ("train",), "test": ("test",)},
+    ),
+)
+_NOTE = re.compile(r"<<[^<>]*>>")
+
+
+@dataclass(frozen=True)
+class GSM8K:
+    """Word problems with step-by-step solutions; the answer stands after ####."""
+
+    name: ClassVar[str] = "gsm8k"
+    version: ClassVar[int] = 1
+    modality: ClassVar[Modality] = Modality.TEXT
+    max_new_tokens: ClassVar[int] = 512
+    licence: ClassVar[str] = "MIT (OpenAI, openai/grade-school-math)"
+    sources: ClassVar[tuple[DataSource, ...]] = (SOURCE,)
+    transfers: ClassVar[tuple[str, ...]] = ("svamp",)
+    paper_sizes: ClassVar[Mapping[Split, int]] = {
+        "train": 7473 - VALIDATION,
+        "validation": VALIDATION,
+        "test": 1319,
+    }
+
+    calculator: Literal["strip", "keep"] = parameter(
+        "strip", "what happens to the calculator notes <<48/2=24>> in the solutions"
+    )
+
+    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+        """The first `limit` examples; train and validation in an order that the seed draws."""
+        rows = list(enumerate(SOURCE.rows("test" if split == "test" else "train")))
+        if split != "test":
+            random.Random(f"gsm8k {seed}").shuffle(rows)
+            aside = min(VALIDATION, len(rows) // 10)
+            rows = rows[:aside] if split == "validation" else rows[aside:]
+        file = "test" if split == "test" else "train"
+        return [self._example(f"gsm8k-{file}-{index}", row) for index, row in rows[:limit]]
+
+    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
+        """The digest of the file, the notes and, where rows are drawn, the seed."""
+        file = "test" if split == "test" else "train"
+        drawn = {} if split == "test" else {"seed": seed, "validation": VALIDATION}
+        return {**SOURCE.identity(file), **drawn, "calculator": self.calculator, "prompt": PROMPT}
+
+    def parse(self, completion: str) -> Answer | None:
+        """The number after the last ####, or the last number of all where there is none."""
+        return final_answer(completion)
+
+    def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
+        """Whether it is right by lm-eval's two rules."""
+        return lm_eval_matches(completion, target)
+
+    def metrics(self) -> Sequence[Metric]:
+        """Exact match of values selects; lm-eval's strict and flexible rules stand beside it."""
+        return (
+            ExactMatch(),
+            StrictMatch(),
+            FlexibleMatch(),
+            MeanAbsoluteError(),
+            RSquared(),
+            ParseFailureRate(),
+            TruncationRate(),
+        )
+
+    def _example(self, uid: str, row: Mapping[str, Any]) -> Example:
+        solution = str(row["answer"])
+        if self.calculator == "strip":
+            solution = _NOTE.sub("", solution)
+        return Example(
+            uid=uid,
+            prompt=PROMPT.format(question=row["question"]),
+            target=f" {solution}",
+            answer=final_answer(solution),
+        )

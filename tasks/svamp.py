@@ -1,0 +1,111 @@
+r"""SVAMP: variations of simple word problems (Patel et al. 2021, arXiv 2103.07191; MIT licence).
+
+One example: "Question: Each pack of dvds costs 76 dollars. If there is a discount of 25 dollars on
+each pack. How much do you have to pay to buy each pack?\nAnswer:" -> " #### 51". A test without
+training, as in the paper: all 1,000 problems, in GSM8K's format.
+
+Source: SVAMP.json of github.com/arkilpatel/SVAMP, or hub ChilleD/SVAMP (its train and test splits
+together are the same 1,000). Quirks: 358 bodies end without a full stop, some with two; one type
+is misspelled ("Common-Divison"); answers are floats that are all whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
+from smmd_bench.data_files import DataSource, HubData
+from smmd_bench.errors import UserError
+from smmd_bench.scoring.metrics import (
+    ExactMatch,
+    MeanAbsoluteError,
+    ParseFailureRate,
+    RSquared,
+    TruncationRate,
+)
+
+from ._final_answer import FlexibleMatch, StrictMatch, final_answer, lm_eval_matches
+
+PROMPT = "Question: {body} {question}\nAnswer:"
+SOURCE = DataSource(
+    "svamp",
+    {"test": ("SVAMP.json",)},
+    HubData(
+        "ChilleD/SVAMP",
+        "5e0bf1e5e7c0e9c4bc39180d224f41f3f801b7ef",
+        None,
+        {"test": ("train", "test")},
+    ),
+)
+
+
+@dataclass(frozen=True)
+class SVAMP:
+    """One-step word problems with numbers changed; a test only."""
+
+    name: ClassVar[str] = "svamp"
+    version: ClassVar[int] = 1
+    modality: ClassVar[Modality] = Modality.TEXT
+    max_new_tokens: ClassVar[int] = 512
+    licence: ClassVar[str] = "MIT (Arkil Patel, arkilpatel/SVAMP)"
+    sources: ClassVar[tuple[DataSource, ...]] = (SOURCE,)
+    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 0, "validation": 0, "test": 1000}
+
+    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+        """The first `limit` problems, in the order of the file.
+
+        Raises UserError for another split than test.
+        """
+        _test_only(split)
+        return [_example(row) for row in SOURCE.rows("test")[:limit]]
+
+    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
+        """The digest of the file; the seed draws nothing. Raises UserError as `examples` does."""
+        _test_only(split)
+        return {**SOURCE.identity("test"), "prompt": PROMPT}
+
+    def parse(self, completion: str) -> Answer | None:
+        """As GSM8K: the number after the last ####, or the last number of all."""
+        return final_answer(completion)
+
+    def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
+        """Whether it is right by the two rules of lm-eval's gsm8k."""
+        return lm_eval_matches(completion, target)
+
+    def metrics(self) -> Sequence[Metric]:
+        """Those of GSM8K."""
+        return (
+            ExactMatch(),
+            StrictMatch(),
+            FlexibleMatch(),
+            MeanAbsoluteError(),
+            RSquared(),
+            ParseFailureRate(),
+            TruncationRate(),
+        )
+
+
+def _test_only(split: Split) -> None:
+    if split != "test":
+        raise UserError(
+            f"svamp has no {split} split, it is a test: train on another task, such as gsm8k, "
+            "which reports it too (`train-eval --task gsm8k`)."
+        )
+
+
+def _example(row: Mapping[str, Any]) -> Example:
+    body = str(row["Body"]).rstrip(" .\n")
+    value = Fraction(str(row["Answer"]))
+    return Example(
+        uid=f"svamp-{row['ID']}",
+        prompt=PROMPT.format(
+            body=f"{body}.".strip(),
+            question=str(row["Question"]).strip(),
+        ),
+        target=f" #### {value}",
+        answer=Answer(value),
+        attributes={"type": str(row["Type"]).replace("Divison", "Division")},
+    )

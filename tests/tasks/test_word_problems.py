@@ -1,0 +1,204 @@
+"""GSM8K and SVAMP: their examples, and the answer that a completion gives."""
+
+import json
+import os
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import yaml
+from smmd_bench.tasks._final_answer import lm_eval_matches
+from smmd_bench.tasks.gsm8k import GSM8K
+from smmd_bench.tasks.svamp import SVAMP
+
+import smmd_bench as sb
+from smmd_bench.contracts import Task
+from smmd_bench.errors import UserError
+from smmd_bench.registry import load_task
+
+REAL = os.environ.get("SMMD_BENCH_DATA")
+needs_real = pytest.mark.skipif(
+    not REAL, reason="SMMD_BENCH_DATA is not set: the whole of GSM8K and SVAMP is not checked"
+)
+
+
+@pytest.fixture(autouse=True)
+def data(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """The first rows of the real files, unless the test asks for all of them."""
+    if "needs_all" not in request.fixturenames:
+        monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parents[1] / "data"))
+
+
+@pytest.fixture
+def needs_all() -> None:
+    """The real files of $SMMD_BENCH_DATA."""
+
+
+def test_they_are_tasks() -> None:
+    for spec in ("gsm8k", "svamp", "gsm8k[calculator=keep]"):
+        assert isinstance(load_task(spec), Task)
+    assert load_task("gsm8k").transfers == ("svamp",)
+
+
+def test_a_problem_of_gsm8k() -> None:
+    (example, *_) = GSM8K().examples("test", seed=0)
+    assert example.uid == "gsm8k-test-0"
+    assert example.prompt.startswith("Question: Janet’s ducks lay 16 eggs per day. She eats")
+    assert example.prompt.endswith("\nAnswer:")
+    assert example.target == (
+        " Janet sells 16 - 3 - 4 = 9 duck eggs a day.\n"
+        "She makes 9 * 2 = $18 every day at the farmer’s market.\n#### 18"
+    )
+    assert example.answer is not None
+    assert example.answer.value == 18
+    kept = GSM8K(calculator="keep").examples("test", seed=0)[0]
+    assert "16 - 3 - 4 = <<16-3-4=9>>9 duck" in kept.target
+
+
+def test_a_problem_of_svamp() -> None:
+    example, *_, misspelled = SVAMP().examples("test", seed=0)
+    assert example.prompt == (
+        "Question: Each pack of dvds costs 76 dollars. If there is a discount of 25 dollars on "
+        "each pack. How much do you have to pay to buy each pack?\nAnswer:"
+    )
+    assert (example.target, example.uid) == (" #### 51", "svamp-chal-1")
+    assert misspelled.attributes["type"] == "Common-Division"
+
+
+def test_train_and_validation_are_disjoint_and_follow_the_seed() -> None:
+    task = GSM8K()
+    drawn = {}
+    for seed in (0, 1):
+        train, validation = (task.examples(s, seed) for s in ("train", "validation"))
+        assert len(validation) == 6
+        assert len({e.uid for e in [*train, *validation]}) == 60
+        drawn[seed] = [e.uid for e in train]
+    assert drawn[0] != drawn[1]
+    assert drawn[0] == [e.uid for e in task.examples("train", 0)]
+    assert [e.uid for e in task.examples("train", 0, 7)] == drawn[0][:7]
+    assert task.identity("train", 0) != task.identity("train", 1)
+    assert task.identity("test", 0) == task.identity("test", 1)
+    assert task.identity("test", 0) != GSM8K(calculator="keep").identity("test", 0)
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_svamp_is_a_test_only(split: str) -> None:
+    for method in (SVAMP().examples, SVAMP().identity):
+        with pytest.raises(UserError, match=f"svamp has no {split} split, it is a test"):
+            method(split, 0)  # type: ignore[arg-type]
+
+
+TRAPS = {  # completion: (value, strict, flexible) for a truth of 18
+    "So 9 * 2 = 18.\n#### 18": (18, True, True),
+    "#### $18": (18, False, True),  # strict wants a digit at once
+    "####18": (18, False, True),
+    "#### 18.00": (18, False, False),  # other text, the same value
+    "#### 18.": (18, True, True),
+    "#### 18 eggs, and 3 more": (18, True, False),
+    "#### 18\n\nQuestion: what is 2+2?\nAnswer: #### 4": (4, True, False),
+    "the answer is 18": (18, False, True),
+    "#### 36/2": (18, False, False),
+    "#### 1.8e1": (18, False, False),
+    "#### -18": (-18, False, False),
+    "#### \u221218": (-18, False, True),  # lm-eval reads no unicode minus
+    "#### 18%": (18, True, True),
+    "#### 1,018": (1018, False, False),
+    "#### eighteen": (None, False, False),
+    "": (None, False, False),
+    "####": (None, False, False),
+}
+
+
+@pytest.mark.parametrize("text", TRAPS)
+def test_known_traps(text: str) -> None:
+    value, strict, flexible = TRAPS[text]
+    parsed = GSM8K().parse(text)
+    assert (None if parsed is None else parsed.value) == value
+    assert lm_eval_matches(text, " so\n#### 18") == {"strict": strict, "flexible": flexible}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("#### 3/4", Fraction(3, 4)), ("#### 1,234", 1234), ("#### -5", -5), ("#### 1.5e3", 1500)],
+)
+def test_other_forms(text: str, value: Fraction) -> None:
+    answer = SVAMP().parse(text)
+    assert answer is not None
+    assert answer.value == value
+
+
+def lm_eval_scores(completions: list[str], targets: list[str]) -> dict[str, list[bool]]:
+    """By lm-eval's own filters and metric, as its gsm8k.yaml sets them up."""
+    import lm_eval
+    from lm_eval.api.metrics import exact_match_hf_evaluate
+    from lm_eval.filters.extraction import RegexFilter
+
+    path = Path(lm_eval.__file__).parent / "tasks" / "gsm8k" / "gsm8k.yaml"
+    settings = yaml.safe_load(path.read_text())
+    (metric,) = settings["metric_list"]
+    options = {k: metric[k] for k in ("regexes_to_ignore", "ignore_case", "ignore_punctuation")}
+    found = {}
+    for entry in settings["filter_list"]:
+        arguments = {k: v for k, v in entry["filter"][0].items() if k != "function"}
+        picked = RegexFilter(**arguments).apply([[text] for text in completions], [{}])
+        found[entry["name"]] = [
+            bool(exact_match_hf_evaluate([one], [target], **options)["exact_match"])
+            for (one,), target in zip(picked, targets, strict=True)
+        ]
+    return found
+
+
+def variations(target: str) -> list[str]:
+    """Right, wrong and odd completions for one target."""
+    number = target.rpartition("#### ")[2]
+    return [
+        target, f"#### {number}.", f"####{number}", f"#### ${number}", f"#### {number}.00",
+        f"The answer is {number}.", f"The answer is ${number}!", f"#### {number}\nQuestion: 4?",
+        target.replace("#### ", "#### -"), number, re.sub(r"\d", "7", target), "no number", "",
+        f"#### {number} #### 5", "....", "$", f"{number},",
+    ]  # fmt: skip
+
+
+def test_lm_evals_rules_agree_with_lm_eval() -> None:
+    examples = GSM8K().examples("train", 0)
+    pairs = [(text, e.target) for e in examples for text in variations(e.target)]
+    texts, targets = [text for text, _ in pairs], [target for _, target in pairs]
+    expected = lm_eval_scores([*TRAPS, *texts], [" #### 18"] * len(TRAPS) + targets)
+    ours = [lm_eval_matches(text, " #### 18") for text in TRAPS]
+    ours += [lm_eval_matches(text, target) for text, target in pairs]
+    assert [row["strict"] for row in ours] == expected["strict-match"]
+    assert [row["flexible"] for row in ours] == expected["flexible-extract"]
+    assert {True, False} == set(expected["strict-match"]) == set(expected["flexible-extract"])
+
+
+def test_scores_have_all_three_rules() -> None:
+    frame = sb.score("gsm8k", ["#### 18", "#### 18.00", "#### 4"], ["#### 18"] * 3)
+    assert frame["exact"].tolist() == [True, True, False]
+    assert frame["strict"].tolist() == [True, False, False]
+    values = frame.attrs["metrics"]
+    assert values["exact_match"]["value"] == pytest.approx(200 / 3)
+    assert values["strict_match"]["value"] == pytest.approx(100 / 3)
+    assert values["flexible_match"]["value"] == pytest.approx(100 / 3)
+
+
+@needs_real
+@pytest.mark.usefixtures("needs_all")
+def test_the_real_files() -> None:
+    task = GSM8K()
+    splits = {split: task.examples(split, 0) for split in ("train", "validation", "test")}
+    assert {split: len(rows) for split, rows in splits.items()} == dict(task.paper_sizes)
+    for examples in splits.values():
+        for example in examples:
+            assert task.parse(example.target) == example.answer
+            assert example.answer is not None
+            assert "<<" not in example.target
+            assert lm_eval_matches(example.target, example.target)["strict"]
+    train = [e for split in ("train", "validation") for e in splits[split]]
+    assert sum("," in e.target.rpartition("#### ")[2] for e in train) == 79
+    svamp = SVAMP().examples("test", 0)
+    assert len(svamp) == len({e.uid for e in svamp}) == 1000
+    rows = json.loads((Path(REAL or "") / "svamp" / "SVAMP.json").read_text())
+    for example, row in zip(svamp, rows, strict=True):
+        body = row["Body"].strip().rstrip(". ")
+        assert f"Question: {body}. {row['Question']}\nAnswer:" == example.prompt
