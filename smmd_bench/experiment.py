@@ -100,6 +100,8 @@ class Cell:
             train |= {"task": self.task, "dtype": self.recipe.dtype}
         first = address(train)
         greedy = {"max_new_tokens": self.task_plugin.max_new_tokens, "dtype": self.recipe.dtype}
+        if self.recipe.chat_template:
+            greedy["chat_template"] = True
         validate, select = self._selection(first, greedy)
         decode = address(
             {

@@ -78,13 +78,15 @@ def run_experiment(
 def preflight(cells: Sequence[Cell], progress: Progress) -> None:
     """Find the user's mistakes before anything starts: tokenizers without numbers, missing data."""
     from .numbers import numeric_vocabulary
-    from .training.data import encode_targets
+    from .training.data import encode_prompts, encode_targets
     from .training.models import load_tokenizer
 
-    for folder, rule in {(c.card.folder, c.recipe.numeric_rule) for c in cells}:
+    settings = {(c.card.folder, c.recipe.numeric_rule, c.recipe.chat_template) for c in cells}
+    for folder, rule, chat in settings:
         tokenizer = load_tokenizer(folder)
         numeric_vocabulary(tokenizer, rule)
-        encode_targets(tokenizer, ["0"])
+        encode_prompts(tokenizer, ["0"], chat=chat)
+        encode_targets(tokenizer, ["0"], chat=chat)
     made = set()  # once here, not in every worker
     for cell in cells:
         for split in _SPLITS if cell.source is None and not cell.is_base else _SPLITS[-1:]:

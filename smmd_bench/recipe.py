@@ -64,6 +64,9 @@ class Recipe:
         False, "keep every epoch's weights, so that another validation set needs no training"
     )
     max_length: int = _option(1024, "longest example in tokens; longer ones are refused, never cut")
+    chat_template: bool = _option(
+        False, "write prompts through the tokenizer's chat template, for instruction-tuned models"
+    )
     dtype: Literal["float32", "bfloat16"] = _option("float32", "of weights and activations")
     group_by_length: bool = _option(False, "batches of examples of like length: less padding")
     gradient_checkpointing: bool = _option(False, "recompute activations to save memory")

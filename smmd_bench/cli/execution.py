@@ -78,7 +78,9 @@ def _check_folder(folder: Path) -> None:
 
 def _print_recipe(experiment: Experiment, cells: list[Cell]) -> None:
     for model in dict.fromkeys(cell.model for cell in cells):
-        for cell in {c.task: c for c in cells if c.model == model}.values():
+        here = [cell for cell in cells if cell.model == model]
+        transfers = {cell.task: cell for cell in here if cell.source is not None}
+        for cell in {c.task: c for c in here if c.task not in transfers}.values():
             r = cell.recipe
             adapter = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
             click.echo(
@@ -86,6 +88,8 @@ def _print_recipe(experiment: Experiment, cells: list[Cell]) -> None:
                 f"{r.epochs} epochs, batch {r.batch_size}, learning rate {r.learning_rate:g}; "
                 f"validation {cell.size('validation'):,}, test {cell.size('test'):,}."
             )
+        for cell in transfers.values():
+            click.echo(f"  and a test of transfer on {cell.task}: {cell.size('test'):,}.")
 
 
 def _print_plan(run: object, cells: list[Cell]) -> None:

@@ -21,6 +21,8 @@ def decode_checkpoint(
     tokenizer: PreTrainedTokenizerBase,
     max_new_tokens: int,
     progress: Progress | None = None,
+    *,
+    chat: bool = False,
 ) -> pd.DataFrame:
     """One row an example, in order, with the prompt tokenised as in training.
 
@@ -30,7 +32,7 @@ def decode_checkpoint(
     """
     from ..training.data import encode_prompts
 
-    prompts = encode_prompts(tokenizer, [example.prompt for example in examples])
+    prompts = encode_prompts(tokenizer, [example.prompt for example in examples], chat=chat)
     completions = session.generate(
         prompts, checkpoint, max_new_tokens=max_new_tokens, progress=progress
     )

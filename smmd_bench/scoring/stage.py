@@ -78,7 +78,7 @@ def _decode_cell(
         source, own = cell.source, folder.parent / cell.source.addresses["train"]
     checkpoint, epoch = _select(source, own, session, tokenizer, name, progress)
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
-    wanted = cell.decode_stamp(epoch)
+    wanted, chat = cell.decode_stamp(epoch), cell.recipe.chat_template
     if parquet_address(folder / "completions.parquet") != wanted:
         frame = decode_checkpoint(
             session,
@@ -87,6 +87,7 @@ def _decode_cell(
             tokenizer,
             cell.task_plugin.max_new_tokens,
             lambda _, done, total: progress(f"test {name}", done, total),
+            chat=chat,
         )
         write_parquet(folder / "completions.parquet", frame, wanted)
     if parquet_address(folder / "probes.parquet") != wanted:
@@ -95,8 +96,8 @@ def _decode_cell(
         frame = probe(
             session,
             checkpoint,
-            encode_prompts(tokenizer, [e.prompt for e in probed]),
-            encode_targets(tokenizer, [e.target for e in probed]),
+            encode_prompts(tokenizer, [e.prompt for e in probed], chat=chat),
+            encode_targets(tokenizer, [e.target for e in probed], chat=chat),
             [e.uid for e in probed],
             numeric_vocabulary(tokenizer, cell.recipe.numeric_rule),
             full_vectors=cell.recipe.probe_vectors,
@@ -160,9 +161,8 @@ def _validate(
         def report(_: str, done: int, __: int, first: int = first) -> None:
             progress(f"validate {name}", first + done, total)
 
-        frame = decode_checkpoint(
-            session, checkpoint, examples, tokenizer, task.max_new_tokens, report
-        )
+        common = (session, checkpoint, examples, tokenizer, task.max_new_tokens, report)
+        frame = decode_checkpoint(*common, chat=cell.recipe.chat_template)
         frames.append(frame.assign(epoch=epoch))
     write_parquet(folder / "validation.parquet", pd.concat(frames), cell.addresses["validate"])
 

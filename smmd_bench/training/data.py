@@ -22,26 +22,46 @@ IGNORE = -100
 _CHUNK = 1000
 
 
-def encode_prompts(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """Token ids of prompts, each with a leading special token where the tokenizer adds one."""
-    rows: list[list[int]] = tokenizer(list(texts), add_special_tokens=True)["input_ids"]
+def encode_prompts(tokenizer: Any, texts: Sequence[str], *, chat: bool = False) -> list[list[int]]:
+    """Token ids of prompts, each with a leading special token where the tokenizer adds one.
+
+    With `chat` each is the turn of a user, in the tokenizer's chat template, up to where the
+    assistant writes. Raises UserError if the tokenizer has no chat template.
+    """
+    if chat:
+        if not tokenizer.chat_template:
+            raise UserError(
+                f"The tokenizer {tokenizer.name_or_path} has no chat template: leave out "
+                "chat_template=true, or take an instruction-tuned model."
+            )
+        texts = [
+            tokenizer.apply_chat_template(
+                [{"role": "user", "content": text.strip()}],
+                tokenize=False,
+                add_generation_prompt=True,
+            )
+            for text in texts
+        ]
+    rows: list[list[int]] = tokenizer(list(texts), add_special_tokens=not chat)["input_ids"]
     for row in rows:
         while row and row[-1] == tokenizer.eos_token_id:
             row.pop()
     return rows
 
 
-def encode_targets(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+def encode_targets(tokenizer: Any, texts: Sequence[str], *, chat: bool = False) -> list[list[int]]:
     """Token ids of targets, each with the end-of-sequence token that closes it.
 
-    Raises UserError if the tokenizer has no end-of-sequence token.
+    With `chat` a target begins an assistant's turn, so it has no leading space. Raises UserError if
+    the tokenizer has no end-of-sequence token.
     """
     if tokenizer.eos_token_id is None:
         raise UserError(
             f"The tokenizer {tokenizer.name_or_path} has no end-of-sequence token: set "
             "eos_token in its tokenizer_config.json."
         )
-    rows = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    texts = [text.lstrip() if chat else text for text in texts]
+    rows = tokenizer(texts, add_special_tokens=False)["input_ids"]
     return [[*row, int(tokenizer.eos_token_id)] for row in rows]
 
 
@@ -59,14 +79,16 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         tokenizer: Any,
         max_length: int,
         progress: Progress | None = None,
+        *,
+        chat: bool = False,
     ) -> None:
         ids, lengths, prompts = [], [], []
         for start in range(0, len(examples), _CHUNK):
             chunk = list(examples[start : start + _CHUNK])
             for example, prompt, target in zip(
                 chunk,
-                encode_prompts(tokenizer, [e.prompt for e in chunk]),
-                encode_targets(tokenizer, [e.target for e in chunk]),
+                encode_prompts(tokenizer, [e.prompt for e in chunk], chat=chat),
+                encode_targets(tokenizer, [e.target for e in chunk], chat=chat),
                 strict=True,
             ):
                 if len(prompt) + len(target) > max_length:

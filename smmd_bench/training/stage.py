@@ -69,6 +69,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
         tokenizer,
         recipe.max_length,
         lambda _, done, total: progress(label.replace("train", "tokenise", 1), done, total),
+        chat=recipe.chat_template,
     )
     targets = data.numeric_targets(tokenizer, loss)
     if (note := _coverage_note(cell.loss, loss, targets)) is not None:

@@ -162,6 +162,29 @@ def test_a_training_example_that_does_not_fit_is_refused(tiny: Any) -> None:
         TokenisedExamples(sums(3), tiny.tokenizer, 5)
 
 
+def test_a_chat_template_makes_the_prompt_a_users_turn(tiny: Any) -> None:
+    tokenizer = copy.deepcopy(tiny.tokenizer)
+    tokenizer.chat_template = (
+        "{% for m in messages %}({{ m.content }}){% endfor %}"
+        "{% if add_generation_prompt %}={% endif %}"
+    )
+    example = Example("0", "2+3\n", " 5", Answer(Fraction(5)))
+    data = TokenisedExamples([example], tokenizer, 64, chat=True)
+    expected = [
+        *tokenizer.encode("(2+3)=", add_special_tokens=False),
+        *tokenizer.encode("5", add_special_tokens=False),
+        tokenizer.eos_token_id,
+    ]
+    assert data[0]["input_ids"].tolist() == expected
+    assert data[0]["labels"][-2:].tolist() == expected[-2:]
+    assert (data[0]["labels"][:-2] == -100).all()
+
+
+def test_a_tokenizer_without_a_chat_template_is_refused(tiny: Any) -> None:
+    with pytest.raises(UserError, match="has no chat template: leave out chat_template=true"):
+        encode_prompts(tiny.tokenizer, ["2+3"], chat=True)
+
+
 def test_a_tokenizer_without_a_stop_token_is_refused(tiny: Any) -> None:
     tokenizer = copy.deepcopy(tiny.tokenizer)
     tokenizer.eos_token = None
