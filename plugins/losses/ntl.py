@@ -91,14 +91,16 @@ class NumberTokenTerm(NumericLoss):
         v = self.values.to(numeric.logits.dtype)  # [N]
         p = numeric.logits.softmax(-1)  # [M, N]
         if self.loss.kind == "mse":
-            each = (p @ v - v[numeric.target]) ** 2  # [M]
+            cost = (p @ v[:, None] - v[numeric.target, None]) ** 2  # [M, 1]
         else:
-            each = (p * self.distance(v - v[numeric.target, None])).sum(-1)  # [M]
+            cost = p * self.distance(v - v[numeric.target, None])  # [M, N]
         if self.loss.reweigh:
             mass = (numeric.logits.logsumexp(-1) - numeric.log_partition).exp()  # [M]
-            worst = self.farthest**2 if self.loss.kind == "mse" else self._worst()
-            each = mass * each + 1.01 * worst * (1 - mass)
-        return each.sum(), numeric.target.numel()
+            cost = mass * cost.sum(-1) + 1.01 * self._worst() * (1 - mass)  # [M]
+        return cost.sum(), numeric.target.numel()
 
     def _worst(self) -> float:
+        """The largest cost that a value of V_num can have."""
+        if self.loss.kind == "mse":
+            return self.farthest**2
         return self.farthest if self.loss.squash is None else self.loss.squash
