@@ -19,11 +19,6 @@ def arithmetic_cells(run: RunFrames) -> pd.DataFrame:
     return run.cells[run.cells["task_name"] == TASK]
 
 
-def measured(cells: pd.DataFrame) -> pd.DataFrame:
-    """Those of the cells that have results."""
-    return cells[cells["status"] == "done"]
-
-
 def level_note(task: str) -> str:
     """What a title adds for a task spec: nothing for the paper's level, else which it is."""
     _, parameters = split_spec(task)
@@ -41,16 +36,3 @@ def title_with_levels(title: str, cells: pd.DataFrame) -> str:
     notes = [note for task in tasks if (note := level_note(task))]
     among = ", among them " if len(notes) < len(tasks) else ": "
     return f"{title}{among}{'; '.join(notes)}" if notes else title
-
-
-def missing_note(cells: pd.DataFrame) -> str:
-    """A sentence that names the cells without results; empty if there are none."""
-    lacking = cells[cells["status"] != "done"]
-    if lacking.empty:
-        return ""
-    named = "; ".join(
-        f"{cell.model} {cell.loss} seed {cell.seed} ({cell.status}"
-        + (f" in {cell.stage})" if cell.status == "failed" else ")")
-        for cell in lacking.itertuples()
-    )
-    return f" Without a result: {named}."

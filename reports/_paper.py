@@ -55,8 +55,12 @@ def rows(table: str) -> list[dict[str, Any]]:
 
 
 def reference(table: str) -> str:
-    """How a caption refers to a table of the paper: `Table 2 of the paper`."""
-    return f"Table {_content()['tables'][table]['number']} of the paper"
+    """How a caption refers to a table of the paper: `Table 2 of the paper`.
+
+    What stands in the text and in no table says `where`: `Appendix C.7 of the paper`.
+    """
+    entry = _content()["tables"][table]
+    return f"{entry.get('where') or 'Table {number}'.format(**entry)} of the paper"
 
 
 @cache

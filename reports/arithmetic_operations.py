@@ -22,7 +22,8 @@ from smmd_bench.publishing.style import (
 from smmd_bench.publishing.tables import with_interval
 from smmd_bench.results.run import RunFrames
 
-from ._arithmetic import arithmetic_cells, measured, missing_note, title_with_levels
+from ._arithmetic import arithmetic_cells, title_with_levels
+from ._cells import measured, missing_note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 
 from smmd_bench.contracts import Artefact
-from smmd_bench.publishing.style import loss_label, model_label
-from smmd_bench.publishing.tables import DASH, count, number, p_value, with_deviation, with_interval
+from smmd_bench.publishing.style import loss_label
+from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
 from smmd_bench.results.run import RunFrames
-from smmd_bench.scoring.statistics import over_seeds
 
-from ._arithmetic import arithmetic_cells, measured, missing_note, title_with_levels
-from ._paper import paper_model, published, reference
+from ._arithmetic import arithmetic_cells, title_with_levels
+from ._cells import (
+    decoding,
+    mean_over_seeds,
+    measured,
+    metrics_beside_published,
+    missing_note,
+    model_columns,
+)
+from ._paper import paper_model, reference
 
 METRICS = ("exact_match", "mean_absolute_error", "r_squared", "parse_failure_rate")
 DIGITS = {"exact_match": 1, "mean_absolute_error": 2, "r_squared": 2, "parse_failure_rate": 1}
@@ -39,7 +46,7 @@ class ArithmeticTable:
     def build(self, run: RunFrames) -> Artefact:
         """One row a model, level and loss; over several seeds mean ± standard deviation."""
         cells = arithmetic_cells(run)
-        data = _data(run, measured(cells))
+        data = metrics_beside_published(run, measured(cells), METRICS, "arithmetic", PUBLISHED)
         groups = data.groupby(["model", "task", "loss"], observed=True)
         table = pd.DataFrame([_row(group) for _, group in groups])
         if cells["task"].nunique() == 1:
@@ -47,47 +54,15 @@ class ArithmeticTable:
         if not data["published_exact_match"].notna().any():
             table = table.drop(columns=[f"Paper {name}" for name in PUBLISHED.values()])
         table.attrs["title"] = title_with_levels(self.title, cells)
-        return Artefact(caption=_caption(data, cells), table=table, data=data)
-
-
-def _data(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
-    """One row a cell, in full precision: metrics, difference to CE and published values."""
-    metrics = run.metrics[run.metrics["address"].isin(cells["address"])].to_dict("records")
-    values = {(str(row["address"]), str(row["metric"])): row for row in metrics}
-    exact = run.comparisons[run.comparisons["metric"] == "exact_match"].to_dict("records")
-    compared = {str(row["address"]): row for row in exact}
-    rows = []
-    for cell in cells.to_dict("records"):
-        address = str(cell["address"])
-        row = {str(name): cell[name] for name in ("model", "params", "task", "loss", "seed")}
-        for metric in METRICS:
-            for part in ("value", "low", "high", "n"):
-                row[f"{metric}_{part}"] = values.get((address, metric), {}).get(part)
-        difference = compared.get(address, {})
-        for part in ("against_loss", "difference"):
-            row[part] = difference.get(part)
-        for part in ("low", "high", "b", "c", "p"):
-            row[f"difference_{part}"] = difference.get(part)
-        paper = published(
-            "arithmetic", model=str(row["model"]), task=str(row["task"]), loss=str(row["loss"])
-        )
-        for metric in PUBLISHED:
-            row[f"published_{metric}"] = paper.get(metric)
-        rows.append(row)
-    data = pd.DataFrame(rows)
-    for column in ("model", "task", "loss"):
-        data[column] = pd.Categorical(data[column], categories=cells[column].cat.categories)
-    return data
+        return Artefact(caption=_caption(run, data, cells), table=table, data=data)
 
 
 def _row(cells: pd.DataFrame) -> dict[str, str]:
     """The row of one (model, level, loss): its cells differ in their seed alone."""
     first = cells.iloc[0]
-    known = paper_model(first["model"])
     several = len(cells) > 1
     row = {
-        "Model": known.name if known else model_label(first["model"]),
-        "Params": known.params if known else _params(first["params"]),
+        **model_columns(first["model"], first["params"]),
         "Task": first["task"],
         "Loss": loss_label(first["loss"]),
     }
@@ -95,7 +70,7 @@ def _row(cells: pd.DataFrame) -> dict[str, str]:
     for metric, label in zip(METRICS, labels, strict=True):
         values = cells[f"{metric}_value"]
         if several:
-            row[label] = _over_seeds(values, DIGITS[metric])
+            row[label] = mean_over_seeds(values, DIGITS[metric])
         elif metric == "exact_match":
             bounds = (first[f"{metric}_low"], first[f"{metric}_high"])
             row[label] = with_interval(values.iloc[0], *bounds, DIGITS[metric])
@@ -107,7 +82,7 @@ def _row(cells: pd.DataFrame) -> dict[str, str]:
         row["vs"] = loss_label(against)
         row["p"] = " / ".join(p_value(p) for p in cells["difference_p"].dropna())
         if several:
-            row["Δ Acc"] = _over_seeds(cells["difference"], 1, sign=True)
+            row["Δ Acc"] = mean_over_seeds(cells["difference"], 1, sign=True)
         else:
             bounds = (first["difference_low"], first["difference_high"])
             row["Δ Acc"] = with_interval(first["difference"], *bounds, 1, sign=True)
@@ -118,20 +93,12 @@ def _row(cells: pd.DataFrame) -> dict[str, str]:
     return row
 
 
-def _over_seeds(values: pd.Series[float], digits: int, *, sign: bool = False) -> str:
-    found = [float(value) for value in values.dropna()]
-    return with_deviation(*over_seeds(found), digits, sign=sign) if found else DASH
-
-
-def _params(params: Any) -> str:
-    return DASH if pd.isna(params) else count(int(params))
-
-
-def _caption(data: pd.DataFrame, cells: pd.DataFrame) -> str:
+def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
     seeds = data.groupby(["model", "task", "loss"], observed=True).size().max()
     parts = [
-        "Greedy decoding. Acc is exact match by value; a completion without a number counts as "
-        "wrong, and is left out of MAE and R², which a single wild completion can dominate.",
+        decoding(run),
+        "Acc is exact match by value; a completion without a number counts as wrong, and is left "
+        "out of MAE and R², which a single wild completion can dominate.",
         "Brackets: 95 % intervals, percentile bootstrap over the n test examples.",
     ]
     if seeds > 1:

@@ -53,6 +53,8 @@ class LossShapes:
         """Without a loss there is nothing to draw, and without torch no loss can be evaluated."""
         from importlib.util import find_spec
 
+        if "predictions" in run.manifest:
+            return "the completions were made elsewhere: their labels are no losses"
         if not _specs(run):
             return "no cell trains with a loss"
         return None if find_spec("torch") else "torch is not installed"

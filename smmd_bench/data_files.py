@@ -138,9 +138,9 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 def _lines(text: str) -> list[Any]:
     rows = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):  # U+2028 is no end of a line
         try:
-            rows.append(json.loads(line))
+            rows += [json.loads(line)] if line.strip() else []
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from error
     return rows

@@ -2,7 +2,8 @@
 
 The arithmetic is real (expressions with their exact values), the models are not: each loss has a
 skill, and what it gets wrong is wrong in the ways of a small model (off by a little, a wrong sign,
-a lost zero, no number at all).
+a lost zero, no number at all). The tasks `gsm8k` and `svamp` are word problems, see
+`tests.word_problems`; every other task is arithmetic.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
+from smmd_bench.contracts import Answer, Example, Metric, Modality, Split, Task
 from smmd_bench.results.files import write_json, write_parquet
 from smmd_bench.scoring.measure import compare, measure
 from smmd_bench.scoring.metrics import (
@@ -29,6 +30,7 @@ from smmd_bench.scoring.metrics import (
     TextMatch,
     TruncationRate,
 )
+from tests import word_problems
 
 SKILL = {"base": 0.05, "ce": 0.42, "gce": 0.43, "ntl": 0.45, "ntil": 0.44, "smmd": 0.52}
 AUXILIARY = {"ntl": 1.8, "ntil": 2.4, "gce": 1.2, "smmd": 0.6}
@@ -96,12 +98,16 @@ def write_run(
     steps: int = 240,
     base: bool = True,
     resamples: int | None = 200,
+    planted: Planted | None = None,
 ) -> list[CellName]:
     """Write a run folder and return its cells.
 
+    `planted` gives the answers, the losses and what each predicts, in place of generated ones.
     `resamples=None` writes approximate intervals without a bootstrap (for large runs). The cells
     have their folders by address, so that nothing on disk tells the order of the experiment.
     """
+    if planted is not None:
+        losses, base = list(planted.predictions), False
     write_json(
         path / "manifest.json",
         {
@@ -118,13 +124,13 @@ def write_run(
     cells = []
     for model in models:
         for task in tasks:
-            examples = expressions(n, seed=zlib.crc32(task.encode()) % 1000)
+            examples = planted.examples() if planted else _examples_of(task, n)
             scored: dict[tuple[str, int], tuple[CellName, pd.DataFrame]] = {}
             names = [CellName(model, task, "base", 0)] if base else []
             names += [CellName(model, task, loss, seed) for loss in losses for seed in seeds]
             for cell in names:
                 scores = _write_cell(
-                    path / "cells" / cell.address, cell, examples, steps, resamples
+                    path / "cells" / cell.address, cell, examples, steps, resamples, planted
                 )
                 scored[cell.loss, cell.seed] = (cell, scores)
             for (loss, seed), (cell, scores) in scored.items():
@@ -135,6 +141,42 @@ def write_run(
                     )
             cells += names
     return cells
+
+
+@dataclass(frozen=True)
+class Planted:
+    """Known answers, and what each loss predicts of them.
+
+    A prediction without a number does not parse; an empty one was cut off.
+
+    Where the predictions of a loss differ by seed, they are given as {seed: predictions}.
+    """
+
+    answers: Sequence[str]
+    predictions: Mapping[str, Sequence[str] | Mapping[int, Sequence[str]]]
+
+    def examples(self) -> pd.DataFrame:
+        rows = [(f"p{at}", "?", f"#### {answer}") for at, answer in enumerate(self.answers)]
+        return pd.DataFrame(rows, columns=["uid", "prompt", "target"])
+
+    def completions(self, cell: CellName, examples: pd.DataFrame) -> pd.DataFrame:
+        texts = self.predictions[cell.loss]
+        if isinstance(texts, Mapping):
+            texts = texts[cell.seed]
+        texts = [f"#### {text}" if text else "" for text in texts]
+        return word_problems.as_completions(examples, texts)
+
+
+def _examples_of(task: str, n: int) -> pd.DataFrame:
+    seed = zlib.crc32(task.encode()) % 1000
+    if task.partition("[")[0] in word_problems.TASKS:
+        return word_problems.problems(n, seed)
+    return expressions(n, seed)
+
+
+def _toy(cell: CellName) -> Task:
+    name = cell.task.partition("[")[0]
+    return word_problems.ToyWordProblems() if name in word_problems.TASKS else ToyArithmetic()
 
 
 def expressions(n: int, seed: int) -> pd.DataFrame:
@@ -238,7 +280,12 @@ def train_log_of(loss: str, steps: int, seed: int) -> pd.DataFrame:
 
 
 def _write_cell(
-    folder: Path, cell: CellName, examples: pd.DataFrame, steps: int, resamples: int | None
+    folder: Path,
+    cell: CellName,
+    examples: pd.DataFrame,
+    steps: int,
+    resamples: int | None,
+    planted: Planted | None,
 ) -> pd.DataFrame:
     name = cell.loss.partition("[")[0]
     seed = zlib.crc32(repr(cell).encode())
@@ -253,7 +300,12 @@ def _write_cell(
             "addresses": stage, "params": 2_140_000,
         },
     )  # fmt: skip
-    completions = completions_of(examples, float(skill), seed)
+    if planted is not None:
+        completions = planted.completions(cell, examples)
+    elif "operations" in examples.columns:
+        completions = completions_of(examples, float(skill), seed)
+    else:
+        completions = word_problems.solutions_of(examples, float(skill), seed)
     write_parquet(folder / "completions.parquet", completions, stage["decode"])
     write_parquet(
         folder / "probes.parquet", probes_of(examples, float(skill), seed), stage["decode"]
@@ -273,7 +325,7 @@ def _write_cell(
                 "epochs": epochs,
             },
         )
-    scores, content = measure(ToyArithmetic(), completions, resamples=resamples or 2)
+    scores, content = measure(_toy(cell), completions, resamples=resamples or 2)
     if resamples is None:
         for values in content["metrics"].values():
             values |= {"low": values["value"] * 0.98, "high": values["value"] * 1.02}
@@ -290,7 +342,7 @@ def _write_comparison(
     other_scores: pd.DataFrame,
     resamples: int | None,
 ) -> None:
-    content = compare(ToyArithmetic(), scores, other_scores, resamples=resamples or 2)
+    content = compare(_toy(cell), scores, other_scores, resamples=resamples or 2)
     write_json(
         folder / "comparison.json",
         {

@@ -130,8 +130,8 @@ def to_terminal(
     """The table for a terminal of that width.
 
     Columns that never change go in a line above the table. Where that does not save enough, the
-    interval or deviation of a value goes in a second line of its cell; and then each value of the
-    first column (the model, the task) gets a table of its own.
+    interval, deviation or share of a value goes in a second line of its cell; and then each value
+    of the first column (the model, the task) gets a table of its own.
     """
     from rich.console import Group
     from rich.text import Text
@@ -167,7 +167,7 @@ def _block(text: pd.DataFrame, width: int) -> list[RenderableType]:
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
     for name, size in zip(rows.columns, widths, strict=True):
         side: Literal["left", "right"] = "right" if is_numeric(text[name]) else "left"
-        table.add_column(name, justify=side, width=size, overflow="fold")
+        table.add_column(Text(name), justify=side, width=size, overflow="fold")
     for row in rows.itertuples(index=False):
         table.add_row(*(Text(cell) for cell in row))
     fixed = [n for n in text.columns if n not in rows.columns and text[n].iloc[0] != DASH]
@@ -181,8 +181,8 @@ def _varying(text: pd.DataFrame) -> pd.DataFrame:
 
 
 def _broken(rows: pd.DataFrame) -> pd.DataFrame:
-    """With the interval or deviation of each value in a second line."""
-    return rows.map(lambda cell: re.sub(r" (?=\[|± |/ )", "\n", cell))
+    """With the interval, deviation or share of each value in a second line."""
+    return rows.map(lambda cell: re.sub(r" (?=\[|± |/ |\(\d)", "\n", cell))
 
 
 def _widths(rows: pd.DataFrame, *, whole_names: bool = True) -> list[int]:

@@ -14,12 +14,14 @@ def in_run_order(
     """The current cells by model, task, loss and seed.
 
     Models, tasks and losses stand as the manifest lists them, those that it does not list by name
-    after it; among the losses the untuned base comes first and `ce` second.
+    after it; among the losses the untuned base comes first and `ce` second (but the labels of
+    `smmd-bench score` stand as they were given).
     """
     cells = _current(cells, manifest)
     experiment = manifest.get("experiment") or {}
     position = {address: at for at, address in enumerate(manifest.get("cells") or ())}
     last = len(position)
+    first = {} if "predictions" in manifest else {"base": 0, "ce": 1}
 
     def ranks(key: str, group: str) -> dict[str, tuple[int, int, str]]:
         listed = [str(item) for item in experiment.get(group) or ()]
@@ -39,11 +41,10 @@ def in_run_order(
 
     def key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
         loss = str(cell["loss"])
-        first = {"base": 0, "ce": 1}.get(loss, 2)
         return (
             models[str(cell["model"])],
             tasks[str(cell["task"])],
-            first,
+            first.get(loss, 2),
             losses[loss],
             int(cell["seed"]),
         )

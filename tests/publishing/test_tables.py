@@ -120,3 +120,14 @@ def test_columns_that_never_change_go_above_the_table():
 
 def test_text_in_brackets_is_not_taken_for_markup():
     assert "smmd[sigma=1]" in rendered(pd.DataFrame({"Loss": ["smmd[sigma=1]", "ce"]}))
+
+
+def test_a_heading_in_brackets_is_not_taken_for_markup():
+    assert "SMMD[kernel=random]" in rendered(pd.DataFrame({"SMMD[kernel=random]": ["1", "2"]}))
+
+
+def test_a_share_goes_in_a_second_line_where_the_table_is_too_wide():
+    table = pd.DataFrame({f"loss {at}": ["726 (55.04)", "762 (57.77)"] for at in range(10)})
+    lines = [line.split() for line in rendered(table).splitlines()]
+    assert ["726"] * 10 in lines
+    assert ["(55.04)"] * 10 in lines

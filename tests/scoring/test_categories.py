@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smmd_bench.scoring.categories import CATEGORIES, category
+from smmd_bench.scoring.categories import CATEGORIES, POWERS, category
 
 numbers = st.fractions(-(10**6), 10**6, max_denominator=1000)
 
@@ -31,6 +31,16 @@ numbers = st.fractions(-(10**6), 10**6, max_denominator=1000)
         ("1000000", "100", "catastrophic"),  # k = 4 is not among the scales
         ("101", "100", "near_miss"),
         ("99", "100", "near_miss"),
+        ("-105.01", "100", "catastrophic"),
+        ("1050.01", "100", "catastrophic"),
+        ("9.5", "100", "scale_x10^-1"),
+        ("9.49", "100", "catastrophic"),
+        ("990", "1000", "near_miss"),
+        ("989.9", "1000", "other"),
+        ("3.01", "2", "catastrophic"),  # off by more than 1, by 50.5 %
+        ("9.01", "8", "other"),  # off by more than 1, by 12.6 %
+        ("50.01", "100", "other"),
+        ("-50", "100", "catastrophic"),
         ("1010", "1000", "near_miss"),  # relative error of 1 %
         ("1010.1", "1000", "other"),
         ("150", "100", "catastrophic"),  # relative error of 50 %
@@ -64,6 +74,54 @@ def test_every_answer_has_one_known_category(parsed, answer):
     found = category(parsed, answer)
     assert found in CATEGORIES
     assert (found == "exact") == (parsed == answer)
+
+
+PREDICATES = {
+    "exact": lambda p, y: p == y,
+    "sign_flip": lambda p, y: y != 0 and abs(p + y) <= abs(y) / 20,
+    **{
+        f"scale_x10^{k}": lambda p, y, by=Fraction(10) ** k: (
+            y != 0 and abs(abs(p) / (abs(y) * by) - 1) <= Fraction(1, 20)
+        )
+        for k in POWERS
+    },
+    "near_miss": lambda p, y: abs(p - y) <= 1 or abs(p - y) <= abs(y) / 100,
+    "catastrophic": lambda p, y: abs(p - y) >= abs(y) / 2,
+    "other": lambda p, y: True,
+}
+"""The paper's definitions, each by itself: several can hold of one answer."""
+
+
+@given(numbers, numbers)
+def test_the_category_is_the_first_definition_that_holds(parsed, answer):
+    assert [*PREDICATES, "invalid"] == list(CATEGORIES)
+    held = [name for name, holds in PREDICATES.items() if holds(parsed, answer)]
+    assert category(parsed, answer) == held[0]
+
+
+ratios = st.one_of(
+    st.fractions(-2, 2, max_denominator=200),
+    st.sampled_from(POWERS).flatmap(
+        lambda k: st.fractions(Fraction(9, 10), Fraction(11, 10), max_denominator=200).map(
+            lambda r: r * Fraction(10) ** k
+        )
+    ),
+)
+
+
+@given(ratios, numbers.filter(bool))
+def test_the_first_definition_holds_near_the_boundaries_too(ratio, answer):
+    held = [name for name, holds in PREDICATES.items() if holds(ratio * answer, answer)]
+    assert category(ratio * answer, answer) == held[0]
+
+
+@given(numbers.filter(bool))
+def test_no_two_scales_can_hold_of_one_answer(answer):
+    for k in POWERS:
+        held = [
+            j for j in POWERS if PREDICATES[f"scale_x10^{j}"](answer * Fraction(10) ** k, answer)
+        ]
+        assert held == [k]
 
 
 @given(numbers, numbers)

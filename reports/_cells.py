@@ -1,0 +1,101 @@
+"""What the reports share: which cells have results, and their metrics beside what is published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from smmd_bench.publishing.style import model_label
+from smmd_bench.publishing.tables import DASH, count, with_deviation
+from smmd_bench.scoring.statistics import over_seeds
+
+from ._paper import paper_model, published
+
+if TYPE_CHECKING:
+    from smmd_bench.results.run import RunFrames
+
+
+def measured(cells: pd.DataFrame) -> pd.DataFrame:
+    """Those of the cells that have results."""
+    return cells[cells["status"] == "done"]
+
+
+def missing_note(cells: pd.DataFrame) -> str:
+    """A sentence that names the cells without results; empty if there are none."""
+    lacking = cells[cells["status"] != "done"]
+    if lacking.empty:
+        return ""
+    several = cells["task"].nunique() > 1
+    named = "; ".join(
+        f"{cell.model} {f'{cell.task} ' if several else ''}{cell.loss} seed {cell.seed} "
+        f"({cell.status}" + (f" in {cell.stage})" if cell.status == "failed" else ")")
+        for cell in lacking.itertuples()
+    )
+    return f" Without a result: {named}."
+
+
+def metrics_beside_published(
+    run: RunFrames,
+    cells: pd.DataFrame,
+    metrics: Sequence[str],
+    table: str,
+    published_metrics: Iterable[str],
+) -> pd.DataFrame:
+    """One row a cell, in full precision: metrics, difference to another cell, published values.
+
+    Columns: model, params, task, loss, seed; METRIC_value, _low, _high and _n; against_loss,
+    difference (of exact_match) and difference_low, _high, _b, _c, _p; published_METRIC. What a
+    cell does not have is missing.
+    """
+    found = run.metrics[run.metrics["address"].isin(cells["address"])].to_dict("records")
+    values = {(str(row["address"]), str(row["metric"])): row for row in found}
+    exact = run.comparisons[run.comparisons["metric"] == "exact_match"].to_dict("records")
+    compared = {str(row["address"]): row for row in exact}
+    rows = []
+    for cell in cells.to_dict("records"):
+        address = str(cell["address"])
+        row = {str(name): cell[name] for name in ("model", "params", "task", "loss", "seed")}
+        for metric in metrics:
+            for part in ("value", "low", "high", "n"):
+                row[f"{metric}_{part}"] = values.get((address, metric), {}).get(part)
+        difference = compared.get(address, {})
+        for part in ("against_loss", "difference"):
+            row[part] = difference.get(part)
+        for part in ("low", "high", "b", "c", "p"):
+            row[f"difference_{part}"] = difference.get(part)
+        paper = published(
+            table, model=str(row["model"]), task=str(row["task"]), loss=str(row["loss"])
+        )
+        for metric in published_metrics:
+            row[f"published_{metric}"] = paper.get(metric)
+        rows.append(row)
+    return in_order(pd.DataFrame(rows), cells)
+
+
+def decoding(run: RunFrames) -> str:
+    """How the completions came about, as a sentence."""
+    made_elsewhere = "predictions" in run.manifest
+    return "Completions made elsewhere." if made_elsewhere else "Greedy decoding."
+
+
+def in_order(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """The frame with model, task and loss as categoricals in the order of the run."""
+    for column in ("model", "task", "loss"):
+        data[column] = pd.Categorical(data[column], categories=cells[column].cat.categories)
+    return data
+
+
+def model_columns(model: str, params: Any) -> dict[str, str]:
+    """Name and size of a model: as the paper prints them, where it is one of the paper's."""
+    known = paper_model(model)
+    if known:
+        return {"Model": known.name, "Params": known.params}
+    return {"Model": model_label(model), "Params": DASH if pd.isna(params) else count(int(params))}
+
+
+def mean_over_seeds(values: pd.Series[float], digits: int, *, sign: bool = False) -> str:
+    """`43.4 ± 0.5` of the values that exist; a dash where none does."""
+    found = [float(value) for value in values.dropna()]
+    return with_deviation(*over_seeds(found), digits, sign=sign) if found else DASH

@@ -1,0 +1,186 @@
+"""Table 1 of the paper: mathematical reasoning, GSM8K and SVAMP, beside the published values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pandas as pd
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.publishing.style import loss_label
+from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
+from smmd_bench.results.run import RunFrames
+
+from ._cells import (
+    decoding,
+    mean_over_seeds,
+    measured,
+    metrics_beside_published,
+    missing_note,
+    model_columns,
+)
+from ._paper import paper_model, published, reference
+
+TABLE, TASKS, REFERENCE = "math_reasoning", ("gsm8k", "svamp"), "ce"
+COLUMNS = {
+    "exact_match": "Acc (%)",
+    "strict_match": "lm-eval strict",
+    "flexible_match": "lm-eval flexible",
+    "parse_failure_rate": "Parse fail (%)",
+    "truncation_rate": "Cut off (%)",
+}
+OTHER_MODEL, OTHER_TASK = "none for this model", "none for this task"
+
+
+@dataclass(frozen=True)
+class MathTable:
+    """Accuracy by our rule and lm-eval's two, by model, task and loss, with differences to CE."""
+
+    name: ClassVar[str] = "math_table"
+    title: ClassVar[str] = "Mathematical reasoning results"
+    paper: ClassVar[str] = "Table 1"
+
+    def skip(self, run: RunFrames) -> str | None:
+        """Without a measured cell of GSM8K or SVAMP there is no row."""
+        cells = _math_cells(run)
+        if cells.empty:
+            return "the run has no cell of gsm8k or svamp"
+        return "no cell of gsm8k or svamp has results yet" if measured(cells).empty else None
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One row a model, task and loss; over several seeds mean ± standard deviation."""
+        cells = _math_cells(run)
+        data = metrics_beside_published(
+            run, measured(cells), tuple(COLUMNS), TABLE, ["exact_match"]
+        )
+        data["against_published"] = data["exact_match_value"] - data[
+            "published_exact_match"
+        ].astype("float64")
+        groups = data.groupby(["model", "task", "loss"], observed=True)
+        opponent = _opponent(data)
+        table = pd.DataFrame([_row(group, opponent) for _, group in groups])
+        for metric in ("strict_match", "flexible_match"):
+            if data[f"{metric}_value"].isna().all():
+                table = table.drop(columns=COLUMNS[metric])
+        table.attrs["title"] = self.title
+        return Artefact(caption=_caption(run, data, cells), table=table, data=data)
+
+
+def _math_cells(run: RunFrames) -> pd.DataFrame:
+    return run.cells[run.cells["task_name"].isin(TASKS)]
+
+
+def _row(cells: pd.DataFrame, opponent: str) -> dict[str, str]:
+    """The row of one (model, task, loss): its cells differ in their seed alone."""
+    first = cells.iloc[0]
+    several = len(cells) > 1
+    row = model_columns(first["model"], first["params"])
+    row |= {"Task": first["task"], "Loss": loss_label(first["loss"])}
+    for metric, label in COLUMNS.items():
+        values = cells[f"{metric}_value"]
+        if several:
+            row[label] = mean_over_seeds(values, 1)
+        elif metric == "exact_match":
+            row[label] = with_interval(
+                values.iloc[0], first[f"{metric}_low"], first[f"{metric}_high"], 1
+            )
+        else:
+            row[label] = number(values.iloc[0], 1)
+        if metric == "exact_match":
+            row |= _difference(cells, opponent)
+    row["n"] = f"{int(first['exact_match_n']):,}"
+    row["Seeds"] = str(len(cells))
+    return row | _beside_paper(cells)
+
+
+def _opponent(data: pd.DataFrame) -> str:
+    """What the rows are compared with: cross-entropy, or the first completions made elsewhere."""
+    others = [name for name in data["against_loss"].dropna().unique() if name != "base"]
+    return REFERENCE if REFERENCE in others or not others else str(others[0])
+
+
+def _difference(cells: pd.DataFrame, opponent: str) -> dict[str, str]:
+    """The paired difference to the opponent; dashes where a cell was not compared with it."""
+    heading = f"Δ to {loss_label(opponent)}"
+    compared = cells[cells["against_loss"] == opponent]
+    if compared.empty:
+        return {heading: DASH, "p": DASH}
+    first, values = compared.iloc[0], compared["difference"]
+    if len(cells) > 1:
+        text = mean_over_seeds(values, 1, sign=True)
+    else:
+        text = with_interval(
+            values.iloc[0], first["difference_low"], first["difference_high"], 1, sign=True
+        )
+    return {heading: text, "p": " / ".join(p_value(p) for p in compared["difference_p"])}
+
+
+def _beside_paper(cells: pd.DataFrame) -> dict[str, str]:
+    """The paper's accuracy, and how far the mean over seeds is from it; or why there is none."""
+    model, task = (str(cells.iloc[0][name]) for name in ("model", "task"))
+    if paper_model(model) is None:
+        return {"Paper": OTHER_MODEL, "Δ to paper": DASH}
+    if not published(TABLE, model=model, task=task, loss=REFERENCE):
+        return {"Paper": OTHER_TASK, "Δ to paper": DASH}
+    return {
+        "Paper": number(cells.iloc[0]["published_exact_match"]),
+        "Δ to paper": number(cells["against_published"].mean(), 1, sign=True),
+    }
+
+
+def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
+    several = data.groupby(["model", "task", "loss"], observed=True).size().max() > 1
+    parts = [
+        decoding(run),
+        "Acc is exact match by value of the final answer; a completion without a number counts as "
+        "wrong.",
+    ]
+    if data["strict_match_value"].notna().any():
+        parts.append(
+            "lm-eval strict and flexible: accuracy (%) by the two rules of lm-eval's gsm8k, which "
+            "compare text (strict: after ####; flexible: the last number)."
+        )
+    parts.append("Brackets: 95 % intervals, percentile bootstrap over the n test examples.")
+    if several:
+        parts.append("±: standard deviation over training seeds.")
+    parts.append(
+        f"Δ to {loss_label(_opponent(data))}: paired difference of Acc on the same examples; "
+        "p: McNemar's exact test"
+        + (", one for each seed" if several else "")
+        + ", not corrected for the number of comparisons."
+    )
+    if data["published_exact_match"].notna().any():
+        parts.append(
+            f"Paper: {reference(TABLE)}, which does not report its seeds, prompts or parser; "
+            "Δ to paper: Acc minus that."
+        )
+        parts += _printed_twice(data)
+    else:
+        parts.append(f"{reference(TABLE)} has nothing to set beside these rows.")
+    return " ".join(parts) + missing_note(cells)
+
+
+def _printed_twice(data: pd.DataFrame) -> list[str]:
+    """What the paper prints elsewhere for the same cross-entropy rows."""
+    notes = []
+    shown = data.loc[data["loss"] == REFERENCE, ["model", "task"]].drop_duplicates()
+    for model, task in shown.itertuples(index=False):
+        row = {"model": str(model), "task": str(task), "loss": REFERENCE}
+        here, ablation, counts = (
+            published(table, **row) for table in (TABLE, "ablation", "categories")
+        )
+        elsewhere = {}
+        if ablation:
+            elsewhere[reference("ablation")] = ablation["exact_match"]
+        if counts:
+            elsewhere[reference("categories")] = 100 * counts["exact"] / counts["n"]
+        other = [
+            f"{value:.2f} in {where}"
+            for where, value in elsewhere.items()
+            if here and f"{value:.2f}" != f"{here['exact_match']:.2f}"
+        ]
+        if other:
+            name = " ".join(model_columns(str(model), None).values())
+            notes.append(f"It prints CE on {task} with {name} also as {' and '.join(other)}.")
+    return notes

@@ -1,0 +1,155 @@
+"""Table 10 of the paper: scale-error categories, by model, task and loss.
+
+The categories and their order are those of Appendix C.7 (`smmd_bench.scoring.categories`), with
+the answers in which no number could be read beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pandas as pd
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.publishing.style import loss_label, model_label
+from smmd_bench.publishing.tables import DASH, number
+from smmd_bench.results.run import RunFrames
+from smmd_bench.scoring.categories import CATEGORIES, POWERS
+
+from ._cells import in_order, measured, missing_note
+from ._errors import numeric_tasks
+from ._paper import published, reference
+
+TABLE = "categories"
+GROUP = ["model", "task", "loss"]
+SCALES = tuple(f"scale_x10^{k}" for k in POWERS)
+ANY_SCALE, TOTAL, LEFT_OUT = "scale", "n", "left out"
+_AFTER = CATEGORIES[CATEGORIES.index(SCALES[-1]) + 1 :]
+ROWS = {
+    "exact": "Exact",
+    "sign_flip": "Sign flip",
+    ANY_SCALE: "Scale ×10^k",
+    **{name: f"k = {k:+d}".replace("-", "−") for name, k in zip(SCALES, POWERS, strict=True)},
+    **{name: name.capitalize().replace("_", "-") for name in _AFTER},
+    TOTAL: "Total",
+}
+"""The rows of the table by category, in the paper's order; `scale` is any k."""
+
+
+@dataclass(frozen=True)
+class ScaleErrors:
+    """How answers are wrong: counts and shares of the categories for every loss."""
+
+    name: ClassVar[str] = "scale_errors"
+    title: ClassVar[str] = "Scale-error categories"
+    paper: ClassVar[str] = "Table 10"
+
+    def skip(self, run: RunFrames) -> str | None:
+        """Without scored answers to a numeric target there is nothing to count."""
+        cells = measured(run.cells)
+        if cells.empty:
+            return "no cell has results"
+        return None if numeric_tasks(run, cells) else "no task has numbers as answers"
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One row a model, task and category; one column a loss, then those of the paper."""
+        data = category_counts(run)
+        groups = data[data["category"].isin(_shown(data))].groupby(["model", "task"], observed=True)
+        table = pd.concat([_block(group) for _, group in groups], ignore_index=True)
+        losses = [loss_label(str(loss)) for loss in data["loss"].cat.categories]
+        columns = ["Model", "Task", "Category", *losses, *(f"Paper {loss}" for loss in losses)]
+        table = table[[name for name in columns if name in table]].fillna(DASH)
+        table.attrs["title"] = self.title
+        cells = run.cells[run.cells["task"].isin(data["task"].unique())]
+        return Artefact(_caption(data) + missing_note(cells), table, data=data)
+
+
+def category_counts(run: RunFrames) -> pd.DataFrame:
+    """One row a model, task, loss and category, with `scale` (any k) and `n` (all) among them.
+
+    count and left_out are means over the seeds: of the examples in the category, and of those that
+    do not count at all since their target holds no number; share is in percent of n; published is
+    the paper's count.
+    """
+    cells = measured(run.cells)
+    cells = cells[cells["task"].isin(numeric_tasks(run, cells))]
+    scores = run.read("scores", ["answer", "category"], cells["address"])
+    scores["category"] = scores["category"].where(scores["answer"].notna(), LEFT_OUT)
+    groups = scores.groupby([*GROUP, "category"], observed=True).size().unstack(fill_value=0)
+    groups = groups.reindex(columns=[*CATEGORIES, LEFT_OUT], fill_value=0)
+    seeds = cells.groupby(GROUP, observed=True)["seed"].nunique()
+    groups = groups.div(seeds, axis=0)
+    groups[ANY_SCALE] = groups[list(SCALES)].sum(axis=1)
+    groups[TOTAL] = groups[list(CATEGORIES)].sum(axis=1)
+    rows = []
+    for found in groups.join(seeds.rename("seeds")).reset_index().to_dict("records"):
+        key = {name: str(found[name]) for name in GROUP}
+        paper = published(TABLE, **key)
+        for category in ROWS:
+            count, n = found[category], found[TOTAL]
+            row = {"category": category, "count": count, "share": 100 * count / n if n else None}
+            row |= {"left_out": found[LEFT_OUT], "seeds": found["seeds"]}
+            rows.append({**key, **row, "published": paper.get(category)})
+    data = pd.DataFrame(rows)
+    data["published"] = data["published"].astype("float64")
+    return in_order(data, run.cells)
+
+
+def _shown(data: pd.DataFrame) -> list[str]:
+    """The rows of the table: without the powers of ten that no answer is off by."""
+    most = data.groupby("category")[["count", "published"]].max().max(axis=1)
+    return [category for category in ROWS if category not in SCALES or most[category] > 0]
+
+
+def _block(data: pd.DataFrame) -> pd.DataFrame:
+    """The rows of one model and task."""
+    first = data.iloc[0]
+    categories = list(data["category"].unique())
+    columns = {
+        "Model": [model_label(str(first["model"]))] * len(categories),
+        "Task": [str(first["task"])] * len(categories),
+        "Category": [ROWS[category] for category in categories],
+    }
+    for loss, rows in data.groupby("loss", observed=True):
+        label, by_category = loss_label(str(loss)), rows.set_index("category")
+        digits = 0 if by_category["seeds"].iloc[0] == 1 else 1
+        columns[label] = _texts(by_category["count"], digits)
+        if by_category["published"].notna().any():
+            columns[f"Paper {label}"] = _texts(by_category["published"], 0)
+    return pd.DataFrame(columns)
+
+
+def _texts(counts: pd.Series[float], digits: int) -> list[str]:
+    """`726 (55.04)` for each row: the count and its share of the total."""
+    n = float(counts[TOTAL])
+    found = []
+    for category, count in counts.items():
+        text = number(float(count), digits)
+        with_share = category != TOTAL and text != DASH and n > 0
+        found.append(f"{text} ({100 * float(count) / n:.2f})" if with_share else text)
+    return found
+
+
+def _caption(data: pd.DataFrame) -> str:
+    parts = [
+        "Number of answers and, in parentheses, their share in percent. Each answer is in the "
+        "first category that holds, in this order: exact; minus the answer, within 5 percent; the "
+        "answer's size times a power of ten, 10^k, within 5 percent (below it: each k that "
+        "occurs); off by at most 1 or 1 percent; by at least 50 percent; the rest; no number to be "
+        "read.",
+    ]
+    if data["seeds"].max() > 1:
+        parts.append(f"Means over up to {data['seeds'].max()} seeds.")
+    if data["left_out"].max() > 0:
+        parts.append(
+            f"Up to {data['left_out'].max():,.0f} examples of a task are left out: their target "
+            "is no number."
+        )
+    if data["published"].notna().any():
+        parts.append(
+            f"Paper: {reference(TABLE)}, which names neither its model (the share of its exact "
+            "answers is that of Qwen2.5-1.5B with SMMD) nor its tolerance for a sign flip, and has "
+            "no row for k = −3 and none for answers without a number."
+        )
+    return " ".join(parts)

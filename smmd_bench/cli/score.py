@@ -1,0 +1,163 @@
+"""`smmd-bench score`: tables and figures of completions made elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from . import options
+
+
+@click.command()
+@click.option(
+    "--task", required=True, help="A task, such as arithmetic or 'arithmetic[level=hard]'."
+)
+@click.option(
+    "--predictions",
+    "files",
+    required=True,
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A file of completions; may be repeated. The others are compared with the first.",
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    help="What tables call a file, in the same order (default: its name without extension); that "
+    "of a loss, such as ce or smmd, gets the loss's look.",
+)
+@click.option(
+    "--split",
+    default="test",
+    show_default=True,
+    type=click.Choice(["train", "validation", "test"]),
+    help="Which split was answered.",
+)
+@click.option(
+    "--data-seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 2**32 - 1),
+    help="Seed of generated data.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=None,
+    help="Score the first examples only (default: the split of the paper's size).",
+)
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="Score the examples that every file has, where one lacks some.",
+)
+@click.option("--id-column", default=None, help="The column with the ids.")
+@click.option("--completion-column", default=None, help="The column with the completions.")
+@click.option(
+    "--model-label",
+    default="predictions",
+    show_default=True,
+    help="What tables call the model.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Output folder (default: runs/NAME, a name that follows from task, labels and "
+    "completions).",
+)
+@options.data_dir
+@options.plugin
+def command(
+    task: str,
+    files: tuple[Path, ...],
+    labels: tuple[str, ...],
+    split: Literal["train", "validation", "test"],
+    data_seed: int,
+    limit: int | None,
+    partial: bool,
+    id_column: str | None,
+    completion_column: str | None,
+    model_label: str,
+    out: Path | None,
+    plugins: tuple[Path, ...],
+) -> int:
+    """Score completions made elsewhere, with the tables and figures of a run.
+
+    \b
+    Formats, found by extension and content:
+      JSON lines, a JSON list, CSV and Parquet: a column with the completion, named completion,
+        prediction, response, output or generated_text, and one with the id, named uid, id,
+        doc_id or custom_id. Without ids, the rows must be as many as the examples, in order.
+      lm-eval: samples_*.jsonl of --log_samples. The raw answer is scored, not the filtered one.
+      OpenAI batch output, as vllm run-batch writes it.
+    An id is the uid of an example (`smmd-bench sample TASK --split test --json`), or its position
+    in the split, from 0. A column finish_reason says "length" where a completion was cut off; a
+    column target, where there is one, must agree with the examples.
+
+    \b
+    Examples:
+      smmd-bench score --task arithmetic --predictions ce.jsonl --predictions smmd.jsonl
+      smmd-bench score --task gsm8k --predictions samples_gsm8k_2026-11-20.jsonl --label ours
+      smmd-bench score --task arithmetic --predictions batch.jsonl --limit 500
+    """
+    from ..registry import load_plugin_file
+
+    for file in plugins:
+        load_plugin_file(file)
+    from rich.console import Console
+
+    from ..predictions.scoring import score_predictions
+    from ..publishing.run import is_published, publish_run
+    from .execution import print_tables
+
+    console = Console(stderr=True)
+    with console.status("Scoring ..."):
+        outcome = score_predictions(
+            task,
+            files,
+            labels,
+            split=split,
+            data_seed=data_seed,
+            limit=limit,
+            partial=partial,
+            id_column=id_column,
+            completion_column=completion_column,
+            model=model_label,
+            out=out,
+            say=click.echo,
+        )
+    folder = outcome.path
+    if not is_published(folder):
+        with console.status("Making tables, figures and the page ..."):
+            publish_run(folder)
+    if not outcome.worked and not outcome.failed:
+        click.echo(f"Nothing to do: {folder} is complete.")
+    print_tables(folder)
+    _print_comparisons(folder)
+    for label, reason in outcome.failed.items():
+        click.echo(f"Failed: {label}: {reason}", err=True)
+    click.echo(f"Tables:  {folder / 'reports' / 'tables'}")
+    click.echo(f"Figures: {folder / 'reports' / 'figures'}")
+    click.echo(f"Page:    {folder / 'reports' / 'index.html'}")
+    return 1 if outcome.failed else 0
+
+
+def _print_comparisons(folder: Path) -> None:
+    """A line for each file but the first, whatever table the task has."""
+    from ..publishing.style import loss_label
+    from ..publishing.tables import p_value, with_interval
+    from ..results.run import read_run
+
+    compared = read_run(folder).comparisons
+    for line in compared.drop_duplicates("address").to_dict("records"):  # its first metric
+        difference = with_interval(line["difference"], line["low"], line["high"], sign=True)
+        click.echo(
+            f"{loss_label(line['loss'])} against {loss_label(line['against_loss'])}: "
+            f"{line['metric']} {difference}; exact by one alone: {line['b']} and {line['c']} of "
+            f"{line['n']:,}, McNemar p {p_value(line['p'])}"
+        )

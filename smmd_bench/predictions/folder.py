@@ -1,0 +1,221 @@
+"""The run folder of scored predictions: the layout of a run, with a cell for each file.
+
+The cells have no train stage. Their decode address follows from the examples and the completions,
+so that a file that changed is scored again, and one that was only moved is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..addresses import address
+from ..contracts import Split, Task
+from ..errors import UserError
+from ..registry import load_task
+from ..results.files import parquet_address, read_json, write_json, write_parquet
+from ..run_directory import RunDirectory, circumstances, record_failure
+from ..scoring.measure import compare, measure, measure_identity
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is scored, but for the completions. task: a canonical spec; limit: None for all."""
+
+    task: str
+    split: Split
+    data_seed: int
+    limit: int | None
+    model: str
+    labels: tuple[str, ...]
+
+    @cached_property
+    def task_plugin(self) -> Task:
+        """The task."""
+        return load_task(self.task)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {**asdict(self), "labels": list(self.labels)}
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredFile:
+    """One file of completions: a cell. source: what the manifest says of the file."""
+
+    settings: Settings
+    label: str
+    completions: pd.DataFrame
+    source: Mapping[str, Any]
+
+    @cached_property
+    def addresses(self) -> dict[str, str]:
+        """`train` names the folder and does not follow from the completions; decode, measure."""
+        settings, task = self.settings, self.settings.task_plugin
+        train = address({"predictions": {**settings.to_dict(), "labels": self.label}})
+        texts = self.completions.to_json(orient="split", index=False)
+        decode = address(
+            {
+                "data": dict(task.identity(settings.split, settings.data_seed)),
+                "completions": hashlib.blake2b(texts.encode(), digest_size=16).hexdigest(),
+            }
+        )
+        return {
+            "train": train,
+            "decode": decode,
+            "measure": address({"decode": decode, **measure_identity(task)}),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """What cell.json says: the label stands where a run has its loss."""
+        settings = self.settings
+        return {
+            "address": self.addresses["train"],
+            "model": settings.model,
+            "model_label": settings.model,
+            "params": None,
+            "task": settings.task,
+            "task_name": settings.task_plugin.name,
+            "loss": self.label,
+            "loss_name": self.label.partition("[")[0],
+            "seed": 0,
+            "data_seed": settings.data_seed,
+            "recipe": {},
+            "addresses": self.addresses,
+        }
+
+
+def default_folder(files: Sequence[ScoredFile]) -> Path:
+    """runs/score_TASK_LABELS_DIGEST; the digest is that of settings and completions."""
+    settings = files[0].settings
+    readable = "_".join(
+        "".join(c if c.isalnum() or c in ".-" else "-" for c in word).strip("-")
+        for word in ("score", settings.task, *settings.labels)
+    )
+    content = {**settings.to_dict(), "completions": [f.addresses["decode"] for f in files]}
+    return Path("runs") / f"{readable[:80]}_{address(content)[:6]}"
+
+
+def score_into(folder: Path, files: Sequence[ScoredFile]) -> tuple[bool, dict[str, str]]:
+    """Score the files, the first being the reference of the others, and write what is missing.
+
+    Returns whether anything was, and the error of each label whose scoring failed. Raises UserError
+    if the folder holds anything else.
+    """
+    _check(folder, files[0].settings)
+    with RunDirectory(folder).locked():
+        _check(folder, files[0].settings)
+        todo = [file for file in files if not _is_measured(_cell(folder, file), file)]
+        if todo or not (folder / "manifest.json").exists():
+            _write_manifest(folder, files)
+        failed = {}
+        for file in files:
+            _write_if_new(_cell(folder, file) / "cell.json", file.to_json())
+            if file in todo and (error := _measure(_cell(folder, file), file)):
+                failed[file.label] = error
+        measured = [file for file in files if file.label not in failed]
+        compared = [_compare(folder, file, files[0]) for file in measured if files[0] in measured]
+        return bool(todo) or any(compared), failed
+
+
+def _write_if_new(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON unless the file says the same."""
+    if read_json(path) != json.loads(json.dumps(content)):
+        write_json(path, content)
+
+
+def _cell(folder: Path, file: ScoredFile) -> Path:
+    return folder / "cells" / file.addresses["train"]
+
+
+def _check(folder: Path, settings: Settings) -> None:
+    manifest = read_json(folder / "manifest.json") if folder.is_dir() else {}
+    if manifest is None and (strange := {p.name for p in folder.iterdir()} - {".lock"}):
+        raise UserError(
+            f"The output folder {folder} is not empty and holds no run ({min(strange)}): choose "
+            "another with --out."
+        )
+    if manifest and manifest.get("predictions") != settings.to_dict():
+        raise UserError(
+            f"The output folder {folder} belongs to another command ({manifest.get('command')}): "
+            "choose another with --out."
+        )
+
+
+def _is_measured(cell: Path, file: ScoredFile) -> bool:
+    metrics = read_json(cell / "metrics.json") or {}
+    return (
+        metrics.get("address") == file.addresses["measure"]
+        and parquet_address(cell / "completions.parquet") == file.addresses["decode"]
+        and parquet_address(cell / "scores.parquet") == file.addresses["measure"]
+    )
+
+
+def _measure(cell: Path, file: ScoredFile) -> str | None:
+    """Write a cell's completions, scores and metrics; returns the error of a task that fails."""
+    (cell / "FAILED.json").unlink(missing_ok=True)
+    write_parquet(cell / "completions.parquet", file.completions, file.addresses["decode"])
+    try:
+        scores, metrics = measure(file.settings.task_plugin, file.completions)
+    except Exception as error:  # of the task's own code: the other files go on
+        record_failure(cell, "measure", error)
+        return f"{type(error).__name__}: {error}"
+    write_parquet(cell / "scores.parquet", scores, file.addresses["measure"])
+    write_json(cell / "metrics.json", {"address": file.addresses["measure"], **metrics})
+    return None
+
+
+def _compare(folder: Path, file: ScoredFile, reference: ScoredFile) -> bool:
+    """Write how a file differs from the reference, unless it is there; whether it was not."""
+    import pandas as pd
+
+    path = _cell(folder, file) / "comparison.json"
+    wanted = f"{file.addresses['measure']}-{reference.addresses['measure']}"
+    if file is reference or (read_json(path) or {}).get("address") == wanted:
+        return False
+    scores, others = (
+        pd.read_parquet(_cell(folder, f) / "scores.parquet") for f in (file, reference)
+    )
+    against = {"against": reference.addresses["train"], "against_loss": reference.label}
+    content = compare(file.settings.task_plugin, scores, others)
+    write_json(path, {"address": wanted, **against, **content})
+    return True
+
+
+def _write_manifest(folder: Path, files: Sequence[ScoredFile]) -> None:
+    settings = files[0].settings
+    made = circumstances()
+    earlier = read_json(folder / "manifest.json") or made
+    write_json(
+        folder / "manifest.json",
+        {
+            "name": folder.name,
+            "experiment": {
+                "models": [settings.model],
+                "tasks": [settings.task],
+                "losses": list(settings.labels),
+                "seeds": [0],
+                "data_seed": settings.data_seed,
+            },
+            "experiments": [],  # none that `train-eval` could add to
+            "predictions": settings.to_dict(),
+            "files": {file.label: dict(file.source) for file in files},
+            **made,
+            "created": earlier["created"],
+            "data": {
+                settings.task: {
+                    "licence": getattr(settings.task_plugin, "licence", "not stated"),
+                    "sizes": {settings.split: len(files[0].completions)},
+                }
+            },
+            "cells": [file.addresses["train"] for file in files],
+        },
+    )

@@ -1,0 +1,127 @@
+"""`smmd-bench score`, end to end."""
+
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from smmd_bench.results.run import read_run
+
+COMMAND = str(Path(sys.executable).parent / "smmd-bench")
+TASK = "arithmetic[level=easy]"
+COUNT = 20
+FIRST, SECOND = range(0, 12), range(4, 19)
+"""What each file gets right: 12 and 15 of 20, 4 by the first alone and 7 by the second alone."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ce.jsonl and smmd.csv, made from what `smmd-bench sample` prints."""
+    folder = tmp_path_factory.mktemp("score")
+    printed = call(
+        folder, "sample", TASK, "--split", "test", "-n", str(COUNT), "--json"
+    ).stdout.splitlines()
+    examples = [json.loads(line) for line in printed]
+    for example in examples:
+        example["wrong"] = str(Fraction(example["target"]) + 1)
+    with (folder / "ce.jsonl").open("w") as stream:
+        for at, example in enumerate(examples):
+            text = example["target" if at in FIRST else "wrong"]
+            stream.write(json.dumps({"uid": example["uid"], "prediction": text}) + "\n")
+    answers = [e["target" if at in SECOND else "wrong"] for at, e in enumerate(examples)]
+    pd.DataFrame({"id": range(COUNT), "output": answers}).to_csv(folder / "smmd.csv", index=False)
+    return folder
+
+
+def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "SMMD_BENCH_CACHE": str(folder / "cache")}
+    return subprocess.run(
+        [COMMAND, *arguments], capture_output=True, text=True, cwd=folder, env=environment
+    )
+
+
+def score(folder: Path, *files: str, **options: str) -> subprocess.CompletedProcess[str]:
+    arguments = [f"--predictions={file}" for file in files]
+    arguments += [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    return call(folder, "score", "--task", TASK, "--limit", str(COUNT), *arguments)
+
+
+def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing_to_do(
+    folder: Path,
+) -> None:
+    first = score(folder, "ce.jsonl", "smmd.csv")
+    assert (first.returncode, first.stderr) == (0, "")
+    assert "ce.jsonl: JSON lines, 20 completions by uid." in first.stdout
+    assert "smmd.csv: CSV, 20 completions by id, as the position" in first.stdout
+    (run_folder,) = (folder / "runs").iterdir()
+    assert run_folder.name.startswith("score_arithmetic-level-easy_ce_smmd_")
+    run = read_run(run_folder)
+    exact = run.metrics[run.metrics["metric"] == "exact_match"]
+    assert exact["value"].tolist() == [60.0, 75.0]
+    assert exact["n"].tolist() == [COUNT, COUNT]
+    compared = run.comparisons[run.comparisons["metric"] == "exact_match"].iloc[0]
+    assert (compared["loss"], compared["against_loss"]) == ("smmd", "ce")
+    assert (compared["difference"], compared["b"], compared["c"]) == (15.0, 7, 4)
+    assert compared["p"] == pytest.approx(2 * (1 + 11 + 55 + 165 + 330) / 2**11)
+    row = next(line for line in first.stdout.splitlines() if line.startswith("SMMD  "))
+    assert row.split()[1] == "75.0"
+    assert "+15.0" in row
+    assert row.endswith("0.549")
+    assert "SMMD against CE: exact_match +15.00 [" in first.stdout
+    assert "; exact by one alone: 7 and 4 of 20, McNemar p 0.549\n" in first.stdout
+    for name in ("tables/arithmetic_table.tex", "figures/arithmetic_operations.pdf", "index.html"):
+        assert (run_folder / "reports" / name).exists()
+
+    again = score(folder, "ce.jsonl", "smmd.csv")
+    assert again.returncode == 0
+    assert f"Nothing to do: runs/{run_folder.name} is complete." in again.stdout
+    assert "+15.0" in again.stdout
+
+
+def test_the_reports_are_made_again_by_report(folder: Path) -> None:
+    assert score(folder, "ce.jsonl", out="here").returncode == 0
+    table = folder / "here" / "reports" / "tables" / "arithmetic_table.csv"
+    before = table.read_bytes()
+    table.unlink()
+    found = call(folder, "report", "here")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert table.read_bytes() == before
+
+
+def test_a_mistake_is_one_sentence_with_status_2_and_nothing_is_written(folder: Path) -> None:
+    lines = (folder / "ce.jsonl").read_text().splitlines()
+    (folder / "twice.jsonl").write_text("\n".join([*lines, lines[2]]))
+    before = sorted(folder.rglob("*"))
+    found = score(folder, "ce.jsonl", "twice.jsonl")
+    assert found.returncode == 2
+    assert found.stdout == ""
+    assert found.stderr == (
+        "Error: twice.jsonl, line 21: the id 'test-0-2' stands in line 3 already: keep one of "
+        "them.\n"
+    )
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_unknown_options_and_tasks_are_sentences(folder: Path) -> None:
+    found = call(folder, "score", "--task", "arithmatic", "--predictions", "ce.jsonl")
+    assert found.returncode == 2
+    assert "did you mean arithmetic" in found.stderr
+    assert call(folder, "score", "--task", TASK).returncode == 2
+    assert score(folder, "ce.jsonl", split="dev").returncode == 2
+
+
+def test_help_is_quick_to_import() -> None:
+    code = (
+        "import sys; sys.argv = ['smmd-bench', 'score', '--help'];\n"
+        "from smmd_bench.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "assert not {'torch', 'pandas', 'pyarrow', 'rich'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "Examples:" in done.stdout

@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+from smmd_bench.reports.signed_errors import BOUNDS, SignedErrors
+
+import smmd_bench as sb
+from smmd_bench.results.files import write_json
+from tests.reports.golden import assert_golden
+from tests.runs import Planted, write_run
+
+
+def planted(path, answers, predictions, **names):
+    write_run(
+        path, planted=Planted(answers, predictions), steps=5, resamples=20,
+        **{"seeds": (0,), "tasks": ("gsm8k",), **names},
+    )  # fmt: skip
+    return sb.read_run(path)
+
+
+def bins(data, loss, digit):
+    """{(low, high): count} of the bins that hold an answer."""
+    found = data[(data["loss"] == loss) & (data["digit"] == digit) & (data["count"] > 0)]
+    ends = zip(found["low"], found["high"], strict=True)
+    return dict(zip(ends, found["count"], strict=True))
+
+
+def test_planted_errors_fall_in_known_bins_of_their_digit(tmp_path):
+    answers = ["0", "10", "20", "25", "-35", "7"]
+    run = planted(
+        tmp_path, answers, {"ce": ["0", "11", "-20", "28", "-32", "none"], "smmd": answers}
+    )
+    data = SignedErrors().build(run).data
+    assert bins(data, "ce", 0) == {(0, 0): 1, (0, 1): 1, (-100, -30): 1}
+    assert bins(data, "ce", 5) == {(1, 3): 2}  # -35 ends in 5; an error of 3 is "up to 3"
+    assert bins(data, "smmd", 0) == {(0, 0): 3}
+    assert bins(data, "ce", 7) == {}  # does not parse, so that no loss has it
+    assert bins(data, "smmd", 7) == {}
+    assert data.loc[data["digit"] == 5, "n"].unique().tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(0, (0, 0)), ("1/2", (0, 1)), (1, (0, 1)), (-1, (-1, 0)), (2, (1, 3)), (-10, (-10, -3)),
+     (1000, (300, 1000)), (1001, (1000, np.inf)), (-5000, (-np.inf, -1000))],
+)  # fmt: skip
+def test_a_bin_holds_its_outer_end(tmp_path, error, expected):
+    answer = str(error) if "/" in str(error) else str(4 + int(error))
+    truth = "0" if "/" in str(error) else "4"
+    data = SignedErrors().build(planted(tmp_path, [truth], {"ce": [answer], "smmd": ["0"]})).data
+    assert bins(data, "ce", int(truth)) == {expected: 1}
+
+
+def test_what_is_outside_the_window_is_counted_and_named(tmp_path):
+    run = planted(
+        tmp_path, ["1", "2", "3"], {"ce": ["1", "9999", "-9999"], "smmd": ["9" * 400, "2", "3"]}
+    )
+    artefact = SignedErrors().build(run)
+    assert (
+        "Outside -1,000 to 1,000, counted in the shares and not drawn: builtin/tiny, gsm8k: CE 2, "
+        "SMMD 1."
+    ) in artefact.caption
+    assert artefact.data.groupby(["loss", "digit"], observed=True)["share"].sum().max() == 100
+
+
+def test_answers_that_are_no_whole_number_are_left_out_and_counted(tmp_path):
+    answers = ["1", "3/2", "0.25", str(10**17)]
+    artefact = SignedErrors().build(planted(tmp_path, answers, {"ce": answers, "smmd": answers}))
+    assert artefact.data.loc[artefact.data["loss"] == "ce", "count"].sum() == 1
+    assert "Left out: 3 examples whose true answer is no whole number" in artefact.caption
+
+
+def test_the_table_has_exact_answers_by_digit(tmp_path):
+    run = planted(tmp_path, ["5", "15", "20"], {"ce": ["5", "5", "20"], "smmd": ["5", "15", "2"]})
+    table = SignedErrors().build(run).table.set_index("Last digit")
+    assert [table.loc["5", loss].split()[0] for loss in ("CE", "SMMD")] == ["50.0", "100.0"]
+    assert [table.loc["0", loss].split()[0] for loss in ("CE", "SMMD")] == ["100.0", "0.0"]
+    assert list(table.loc["1", ["n", "CE", "SMMD"]]) == ["0", "–", "–"]
+
+
+def test_a_second_seed_of_the_same_examples_does_not_narrow_an_interval(tmp_path):
+    answers, wrong = ["5", "15"], ["5", "0"]
+    one = planted(tmp_path / "one", answers, {"ce": wrong, "smmd": answers})
+    two = planted(tmp_path / "two", answers, {"ce": wrong, "smmd": answers}, seeds=(0, 1))
+    tables = [SignedErrors().build(run).table.set_index("Last digit") for run in (one, two)]
+    assert tables[0].loc["5", "CE"] == tables[1].loc["5", "CE"]
+    assert [table.loc["5", "n"] for table in tables] == ["2", "4"]
+
+
+def test_the_table_of_word_problems(tmp_path):
+    write_run(
+        tmp_path, models=("Qwen/Qwen2.5-1.5B",), tasks=("gsm8k",), losses=("ce", "smmd"),
+        seeds=(0,), n=150, steps=5, resamples=20,
+    )  # fmt: skip
+    assert_golden("signed_errors_paper_model", SignedErrors().build(sb.read_run(tmp_path)))
+
+
+def test_a_row_of_panels_a_digit_and_a_column_a_loss(run_folder):
+    figure = SignedErrors().build(sb.read_run(run_folder)).figure
+    assert len(figure.axes) == 10 * 2
+    assert [axis.get_title() for axis in figure.axes[:2]] == ["NTL over CE", "SMMD over CE"]
+    assert figure.axes[0].get_xlim()[1] > len(BOUNDS)
+
+
+def test_a_subset_without_an_example_is_shown_as_empty(tmp_path):
+    run = planted(tmp_path, ["1", "2"], {"ce": ["none", "none"], "smmd": ["1", "2"]})
+    artefact = SignedErrors().build(run)
+    assert set(artefact.data["count"]) == {0}
+    artefact.figure.canvas.draw()
+
+
+def test_a_run_without_two_losses_is_skipped(tmp_path):
+    run = planted(tmp_path / "one", ["1"], {"ce": ["1"]})
+    assert "two trained losses" in SignedErrors().skip(run)
+    write_json(tmp_path / "empty" / "manifest.json", {"name": "empty", "experiment": {}})
+    assert SignedErrors().skip(sb.read_run(tmp_path / "empty")) == "no cell has results"

@@ -1,0 +1,111 @@
+"""Synthetic word problems: the format and the heavy-tailed errors of GSM8K, without its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
+from smmd_bench.scoring.metrics import (
+    ExactMatch,
+    MeanAbsoluteError,
+    ParseFailureRate,
+    RSquared,
+    TruncationRate,
+)
+
+TASKS = ("gsm8k", "svamp")
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of a column of booleans, in percent; it stands for lm-eval's rules."""
+
+    name: str
+    columns: tuple[str, ...]
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "share"
+    better: ClassVar[str] = "higher"
+    subset: ClassVar[str | None] = None
+
+    def statistic(self, *columns: Any, axis: int = -1) -> Any:
+        return 100 * np.mean(columns[0], axis=axis, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class ToyWordProblems:
+    """A task that reads the number after ####, or else the last word; it stands for `gsm8k`."""
+
+    name: ClassVar[str] = "gsm8k"
+    version: ClassVar[int] = 1
+    modality: ClassVar[Modality] = Modality.TEXT
+    max_new_tokens: ClassVar[int] = 32
+    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 10, "validation": 10, "test": 10}
+
+    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+        raise NotImplementedError
+
+    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
+        return {"split": split, "seed": seed}
+
+    def parse(self, completion: str) -> Answer | None:
+        words = completion.rpartition("####")[2].split()
+        try:
+            return Answer(Fraction(words[-1])) if words else None
+        except (ValueError, ZeroDivisionError):
+            return None
+
+    def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
+        right = completion.split()[-1:] == target.split()[-1:]
+        return {"strict": right and "####" in completion, "flexible": right}
+
+    def metrics(self) -> Sequence[Metric]:
+        return (
+            ExactMatch(), Share("strict_match", ("strict",)),  # type: ignore[list-item, arg-type]
+            Share("flexible_match", ("flexible",)), MeanAbsoluteError(), RSquared(),  # type: ignore[list-item, arg-type]
+            ParseFailureRate(), TruncationRate(),
+        )  # fmt: skip
+
+
+def problems(n: int, seed: int) -> pd.DataFrame:
+    """Problems with whole answers from 0 to thousands: uid, prompt, target."""
+    rng = np.random.default_rng(seed)
+    answers = np.floor(np.exp(rng.normal(3.6, 1.6, n))).astype(int)
+    rows = [
+        (f"problem-{at:05d}", f"Question: how many are {answer}?\nAnswer:", f" So.\n#### {answer}")
+        for at, answer in enumerate(answers)
+    ]
+    return pd.DataFrame(rows, columns=["uid", "prompt", "target"])
+
+
+def solutions_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
+    """What a model of that skill writes: right, near, off by a factor, or no number at all."""
+    rng = np.random.default_rng(seed)
+    n = len(examples)
+    right, kind = rng.random(n) < skill, rng.integers(0, 40, n)
+    factor = np.exp(rng.normal(0, 1.1, n))
+    texts = []
+    for target, good, how, by in zip(examples["target"], right, kind, factor, strict=True):
+        answer = int(target.split()[-1])
+        off = answer + int(how) % 3 - 1 if how < 12 else int(answer * by)
+        wrong = {
+            0: "I do not know", 1: f"#### {-answer}", 2: f"#### {answer * 10}",
+            3: f"#### {answer * 100}", 4: f"#### {answer / 10:.1f}", 5: "",
+        }.get(int(how), f"#### {off}")  # fmt: skip
+        texts.append((f"So {answer}" if how % 20 == 7 else target.strip()) if good else wrong)
+    return as_completions(examples, texts)
+
+
+def as_completions(examples: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
+    """A frame of completions with these texts; the empty one was cut off."""
+    frame = examples[["uid", "prompt", "target"]].copy()
+    frame["completion"] = list(texts)
+    frame["finish_reason"] = np.where(np.array(list(texts)) == "", "length", "stop")
+    frame["completion_tokens"] = [len(text) + 1 for text in texts]
+    frame["prompt_tokens"] = examples["prompt"].str.len().to_numpy()
+    return frame
