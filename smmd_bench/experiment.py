@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -207,6 +207,7 @@ class Experiment:
                     for loss, seed in rows:
                         cell = Cell(model, task, loss, seed, self.data_seed, recipe, engine)
                         found[cell if test is None else _transfer(cell, test)] = None
+        _check_transfers(found)
         return list(found)
 
     @property
@@ -263,6 +264,18 @@ def _transfer(cell: Cell, test: str) -> Cell:
     """The cell that tests what `cell` trains on another task; an untuned model needs no source."""
     task = canonical(load_task(test))
     return dataclasses.replace(cell, task=task, trained_on=None if cell.is_base else cell.task)
+
+
+def _check_transfers(cells: Iterable[Cell]) -> None:
+    """Raise UserError where two tasks would be rows of one table under the name of their test."""
+    trained_on: dict[str, str] = {}
+    for cell in cells:
+        first = trained_on.setdefault(cell.task, cell.trained_on or "") if cell.source else ""
+        if cell.source is not None and first != cell.trained_on:
+            raise UserError(
+                f"{first} and {cell.trained_on} are both tested on {cell.task}: run them in two "
+                "folders, or with --no-transfers."
+            )
 
 
 def experiment_from_yaml(text: str, origin: str) -> Experiment:

@@ -193,3 +193,11 @@ def test_a_test_of_transfer_follows_its_source() -> None:
     faster = dataclasses.replace(WORDS, recipe={"epochs": 1, "learning_rate": 0.5})
     _, again = (c for c in faster.cells if c.loss == "smmd")
     assert not set(again.addresses.values()) & set(tested.addresses.values())
+
+
+@pytest.mark.usefixtures("word_problems")
+def test_two_tasks_with_one_test_of_transfer_are_two_runs() -> None:
+    both = dataclasses.replace(WORDS, tasks=("gsm8k", "gsm8k[calculator=keep]"))
+    with pytest.raises(UserError, match=r"gsm8k\[calculator=keep\] are both tested on svamp"):
+        _ = both.cells
+    assert len(dataclasses.replace(both, transfers=False).cells) == 6
