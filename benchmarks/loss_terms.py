@@ -43,7 +43,9 @@ def term_seconds(spec: str, n: int, hidden: Tensor, weight: Tensor, rounds: int)
     """The term's part of a step."""
     ids = torch.linspace(0, V - 1, n).long()  # [N]
     loss = sb.load_loss(spec).bind(NumericVocabulary(ids, torch.arange(n).double(), "benchmark"))
-    target = torch.randint(n, (T,), generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randint(n, (T,), generator=generator)
+    target[::2] = torch.randint(10, (T // 2,), generator=generator)  # NTIL has digits at N = 1000
     row, position = torch.zeros_like(target), torch.arange(T)
 
     def value(logits: Tensor, log_partition: Tensor, part: slice) -> Tensor:

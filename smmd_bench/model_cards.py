@@ -1,7 +1,8 @@
 """Which checkpoint a model name means, what identifies its weights, and the recipe it carries.
 
 `builtin/tiny` lies in this package; a path is a local folder; anything else is a name on the
-Hugging Face hub, `org/name` or `org/name@revision`, fetched with huggingface_hub.
+Hugging Face hub, `org/name` or `org/name@revision`, fetched with huggingface_hub. The paper's
+backbones have their cards in `models/backbones.yaml`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from .addresses import cache_folder, digest_of_files
+from .card_content import backbones, card_content
 from .errors import UserError, did_you_mean
 from .parameters import spell, split_spec
-from .recipe import Recipe, checked_settings, paper_recipe
+from .recipe import Recipe, paper_recipe
 from .registry import load_task
 
 _BUILTIN = "builtin/"
@@ -50,12 +50,12 @@ class ModelCard:
     content: Mapping[str, Any]
 
     def recipe(self, task_name: str) -> Recipe:
-        """The card's own recipe for a task if it has one, else the paper's."""
-        if "recipe" not in self.content:
-            return paper_recipe(task_name)
-        settings = {**self.content["recipe"], **self._task(task_name)}
+        """The card's own recipe if it has one, else the paper's; with the card's settings."""
+        start = Recipe() if "recipe" in self.content else paper_recipe(task_name)
+        own = (self.content.get("recipe", {}), self.content.get("settings", {}))
+        settings = {**own[0], **own[1], **self._task(task_name)}
         settings.pop("parameters", None)
-        return Recipe().changed(settings)
+        return start.changed(settings)
 
     def task_spec(self, spec: str) -> str:
         """The task spec with the card's task parameters where the spec names none.
@@ -77,6 +77,16 @@ class ModelCard:
     def parameter_count(self) -> int:
         """How many weights the safetensors files hold; raises UserError for a broken one."""
         return sum(_weights_in(file) for file in sorted(self.folder.glob("*.safetensors")))
+
+    def require_numeric_tokens(self, found: int) -> None:
+        """Raise UserError if the card says another size of the numeric vocabulary than `found`."""
+        expected = self.content.get("numeric_tokens", found)
+        if found != expected:
+            raise UserError(
+                f"The tokenizer of {self.name} has {found} numeric tokens by the rule 'integer', "
+                f"and its card says {expected}: check that {self.folder} holds the model's own "
+                "tokenizer, or correct numeric_tokens in its card.yaml."
+            )
 
     def _task(self, name: str) -> dict[str, Any]:
         return dict(self.content.get("tasks", {}).get(name, {}))
@@ -109,7 +119,7 @@ def _builtin(name: str) -> ModelCard:
     if name not in known:
         raise UserError(f"Unknown built-in model '{name}': {did_you_mean(name, known)}")
     folder = root / name.removeprefix(_BUILTIN)
-    content = _content(folder / "card.yaml")
+    content = card_content(folder / "card.yaml")
     return ModelCard(name, content.get("label", name), folder, _identity(folder), content)
 
 
@@ -126,7 +136,7 @@ def _local(name: str, folder: Path) -> ModelCard:
                 "save_pretrained (safetensors only)."
             )
     card = folder / "card.yaml"
-    content = _content(card) if card.exists() else {}
+    content = card_content(card) if card.exists() else {}
     return ModelCard(name, content.get("label", folder.name), folder, _identity(folder), content)
 
 
@@ -145,7 +155,9 @@ def _hub(name: str) -> ModelCard:
             f"The model '{name}' is no folder here and cannot be fetched from the hub ({reason}): "
             "check the name and the connection, or give a local folder."
         ) from error
-    return ModelCard(name, repository, folder, {"hub": repository, "commit": folder.name}, {})
+    content = backbones().get(repository, {})
+    label = content.get("label", repository)
+    return ModelCard(name, label, folder, {"hub": repository, "commit": folder.name}, content)
 
 
 def _identity(folder: Path) -> dict[str, str]:
@@ -174,32 +186,3 @@ def _weights_in(file: Path) -> int:
             f"The weights {file} are no whole safetensors file ({error}): copy or save the "
             "checkpoint again."
         ) from error
-
-
-def _content(card: Path) -> dict[str, Any]:
-    """What a card.yaml says; raises UserError for a mistake in it."""
-    try:
-        content = yaml.safe_load(card.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"The card {card} is not valid YAML in UTF-8: {reason}.") from error
-    _require(card, "the card", content, dict)
-    _require(card, "label", content.get("label", ""), str)
-    recipe = _require(card, "recipe", content.get("recipe", {}), dict)
-    tasks = _require(card, "tasks", content.get("tasks", {}), dict)
-    for name, own in tasks.items():
-        _require(card, f"tasks: {name}", own, dict)
-        _require(card, f"tasks: {name}: parameters", own.get("parameters", {}), dict)
-    for settings in (recipe, *tasks.values()):
-        try:
-            checked_settings({k: v for k, v in settings.items() if k != "parameters"})
-        except UserError as error:
-            raise UserError(f"The card {card}: {error}") from error
-    return dict(content)
-
-
-def _require(card: Path, what: str, value: Any, kind: type) -> Any:
-    if not isinstance(value, kind):
-        wanted = "a text" if kind is str else "a mapping of names to values"
-        raise UserError(f"The card {card} has a mistake: {what} must be {wanted}, not {value!r}.")
-    return value

@@ -48,6 +48,11 @@ def non_negative(value: float) -> str | None:
     return None if value >= 0 and math.isfinite(value) else "must be >= 0"
 
 
+def bandwidth(value: float) -> str | None:
+    """Check: from 0.001 to 1,000,000, so that its square is a normal number in float32."""
+    return None if 1e-3 <= value <= 1e6 else "must be from 0.001 to 1,000,000"
+
+
 def share(value: float) -> str | None:
     """Check: from 0 to 1."""
     return None if 0 <= value <= 1 else "must be from 0 to 1"

@@ -12,15 +12,14 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from .contracts import Executor, Job, Progress, Split
+from .contracts import Executor, Job, Progress
 from .errors import CellSkippedError, UserError
 from .experiment import BASE, Cell, Experiment, experiment_from_yaml
+from .preflight import preflight
 from .registry import load, load_plugin_file, plugin_files
 from .results.files import read_json, write_json, write_parquet
 from .run_directory import RunDirectory, Stage, cell_to_json, record_failure
 from .scoring.measure import compare, measure
-
-_SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)
@@ -73,29 +72,6 @@ def run_experiment(
         unfinished = [cell for cell in experiment.cells if state[cell]]
         notes = {cell.label: run.notes(cell) for cell in experiment.cells}
         return Outcome(out, worked, *_reasons(run, unfinished), notes)
-
-
-def preflight(cells: Sequence[Cell], progress: Progress) -> None:
-    """Find the user's mistakes before anything starts: tokenizers without numbers, missing data."""
-    from .numbers import numeric_vocabulary
-    from .training.data import encode_prompts, encode_targets
-    from .training.models import load_tokenizer
-
-    settings = {(c.card.folder, c.recipe.numeric_rule, c.recipe.chat_template) for c in cells}
-    for folder, rule, chat in settings:
-        tokenizer = load_tokenizer(folder)
-        numeric_vocabulary(tokenizer, rule)
-        encode_prompts(tokenizer, ["0"], chat=chat)
-        encode_targets(tokenizer, ["0"], chat=chat)
-    made = set()  # once here, not in every worker
-    for cell in cells:
-        for split in _SPLITS if cell.source is None and not cell.is_base else _SPLITS[-1:]:
-            data = (cell.task, split, cell.data_seed, cell.size(split))
-            if data not in made:
-                progress(f"examples of {cell.task}, {split}", 0, 1)
-                cell.task_plugin.examples(split, cell.data_seed, cell.size(split))
-                progress(f"examples of {cell.task}, {split}", 1, 1)
-                made.add(data)
 
 
 def _decode(run: RunDirectory, runner: Executor, cells: Sequence[Cell], progress: Progress) -> None:

@@ -7,7 +7,7 @@ import platform
 import shlex
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 
 from .errors import CellSkippedError, UserError
 from .experiment import Cell, Experiment
+from .registry import engine_identity
 from .results.files import parquet_address, read_json, write_json
 
 Stage = Literal["train", "decode", "measure"]
@@ -278,4 +279,22 @@ def _manifest(experiment: Experiment) -> dict[str, Any]:
             }
             for cell in experiment.cells
         },
+        "generation": _generation(experiment.cells),
+    }
+
+
+def _generation(cells: Sequence[Cell]) -> dict[str, Any]:
+    """How each task's completions are decoded; dtype and chat template may differ by model."""
+    return {
+        cell.task: {
+            "greedy": True,
+            "max_new_tokens": cell.task_plugin.max_new_tokens,
+            "stop": "end-of-sequence tokens of the tokenizer and of generation_config.json",
+            "engine": dict(engine_identity(cell.engine)),
+            "dtype": {c.model: c.recipe.dtype for c in cells if c.task == cell.task},
+            "chat_template": {
+                c.model: c.recipe.chat_template for c in cells if c.task == cell.task
+            },
+        }
+        for cell in {c.task: c for c in cells}.values()
     }

@@ -148,7 +148,7 @@ def test_a_bad_file_says_what_is_wrong(text: str, message: str) -> None:
         ({"models": ("./nowhere",)}, "does not exist"),
         ({"tasks": ("arithmatic",)}, "did you mean arithmetic"),
         ({"tasks": ("arithmetic[level=odd]",)}, "expected paper|easy"),
-        ({"losses": ("smmd[sigma=0]",)}, "sigma must be > 0"),
+        ({"losses": ("smmd[sigma=0]",)}, "sigma must be from 0.001"),
         ({"losses": ("ntl[lambda=-1]",)}, "lambda must be >= 0"),
         ({"engine": "vlm"}, "did you mean vllm"),
         ({"losses": ()}, "at least one task and one loss"),

@@ -1,12 +1,18 @@
 import shutil
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from smmd_bench.reports._paper import paper_model
 
 from smmd_bench import model_cards
+from smmd_bench.card_content import backbones
 from smmd_bench.errors import UserError
+from smmd_bench.experiment import Experiment
 from smmd_bench.model_cards import ModelCard, model_card
+from smmd_bench.preflight import preflight
+from smmd_bench.recipe import paper_recipe
 
 
 @pytest.fixture
@@ -63,6 +69,12 @@ def test_weights_are_counted_over_all_files(folder: Path) -> None:
         ("tasks: {arithmetic: 3}", "tasks: arithmetic must be a mapping"),
         ("tasks: {arithmetic: {parameters: 3}}", "parameters must be a mapping"),
         ("tasks: {gsm8k: {epochs: 0}}", "epochs=0: must be > 0"),
+        ("setings: {epochs: 3}", "unknown key 'setings': did you mean settings"),
+        ("settings: {epoch: 3}", "did you mean epochs"),
+        ("settings: 3", "settings must be a mapping"),
+        ("params: 3", "params must be a text"),
+        ("numeric_tokens: ten", "numeric_tokens must be an integer > 0, not 'ten'"),
+        ("micro_batch_sizes: {24: 0}", "micro_batch_sizes: 24 must be an integer > 0, not 0"),
     ],
 )
 def test_a_mistake_in_a_card_names_the_card(folder: Path, text: str | bytes, message: str) -> None:
@@ -90,6 +102,67 @@ def test_a_task_parameter_that_does_not_exist_names_the_card(folder: Path) -> No
 
 def test_a_card_without_a_recipe_has_the_papers(folder: Path) -> None:
     assert made(folder, "label: mine").recipe("arithmetic").epochs == 15
+
+
+def test_settings_come_on_top_of_the_recipe(folder: Path) -> None:
+    text = "settings: {dtype: bfloat16, lora_rank: 8}\ntasks: {gsm8k: {lora_rank: 4}}"
+    card = made(folder, text)
+    recipe = card.recipe("arithmetic")
+    assert (recipe.epochs, recipe.dtype, recipe.lora_rank) == (15, "bfloat16", 8)
+    assert card.recipe("gsm8k").lora_rank == 4
+    model_card.cache_clear()
+    recipe = made(folder, f"recipe: {{epochs: 2, lora_rank: 2}}\n{text}").recipe("arithmetic")
+    assert (recipe.epochs, recipe.dtype, recipe.lora_rank) == (2, "bfloat16", 8)
+
+
+@pytest.fixture
+def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Every name of the hub is a copy of `builtin/tiny`, whose tokenizer has N = 10."""
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(folder))
+    yield folder
+    model_card.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "n"),
+    [
+        ("Qwen/Qwen2.5-0.5B", "Qwen2.5-0.5B", 10),
+        ("Qwen/Qwen2.5-1.5B", "Qwen2.5-1.5B", 10),
+        ("HuggingFaceTB/SmolLM3-3B-Base", "SmolLM3-3B", 1000),
+        ("meta-llama/Meta-Llama-3-8B", "Llama3-8B", 1000),
+    ],
+)
+def test_the_papers_backbones(hub: Path, name: str, label: str, n: int) -> None:
+    card = model_card(f"{name}@main")
+    assert card.label == label
+    assert card.identity == {"hub": name, "commit": hub.name}
+    changes = {"dtype": "bfloat16"}
+    assert card.recipe("gsm8k") == paper_recipe("gsm8k").changed(changes)
+    assert card.recipe("arithmetic") == paper_recipe("arithmetic").changed(changes)
+    paper = paper_model(name)
+    assert paper is not None  # or no published value would stand beside its rows
+    assert label == f"{paper.name}-{paper.params}"
+    assert backbones()[name]["params"] == paper.params
+    card.require_numeric_tokens(n)
+
+
+def test_another_name_of_the_hub_has_the_papers_recipe_alone(hub: Path) -> None:
+    card = model_card("someone/model")
+    assert card.label == "someone/model"
+    assert card.recipe("gsm8k") == paper_recipe("gsm8k")
+    card.require_numeric_tokens(7)
+
+
+@pytest.mark.parametrize("name", ["meta-llama/Meta-Llama-3-8B", "HuggingFaceTB/SmolLM3-3B-Base"])
+def test_another_numeric_vocabulary_than_the_card_says_is_refused(hub: Path, name: str) -> None:
+    experiment = Experiment(
+        tasks=("arithmetic",), losses=("ce",), models=(name,), recipe={"train_examples": 8}
+    )
+    with pytest.raises(UserError) as error:
+        preflight(experiment.cells, lambda *_: None)
+    assert f"tokenizer of {name} has 10 numeric tokens" in str(error.value)
+    assert "its card says 1000" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_truncated_safetensors_file_is_named(folder: Path) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from smmd_bench.contracts import NumericTargets
 from smmd_bench.numbers import NumericVocabulary
-from smmd_bench.parameters import non_negative, parameter, positive
+from smmd_bench.parameters import bandwidth, non_negative, parameter
 from smmd_bench.training.numeric_loss import NumericLoss
 
 
@@ -25,14 +25,14 @@ class DistanceTargets:
     source writes p as the model's distribution over all tokens, of which those in V_num enter the
     sum: `support=vocabulary`. By default p is restricted to V_num as in every other loss here, so
     that they differ in their penalties alone. The source's contrastive targets and place-value
-    weights are left out.
+    weights are left out; no code of its authors was found.
     """
 
     name: ClassVar[str] = "dist2"
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 0.058, 1000: 0.085}
-    tau: float = parameter(1.0, "temperature, in units of squared value", check=positive)
+    tau: float = parameter(1.0, "temperature, in units of squared value", check=bandwidth)
     support: Literal["numeric", "vocabulary"] = parameter(
         "numeric", "what p is a distribution over"
     )
@@ -61,4 +61,5 @@ class DistanceTargetTerm(NumericLoss):
         log_q = (-((v - v[numeric.target, None]) ** 2) / self.loss.tau).log_softmax(-1)  # [M, N]
         whole = self.loss.support == "vocabulary"
         log_partition = numeric.log_partition if whole else x.logsumexp(-1)  # [M]
-        return (log_q.exp() * (log_q - x)).sum() + log_partition.sum(), numeric.target.numel()
+        divergence = (log_q.exp() * (log_q - x)).sum(-1) + log_partition  # [M]
+        return divergence.sum(), numeric.target.numel()

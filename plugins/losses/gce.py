@@ -9,7 +9,7 @@ from torch import Tensor
 
 from smmd_bench.contracts import NumericTargets
 from smmd_bench.numbers import NumericVocabulary
-from smmd_bench.parameters import non_negative, parameter, positive
+from smmd_bench.parameters import bandwidth, non_negative, parameter
 from smmd_bench.training.numeric_loss import NumericLoss
 
 
@@ -34,7 +34,8 @@ class GaussianCrossEntropy:
 
     name: ClassVar[str] = "gce"
     version: ClassVar[int] = 1
-    sigma: float = parameter(0.5, "width of the target, in units of value", check=positive)
+    relative_scale: ClassVar[dict[int, float]] = {10: 1, 1000: 1}
+    sigma: float = parameter(0.5, "width of the target, in units of value", check=bandwidth)
     support: Literal["numeric", "vocabulary"] = parameter(
         "numeric", "what p is a distribution over"
     )

@@ -39,18 +39,19 @@ class NumericTokenIntegrityLoss:
     with a tokenizer of N = 1000 most numbers are not seen at all: the training log says what share.
 
     The paper gives no epsilon and no temperature, and its L_mag is infinite at 0: epsilon = 1 in
-    both terms and temperature = 0.1 are those of the authors' code (class NTIL). That code differs
-    in more: its noise is scaled by 0.01 (`noise=0.01`); its digits are hard, with straight-through
-    gradients (`hard`); L_EMD is a mean over the digits of a row, L_rel and L_mag are means over its
-    numbers, and rows are averaged (`reduction=authors`, which leaves out rows without a number:
-    there they count as zeros); and the sum is rescaled at every step to lambda = 0.3 times the
-    value of L_CE, which no option gives.
+    both terms and temperature = 0.1 are those of the authors' code (github.com/xfey/NTIL, ntil.py
+    at 1d32c5b). That code differs in more: its noise is scaled by 0.01 (`noise=0.01`); its digits
+    are hard, with straight-through gradients (`hard`); L_EMD is a mean over the digits of a row,
+    L_rel and L_mag are means over its numbers, and rows are averaged (`reduction=authors`, which
+    leaves out rows without a number: there they count as zeros); and the sum is rescaled at every
+    step to lambda = 0.3 times the value of L_CE, which no option gives.
     """
 
     name: ClassVar[str] = "ntil"
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 3.1}
+    relative_scale_of: ClassVar[str] = "numbers of one digit; 6.5 for two, 10.7 for three"
     weight: float = parameter(2.0, "weight of the auxiliary", name="lambda", check=non_negative)
     alpha: float = parameter(0.2, "weight of the relative term", check=non_negative)
     beta: float = parameter(0.2, "weight of the magnitude term", check=non_negative)
@@ -85,8 +86,9 @@ class IntegrityTerm(NumericLoss):
         tokens = matches.sum(1).tolist()
         if tokens != [1] * 10:
             raise CellSkippedError(
-                f"ntil needs one numeric token for each of the ten digits; by the rule "
-                f"'{vocabulary.rule}' there are {tokens}: set numeric_rule=integer."
+                "ntil needs one numeric token for each of the ten digits, and there are "
+                f"{'+'.join(map(str, tokens))} (rule '{vocabulary.rule}'): the rule 'integer' "
+                "gives one of each, where the tokenizer has them."
             )
         columns = matches.int().argmax(1)  # [10]
         self.constant("columns", columns)
@@ -94,7 +96,7 @@ class IntegrityTerm(NumericLoss):
 
     def covers(self, target: Tensor) -> Tensor:
         """The single digits."""
-        return self.digit[target] >= 0
+        return self.digit.to(target.device)[target] >= 0  # units are counted before the loss moves
 
     def units(self, target: Tensor, row: Tensor, position: Tensor) -> int:
         """How many numbers there are, or with reduction=authors how many rows with a number."""
@@ -107,7 +109,7 @@ class IntegrityTerm(NumericLoss):
         """Sum over numbers (or rows), and how many there are."""
         kept = self.covers(numeric.target)
         row, position = numeric.row[kept], numeric.position[kept]  # [D], D digits
-        logits = numeric.logits[kept][:, self.columns]  # [D, 10]
+        logits = numeric.logits[:, self.columns][kept]  # [D, 10]
         truth = self.digit[numeric.target[kept]]  # [D]
         values = torch.arange(10, dtype=logits.dtype, device=logits.device)  # [10]
         starts = _starts(row, position)
@@ -115,7 +117,7 @@ class IntegrityTerm(NumericLoss):
         place = _places_to_the_right(number).clamp(max=_LARGEST_EXPONENT)  # [D], n-k-1
 
         emd = (logits.softmax(-1) * (values - truth[:, None]).abs()).sum(-1)  # [D]
-        emd = emd * ((1 + self.loss.tau) ** place.double()).to(emd.dtype)
+        emd = emd.double() * (1 + self.loss.tau) ** place.double()
         predicted = self._digits(logits, self._noise(numeric.key[kept], row, position)) @ values
         power = 10.0 ** place.double()  # [D]
         empty = power.new_zeros(int(starts.sum()))  # [S]
@@ -125,12 +127,12 @@ class IntegrityTerm(NumericLoss):
         high, low = torch.maximum(X, Y) + epsilon, torch.minimum(X, Y) + epsilon
         sequence = self.loss.alpha * (X - Y).abs() / high + self.loss.beta * (high / low).log()
         if self.loss.reduction == "numbers":
-            return emd.sum() + sequence.sum().to(emd.dtype), len(empty)
+            return (emd.sum() + sequence.sum()).to(logits.dtype), len(empty)
         rows = _starts(row).cumsum(0) - 1  # [D]
         rows_of_numbers = rows[starts]  # [S]
         emd = emd / rows.bincount()[rows]
         sequence = sequence / rows_of_numbers.bincount()[rows_of_numbers]
-        return emd.sum() + sequence.sum().to(emd.dtype), int(_starts(row).sum())
+        return (emd.sum() + sequence.sum()).to(logits.dtype), int(_starts(row).sum())
 
     def _digits(self, logits: Tensor, noise: Tensor | None) -> Tensor:
         """The (Gumbel-)softmax: [D, 10]; hard digits have the soft ones' gradient."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import torch
 from torch import Tensor
 
 from smmd_bench.contracts import NumericTargets
@@ -13,9 +12,7 @@ from smmd_bench.numbers import NumericVocabulary
 from smmd_bench.parameters import non_negative, parameter
 from smmd_bench.training.numeric_loss import NumericLoss
 
-
-def _more_than_one(value: float) -> str | None:
-    return None if 1 < value < float("inf") else "must be > 1"
+from ._squash import distance_range, more_than_one, squashed
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class NumberTokenLoss:
     |v_i - v_j|, or its square for kind=mse.
 
     `squash=k` (`squash_factor`) maps the distances linearly, so that the nearest wrong value costs
-    1 and the farthest k. That is not the `squash` of smmd, which scales distances to [0, k].
+    1 and the farthest k, as `squash` of smmd does.
     """
 
     name: ClassVar[str] = "ntl"
@@ -51,7 +48,7 @@ class NumberTokenLoss:
     )
     reweigh: bool = parameter(False, "charge probability outside V_num, as ntloss does by default")
     squash: float | None = parameter(
-        None, "cost of the farthest value, that of the nearest being 1", check=_more_than_one
+        None, "cost of the farthest value, that of the nearest being 1", check=more_than_one
     )
 
     def __post_init__(self) -> None:
@@ -74,17 +71,11 @@ class NumberTokenTerm(NumericLoss):
         self.loss = loss
         v = vocabulary.values
         self.constant("values", v)
-        gaps = v.diff()
-        self.nearest = float(gaps[gaps > 0].min()) if gaps.any() else 0.0
-        self.farthest = float(v[-1] - v[0])
+        self.range = distance_range(v)
 
     def distance(self, difference: Tensor) -> Tensor:
         """|v_i - v_j|, squashed where asked for; elementwise."""
-        d = difference.abs()
-        if self.loss.squash is None:
-            return d
-        slope = (self.loss.squash - 1) / max(self.farthest - self.nearest, 1e-300)
-        return torch.where(d > 0, 1 + (d - self.nearest) * slope, d)
+        return squashed(difference.abs(), *self.range, self.loss.squash)
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """Sum over numeric positions, and how many there are."""
@@ -101,6 +92,5 @@ class NumberTokenTerm(NumericLoss):
 
     def _worst(self) -> float:
         """The largest cost that a value of V_num can have."""
-        if self.loss.kind == "mse":
-            return self.farthest**2
-        return self.farthest if self.loss.squash is None else self.loss.squash
+        farthest = self.values.new_tensor(self.range[1])
+        return float(farthest**2 if self.loss.kind == "mse" else self.distance(farthest))

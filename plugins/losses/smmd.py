@@ -12,12 +12,15 @@ from torch.autograd.function import once_differentiable
 
 from smmd_bench.contracts import NumericTargets
 from smmd_bench.numbers import NumericVocabulary
-from smmd_bench.parameters import non_negative, parameter, positive
+from smmd_bench.parameters import bandwidth, non_negative, parameter
 from smmd_bench.training.numeric_loss import NumericLoss
 
+from ._squash import distance_range, more_than_one, squashed
 
-def _all_positive(values: tuple[float, ...]) -> str | None:
-    return None if all(positive(value) is None for value in values) else "must be > 0, each"
+
+def _bandwidths(values: tuple[float, ...]) -> str | None:
+    complaints = (bandwidth(value) for value in values)
+    return next((f"{said}, each" for said in complaints if said is not None), None)
 
 
 def _seed(value: int) -> str | None:
@@ -41,6 +44,13 @@ class SmoothMMD:
     The ablations: `term` leaves out a half of the loss (tab:ablation_mmd_sobolev); `kernel` makes K
     blind to the values (tab:kernel_ablation), by shuffling them among the tokens or at random
     (app:random_psd_kernel). A random K has negative entries, so it makes no graph: MMD only.
+
+    The authors' code (github.com/Zuozhuo/smmd-loss at 581fde6) is the same at N = 10. It differs:
+    by default it squashes distances so that the nearest value is at 1 and the farthest at 9
+    (`squash_factor=9`; here `squash=9`), of which the paper says nothing: no change for digits, but
+    another kernel at N = 1000, where the paper's rows may have used either. Its shuffled and random
+    kernels come from torch's generator with seed 42, so they are other draws. It clips each
+    position's loss at 0 (it can be below only by rounding), and has a Laplace kernel.
     """
 
     name: ClassVar[str] = "smmd"
@@ -48,7 +58,7 @@ class SmoothMMD:
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 1.25, 1000: 0.61}
     sigma: tuple[float, ...] = parameter(
-        (2.0,), "bandwidths of the kernel, in units of value", check=_all_positive
+        (2.0,), "bandwidths of the kernel, in units of value", check=_bandwidths
     )
     weight: float = parameter(3.0, "weight of the auxiliary", name="lambda", check=non_negative)
     alpha: float | None = parameter(
@@ -60,12 +70,18 @@ class SmoothMMD:
     )
     kernel_seed: int = parameter(0, "seed of a shuffled or random kernel", check=_seed)
     squash: float | None = parameter(
-        None, "rescale distances to [0, squash]; none: as they are", check=positive
+        None, "distance of the farthest value, that of the nearest being 1", check=more_than_one
     )
 
     def __post_init__(self) -> None:
         if self.kernel == "random" and self.term != "mmd":
             raise ValueError("a random kernel has no graph Laplacian: add term=mmd.")
+        if self.kernel == "random" and (self.sigma != (2.0,) or self.squash is not None):
+            raise ValueError("a random kernel knows no distances: leave out sigma and squash.")
+        if self.kernel == "distance" and self.kernel_seed:
+            raise ValueError("kernel_seed is for kernel=shuffled and kernel=random: leave it out.")
+        if self.term == "mmd" and self.alpha is not None:
+            raise ValueError("alpha weights the smoothness, and term=mmd has none: leave one out.")
 
     def bind(self, vocabulary: NumericVocabulary) -> ResidualForm:
         """The quadratic form in the residual as a module."""
@@ -82,7 +98,7 @@ class SmoothMMD:
         return smoothness if self.term == "smooth" else K + smoothness
 
     def gram(self, vocabulary: NumericVocabulary) -> Tensor:
-        """K: [N, N] float64, symmetric positive semi-definite, ones on the diagonal."""
+        """K: [N, N] float64, symmetric, ones on the diagonal; without squash no eigenvalue < 0."""
         random = np.random.RandomState(self.kernel_seed)  # its streams are frozen, for good
         v = vocabulary.values  # [N]
         if self.kernel == "random":
@@ -91,8 +107,7 @@ class SmoothMMD:
         if self.kernel == "shuffled":
             v = v[torch.from_numpy(random.permutation(len(v)))]
         distance = (v[:, None] - v).abs()  # [N, N]
-        if self.squash is not None:
-            distance = distance * (self.squash / distance.max().clamp(min=1e-300))
+        distance = squashed(distance, *distance_range(vocabulary.values), self.squash)
         scales = torch.tensor(self.sigma, dtype=v.dtype)[:, None, None]  # [S, 1, 1]
         return torch.exp(-(distance**2) / (2 * scales**2)).mean(0)
 

@@ -25,6 +25,7 @@ def command(group: str | None, plugins: tuple[Path, ...]) -> None:
     """
     from importlib.resources import files
 
+    from ..card_content import backbones
     from ..errors import UserError, did_you_mean
     from ..parameters import parameters_of, spell
     from ..registry import GROUPS, entries, load_plugin_file
@@ -47,13 +48,22 @@ def command(group: str | None, plugins: tuple[Path, ...]) -> None:
                 click.echo(f"      {item.name}={spell(item.default)}  ({item.type}) {item.help}")
             if scales := getattr(entry.plugin, "relative_scale", None):
                 shown = ", ".join(f"{scale:g} (N={n})" for n, scale in scales.items())
+                of = getattr(entry.plugin, "relative_scale_of", None)
+                shown += f"; {of}" if of else ""
                 click.echo(f"      lambda * auxiliary : cross-entropy at a uniform guess: {shown}")
     if group in (None, "models"):
         click.secho("models", bold=True)
         for card in sorted(Path(str(files("smmd_bench") / "builtin")).glob("*/card.yaml")):
             content = yaml.safe_load(card.read_text(encoding="utf-8"))
-            click.echo(f"  builtin/{card.parent.name:<14} {content['summary']}")
-        click.echo("  any local checkpoint folder, or a hub name such as Qwen/Qwen2.5-0.5B")
+            click.echo(f"  builtin/{card.parent.name:<24} {content['summary']}")
+        for model, content in backbones().items():
+            facts = (
+                f"{content['label']}, {content['params']} parameters, N={content['numeric_tokens']}"
+            )
+            click.echo(f"  {model:<32} {facts}, {content['settings']['dtype']}")
+            sizes = ", ".join(f"{gb} GB: {n}" for gb, n in content["micro_batch_sizes"].items())
+            click.echo(f"      micro_batch_size on a GPU of {sizes} (estimates for GSM8K, not run)")
+        click.echo("  any other name on the hub, or a local checkpoint folder")
 
 
 def _first_line(plugin: Any) -> str:

@@ -154,7 +154,8 @@ def _settings(
     """The checked settings; what needs torch, which is slow to import, is checked last."""
     from dataclasses import replace
 
-    from ..errors import UserError
+    from ..errors import CellSkippedError, UserError
+    from ..overhead.batches import synthetic_vocabulary
     from ..overhead.geometry import check_geometry, find_geometry
     from ..overhead.settings import CE, OverheadSettings
     from ..parameters import canonical, split_list
@@ -162,6 +163,8 @@ def _settings(
 
     shape = find_geometry(geometry)
     found = [load_loss(spec) for spec in (CE, *split_list(losses))]
+    if not split_list(losses):
+        raise UserError("--losses names no loss: give some, such as ntl,smmd.")
     numeric_tokens = numeric_tokens if numeric_tokens is not None else shape.numeric_tokens
     if numeric_tokens is None:
         raise UserError(
@@ -187,4 +190,10 @@ def _settings(
     if device != "cpu" and torch.cuda.is_available():
         settings = replace(settings, device="cuda")
     check_geometry(shape.name, shape.config, settings.recipe)
+    vocabulary = synthetic_vocabulary(settings.config["vocab_size"], numeric_tokens)
+    for loss in found:
+        try:
+            loss.bind(vocabulary)
+        except CellSkippedError as error:
+            raise UserError(f"{canonical(loss)} cannot be measured here: {error}") from error
     return settings

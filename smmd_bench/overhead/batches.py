@@ -37,7 +37,7 @@ def synthetic_rows(settings: OverheadSettings, repeat: int) -> list[dict[str, An
     ids = rng.choice(others, (count, length))  # [count, length]
     start = length - settings.supervised_tokens
     places = start + np.flatnonzero(numeric_places(settings.supervised_tokens, settings.numeric))
-    ids[:, places] = rng.choice(numeric, (count, len(places)))
+    ids[:, places] = numeric[_values(rng, settings.numeric_tokens, (count, len(places)))]
     labels = ids.copy()
     labels[:, :start] = -100
     mask = torch.ones(length, dtype=torch.int64)
@@ -45,6 +45,15 @@ def synthetic_rows(settings: OverheadSettings, repeat: int) -> list[dict[str, An
         {"input_ids": torch.from_numpy(i), "attention_mask": mask, "labels": torch.from_numpy(y)}
         for i, y in zip(ids, labels, strict=True)
     ]
+
+
+def _values(rng: np.random.Generator, n: int, shape: tuple[int, int]) -> NDArray[np.int64]:
+    """Values below n: of one, two, ... digits alike often, so that NTIL has digits at N = 1000."""
+    powers = [10**k for k in range(len(str(n - 1)))]
+    bounds = np.array([[0 if low == 1 else low, min(10 * low, n)] for low in powers])  # [digits, 2]
+    low, high = bounds[rng.integers(len(bounds), size=shape)].T
+    values: NDArray[np.int64] = rng.integers(low.T, high.T)
+    return values
 
 
 def numeric_places(tokens: int, share: float) -> NDArray[np.bool_]:

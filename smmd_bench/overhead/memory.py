@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -21,15 +22,19 @@ _MIB = 2**20
 
 def exact_allocation() -> None:
     """From here on, large blocks go back to the system when they are freed."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _MIB)
+    _mallopt((_MMAP_THRESHOLD, _MIB))
 
 
 def usual_allocation() -> None:
     """Back to what glibc comes to by itself once a block of 32 MiB has been freed."""
+    _mallopt((_MMAP_THRESHOLD, 32 * _MIB), (_TRIM_THRESHOLD, 64 * _MIB))
+
+
+def _mallopt(*settings: tuple[int, int]) -> None:
     if sys.platform == "linux":
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 32 * _MIB)
-        ctypes.CDLL(None).mallopt(_TRIM_THRESHOLD, 64 * _MIB)
+        with suppress(AttributeError):  # a C library other than glibc
+            for parameter, value in settings:
+                ctypes.CDLL(None).mallopt(parameter, value)
 
 
 def reset_peak(device: str) -> None:
@@ -38,8 +43,10 @@ def reset_peak(device: str) -> None:
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     elif sys.platform == "linux":
-        ctypes.CDLL(None).malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5")
+        with suppress(AttributeError):  # a C library other than glibc
+            ctypes.CDLL(None).malloc_trim(0)
+        with suppress(OSError):  # a container that forbids it: the peak is that of the whole run
+            Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_bytes(device: str) -> int | None:

@@ -34,12 +34,15 @@ def stop_token_ids(base: Path, tokenizer: PreTrainedTokenizerBase) -> list[int]:
 
 def context_length(base: Path, settings: EngineSettings) -> int:
     """The longest context: `max_model_length`, or the model's positions where they are fewer."""
+    return at_most_positions(base, settings.max_model_length)
+
+
+def at_most_positions(base: Path, tokens: int) -> int:
+    """`tokens`, or the positions of a checkpoint's model where they are fewer."""
     from transformers import AutoConfig
 
-    positions = getattr(
-        AutoConfig.from_pretrained(base).get_text_config(), "max_position_embeddings", None
-    )
-    return min(settings.max_model_length, positions or settings.max_model_length)
+    config = AutoConfig.from_pretrained(base).get_text_config()
+    return min(tokens, getattr(config, "max_position_embeddings", None) or tokens)
 
 
 def require_room(prompts: Iterable[Sequence[int]], new_tokens: int, context: int) -> None:

@@ -94,7 +94,9 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
                 if len(prompt) + len(target) > max_length:
                     raise UserError(
                         f"Training example {example.uid} has {len(prompt) + len(target)} tokens, "
-                        f"more than max_length={max_length}: raise it with --set max_length=N."
+                        f"more than {max_length}, the lower of max_length and the model's "
+                        "positions, and is never cut: raise --set max_length=N, or take a model "
+                        "with more positions."
                     )
                 ids.append(np.asarray(prompt + target, dtype=np.int32))
                 lengths.append(len(prompt) + len(target))

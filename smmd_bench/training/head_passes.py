@@ -181,7 +181,8 @@ def _finish_hidden_gradient(
     expected *= _softmax_coefficient(coefficient, share)[:, None]
     expected.addcmul_(coefficient[:, None], weight[label].to(expected.dtype), value=smoothing - 1)
     if smoothing:
-        expected.addcmul_(coefficient[:, None], weight.mean(0).to(expected.dtype), value=-smoothing)
+        mean = weight.mean(0, dtype=expected.dtype)  # [H]
+        expected.addcmul_(coefficient[:, None], mean, value=-smoothing)
     if share:
         expected.index_add_(0, share.term.rows, share.logits @ share.weight)
 

@@ -24,7 +24,7 @@ def mixed(*parts: Tensor | int) -> Tensor:
 
 def gumbel(key: Tensor) -> Tensor:
     """A standard Gumbel variate for every key: float64 of its shape, on its device."""
-    uniform = (_shifted(_splitmix(key), 11).double() + 0.5) * 2.0**-53  # in (0, 1)
+    uniform = (_shifted(_splitmix(key), 12).double() + 0.5) * 2.0**-52  # in (0, 1), both open
     return -(-uniform.log()).log()
 
 

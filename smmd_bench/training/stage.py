@@ -26,6 +26,7 @@ from ..numbers import numeric_vocabulary
 from ..recipe import Recipe
 from ..results.files import read_json, write_json, write_parquet
 from ..scoring.canary import make_canary
+from ..scoring.checkpoints import at_most_positions
 from .data import RightPaddingCollator, TokenisedExamples
 from .models import add_adapter, load_model, load_tokenizer, quiet_libraries
 from .numeric_loss import NoAuxiliary, NumericLoss
@@ -67,7 +68,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
     data = TokenisedExamples(
         examples,
         tokenizer,
-        recipe.max_length,
+        at_most_positions(cell.card.folder, recipe.max_length),
         lambda _, done, total: progress(label.replace("train", "tokenise", 1), done, total),
         chat=recipe.chat_template,
     )
@@ -84,7 +85,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
         args=_arguments(recipe, cell.seed, folder / "training"),
         train_dataset=data,
         data_collator=RightPaddingCollator(tokenizer.pad_token_id),
-        callbacks=[epochs, _Steps(label, cell.loss, progress)],
+        callbacks=[epochs, _Steps(label, cell.loss, loss, progress)],
         numeric_loss=loss.to(device),
         sampler=LengthGroups(data.lengths, recipe.batch_size, cell.seed)
         if recipe.group_by_length
@@ -99,7 +100,8 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
         pd.DataFrame(log).reindex(columns=_LOG_COLUMNS),
         cell.addresses["train"],
     )
-    scale = _scale_note(cell.loss, log[0].get("relative_auxiliary"))
+    relative = (line["relative_auxiliary"] for line in log if "relative_auxiliary" in line)
+    scale = _scale_note(cell.loss, loss, next(relative, None))
     facts = {"numeric_targets": targets, "notes": [n for n in (note, scale) if n is not None]}
     _receipt(cell, folder, recipe.method, epochs.receipts(), **facts)
     shutil.rmtree(folder / "training")
@@ -131,6 +133,7 @@ def _arguments(recipe: Recipe, seed: int, folder: Path) -> TrainingArguments:
         dataloader_num_workers=0,
         dataloader_pin_memory=torch.cuda.is_available(),
         bf16=recipe.dtype == "bfloat16",
+        use_cpu=not torch.cuda.is_available(),  # or bf16 is refused there
     )
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # a cell trains on one GPU: nn.DataParallel would change the batch
@@ -189,8 +192,11 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]
 class _Steps(TrainerCallback):  # type: ignore[misc]
     """Reports progress, and stamps each step's line with its wall time."""
 
-    def __init__(self, label: str, loss: str, progress: Progress) -> None:
+    def __init__(
+        self, label: str, loss: str, numeric_loss: NumericLoss, progress: Progress
+    ) -> None:
         self.label, self.loss, self.progress = label, loss, progress
+        self.numeric_loss, self.weighed = numeric_loss, False
         self.began = time.monotonic()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
@@ -205,9 +211,11 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
                 "lower learning_rate or the loss's lambda."
             )
         state.log_history[-1]["seconds"] = time.monotonic() - self.began
-        note = _scale_note(self.loss, logs.get("relative_auxiliary"))
-        if state.global_step == 1 and note is not None:
-            self.progress(note, 0, 0)
+        if not self.weighed and "relative_auxiliary" in logs:
+            self.weighed = True
+            note = _scale_note(self.loss, self.numeric_loss, logs["relative_auxiliary"])
+            if note is not None and state.global_step < 10:  # of a training from its beginning
+                self.progress(note, 0, 0)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """A step is done."""
@@ -222,9 +230,9 @@ def _coverage_note(name: str, loss: NumericLoss, targets: dict[str, int]) -> str
     return f"{name} acts on {covered:,} of {numeric:,} numeric targets ({covered / numeric:.1%})."
 
 
-def _scale_note(name: str, relative: float | None) -> str | None:
-    """A warning where the auxiliary drowns the cross-entropy at the first step."""
-    if relative is None or relative <= _DROWNS:
+def _scale_note(name: str, loss: NumericLoss, relative: float | None) -> str | None:
+    """A warning where the auxiliary drowns the cross-entropy at the first step that has it."""
+    if relative is None or relative <= _DROWNS or loss.replaces_cross_entropy:
         return None
     return (
         f"{name}: at the first step the weighted auxiliary is {relative:.0f} times the "

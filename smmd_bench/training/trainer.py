@@ -157,5 +157,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
 
     def _relative(self, logs: dict[str, float]) -> float:
         """The auxiliary as it enters the total, over the cross-entropy."""
-        weight = 1.0 if self.numeric_loss.replaces_cross_entropy else self.numeric_loss.weight
+        weight = self.numeric_loss.weight
+        if self.numeric_loss.replaces_cross_entropy:  # summed over units, but divided by tokens
+            weight = logs["units"] / logs["tokens"]
         return weight * logs["auxiliary"] / max(logs["cross_entropy"], 1e-12)

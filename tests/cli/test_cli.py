@@ -42,6 +42,22 @@ def test_ls_names_every_plugin_with_its_parameters() -> None:
         assert word in out
 
 
+def test_ls_models_names_the_papers_backbones_without_torch() -> None:
+    code = (
+        "import sys; sys.argv = ['smmd-bench', 'ls', 'models'];\n"
+        "from smmd_bench.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "assert not {'torch', 'pandas', 'transformers'} & set(sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    lines = [line.split(maxsplit=1) for line in out.stdout.splitlines()]
+    found = {words[0]: words[1] for words in lines if len(words) == 2}
+    assert found["Qwen/Qwen2.5-0.5B"] == "Qwen2.5-0.5B, 0.5B parameters, N=10, bfloat16"
+    assert found["meta-llama/Meta-Llama-3-8B"] == "Llama3-8B, 8B parameters, N=1000, bfloat16"
+    assert "builtin/tiny" in found
+
+
 def test_sample_prints_examples_of_a_task() -> None:
     out = call("sample", "arithmetic[operations=1..2]", "-n", "3", "--json").stdout.splitlines()
     lines = [yaml.safe_load(line) for line in out]
@@ -79,7 +95,10 @@ def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path: Path) -> No
             ["train-eval", "--task", "arithmetic", "--losses", "smmd[sgima=1]"],
             ["did you mean sigma"],
         ),
-        (["train-eval", "--task", "arithmetic", "--losses", "smmd[sigma=0]"], ["must be > 0"]),
+        (
+            ["train-eval", "--task", "arithmetic", "--losses", "smmd[sigma=0]"],
+            ["sigma must be from 0.001"],
+        ),
         (["train-eval", "--task", "arithmetic", "--losses", "ntl[lambda=-1]"], ["must be >= 0"]),
         (
             ["train-eval", "--task", "arithmetic", "--losses", "ce", "--model", "./none"],

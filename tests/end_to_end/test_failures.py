@@ -11,7 +11,7 @@ from filelock import FileLock
 
 from smmd_bench.errors import UserError
 from smmd_bench.experiment import Experiment
-from smmd_bench.pipeline import preflight
+from smmd_bench.preflight import preflight
 from smmd_bench.results.files import write_json
 from smmd_bench.run_directory import RunDirectory
 

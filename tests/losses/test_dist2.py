@@ -29,7 +29,7 @@ def test_defaults_are_the_sources():
 
 
 def test_a_bad_parameter_is_the_users_error():
-    with pytest.raises(UserError, match="tau must be > 0"):
+    with pytest.raises(UserError, match=r"tau must be from 0\.001"):
         load_loss("dist2[tau=0]")
 
 

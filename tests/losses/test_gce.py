@@ -46,7 +46,7 @@ def test_defaults_are_the_papers():
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
-        ("gce[sigma=0]", "sigma must be > 0"),
+        ("gce[sigma=0]", r"sigma must be from 0\.001 to 1,000,000"),
         ("gce[lambda=2]", "add add_cross_entropy=true"),
         ("gce[support=all]", r"expected numeric\|vocabulary"),
     ],

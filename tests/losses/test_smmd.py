@@ -83,11 +83,14 @@ def test_defaults_are_the_papers():
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
-        ("smmd[sigma=0]", "sigma must be > 0, each"),
-        ("smmd[sigma=1+-2]", "sigma must be > 0, each"),
+        ("smmd[sigma=0]", r"sigma must be from 0\.001 to 1,000,000, each"),
+        ("smmd[sigma=1+-2]", "000, each"),
         ("smmd[lambda=-1]", "lambda must be >= 0"),
         ("smmd[alpha=-1]", "alpha must be >= 0"),
-        ("smmd[squash=0]", "squash must be > 0"),
+        ("smmd[squash=1]", "squash must be > 1"),
+        ("smmd[kernel_seed=3]", "kernel_seed is for kernel=shuffled"),
+        ("smmd[kernel=random,term=mmd,squash=9]", "knows no distances"),
+        ("smmd[term=mmd,alpha=1]", "term=mmd has none"),
         ("smmd[kernel_seed=-1]", "kernel_seed must be"),
         ("smmd[kernel=random]", "a random kernel has no graph Laplacian: add term=mmd"),
         ("smmd[kernel=linear]", r"expected distance\|shuffled\|random"),
@@ -165,16 +168,32 @@ def test_a_near_miss_costs_less_than_a_far_one():
     assert costs[0] < costs[1] / 2
 
 
-def test_squash_rescales_the_distances():
-    squashed = load_loss("smmd[squash=4.5]").gram(vocabulary(DIGITS))
-    assert torch.allclose(squashed, torch.tensor(rbf([v / 2 for v in DIGITS], (2.0,))).double())
+def test_squash_is_that_of_the_authors():
+    """1 for the nearest, k for the farthest, linear between: no change where that is so already."""
+    V = vocabulary(DIGITS)
+    d = torch.arange(10.0, dtype=torch.float64)
+    expected = torch.exp(-(torch.where(d > 0, 1 + (d - 1) * 3 / 8, d) ** 2) / 8)
+    torch.testing.assert_close(load_loss("smmd[squash=4]").gram(V)[0], expected)
+    assert torch.equal(load_loss("smmd[squash=9]").gram(V), load_loss("smmd").gram(V))
 
 
-def test_squash_9_changes_nothing_for_digits_and_all_for_a_thousand_values():
-    for size, same in ((10, True), (1000, False)):
-        V = vocabulary([float(n) for n in range(size)])
-        plain, squashed = (load_loss(s).gram(V) for s in ("smmd", "smmd[squash=9]"))
-        assert torch.equal(plain, squashed) == same
+def test_squash_makes_another_kernel_of_a_thousand_values():
+    V = vocabulary([float(n) for n in range(1000)])
+    plain, squashed = (load_loss(s).gram(V)[0] for s in ("smmd", "smmd[squash=9]"))
+    assert squashed[1].item() == pytest.approx(math.exp(-1 / 8))  # the nearest: as it is
+    assert squashed[999].item() == pytest.approx(math.exp(-81 / 8))  # the farthest: as for digits
+    assert plain[500].item() < 1e-300 < 0.04 < squashed[500].item()
+
+
+@pytest.mark.parametrize("values", [[1.0], [2.0, 2.0], [0.0, 1.0], [2.0, 2.0, 7.0]])
+@pytest.mark.parametrize("spec", ["smmd", "smmd[squash=4]", "ntl[squash=4,reweigh=true]"])
+def test_few_values_leave_no_nan(spec, values):
+    bound = load_loss(spec).bind(vocabulary(values))
+    targets = random_targets(values, dtype=torch.float32)
+    total, _ = bound(targets)
+    total.backward()
+    assert math.isfinite(total.item())
+    assert bool(targets.logits.grad.isfinite().all())
 
 
 def test_a_shuffled_kernel_is_the_distance_kernel_of_permuted_values():

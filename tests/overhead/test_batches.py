@@ -1,10 +1,12 @@
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from smmd_bench.overhead.batches import (
     PREPARATION,
+    _values,
     numeric_places,
     synthetic_rows,
     synthetic_vocabulary,
@@ -60,3 +62,12 @@ def test_rows_follow_from_the_seed_and_the_repeat():
     ids = [synthetic_rows(settings, repeat)[0]["input_ids"] for repeat in (0, 0, 1)]
     assert torch.equal(ids[0], ids[1])
     assert not torch.equal(ids[0], ids[2])
+
+
+def test_values_of_few_and_many_digits_are_alike_often():
+    values = _values(np.random.default_rng(0), 1000, (100, 60))
+    assert values.shape == (100, 60)
+    shares = np.bincount(np.char.str_len(values.astype(str)).ravel(), minlength=4) / 6000
+    assert shares[1:] == pytest.approx(1 / 3, abs=0.03)
+    assert (values.min(), values.max()) == (0, 999)
+    assert set(np.unique(_values(np.random.default_rng(0), 10, (50, 50)))) == set(range(10))

@@ -1,11 +1,16 @@
-"""From which state a killed training goes on."""
+"""What the train stage hands to the Trainer, and from which state a killed training goes on."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
+from smmd_bench.experiment import Experiment
 from smmd_bench.results.files import write_json
-from smmd_bench.training.stage import _Epochs
+from smmd_bench.training import stage
+from smmd_bench.training.sampler import LengthGroups
+from smmd_bench.training.stage import _Epochs, train_cell
 
 
 @pytest.fixture
@@ -39,3 +44,81 @@ def test_weights_without_a_state_start_anew(tmp_path: Path) -> None:
     write_json(tmp_path / "epochs" / "1" / "canary.json", {"epoch": 1, "step": 10})
     assert _Epochs(tmp_path, None).last_complete() is None
     assert not (tmp_path / "epochs").exists()
+
+
+class _StoppedError(Exception):
+    """Ends a training before it begins."""
+
+
+def handed(monkeypatch: pytest.MonkeyPatch, folder: Path, **recipe: Any) -> dict[str, Any]:
+    """What the stage gives to the Trainer under these settings."""
+    given: dict[str, Any] = {}
+
+    def trainer(**arguments: Any) -> None:
+        given.update(arguments)
+        raise _StoppedError
+
+    monkeypatch.setattr(stage, "ObjectiveTrainer", trainer)
+    settings = {"train_examples": 64, "validation_examples": 8, "test_examples": 8, **recipe}
+    experiment = Experiment(
+        tasks=("arithmetic",), losses=("ce",), seeds=(7,), base=False, recipe=settings
+    )
+    with pytest.raises(_StoppedError):
+        train_cell(experiment.cells[0], folder, lambda *_: None)
+    return given
+
+
+def test_every_option_of_the_recipe_reaches_the_trainer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = handed(
+        monkeypatch,
+        tmp_path,
+        method="lora",
+        dtype="bfloat16",
+        epochs=3,
+        batch_size=8,
+        micro_batch_size=2,
+        learning_rate=0.004,
+        weight_decay=0.2,
+        warmup_ratio=0.25,
+        schedule="cosine",
+        max_grad_norm=0.5,
+        gradient_checkpointing=True,
+        group_by_length=True,
+        lora_rank=4,
+        lora_alpha=12,
+        lora_dropout=0.125,
+        lora_targets="q_proj down_proj",
+    )
+    wanted = {
+        "num_train_epochs": 3,
+        "per_device_train_batch_size": 2,
+        "gradient_accumulation_steps": 4,
+        "learning_rate": 0.004,
+        "weight_decay": 0.2,
+        "warmup_steps": 0.25,
+        "lr_scheduler_type": "cosine",
+        "max_grad_norm": 0.5,
+        "gradient_checkpointing": True,
+        "bf16": True,
+        "seed": 7,
+    }
+    assert {name: getattr(given["args"], name) for name in wanted} == wanted
+    assert given["args"].get_warmup_steps(100) == 25
+    assert isinstance(given["sampler"], LengthGroups)
+    assert (given["sampler"].batch_size, given["sampler"].seed) == (8, 7)
+    adapter = given["model"].peft_config["default"]
+    assert (adapter.r, adapter.lora_alpha, adapter.lora_dropout) == (4, 12, 0.125)
+    assert adapter.target_modules == {"q_proj", "down_proj"}
+    frozen = {p.dtype for p in given["model"].parameters() if not p.requires_grad}
+    assert frozen == {torch.bfloat16}
+
+
+def test_full_fine_tuning_in_bfloat16_keeps_float32_weights(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = handed(monkeypatch, tmp_path, method="full", dtype="bfloat16", group_by_length=False)
+    assert {p.dtype for p in given["model"].parameters()} == {torch.float32}
+    assert given["args"].bf16
+    assert given["sampler"] is None

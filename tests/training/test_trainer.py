@@ -22,7 +22,9 @@ from smmd_bench.training.data import (
     encode_prompts,
     encode_targets,
 )
-from smmd_bench.training.models import add_adapter
+from smmd_bench.training.models import add_adapter, load_model
+from smmd_bench.training.output_head import causal_model
+from smmd_bench.training.stage import _arguments
 from smmd_bench.training.trainer import ObjectiveTrainer, objective_forward
 
 
@@ -92,6 +94,89 @@ def test_micro_batches_change_nothing(tiny: Any, tmp_path: Path, spec: str, lora
     for one, other in zip(log, split_log, strict=True):
         for key in ("loss", "cross_entropy", "tokens", "units"):
             assert one[key] == pytest.approx(other[key], rel=1e-4)
+
+
+def losses(
+    tiny: Any,
+    folder: Path,
+    spec: str,
+    *,
+    pad: int = 0,
+    seen: list[int] | None = None,
+    **recipe: Any,
+) -> list[float]:
+    """The total of each of the six steps of an epoch, trained as the stage does.
+
+    `pad` columns more on the right of every batch; `seen` gets the calls of a layer.
+    """
+    options = Recipe(epochs=1, batch_size=8, learning_rate=1e-3, lora_rank=4).changed(recipe)
+    options = options.changed({"micro_batch_size": recipe.get("micro_batch_size", 8)})
+    torch.manual_seed(0)
+    dtype = "float32" if options.method == "full" else options.dtype
+    model = load_model(tiny.base, dtype)
+    if options.method == "lora":
+        model = add_adapter(model, options)
+    calls = [0]
+    loss = sb.load_loss(spec).bind(sb.numeric_vocabulary(tiny.tokenizer))
+    collate = RightPaddingCollator(tiny.tokenizer.pad_token_id)
+
+    def padded(rows: Any) -> dict[str, Any]:
+        batch = collate(rows)
+        for key, value in {"input_ids": 0, "attention_mask": 0, "labels": -100}.items():
+            batch[key] = torch.nn.functional.pad(batch[key], (0, pad), value=value)
+        return batch
+
+    trainer = ObjectiveTrainer(
+        model=model,
+        args=_arguments(options, 0, folder),
+        train_dataset=TokenisedExamples(sums(48), tiny.tokenizer, 64),
+        data_collator=padded,
+        numeric_loss=loss,
+        sampler=None,
+    )
+    with objective_forward(model, loss):
+        causal_model(model).model.layers[0].register_forward_pre_hook(
+            lambda *_: calls.__setitem__(0, calls[0] + 1)
+        )
+        trainer.train()
+    if seen is not None:
+        seen.append(calls[0])
+    return [line["loss"] for line in trainer.state.log_history if "cross_entropy" in line]
+
+
+@pytest.mark.parametrize("spec", ["ce", "smmd", "ntil"])
+@pytest.mark.parametrize(
+    ("method", "dtype", "within"),
+    [("lora", "float32", 1e-5), ("full", "float32", 1e-5), ("lora", "bfloat16", 0.05),
+     ("full", "bfloat16", 0.05)],
+)  # fmt: skip
+def test_no_option_that_saves_memory_changes_the_losses(
+    tiny: Any, tmp_path: Path, spec: str, method: str, dtype: str, within: float
+) -> None:
+    plain: list[int] = []
+    checkpointed: list[int] = []
+    common = {"method": method, "dtype": dtype}
+    reference = losses(tiny, tmp_path / "0", spec, seen=plain, **common)
+    assert len(reference) == 6
+    for case, options in enumerate(
+        (
+            {"micro_batch_size": 2},
+            {"gradient_checkpointing": True, "seen": checkpointed},
+            {"pad": 9},
+        )
+    ):
+        found = losses(tiny, tmp_path / f"{case + 1}", spec, **common, **options)
+        assert found == pytest.approx(reference, rel=within), options
+    assert plain == [6]
+    assert checkpointed == [12]  # each forward pass once more in the backward pass
+
+
+@pytest.mark.parametrize("method", ["lora", "full"])
+def test_bfloat16_is_close_to_float32(tiny: Any, tmp_path: Path, method: str) -> None:
+    exact = losses(tiny, tmp_path / "0", "smmd", method=method)
+    rounded = losses(tiny, tmp_path / "1", "smmd", method=method, dtype="bfloat16")
+    assert rounded != exact
+    assert rounded == pytest.approx(exact, rel=0.05)
 
 
 def test_the_logged_cross_entropy_is_the_models_own(tiny: Any, tmp_path: Path) -> None:

@@ -1,0 +1,82 @@
+"""What is found before anything starts: tokenizers without numbers, missing data, no room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .contracts import Example, Progress, Split
+from .errors import UserError
+from .experiment import Cell
+
+_SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+
+
+def preflight(cells: Sequence[Cell], progress: Progress) -> None:
+    """Find the user's mistakes, and make every set of examples once, here and not in each worker.
+
+    Raises UserError for the first mistake.
+    """
+    tokenizers = {cell.model: _tokenizer(cell) for cell in cells}
+    settings = {(c.model, c.recipe.numeric_rule, c.recipe.chat_template): c for c in cells}
+    for cell in settings.values():
+        _check_tokenizer(cell, tokenizers[cell.model])
+    made: dict[Any, Sequence[Example]] = {}
+    fitting = set()
+    for cell in cells:
+        for split in _SPLITS if cell.source is None and not cell.is_base else _SPLITS[-1:]:
+            data = (cell.task, split, cell.data_seed, cell.size(split))
+            if data not in made:
+                progress(f"examples of {cell.task}, {split}", 0, 1)
+                examples = cell.task_plugin.examples(split, cell.data_seed, cell.size(split))
+                made[data] = () if split == "train" else examples  # millions need not stay
+                progress(f"examples of {cell.task}, {split}", 1, 1)
+            room = (*data, cell.model, cell.engine_settings, cell.recipe.chat_template)
+            if split != "train" and room not in fitting:  # training checks its own, see there
+                _check_room(cell, split, made[data], tokenizers[cell.model])
+                fitting.add(room)
+
+
+def _tokenizer(cell: Cell) -> Any:
+    from .training.models import load_tokenizer
+
+    return load_tokenizer(cell.card.folder)
+
+
+def _check_tokenizer(cell: Cell, tokenizer: Any) -> None:
+    from .numbers import numeric_vocabulary
+    from .training.data import encode_prompts, encode_targets
+
+    numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)
+    cell.card.require_numeric_tokens(len(numeric_vocabulary(tokenizer, "integer")))
+    encode_prompts(tokenizer, ["0"], chat=cell.recipe.chat_template)
+    encode_targets(tokenizer, ["0"], chat=cell.recipe.chat_template)
+
+
+def _check_room(cell: Cell, split: Split, examples: Sequence[Example], tokenizer: Any) -> None:
+    """Raise UserError where a prompt and what may follow it are longer than the context."""
+    from .scoring.checkpoints import at_most_positions, context_length
+    from .training.data import encode_prompts, encode_targets
+
+    chat, new = cell.recipe.chat_template, cell.task_plugin.max_new_tokens
+    prompts = encode_prompts(tokenizer, [e.prompt for e in examples], chat=chat)
+    after = [new] * len(prompts)
+    if split == "test":  # whose probes read the target
+        targets = encode_targets(tokenizer, [e.target for e in examples], chat=chat)
+        after = [max(new, len(target)) for target in targets]
+    needed = [len(prompt) + more for prompt, more in zip(prompts, after, strict=True)]
+    context = context_length(cell.card.folder, cell.engine_settings)
+    longest = max(needed, default=0)
+    if longest <= context:
+        return
+    worst = needed.index(longest)
+    remedy = (
+        f"raise max_length to {longest - new} with --set max_length={longest - new}"
+        if at_most_positions(cell.card.folder, longest) == longest
+        else "take a model with more positions"
+    )
+    raise UserError(
+        f"{cell.task}, {split}: example {examples[worst].uid} needs room for {longest} tokens (a "
+        f"prompt of {len(prompts[worst])} and up to {after[worst]} after it), but the context of "
+        f"{cell.model} is {context} here, and prompts are never cut: {remedy}."
+    )

@@ -1,0 +1,80 @@
+"""Prompts that do not fit are found before anything is trained, and never cut."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.experiment import Experiment
+from smmd_bench.model_cards import model_card
+from smmd_bench.preflight import preflight
+from smmd_bench.training.stage import train_cell
+
+from .conftest import DATA
+
+FEW = {"train_examples": 4, "validation_examples": 2, "test_examples": 2}
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> str:
+    """`builtin/tiny` with 256 positions."""
+    folder = shutil.copytree(model_card("builtin/tiny").folder, tmp_path / "short")
+    config = json.loads((folder / "config.json").read_text())
+    config["max_position_embeddings"] = 256
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "card.yaml").unlink()
+    return str(folder)
+
+
+def refusal(experiment: Experiment) -> str:
+    with pytest.raises(UserError) as error:
+        preflight(experiment.cells, lambda *_: None)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def words(monkeypatch: pytest.MonkeyPatch, model: str, **recipe: Any) -> Experiment:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
+    return Experiment(
+        tasks=("gsm8k",), losses=("ce",), models=(model,), recipe={**FEW, **recipe}, base=False
+    )
+
+
+def test_a_model_with_too_few_positions(monkeypatch: pytest.MonkeyPatch, short: str) -> None:
+    message = refusal(words(monkeypatch, short, max_length=4096))
+    assert "gsm8k, validation: example gsm8k-train-" in message
+    assert "up to 512 after it" in message
+    assert f"the context of {short} is 256 here, and prompts are never cut" in message
+    assert message.endswith("take a model with more positions.")
+
+
+def test_a_max_length_that_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refusal(words(monkeypatch, "builtin/tiny", max_length=20))
+    _, _, length = message.removesuffix(".").rpartition("--set max_length=")
+    preflight(words(monkeypatch, "builtin/tiny", max_length=512).cells, lambda *_: None)
+    again = refusal(words(monkeypatch, "builtin/tiny", max_length=int(length) - 1))
+    assert "raise max_length" in again
+
+
+def test_examples_that_fit_need_no_more_positions(short: str) -> None:
+    experiment = Experiment(
+        tasks=("arithmetic[level=easy]",),
+        losses=("ce",),
+        models=(short,),
+        recipe={**FEW, "max_length": 4096},
+    )
+    preflight(experiment.cells, lambda *_: None)
+
+
+def test_a_training_example_longer_than_the_positions_is_refused_before_the_first_step(
+    monkeypatch: pytest.MonkeyPatch, short: str, tmp_path: Path
+) -> None:
+    (cell, _) = words(monkeypatch, short, max_length=4096, train_examples=54).cells
+    with pytest.raises(UserError, match=r"Training example gsm8k-train-\d+ has \d+ tokens, more "):
+        train_cell(cell, tmp_path / "cell", lambda *_: None)
+    assert not (tmp_path / "cell").exists()
