@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from smmd_bench.contracts import Answer
+from smmd_bench.contracts import Answer, Metric
 from smmd_bench.numbers import first_number, last_number
+from smmd_bench.scoring.metrics import (
+    ExactMatch,
+    MeanAbsoluteError,
+    ParseFailureRate,
+    RSquared,
+    TruncationRate,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,3 +96,15 @@ class FlexibleMatch:
     def statistic(self, *columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
         """Mean of `flexible` along `axis`, times 100."""
         return np.asarray(100.0 * np.mean(columns[0], axis=axis, dtype=np.float64))
+
+
+METRICS: tuple[Metric, ...] = (
+    ExactMatch(),
+    StrictMatch(),
+    FlexibleMatch(),
+    MeanAbsoluteError(),
+    RSquared(),
+    ParseFailureRate(),
+    TruncationRate(),
+)
+"""Of word problems: exact match of values selects, lm-eval's two rules stand beside it."""

@@ -22,15 +22,8 @@ from typing import Any, ClassVar, Literal
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
 from smmd_bench.data_files import DataSource, HubData
 from smmd_bench.parameters import parameter
-from smmd_bench.scoring.metrics import (
-    ExactMatch,
-    MeanAbsoluteError,
-    ParseFailureRate,
-    RSquared,
-    TruncationRate,
-)
 
-from ._final_answer import FlexibleMatch, StrictMatch, final_answer, lm_eval_matches
+from ._final_answer import METRICS, final_answer, lm_eval_matches
 
 PROMPT = "Question: {question}\nAnswer:"
 VALIDATION = 500
@@ -98,15 +91,7 @@ class GSM8K:
 
     def metrics(self) -> Sequence[Metric]:
         """Exact match of values selects; lm-eval's strict and flexible rules stand beside it."""
-        return (
-            ExactMatch(),
-            StrictMatch(),
-            FlexibleMatch(),
-            MeanAbsoluteError(),
-            RSquared(),
-            ParseFailureRate(),
-            TruncationRate(),
-        )
+        return METRICS
 
     def _example(self, uid: str, row: Mapping[str, Any]) -> Example:
         solution = str(row["answer"])

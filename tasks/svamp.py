@@ -19,15 +19,8 @@ from typing import Any, ClassVar
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
 from smmd_bench.data_files import DataSource, HubData
 from smmd_bench.errors import UserError
-from smmd_bench.scoring.metrics import (
-    ExactMatch,
-    MeanAbsoluteError,
-    ParseFailureRate,
-    RSquared,
-    TruncationRate,
-)
 
-from ._final_answer import FlexibleMatch, StrictMatch, final_answer, lm_eval_matches
+from ._final_answer import METRICS, final_answer, lm_eval_matches
 
 PROMPT = "Question: {body} {question}\nAnswer:"
 SOURCE = DataSource(
@@ -77,15 +70,7 @@ class SVAMP:
 
     def metrics(self) -> Sequence[Metric]:
         """Those of GSM8K."""
-        return (
-            ExactMatch(),
-            StrictMatch(),
-            FlexibleMatch(),
-            MeanAbsoluteError(),
-            RSquared(),
-            ParseFailureRate(),
-            TruncationRate(),
-        )
+        return METRICS
 
 
 def _test_only(split: Split) -> None:
