@@ -3,7 +3,8 @@
 An example counts for a model, task and seed if the completions of *every* compared loss parse to
 a number, so that a loss is not favoured by what it leaves unanswered. Compared are the losses that
 were trained (the untuned model has no seeds and often no number), on the seeds that all of them
-have results for.
+have results for. A loss that never answers with a number would empty the subset,
+and is left out.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ def comparisons(run: RunFrames) -> list[Comparison]:
     """
     cells = _with_scores(run)
     cells = cells[(cells["loss"] != "base") & cells["task"].isin(numeric_tasks(run, cells))]
+    cells = cells[~cells["address"].isin(silent(run)["address"])]
     found = []
     for (model, task), group in cells.groupby(["model", "task"], observed=True):
         seeds = set.intersection(*(set(c["seed"]) for _, c in group.groupby("loss", observed=True)))
@@ -105,7 +107,7 @@ def why_none(run: RunFrames) -> str | None:
     if not numeric_tasks(run, cells):
         return "no task has numbers as answers"
     if not comparisons(run):
-        return "no model and task has results of two trained losses on a common seed"
+        return "no model and task has numbers of two trained losses on a common seed"
     return None
 
 
@@ -122,6 +124,23 @@ def common_errors(
     common = valid[answered == len(comparison.losses)].drop(columns=["uid", "address"])
     losses = len(comparison.losses)
     return CommonErrors(common, len(common) // losses, len(scores) // losses)
+
+
+def silent(run: RunFrames) -> pd.DataFrame:
+    """The cells without one completion that holds a number."""
+    rates = run.metrics[run.metrics["metric"] == "parse_failure_rate"]
+    return rates[rates["value"] >= 100]
+
+
+def silent_note(run: RunFrames) -> str:
+    """A sentence on the losses that are left out for it; empty where none is."""
+    names = [
+        f"{loss_label(str(cell['loss']))} ({model_label(str(cell['model']))}, {cell['task']})"
+        for cell in silent(run).to_dict("records")
+        if cell["loss"] != "base"
+    ]
+    left_out = ", ".join(dict.fromkeys(names))
+    return f" Left out, without one number: {left_out}." if names else ""
 
 
 def numeric_tasks(run: RunFrames, cells: pd.DataFrame) -> list[str]:

@@ -35,6 +35,7 @@ from ._errors import (
     legend_columns,
     limit_note,
     panel_title,
+    silent_note,
     square_root,
     subset_note,
     subset_title,
@@ -75,7 +76,7 @@ class ErrorHistogram:
         if (table["Paper p90"] == DASH).all():
             table = table.drop(columns="Paper p90")
         table.attrs["title"] = self.title
-        caption = f"{_caption(every)} {subset_note(found)}{_outside_note(data)}"
+        caption = f"{_caption(every)} {subset_note(found)}{silent_note(run)}{_outside_note(data)}"
         caption += limit_note(every[:GROUPS], every, LOSSES) + missing_note(run.cells)
         return Artefact(caption, table, _figure(found[:GROUPS], data), data)
 

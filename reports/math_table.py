@@ -95,8 +95,8 @@ def _row(cells: pd.DataFrame, opponent: str) -> dict[str, str]:
 
 
 def _opponent(data: pd.DataFrame) -> str:
-    """What the rows are compared with: cross-entropy, or the first completions made elsewhere."""
-    others = [name for name in data["against_loss"].dropna().unique() if name != "base"]
+    """What the rows are compared with: cross-entropy, or what stands in for it."""
+    others = list(data["against_loss"].dropna().unique())
     return REFERENCE if REFERENCE in others or not others else str(others[0])
 
 

@@ -34,6 +34,7 @@ from ._errors import (
     legend_columns,
     limit_note,
     panel_title,
+    silent_note,
     square_root,
     subset_note,
     subset_title,
@@ -80,7 +81,7 @@ class SignedErrors:
         data = in_order(pd.concat(parts, ignore_index=True), run.cells)
         table = _table(data, {(c.model, c.task): len(c.seeds) for c in every})
         table.attrs["title"] = self.title
-        caption = f"{_CAPTION} {subset_note(found)}{_outside_note(found, data)}"
+        caption = f"{_CAPTION} {subset_note(found)}{silent_note(run)}{_outside_note(found, data)}"
         caption += (
             f" Left out: {left_out:,} examples whose true answer is no whole number."
             if left_out

@@ -37,12 +37,13 @@ class HubData:
 class DataSource:
     """One data set: the names that its files have in a local copy, by split, and its hub entry.
 
-    A local file is JSON lines, a JSON list or Parquet.
+    A local file is JSON lines, a JSON list or Parquet. Every row has the `columns`.
     """
 
     name: str
     local: Mapping[str, tuple[str, ...]]
     hub: HubData
+    columns: tuple[str, ...] = ()
 
     def file(self, split: str) -> Path:
         """The file with the rows of a split, fetched where it is nowhere here.
@@ -87,7 +88,11 @@ class DataSource:
         """
         file = self.file(split)
         try:
-            return _read(file)
+            rows = _read(file)
+            for number, row in enumerate(rows, start=1):
+                if lacking := [name for name in self.columns if row.get(name) is None]:
+                    raise ValueError(f"row {number} has no {lacking[0]}")
+            return rows
         except (ValueError, OSError) as error:
             raise UserError(
                 f"{file} is no readable {file.suffix.removeprefix('.')} file "

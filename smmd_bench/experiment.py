@@ -81,7 +81,11 @@ class Cell:
     def size(self, split: Split) -> int:
         """How many examples of a split the cell uses."""
         wanted = getattr(self.recipe, f"{split}_examples")
-        return int(wanted if wanted is not None else self.task_plugin.paper_sizes[split])
+        whole = int(self.task_plugin.paper_sizes[split])
+        if wanted is None:
+            return whole
+        finite = bool(getattr(self.task_plugin, "sources", ()))  # there are no more than that
+        return min(int(wanted), whole) if finite else int(wanted)
 
     @cached_property
     def addresses(self) -> dict[str, str]:

@@ -153,6 +153,7 @@ class RunDirectory:
                 f"({manifest['name']}): choose another with --out, or add to it with --extend."
             )
         cells = _with_earlier(self.path, experiment.cells, (manifest or {}).get("cells", []))
+        _check_training(self.path, experiment.cells, cells)
         earlier = (manifest or {}).get("experiments", [])
         experiments = [*(e for e in earlier if e != experiment.to_dict()), experiment.to_dict()]
         known = manifest is not None and manifest["cells"] == cells
@@ -161,8 +162,12 @@ class RunDirectory:
             write_json(
                 self.path / "manifest.json",
                 {
-                    **_manifest(experiment),
+                    **(own := _manifest(experiment)),
                     **{key: first[key] for key in ("name", "created") if key in first},
+                    **{
+                        key: {**first.get(key, {}), **own[key]}
+                        for key in ("models", "data", "generation")
+                    },
                     "experiments": experiments,
                     "cells": cells,
                 },
@@ -225,6 +230,21 @@ def _weights(folder: Path, epoch: int) -> bool:
 
 def _all_epochs(folder: Path, receipt: dict[str, Any]) -> bool:
     return all(_weights(folder, r["epoch"]) for r in receipt["epochs"])
+
+
+def _check_training(path: Path, new: list[Cell], cells: list[str]) -> None:
+    """Raise UserError where tests of transfer of one name would have been trained on two tasks."""
+    trained_on = {(cell.model, cell.task): cell.trained_on for cell in new if cell.source}
+    for address in cells:
+        content = read_json(path / "cells" / address / "cell.json") or {}
+        key = (str(content.get("model")), str(content.get("task")))
+        earlier = content.get("trained_on")
+        if earlier is not None and trained_on.get(key, earlier) != earlier:
+            raise UserError(
+                f"{path} has {content['task']} as the test of {earlier}, and this experiment as "
+                f"that of {trained_on[key]}: choose another folder with --out, or add "
+                "--no-transfers."
+            )
 
 
 def _with_earlier(path: Path, cells: list[Cell], earlier: list[str]) -> list[str]:

@@ -23,17 +23,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MARK = "####"
+UNTIL = ("Question:", "</s>", "<|im_end|>")
+"""Where lm-eval stops generating for gsm8k; models here stop at their end-of-sequence token."""
 # lm-eval 0.4.13, tasks/gsm8k/gsm8k.yaml: the filters, and what exact_match leaves out.
 _STRICT = re.compile(r"#### (\-?[0-9\.\,]+)")
 _FLEXIBLE = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
 _IGNORED = (re.compile(","), re.compile(r"\$"), re.compile(r"(?s).*#### "), re.compile(r"\.$"))
 
 
+def first_turn(text: str) -> str:
+    """The text up to where lm-eval would have stopped: models may go on to another question."""
+    ends = [at for word in UNTIL if (at := text.find(word)) >= 0]
+    return text[: min(ends, default=len(text))]
+
+
 def final_answer(text: str) -> Answer | None:
-    """The first number after the last ####; without a mark, the last number of the text.
+    """The first number after the last #### of the first turn; without a mark, its last number.
 
     None where there is no number there.
     """
+    text = first_turn(text)
     _, mark, after = text.rpartition(MARK)
     value = first_number(after) if mark else last_number(text)
     return None if value is None else Answer(value)
@@ -53,7 +62,7 @@ def flexible_answer(completion: str) -> str:
 
 def lm_eval_matches(completion: str, target: str) -> Mapping[str, bool]:
     """Whether a completion is right by lm-eval's two rules: `strict` and `flexible`."""
-    wanted = _plain(target)
+    wanted, completion = _plain(target), first_turn(completion)
     return {
         "strict": _plain(strict_answer(completion)) == wanted,
         "flexible": _plain(flexible_answer(completion)) == wanted,

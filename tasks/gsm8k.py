@@ -2,8 +2,8 @@ r"""GSM8K: grade-school word problems (Cobbe et al. 2021, arXiv 2110.14168; MIT 
 
 One example, with `calculator=strip`: "Question: Weng earns $12 an hour for babysitting. Yesterday,
 she just did 50 minutes of babysitting. How much did she earn?\nAnswer:" -> " Weng earns 12/60 =
-$0.2 per minute.\nWorking 50 minutes, she earned 0.2 x 50 = $10.\n#### 10". Prompt and target are
-those of lm-eval's `gsm8k`, without shots.
+$0.2 per minute.\nWorking 50 minutes, she earned 0.2 x 50 = $10.\n#### 10". The prompt is
+that of lm-eval's `gsm8k`, without shots, and so is the target with `calculator=keep`.
 
 Source: hub openai/gsm8k, or train.jsonl and test.jsonl of github.com/openai/grade-school-math.
 Quirks: nearly every solution has calculator notes such as <<48/2=24>>; 79 answers of the train set
@@ -21,10 +21,13 @@ from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
 from smmd_bench.data_files import DataSource, HubData
+from smmd_bench.errors import UserError
 from smmd_bench.parameters import parameter
 
 from ._final_answer import METRICS, final_answer, lm_eval_matches
 
+FORMAT = 1
+"""Version of prompts and targets; `GSM8K.version` is that of reading answers."""
 PROMPT = "Question: {question}\nAnswer:"
 VALIDATION = 500
 """Rows set aside for validation; a tenth of a train file that has fewer than 5,000."""
@@ -40,6 +43,7 @@ SOURCE = DataSource(
         "main",
         {"train": ("train",), "test": ("test",)},
     ),
+    columns=("question", "answer"),
 )
 _NOTE = re.compile(r"<<[^<>]*>>")
 
@@ -79,7 +83,8 @@ class GSM8K:
         """The digest of the file, the notes and, where rows are drawn, the seed."""
         file = "test" if split == "test" else "train"
         drawn = {} if split == "test" else {"seed": seed, "validation": VALIDATION}
-        return {**SOURCE.identity(file), **drawn, "calculator": self.calculator, "prompt": PROMPT}
+        made = {"format": FORMAT, "calculator": self.calculator, "prompt": PROMPT}
+        return {**SOURCE.identity(file), **drawn, **made}
 
     def parse(self, completion: str) -> Answer | None:
         """The number after the last ####, or the last number of all where there is none."""
@@ -97,9 +102,12 @@ class GSM8K:
         solution = str(row["answer"])
         if self.calculator == "strip":
             solution = _NOTE.sub("", solution)
+        answer = final_answer(solution)
+        if answer is None:
+            raise UserError(f"{uid} has no number after #### in its answer: copy the file again.")
         return Example(
             uid=uid,
             prompt=PROMPT.format(question=row["question"]),
             target=f" {solution}",
-            answer=final_answer(solution),
+            answer=answer,
         )

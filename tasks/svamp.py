@@ -5,7 +5,7 @@ each pack. How much do you have to pay to buy each pack?\nAnswer:" -> " #### 51"
 training, as in the paper: all 1,000 problems, in GSM8K's format.
 
 Source: SVAMP.json of github.com/arkilpatel/SVAMP, or hub ChilleD/SVAMP (its train and test splits
-together are the same 1,000). Quirks: 358 bodies end without a full stop, some with two; one type
+together are the same 1,000). Quirks: 358 bodies end without a full stop, one with two; one type
 is misspelled ("Common-Divison"); answers are floats that are all whole.
 """
 
@@ -13,15 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
 from smmd_bench.data_files import DataSource, HubData
 from smmd_bench.errors import UserError
+from smmd_bench.numbers import parse_number
 
 from ._final_answer import METRICS, final_answer, lm_eval_matches
 
+FORMAT = 1
+"""Version of prompts and targets; `SVAMP.version` is that of reading answers."""
 PROMPT = "Question: {body} {question}\nAnswer:"
 SOURCE = DataSource(
     "svamp",
@@ -32,6 +34,7 @@ SOURCE = DataSource(
         None,
         {"test": ("train", "test")},
     ),
+    columns=("ID", "Body", "Question", "Answer", "Type"),
 )
 
 
@@ -48,17 +51,18 @@ class SVAMP:
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 0, "validation": 0, "test": 1000}
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        """The first `limit` problems, in the order of the file.
+        """The first `limit` problems, in the order of their ids: the copies differ in theirs.
 
         Raises UserError for another split than test.
         """
         _test_only(split)
-        return [_example(row) for row in SOURCE.rows("test")[:limit]]
+        rows = sorted(SOURCE.rows("test"), key=_number)
+        return [_example(row) for row in rows[:limit]]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """The digest of the file; the seed draws nothing. Raises UserError as `examples` does."""
         _test_only(split)
-        return {**SOURCE.identity("test"), "prompt": PROMPT}
+        return {**SOURCE.identity("test"), "format": FORMAT, "prompt": PROMPT}
 
     def parse(self, completion: str) -> Answer | None:
         """As GSM8K: the number after the last ####, or the last number of all."""
@@ -81,9 +85,17 @@ def _test_only(split: Split) -> None:
         )
 
 
+def _number(row: Mapping[str, Any]) -> tuple[int, str]:
+    """`chal-12` comes after `chal-2`."""
+    digits = "".join(c for c in str(row["ID"]) if c.isdigit())
+    return int(digits or 0), str(row["ID"])
+
+
 def _example(row: Mapping[str, Any]) -> Example:
     body = str(row["Body"]).rstrip(" .\n")
-    value = Fraction(str(row["Answer"]))
+    value = parse_number(str(row["Answer"]))
+    if value is None:
+        raise UserError(f"The answer of {row['ID']} of SVAMP is no number: copy the file again.")
     return Example(
         uid=f"svamp-{row['ID']}",
         prompt=PROMPT.format(

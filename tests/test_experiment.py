@@ -201,3 +201,11 @@ def test_two_tasks_with_one_test_of_transfer_are_two_runs() -> None:
     with pytest.raises(UserError, match=r"gsm8k\[calculator=keep\] are both tested on svamp"):
         _ = both.cells
     assert len(dataclasses.replace(both, transfers=False).cells) == 6
+
+
+@pytest.mark.usefixtures("word_problems")
+def test_a_finite_task_has_no_more_examples_than_there_are() -> None:
+    many = dataclasses.replace(WORDS, recipe={"train_examples": 12_000, "test_examples": 2_000})
+    trained, tested = (c for c in many.cells if c.loss == "smmd")
+    assert (trained.size("train"), trained.size("test")) == (6973, 1319)
+    assert (tested.size("train"), tested.size("test")) == (0, 1000)

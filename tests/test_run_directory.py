@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from smmd_bench.tasks.arithmetic import Arithmetic
 
+from smmd_bench.errors import UserError
 from smmd_bench.experiment import Cell, Experiment
 from smmd_bench.results.files import write_json, write_parquet
 from smmd_bench.results.run import read_run
@@ -175,3 +176,20 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(
         ["gsm8k", ""],
         ["svamp", "gsm8k"],
     ]
+
+
+def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parent / "data"))
+    words = Experiment(tasks=("gsm8k",), losses=("ce", "ntl"), recipe={"epochs": 1})
+    kept = dataclasses.replace(words, tasks=("gsm8k[calculator=keep]",), losses=("ce",))
+    run = RunDirectory(tmp_path / "run")
+    with run.locked():
+        run.claim(words, extend=False)
+        before = (run.path / "manifest.json").read_bytes()
+        with pytest.raises(UserError, match="has svamp as the test of gsm8k, and this experiment"):
+            run.claim(kept, extend=True)
+        assert (run.path / "manifest.json").read_bytes() == before
+        run.claim(dataclasses.replace(kept, transfers=False), extend=True)
+    assert {"gsm8k", "svamp", "gsm8k[calculator=keep]"} == set(read_run(run.path).manifest["data"])

@@ -42,4 +42,5 @@ def command(tasks: tuple[str, ...], plugins: tuple[Path, ...]) -> None:
                 size = f"{file.stat().st_size / 2**20:.1f} MiB"
                 rows = f"{len(source.rows(split)):,} rows"
                 licence = getattr(task, "licence", "licence not stated")
+                task.examples(split, 0, None)  # whether it can be read as a task, too
                 click.echo(f"{name} {split}: {rows}, {size}, {licence}\n  {file}")

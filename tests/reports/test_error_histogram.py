@@ -116,7 +116,7 @@ def test_more_losses_and_groups_than_can_be_drawn_are_named(tmp_path):
 
 
 def test_a_subset_without_an_example_is_shown_as_empty(tmp_path):
-    run = planted(tmp_path, ["1", "2"], {"ce": ["none", "none"], "smmd": ["1", "2"]})
+    run = planted(tmp_path, ["1", "2"], {"ce": ["none", "2"], "smmd": ["1", "none"]})
     artefact = ErrorHistogram().build(run)
     assert artefact.table["p90 of the error"].tolist() == ["–", "–"]
     assert set(artefact.data["count"]) == {0}

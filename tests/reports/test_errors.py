@@ -3,7 +3,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from smmd_bench.reports._errors import common_errors, comparisons, subset_note, why_none
+from smmd_bench.reports._errors import (
+    common_errors,
+    comparisons,
+    silent_note,
+    subset_note,
+    why_none,
+)
 
 import smmd_bench as sb
 from smmd_bench.results.files import write_json, write_parquet
@@ -82,7 +88,7 @@ def test_a_run_without_results_has_nothing_to_compare(tmp_path):
 
 def test_one_loss_alone_is_compared_with_nothing(tmp_path):
     run = planted(tmp_path, {"smmd": ANSWERS})
-    reason = "no model and task has results of two trained losses on a common seed"
+    reason = "no model and task has numbers of two trained losses on a common seed"
     assert why_none(run) == reason
 
 
@@ -100,8 +106,21 @@ def test_a_task_whose_targets_hold_no_number_is_left_out(tmp_path):
     assert why_none(run) == "no task has numbers as answers"
 
 
-@pytest.mark.parametrize("answers", [["none"] * 5, ["", "", "", "", ""]])
-def test_a_subset_can_be_empty(tmp_path, answers):
-    run = planted(tmp_path, {"ce": answers, "smmd": ANSWERS})
+def test_a_subset_can_be_empty(tmp_path):
+    run = planted(tmp_path, {"ce": ["1", *["none"] * 4], "smmd": ["none", *["1"] * 4]})
     (comparison,) = comparisons(run)
     assert common_errors(run, comparison).n == 0
+
+
+@pytest.mark.parametrize("answers", [["none"] * 5, ["", "", "", "", ""]])
+def test_a_loss_without_one_number_is_left_out_and_named(tmp_path, answers):
+    run = planted(tmp_path, {"ce": ANSWERS, "gce": answers, "smmd": ANSWERS})
+    (comparison,) = comparisons(run)
+    assert comparison.losses == ("ce", "smmd")
+    assert common_errors(run, comparison).n == 5
+    assert silent_note(run).startswith(" Left out, without one number: GCE (")
+
+
+def test_two_losses_of_which_one_is_silent_cannot_be_compared(tmp_path):
+    run = planted(tmp_path, {"ce": ANSWERS, "smmd": ["none"] * 5})
+    assert "numbers of two trained losses" in why_none(run)

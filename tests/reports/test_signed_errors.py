@@ -101,7 +101,7 @@ def test_a_row_of_panels_a_digit_and_a_column_a_loss(run_folder):
 
 
 def test_a_subset_without_an_example_is_shown_as_empty(tmp_path):
-    run = planted(tmp_path, ["1", "2"], {"ce": ["none", "none"], "smmd": ["1", "2"]})
+    run = planted(tmp_path, ["1", "2"], {"ce": ["none", "2"], "smmd": ["1", "none"]})
     artefact = SignedErrors().build(run)
     assert set(artefact.data["count"]) == {0}
     artefact.figure.canvas.draw()

@@ -82,6 +82,28 @@ def test_train_and_validation_are_disjoint_and_follow_the_seed() -> None:
     assert task.identity("test", 0) != GSM8K(calculator="keep").identity("test", 0)
 
 
+@pytest.mark.parametrize(
+    ("task", "file", "text", "complaint"),
+    [
+        ("gsm8k", "test.jsonl", '{"question": "1?"}', r"test\.jsonl .*row 1 has no answer"),
+        ("gsm8k", "test.jsonl", '{"question": "1?", "answer": "a"}', "gsm8k-test-0 has no number"),
+        (
+            "svamp",
+            "SVAMP.json",
+            '[{"ID": "c-1", "Body": "b", "Question": "q", "Answer": "n/a", "Type": "t"}]',
+            "answer of c-1 of SVAMP is no number",
+        ),
+    ],
+)
+def test_a_broken_row_is_the_users_error(
+    task: str, file: str, text: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
+    (tmp_path / file).write_text(text)
+    with pytest.raises(UserError, match=complaint):
+        load_task(task).examples("test", 0)
+
+
 @pytest.mark.parametrize("split", ["train", "validation"])
 def test_svamp_is_a_test_only(split: str) -> None:
     for method in (SVAMP().examples, SVAMP().identity):
@@ -96,7 +118,8 @@ TRAPS = {  # completion: (value, strict, flexible) for a truth of 18
     "#### 18.00": (18, False, False),  # other text, the same value
     "#### 18.": (18, True, True),
     "#### 18 eggs, and 3 more": (18, True, False),
-    "#### 18\n\nQuestion: what is 2+2?\nAnswer: #### 4": (4, True, False),
+    "#### 18\n\nQuestion: what is 2+2?\nAnswer: #### 4": (18, True, True),
+    "#### 18<|im_end|>\n#### 4": (18, True, True),
     "the answer is 18": (18, False, True),
     "#### 36/2": (18, False, False),
     "#### 1.8e1": (18, False, False),
@@ -138,6 +161,8 @@ def lm_eval_scores(completions: list[str], targets: list[str]) -> dict[str, list
     settings = yaml.safe_load(path.read_text())
     (metric,) = settings["metric_list"]
     options = {k: metric[k] for k in ("regexes_to_ignore", "ignore_case", "ignore_punctuation")}
+    for word in settings["generation_kwargs"]["until"]:  # where it would have stopped
+        completions = [text.split(word)[0] for text in completions]
     found = {}
     for entry in settings["filter_list"]:
         arguments = {k: v for k, v in entry["filter"][0].items() if k != "function"}
