@@ -174,7 +174,9 @@ def _printed_twice(data: pd.DataFrame) -> list[str]:
         if ablation:
             elsewhere[reference("ablation")] = ablation["exact_match"]
         if counts:
-            elsewhere[reference("categories")] = 100 * counts["exact"] / counts["n"]
+            elsewhere[f"{reference('categories')}, which names no model"] = (
+                100 * counts["exact"] / counts["n"]
+            )
         other = [
             f"{value:.2f} in {where}"
             for where, value in elsewhere.items()

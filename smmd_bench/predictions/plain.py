@@ -30,9 +30,11 @@ def plain_predictions(
     id_name = _column(path, first, id_column, ID_COLUMNS, "id")
     completion_name = _column(path, first, completion_column, COMPLETION_COLUMNS, "completion")
     if completion_name is None:
-        raise UserError(
-            f"{path} has no column for the completion (it has {_names(first)}; looked for: "
-            f"{', '.join(COMPLETION_COLUMNS)}): name it with --completion-column."
+        raise fault(
+            path,
+            rows[0].place,
+            f"there is no column for the completion (but {_names(first)}; looked for: "
+            f"{', '.join(COMPLETION_COLUMNS)}): name it with --completion-column.",
         )
     wanted = {name for name in (id_name, completion_name) if name is not None}
     guessed = {

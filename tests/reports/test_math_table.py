@@ -67,7 +67,7 @@ def test_the_caption_says_where_the_paper_prints_other_values(paper_run):
     caption = MathTable().build(paper_run).caption
     assert (
         "It prints CE on gsm8k with Qwen2.5 1.5B also as 54.97 in Table 5 of the paper and 55.04 "
-        "in Table 10 of the paper."
+        "in Table 10 of the paper, which names no model."
     ) in caption
 
 
