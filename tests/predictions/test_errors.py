@@ -51,8 +51,8 @@ def complaint(path: Path, **options: Any) -> str:
          "JSON objects."),
         ([], " is empty: give a file with one completion an example."),
         ([{"uid": "a", "text": "1"}], ", line 1: there is no column for the completion (but "
-         "uid, text; looked for: completion, prediction, response, output, generated_text): name it with "
-         "--completion-column."),
+         "uid, text; looked for: completion, prediction, response, output, generated_text): name "
+         "it with --completion-column."),
         ([{"uid": "a", "output": "1", "response": "1"}], " has several columns that may be the "
          "completion (response, output): name one with --completion-column."),
         ([{"uid": "a", "id": 1, "output": "1"}], " has several columns that may be the id (uid, "
@@ -139,8 +139,8 @@ def test_a_mistake_in_a_json_list_is_named_by_entry_or_line(tmp_path: Path) -> N
         ('uid,completion\na,"1\n', ", line 2: is no CSV (unexpected end of data): write quotation "
          "marks within a text twice, and close each text."),
         ("uid;completion\na;1\n", ", line 2: there is no column for the completion (but "
-         "uid;completion; looked for: completion, prediction, response, output, generated_text): name it with "
-         "--completion-column."),
+         "uid;completion; looked for: completion, prediction, response, output, generated_text): "
+         "name it with --completion-column."),
         ('uid,completion\ntest-0-0,"1\n2"\nx,1\n', ", line 4: the id 'x' is none of "
          f"{SCOPE} (the first is test-0-0): check --task, --split, --data-seed and --limit."),
         ("uid,completion\ntest-0-0,1\n ,1\n", ", line 3: the id is ' ': give the uid of an example,"
