@@ -18,6 +18,7 @@ from typing import Any, Literal
 import psutil
 from filelock import FileLock, Timeout
 
+from .contracts import Split
 from .errors import CellSkippedError, UserError
 from .experiment import Cell, Experiment
 from .registry import engine_identity
@@ -292,14 +293,19 @@ def _manifest(experiment: Experiment) -> dict[str, Any]:
             name: dict(card.identity)
             for name, card in {c.model: c.card for c in experiment.cells}.items()
         },
-        "data": {
-            cell.task: {
-                "licence": getattr(cell.task_plugin, "licence", "not stated"),
-                "sizes": {s: cell.size(s) for s in ("train", "validation", "test")},
-            }
-            for cell in experiment.cells
-        },
+        "data": {task: _data(cell) for task, cell in {c.task: c for c in experiment.cells}.items()},
         "generation": _generation(experiment.cells),
+    }
+
+
+def _data(cell: Cell) -> dict[str, Any]:
+    """Licence, sizes and identity (digests, seeds) of the splits that a task's cells use."""
+    splits: tuple[Split, ...] = ("train", "validation", "test")
+    used = splits if cell.source is None and not cell.is_base else splits[-1:]
+    return {
+        "licence": getattr(cell.task_plugin, "licence", "not stated"),
+        "sizes": {split: cell.size(split) for split in used},
+        "identity": {s: dict(cell.task_plugin.identity(s, cell.data_seed)) for s in used},
     }
 
 

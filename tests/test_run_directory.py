@@ -192,4 +192,8 @@ def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(
             run.claim(kept, extend=True)
         assert (run.path / "manifest.json").read_bytes() == before
         run.claim(dataclasses.replace(kept, transfers=False), extend=True)
-    assert {"gsm8k", "svamp", "gsm8k[calculator=keep]"} == set(read_run(run.path).manifest["data"])
+    data = read_run(run.path).manifest["data"]
+    assert set(data) == {"gsm8k", "svamp", "gsm8k[calculator=keep]"}
+    assert data["svamp"]["sizes"] == {"test": 1000}
+    assert set(data["gsm8k"]["identity"]) == {"train", "validation", "test"}
+    assert data["svamp"]["identity"]["test"]["digest"]

@@ -23,6 +23,8 @@ def execute(
     load("executors", executor)
     cells = experiment.cells
     _check_folder(folder)
+    for cell in cells:
+        _ = cell.addresses  # missing data, or a split that a task lacks: before anything is said
     _print_recipe(experiment, cells)
     if dry_run:
         _print_plan(RunDirectory(folder), cells)
