@@ -33,8 +33,8 @@ REFERENCE = "ce"
 class Comparison:
     """The losses of one model and task that are compared, and their cells.
 
-    `losses` stand in the order of the run; `reference` is cross-entropy, or the first of them
-    where the run has none.
+    `losses` stand in the order of the run; the others are drawn against `reference`: cross-entropy,
+    or the first where the run has none, or where the completions were made elsewhere.
     """
 
     model: str
@@ -42,11 +42,7 @@ class Comparison:
     losses: tuple[str, ...]
     seeds: tuple[int, ...]
     addresses: tuple[str, ...]
-
-    @property
-    def reference(self) -> str:
-        """The loss that the others are drawn against."""
-        return REFERENCE if REFERENCE in self.losses else self.losses[0]
+    reference: str
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -93,7 +89,10 @@ def comparisons(run: RunFrames) -> list[Comparison]:
         if seeds and kept["loss"].nunique() > 1:
             losses = tuple(str(loss) for loss in kept["loss"].unique())
             every = tuple(int(seed) for seed in sorted(seeds))
-            found.append(Comparison(str(model), str(task), losses, every, tuple(kept["address"])))
+            addresses = tuple(kept["address"])
+            trained_here = REFERENCE in losses and "predictions" not in run.manifest
+            first = REFERENCE if trained_here else losses[0]
+            found.append(Comparison(str(model), str(task), losses, every, addresses, first))
     return found
 
 

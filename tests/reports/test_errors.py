@@ -81,6 +81,15 @@ def test_without_cross_entropy_the_first_loss_is_the_reference(tmp_path):
     assert comparisons(run)[0].reference == "ntl"
 
 
+def test_of_completions_made_elsewhere_the_first_is_the_reference(tmp_path):
+    run = planted(tmp_path, {"smmd": ANSWERS, "ce": ANSWERS})
+    assert comparisons(run)[0].reference == "ce"
+    manifest = {**run.manifest, "predictions": {"losses": ["smmd", "ce"]}}
+    write_json(tmp_path / "manifest.json", manifest)
+    (comparison,) = comparisons(sb.read_run(tmp_path))
+    assert comparison.reference == comparison.losses[0]
+
+
 def test_a_run_without_results_has_nothing_to_compare(tmp_path):
     write_json(tmp_path / "manifest.json", {"name": "empty", "experiment": {}})
     assert why_none(sb.read_run(tmp_path)) == "no cell has results"
