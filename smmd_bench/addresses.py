@@ -18,6 +18,14 @@ def address(content: Mapping[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
+def folder_name(words: Iterable[str], content: Mapping[str, Any]) -> str:
+    """A readable name for a folder that follows from its content: words, and six digits of it."""
+    readable = "_".join(
+        "".join(c if c.isalnum() or c in ".-" else "-" for c in word).strip("-") for word in words
+    )
+    return f"{readable[:80]}_{address(content)[:6]}"
+
+
 def digest_of_files(files: Iterable[Path], root: Path) -> str:
     """One digest of the files' contents and names relative to `root`.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from .addresses import address
+from .addresses import address, folder_name
 from .contracts import EngineSettings, Loss, Split, Task
 from .errors import UserError, did_you_mean
 from .model_cards import ModelCard, model_card
@@ -218,11 +218,7 @@ class Experiment:
     def name(self) -> str:
         """A readable folder name that follows from the experiment alone."""
         words = [*self.tasks, *(Path(m).name for m in self.models), *self.losses]
-        readable = "_".join(
-            "".join(c if c.isalnum() or c in ".-" else "-" for c in word).strip("-")
-            for word in words
-        )
-        return f"{readable[:80]}_{address(self.to_dict())[:6]}"
+        return folder_name(words, self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """The experiment as plain data: what the YAML file holds."""

@@ -19,7 +19,8 @@ from .preflight import preflight
 from .registry import load, load_plugin_file, plugin_files
 from .results.files import read_json, write_json, write_parquet
 from .run_directory import RunDirectory, Stage, cell_to_json, record_failure
-from .scoring.measure import compare, measure
+from .scoring.comparison import Measured, write_comparison
+from .scoring.measure import measure
 
 
 @dataclass(frozen=True)
@@ -151,17 +152,11 @@ def _compare(run: RunDirectory, cells: Sequence[Cell]) -> bool:
         other = base if cell.loss == "ce" else known.get((*same, "ce", cell.seed), base)
         if cell.is_base or other is None:
             continue
-        file = run.cell_folder(cell) / "comparison.json"
-        wanted = f"{cell.addresses['measure']}-{other.addresses['measure']}"
-        done = read_json(file)
-        if done is None or done["address"] != wanted:
-            scores, others = (
-                pd.read_parquet(run.cell_folder(c) / "scores.parquet") for c in (cell, other)
-            )
-            content = compare(cell.task_plugin, scores, others)
-            against = {"against": other.addresses["train"], "against_loss": other.loss}
-            write_json(file, {"address": wanted, **against, **content})
-            worked = True
+        pair = (
+            Measured(run.cell_folder(c), c.addresses["train"], c.loss, c.addresses["measure"])
+            for c in (cell, other)
+        )
+        worked |= write_comparison(cell.task_plugin, *pair)
     return worked
 
 

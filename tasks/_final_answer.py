@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
-
-import numpy as np
+from typing import ClassVar
 
 from smmd_bench.contracts import Answer, Metric
 from smmd_bench.numbers import first_number, last_number
@@ -18,9 +15,6 @@ from smmd_bench.scoring.metrics import (
     RSquared,
     TruncationRate,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MARK = "####"
 UNTIL = ("Question:", "</s>", "<|im_end|>")
@@ -75,36 +69,20 @@ def _plain(text: str) -> str:
     return text.lower()
 
 
-@dataclass(frozen=True)
-class StrictMatch:
+class StrictMatch(ExactMatch):
     """Share of examples that are right by lm-eval's `strict-match`, in percent."""
 
     name: ClassVar[str] = "strict_match"
-    version: ClassVar[int] = 1
     label: ClassVar[str] = "lm-eval strict (%)"
-    better: ClassVar[Literal["higher", "lower"]] = "higher"
     columns: ClassVar[tuple[str, ...]] = ("strict",)
-    subset: ClassVar[str | None] = None
-
-    def statistic(self, *columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
-        """Mean of `strict` along `axis`, times 100."""
-        return np.asarray(100.0 * np.mean(columns[0], axis=axis, dtype=np.float64))
 
 
-@dataclass(frozen=True)
-class FlexibleMatch:
+class FlexibleMatch(ExactMatch):
     """Share of examples that are right by lm-eval's `flexible-extract`, in percent."""
 
     name: ClassVar[str] = "flexible_match"
-    version: ClassVar[int] = 1
     label: ClassVar[str] = "lm-eval flexible (%)"
-    better: ClassVar[Literal["higher", "lower"]] = "higher"
     columns: ClassVar[tuple[str, ...]] = ("flexible",)
-    subset: ClassVar[str | None] = None
-
-    def statistic(self, *columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
-        """Mean of `flexible` along `axis`, times 100."""
-        return np.asarray(100.0 * np.mean(columns[0], axis=axis, dtype=np.float64))
 
 
 METRICS: tuple[Metric, ...] = (

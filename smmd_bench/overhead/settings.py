@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..addresses import address
+from ..addresses import folder_name
 from ..errors import UserError
 from ..recipe import Recipe
 
@@ -91,11 +91,7 @@ class OverheadSettings:
     def folder(self) -> Path:
         """The default output folder; its name follows from the settings alone."""
         words = ["overhead", self.geometry, self.device, *(s for s in self.losses if s != CE)]
-        readable = "_".join(
-            "".join(c if c.isalnum() or c in ".-" else "-" for c in word).strip("-")
-            for word in words
-        )
-        return Path("runs") / f"{readable[:80]}_{address(self.to_dict())[:6]}"
+        return Path("runs") / folder_name(words, self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""

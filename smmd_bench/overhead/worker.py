@@ -26,11 +26,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers import PrinterCallback, Trainer, TrainerCallback, set_seed
 
 from ..registry import load_loss, load_plugin_file
 from ..results.files import read_json
 from ..training.models import quiet_libraries
+from ..training.stage import training_arguments
 from ..training.trainer import ObjectiveTrainer, objective_forward
 from ..worker import Events
 from .batches import PREPARATION, synthetic_rows, synthetic_vocabulary
@@ -106,7 +107,14 @@ def train_row(
     with tempfile.TemporaryDirectory() as folder:
         arguments = {
             "model": model,
-            "args": _arguments(settings, seed, folder),
+            "args": training_arguments(
+                settings.recipe,
+                seed,
+                Path(folder),
+                steps=settings.steps + PREPARATION,
+                saves=False,
+                gpu=settings.device == "cuda",
+            ),
             "train_dataset": rows,
             "callbacks": [clock],
         }
@@ -138,36 +146,6 @@ def device_name(device: str) -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line for line in lines if line.startswith("model name")).split(":")[1].strip()
     return "CPU"
-
-
-def _arguments(settings: OverheadSettings, seed: int, folder: str) -> TrainingArguments:
-    """The same for every row. Every step is logged, as in the train stage, and printed nowhere."""
-    recipe = settings.recipe
-    arguments = TrainingArguments(
-        output_dir=folder,
-        max_steps=PREPARATION + settings.steps,
-        per_device_train_batch_size=settings.batch_size,
-        learning_rate=recipe.learning_rate,
-        weight_decay=recipe.weight_decay,
-        warmup_steps=recipe.warmup_ratio,
-        lr_scheduler_type=recipe.schedule,
-        max_grad_norm=recipe.max_grad_norm,
-        logging_steps=1,
-        logging_nan_inf_filter=False,
-        save_strategy="no",
-        seed=seed,
-        report_to=[],
-        disable_tqdm=True,
-        remove_unused_columns=False,
-        label_names=["labels"],
-        dataloader_num_workers=0,
-        dataloader_pin_memory=settings.device == "cuda",
-        use_cpu=settings.device == "cpu",
-        bf16=recipe.dtype == "bfloat16",
-    )
-    if arguments.n_gpu > 1:
-        arguments._n_gpu = 1  # one GPU is measured: nn.DataParallel would split the batch
-    return arguments
 
 
 def main() -> int:

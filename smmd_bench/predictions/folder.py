@@ -14,13 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..addresses import address
+from ..addresses import address, folder_name
 from ..contracts import Split, Task
 from ..errors import UserError
 from ..registry import load_task
 from ..results.files import parquet_address, read_json, write_json, write_parquet
 from ..run_directory import RunDirectory, circumstances, record_failure
-from ..scoring.measure import compare, measure, measure_identity
+from ..scoring.comparison import Measured, write_comparison
+from ..scoring.measure import measure, measure_identity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,12 +97,8 @@ class ScoredFile:
 def default_folder(files: Sequence[ScoredFile]) -> Path:
     """runs/score_TASK_LABELS_DIGEST; the digest is that of settings and completions."""
     settings = files[0].settings
-    readable = "_".join(
-        "".join(c if c.isalnum() or c in ".-" else "-" for c in word).strip("-")
-        for word in ("score", settings.task, *settings.labels)
-    )
     content = {**settings.to_dict(), "completions": [f.addresses["decode"] for f in files]}
-    return Path("runs") / f"{readable[:80]}_{address(content)[:6]}"
+    return Path("runs") / folder_name(("score", settings.task, *settings.labels), content)
 
 
 def score_into(folder: Path, files: Sequence[ScoredFile]) -> tuple[bool, dict[str, str]]:
@@ -175,19 +172,13 @@ def _measure(cell: Path, file: ScoredFile) -> str | None:
 
 def _compare(folder: Path, file: ScoredFile, reference: ScoredFile) -> bool:
     """Write how a file differs from the reference, unless it is there; whether it was not."""
-    import pandas as pd
-
-    path = _cell(folder, file) / "comparison.json"
-    wanted = f"{file.addresses['measure']}-{reference.addresses['measure']}"
-    if file is reference or (read_json(path) or {}).get("address") == wanted:
+    if file is reference:
         return False
-    scores, others = (
-        pd.read_parquet(_cell(folder, f) / "scores.parquet") for f in (file, reference)
+    pair = (
+        Measured(_cell(folder, f), f.addresses["train"], f.label, f.addresses["measure"])
+        for f in (file, reference)
     )
-    against = {"against": reference.addresses["train"], "against_loss": reference.label}
-    content = compare(file.settings.task_plugin, scores, others)
-    write_json(path, {"address": wanted, **against, **content})
-    return True
+    return write_comparison(file.settings.task_plugin, *pair)
 
 
 def _write_manifest(folder: Path, files: Sequence[ScoredFile]) -> None:

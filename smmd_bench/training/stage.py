@@ -82,7 +82,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
     epochs = _Epochs(folder, tokenizer)
     trainer = ObjectiveTrainer(
         model=model,
-        args=_arguments(recipe, cell.seed, folder / "training"),
+        args=training_arguments(recipe, cell.seed, folder / "training"),
         train_dataset=data,
         data_collator=RightPaddingCollator(tokenizer.pad_token_id),
         callbacks=[epochs, _Steps(label, cell.loss, loss, progress)],
@@ -107,10 +107,24 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
     shutil.rmtree(folder / "training")
 
 
-def _arguments(recipe: Recipe, seed: int, folder: Path) -> TrainingArguments:
+def training_arguments(
+    recipe: Recipe,
+    seed: int,
+    folder: Path,
+    *,
+    steps: int = -1,
+    saves: bool = True,
+    gpu: bool = True,
+) -> TrainingArguments:
+    """The Trainer's settings for a recipe, on one GPU where there is one (and `gpu`), else the CPU.
+
+    steps: optimiser steps in place of the recipe's epochs. saves: one checkpoint an epoch.
+    """
+    gpu = gpu and torch.cuda.is_available()
     arguments = TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=recipe.epochs,
+        max_steps=steps,
         per_device_train_batch_size=recipe.micro_batch_size,
         gradient_accumulation_steps=recipe.batch_size // recipe.micro_batch_size,
         learning_rate=recipe.learning_rate,
@@ -123,7 +137,7 @@ def _arguments(recipe: Recipe, seed: int, folder: Path) -> TrainingArguments:
         gradient_checkpointing=recipe.gradient_checkpointing,
         logging_steps=1,
         logging_nan_inf_filter=False,
-        save_strategy="epoch",
+        save_strategy="epoch" if saves else "no",
         save_total_limit=2,
         seed=seed,
         report_to=[],
@@ -131,9 +145,9 @@ def _arguments(recipe: Recipe, seed: int, folder: Path) -> TrainingArguments:
         remove_unused_columns=False,
         label_names=["labels"],
         dataloader_num_workers=0,
-        dataloader_pin_memory=torch.cuda.is_available(),
+        dataloader_pin_memory=gpu,
         bf16=recipe.dtype == "bfloat16",
-        use_cpu=not torch.cuda.is_available(),  # or bf16 is refused there
+        use_cpu=not gpu,  # or bf16 is refused there
     )
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # a cell trains on one GPU: nn.DataParallel would change the batch

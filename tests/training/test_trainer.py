@@ -24,7 +24,7 @@ from smmd_bench.training.data import (
 )
 from smmd_bench.training.models import add_adapter, load_model
 from smmd_bench.training.output_head import causal_model
-from smmd_bench.training.stage import _arguments
+from smmd_bench.training.stage import training_arguments
 from smmd_bench.training.trainer import ObjectiveTrainer, objective_forward
 
 
@@ -128,7 +128,7 @@ def losses(
 
     trainer = ObjectiveTrainer(
         model=model,
-        args=_arguments(options, 0, folder),
+        args=training_arguments(options, 0, folder),
         train_dataset=TokenisedExamples(sums(48), tiny.tokenizer, 64),
         data_collator=padded,
         numeric_loss=loss,
