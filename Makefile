@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 LOCK := requirements-cpu.lock
 STAMP := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' $(LOCK))
+# Imported at the start of every process there: see smmd_bench/vision/torchvision_schemas.py.
+WATCH := import importlib.util as u; u.find_spec("smmd_bench") and __import__("smmd_bench")
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
 export SMMD_BENCH_CACHE ?= $(CURDIR)/.cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -34,7 +36,7 @@ docs: $(STAMP)  ## the command reference, from the commands themselves
 
 lock: $(STAMP)
 	(head -2 $(LOCK); $(BIN)/pip freeze --all --exclude-editable \
-	  | grep -v -i -E '^(pip|wheel|torchvision|torchaudio|torchcodec)=') > $(LOCK).part
+	  | grep -v -i -E '^(pip|wheel|torchaudio|torchcodec)=') > $(LOCK).part
 	mv $(LOCK).part $(LOCK)
 
 # The stamp holds the lock's digest: the environment is made again only when the lock changes.
@@ -49,6 +51,7 @@ $(STAMP):
 	  $(BIN)/pip install -qq --no-deps --index-url $(TORCH_INDEX) "$(TORCH)"
 	$(BIN)/pip install -qq --no-deps -r $(LOCK)
 	$(BIN)/pip install -qq --no-deps --no-build-isolation -e .
+	@echo '$(WATCH)' > $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/smmd_bench_torchvision.pth
 	@echo "$(DIGEST)" > $@
 
 clean:

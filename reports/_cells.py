@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from smmd_bench.publishing.style import model_label
-from smmd_bench.publishing.tables import DASH, count, with_deviation
+from smmd_bench.publishing.style import loss_label, model_label
+from smmd_bench.publishing.tables import DASH, count, p_value, with_deviation, with_interval
 from smmd_bench.scoring.statistics import over_seeds
 
 from ._paper import paper_model, published
 
 if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
+
+
+REFERENCE = "ce"
+"""The loss that the others are compared with."""
 
 
 def measured(cells: pd.DataFrame) -> pd.DataFrame:
@@ -36,23 +40,34 @@ def missing_note(cells: pd.DataFrame) -> str:
     return f" Without a result: {named}."
 
 
+def without_numbers(run: RunFrames) -> list[str]:
+    """The measured tasks whose targets hold no answer that is a number, such as summaries."""
+    first = measured(run.cells).drop_duplicates("task")
+    answers = run.read("scores", ["answer"], first["address"])
+    if "answer" not in answers:
+        return []
+    known = answers.groupby("task", observed=True)["answer"].count()
+    return [str(task) for task in known.index[known == 0]]
+
+
 def metrics_beside_published(
     run: RunFrames,
     cells: pd.DataFrame,
     metrics: Sequence[str],
     table: str,
     published_metrics: Iterable[str],
+    compared: str = "exact_match",
 ) -> pd.DataFrame:
     """One row a cell, in full precision: metrics, difference to another cell, published values.
 
     Columns: model, params, task, loss, seed; METRIC_value, _low, _high and _n; against_loss,
-    difference (of exact_match) and difference_low, _high, _b, _c, _p; published_METRIC. What a
-    cell does not have is missing.
+    difference (of the metric `compared`) and difference_low, _high, _b, _c, _p; published_METRIC.
+    What a cell does not have is missing.
     """
     found = run.metrics[run.metrics["address"].isin(cells["address"])].to_dict("records")
     values = {(str(row["address"]), str(row["metric"])): row for row in found}
-    exact = run.comparisons[run.comparisons["metric"] == "exact_match"].to_dict("records")
-    compared = {str(row["address"]): row for row in exact}
+    differing = run.comparisons[run.comparisons["metric"] == compared].to_dict("records")
+    differences = {str(row["address"]): row for row in differing}
     rows = []
     for cell in cells.to_dict("records"):
         address = str(cell["address"])
@@ -60,7 +75,7 @@ def metrics_beside_published(
         for metric in metrics:
             for part in ("value", "low", "high", "n"):
                 row[f"{metric}_{part}"] = values.get((address, metric), {}).get(part)
-        difference = compared.get(address, {})
+        difference = differences.get(address, {})
         for part in ("against_loss", "difference"):
             row[part] = difference.get(part)
         for part in ("low", "high", "b", "c", "p"):
@@ -99,3 +114,25 @@ def mean_over_seeds(values: pd.Series[float], digits: int, *, sign: bool = False
     """`43.4 ± 0.5` of the values that exist; a dash where none does."""
     found = [float(value) for value in values.dropna()]
     return with_deviation(*over_seeds(found), digits, sign=sign) if found else DASH
+
+
+def opponent(data: pd.DataFrame) -> str:
+    """What the rows are compared with: cross-entropy, or what stands in for it."""
+    others = list(data["against_loss"].dropna().unique())
+    return REFERENCE if REFERENCE in others or not others else str(others[0])
+
+
+def difference_to(cells: pd.DataFrame, other: str) -> dict[str, str]:
+    """The paired difference to the opponent; dashes where a cell was not compared with it."""
+    heading = f"Δ to {loss_label(other)}"
+    compared = cells[cells["against_loss"] == other]
+    if compared.empty:
+        return {heading: DASH, "p": DASH}
+    first, values = compared.iloc[0], compared["difference"]
+    if len(cells) > 1:
+        text = mean_over_seeds(values, 1, sign=True)
+    else:
+        text = with_interval(
+            values.iloc[0], first["difference_low"], first["difference_high"], 1, sign=True
+        )
+    return {heading: text, "p": " / ".join(p_value(p) for p in compared["difference_p"])}

@@ -143,8 +143,12 @@ def silent_note(run: RunFrames) -> str:
 
 
 def numeric_tasks(run: RunFrames, cells: pd.DataFrame) -> list[str]:
-    """The tasks of measured cells whose targets hold numbers, by the first cell of each."""
-    first = cells.drop_duplicates("task")
+    """The tasks of measured cells whose targets hold numbers, by the first cell of each.
+
+    Times are none: their digits are not those of one number, and 12:50 and 1:00 are not far apart.
+    """
+    times = run.metrics.loc[run.metrics["metric"] == "time_gap", "address"]
+    first = cells[~cells["address"].isin(times)].drop_duplicates("task")
     answers = run.read("scores", ["answer"], first["address"])
     if "answer" not in answers.columns:
         return []

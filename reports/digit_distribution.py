@@ -1,15 +1,19 @@
-"""Figures 3 and 7 of the paper: the mean predicted digit distribution at the first digit.
+"""Figure 2 and Appendix C.6 of the paper: the mean predicted distribution at the first digit.
 
 For the examples whose answer starts with a given digit, the probabilities that a model gives to
 the ten digits at that place, averaged. Columns are losses; rows are the true first digits 1 to 9
-(Figure 7), or one chosen digit: `digit_distribution[digit=5]` (Figure 3). The paper draws them
-for Clock-Time; here every task with digit probes is shown.
+(Appendix C.6), or one chosen digit: `digit_distribution[digit=5]` (Figure 2). The paper draws them
+for Clock-Time, where it is the first digit of the hour; here every task with digit probes is shown.
+
+Tokens of several digits are reduced to their leading one, for truth and prediction alike: p(1) is
+the probability of all of 1, 10 to 19 and 100 to 199.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -27,12 +31,15 @@ from smmd_bench.publishing.style import (
 from smmd_bench.publishing.tables import number
 from smmd_bench.results.run import RunFrames
 
+from ._cells import without_numbers
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
 DIGITS = [f"p{digit}" for digit in range(10)]
 GROUP = ["model", "task", "loss", "digit"]
+CLOCK = "clock_time"
 BLOCKS = 3
 """Models and tasks drawn at most; the CSV has all."""
 
@@ -47,16 +54,17 @@ class DigitDistribution:
 
     name: ClassVar[str] = "digit_distribution"
     title: ClassVar[str] = "Digit distribution at the first digit of the answer"
-    paper: ClassVar[str] = "Figures 3 and 7"
+    paper: ClassVar[str] = "Figure 2 and Appendix C.6"
 
     digit: int | None = parameter(
         None, "the true first digit to show; none: a row for each of 1 to 9", check=_is_digit
     )
 
     def skip(self, run: RunFrames) -> str | None:
-        """Without digit probes there is nothing to draw."""
-        probes = (run.path / "cells").glob("*/probes.parquet")
-        return None if any(probes) else "no cell has digit probes"
+        """Without digit probes of answers that are numbers there is nothing to draw."""
+        if not any((run.path / "cells").glob("*/probes.parquet")):
+            return "no cell has digit probes"
+        return None if any(_probed(run)) else "no task has numbers as answers"
 
     def build(self, run: RunFrames) -> Artefact:
         """One block of panels a model and task."""
@@ -75,6 +83,7 @@ class DigitDistribution:
         )
         seeds = int(data["seeds"].max())
         caption += f" Mean over up to {seeds} seeds." if seeds > 1 else ""
+        caption += _reduction_note(run) + _clock_note(run, data)
         if len(blocks) > BLOCKS:
             caption += f" Drawn are {BLOCKS} of {len(blocks)} pairs of model and task."
         table = _table(data)
@@ -90,7 +99,7 @@ def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
     n is that of one seed; mean and deviation are over the examples of all seeds.
     """
     parts = []
-    for cell in run.cells.to_dict("records"):
+    for cell in _probed(run):
         address = str(cell["address"])
         probes = run.read("probes", ["digit", "target_value", *DIGITS], [address])
         if probes.empty:
@@ -120,8 +129,45 @@ def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
     return data.reset_index()
 
 
+def _probed(run: RunFrames) -> Iterator[dict[Hashable, Any]]:
+    """The cells with probes; not of summaries, where a number is no answer."""
+    cells = run.cells[~run.cells["task"].isin(without_numbers(run))]
+    for cell in cells.to_dict("records"):
+        if (run.path / "cells" / str(cell["address"]) / "probes.parquet").is_file():
+            yield cell
+
+
 def _leading_digit(value: float) -> int:
     return int(f"{abs(value):e}"[0])
+
+
+def _reduction_note(run: RunFrames) -> str:
+    """A sentence on how tokens of several digits are reduced to one, where a model has them."""
+    found = {}
+    for model, cells in run.cells.groupby("model", observed=True):
+        for address in cells["address"]:
+            vectors = run.read("probes", ["vector"], [address])
+            known = [] if "vector" not in vectors else [*vectors["vector"].dropna()[:1]]
+            if known:
+                found[str(model)] = len(known[0])
+                break
+    several = {model: size for model, size in found.items() if size > 10}
+    if not several:
+        return ""
+    which = " and ".join(f"{model_label(model)} (N = {n:,})" for model, n in several.items())
+    return (
+        f" Numeric tokens of {which} hold several digits and are reduced to the leading one: p(1) "
+        "sums 1, 10 to 19 and 100 to 199, as far as V_num has them."
+    )
+
+
+def _clock_note(run: RunFrames, data: pd.DataFrame) -> str:
+    """What the first digit is where the answer is a time."""
+    names = run.cells.set_index("task")["task_name"]
+    clocks = {str(task) for task in data["task"].unique() if (names[[task]] == CLOCK).all()}
+    if not clocks:
+        return ""
+    return " On Clock-Time it is the first digit of the hour; 10, 11 and 12 o'clock begin with 1."
 
 
 def _table(data: pd.DataFrame) -> pd.DataFrame:

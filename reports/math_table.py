@@ -9,20 +9,23 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
+from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.run import RunFrames
 
 from ._cells import (
+    REFERENCE,
     decoding,
+    difference_to,
     mean_over_seeds,
     measured,
     metrics_beside_published,
     missing_note,
     model_columns,
+    opponent,
 )
 from ._paper import paper_model, published, reference
 
-TABLE, TASKS, REFERENCE = "math_reasoning", ("gsm8k", "svamp"), "ce"
+TABLE, TASKS = "math_reasoning", ("gsm8k", "svamp")
 COLUMNS = {
     "exact_match": "Acc (%)",
     "strict_match": "lm-eval strict",
@@ -58,8 +61,8 @@ class MathTable:
             "published_exact_match"
         ].astype("float64")
         groups = data.groupby(["model", "task", "loss"], observed=True)
-        opponent = _opponent(data)
-        table = pd.DataFrame([_row(group, opponent) for _, group in groups])
+        other = opponent(data)
+        table = pd.DataFrame([_row(group, other) for _, group in groups])
         for metric in ("strict_match", "flexible_match"):
             if data[f"{metric}_value"].isna().all():
                 table = table.drop(columns=COLUMNS[metric])
@@ -71,7 +74,7 @@ def _math_cells(run: RunFrames) -> pd.DataFrame:
     return run.cells[run.cells["task_name"].isin(TASKS)]
 
 
-def _row(cells: pd.DataFrame, opponent: str) -> dict[str, str]:
+def _row(cells: pd.DataFrame, other: str) -> dict[str, str]:
     """The row of one (model, task, loss): its cells differ in their seed alone."""
     first = cells.iloc[0]
     several = len(cells) > 1
@@ -88,32 +91,10 @@ def _row(cells: pd.DataFrame, opponent: str) -> dict[str, str]:
         else:
             row[label] = number(values.iloc[0], 1)
         if metric == "exact_match":
-            row |= _difference(cells, opponent)
+            row |= difference_to(cells, other)
     row["n"] = f"{int(first['exact_match_n']):,}"
     row["Seeds"] = str(len(cells))
     return row | _beside_paper(cells)
-
-
-def _opponent(data: pd.DataFrame) -> str:
-    """What the rows are compared with: cross-entropy, or what stands in for it."""
-    others = list(data["against_loss"].dropna().unique())
-    return REFERENCE if REFERENCE in others or not others else str(others[0])
-
-
-def _difference(cells: pd.DataFrame, opponent: str) -> dict[str, str]:
-    """The paired difference to the opponent; dashes where a cell was not compared with it."""
-    heading = f"Δ to {loss_label(opponent)}"
-    compared = cells[cells["against_loss"] == opponent]
-    if compared.empty:
-        return {heading: DASH, "p": DASH}
-    first, values = compared.iloc[0], compared["difference"]
-    if len(cells) > 1:
-        text = mean_over_seeds(values, 1, sign=True)
-    else:
-        text = with_interval(
-            values.iloc[0], first["difference_low"], first["difference_high"], 1, sign=True
-        )
-    return {heading: text, "p": " / ".join(p_value(p) for p in compared["difference_p"])}
 
 
 def _beside_paper(cells: pd.DataFrame) -> dict[str, str]:
@@ -145,7 +126,7 @@ def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
     if several:
         parts.append("±: standard deviation over training seeds.")
     parts.append(
-        f"Δ to {loss_label(_opponent(data))}: paired difference of Acc on the same examples; "
+        f"Δ to {loss_label(opponent(data))}: paired difference of Acc on the same examples; "
         "p: McNemar's exact test"
         + (", one for each seed" if several else "")
         + ", not corrected for the number of comparisons."

@@ -31,7 +31,7 @@ GROUPS = 12
 """Models and tasks drawn at most; the CSV has all."""
 CELL = ["address", "model", "task", "loss", "seed"]
 CURVES = {"cross_entropy": "Cross-entropy", "auxiliary": "Auxiliary (unweighted)"}
-NAMES = {"exact_match": "exact match (%)"}
+NAMES = {"exact_match": "exact match (%)", "rougeL": "ROUGE-L"}
 
 
 @dataclass(frozen=True)

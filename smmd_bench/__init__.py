@@ -7,8 +7,9 @@ imports neither torch nor pandas.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
+
+from .vision.torchvision_schemas import install as _watch_for_torchvision
 
 if TYPE_CHECKING:
     from .numbers import numeric_vocabulary as numeric_vocabulary
@@ -30,10 +31,14 @@ _API = {
 }
 __all__ = ["__version__", *_API]
 
+_watch_for_torchvision()
+
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return _version("smmd-bench")
+        from importlib.metadata import version
+
+        return version("smmd-bench")
     if name in _API:
         return getattr(import_module(_API[name], __name__), name)
     raise AttributeError(f"module 'smmd_bench' has no attribute '{name}'")

@@ -175,18 +175,22 @@ class Checkpoint:
 class Canary:
     """Log-probabilities, by transformers, that identify a checkpoint's weights.
 
-    `log_probabilities[k]` are those of `token_ids[k][1:]`, each given the tokens before it.
+    `log_probabilities[k]` are what `EngineSession.log_probabilities` must give for `token_ids[k]`.
+    The last `pictures` sequences read the picture of `smmd_bench.scoring.canary_picture`.
     """
 
     token_ids: tuple[tuple[int, ...], ...]
     log_probabilities: tuple[tuple[float, ...], ...]
+    pictures: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How an engine is started; of all this only the dtype can change answers.
+    """How an engine is started; of all this only the dtype and the pixels can change answers.
 
     `memory_gb` is for the key-value cache on a CPU; on a GPU an engine takes what is free.
+    `min_pixels` and `max_pixels` are the processor's limits on an image (None: the checkpoint's
+    own); `images` is the most that a prompt has.
     """
 
     dtype: str = "float32"
@@ -196,6 +200,9 @@ class EngineSettings:
     adapters: bool = False
     seed: int = 0
     memory_gb: float = 1.0
+    min_pixels: int | None = None
+    max_pixels: int | None = None
+    images: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +221,16 @@ Progress = Callable[[str, int, int], None]
 """`progress(what, done, total)`: called often; must be cheap. With total 0, `what` is a message."""
 
 
+Images = Sequence[Sequence[Path]]
+"""The image files of each row, in the order of their placeholders."""
+
+
 class EngineSession(Protocol):
-    """A started engine. Each call names the checkpoint that it is for."""
+    """A started engine. Each call names the checkpoint that it is for.
+
+    Token ids hold one placeholder an image; `images` are the files that stand there, parallel to
+    the rows (None: no row has any).
+    """
 
     def generate(
         self,
@@ -223,6 +238,7 @@ class EngineSession(Protocol):
         checkpoint: Checkpoint,
         *,
         max_new_tokens: int,
+        images: Images | None = None,
         progress: Progress | None = None,
     ) -> list[Completion]:
         """Greedy completions of tokenised prompts, in order; stops at the end-of-sequence token."""
@@ -234,21 +250,31 @@ class EngineSession(Protocol):
         token_ids: Sequence[int],
         checkpoint: Checkpoint,
         *,
+        images: Images | None = None,
         progress: Progress | None = None,
     ) -> NDArray[np.float64]:
         """softmax over `token_ids` of the next token's logits after each prefix: [n, N]."""
         ...
 
     def log_probabilities(
-        self, sequences: Sequence[Sequence[int]], checkpoint: Checkpoint
+        self,
+        sequences: Sequence[Sequence[int]],
+        checkpoint: Checkpoint,
+        *,
+        images: Images | None = None,
     ) -> list[list[float]]:
-        """For each sequence, log p of every token after the first, over the whole vocabulary."""
+        """For each sequence, log p of every token after the first, over the whole vocabulary; with
+        images, of every token after the last image."""
         ...
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Decodes prompts with many checkpoints of one base."""
+    """Decodes prompts with many checkpoints of one base.
+
+    An engine that cannot run every architecture may have `refuses(base: Path) -> str | None`: why
+    it cannot run a checkpoint, as a clause; None: it can. What it refuses, transformers decodes.
+    """
 
     name: ClassVar[str]
     version: ClassVar[int]

@@ -89,6 +89,8 @@ class DataSource:
         file = self.file(split)
         try:
             rows = _read(file)
+            if not rows:
+                raise ValueError("it has no rows")
             for number, row in enumerate(rows, start=1):
                 if lacking := [name for name in self.columns if row.get(name) is None]:
                     raise ValueError(f"row {number} has no {lacking[0]}")

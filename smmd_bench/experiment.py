@@ -12,13 +12,14 @@ from typing import Any
 import yaml
 
 from .addresses import address, folder_name
-from .contracts import EngineSettings, Loss, Split, Task
+from .contracts import EngineSettings, Loss, Modality, Split, Task
 from .errors import UserError, did_you_mean
 from .model_cards import ModelCard, model_card
 from .parameters import canonical, parameters_of, spell
 from .recipe import Recipe, checked_settings, training_settings
 from .registry import engine_identity, load_engine, load_loss, load_task
 from .scoring.measure import measure_identity
+from .suitability import INSTEAD, default_model, refusal, require_images
 
 BASE = "base"
 """The row of the untuned checkpoint: a cell that trains nothing."""
@@ -32,7 +33,8 @@ class Cell:
     """One (model, task, loss, seed) with its recipe. Specs are canonical.
 
     A transfer cell tests what another cell, its `source`, has trained: `trained_on` is the task of
-    that one, and `task` the test. It has no train stage and no validation of its own.
+    that one, and `task` the test. It has no train stage and no validation of its own. `engine` is
+    what decodes; `asked_engine` another one that was asked for and refuses the model.
     """
 
     model: str
@@ -43,6 +45,7 @@ class Cell:
     recipe: Recipe
     engine: str
     trained_on: str | None = None
+    asked_engine: str | None = None
 
     @property
     def label(self) -> str:
@@ -78,13 +81,23 @@ class Cell:
         """The loss (not for the base)."""
         return load_loss(self.loss)
 
+    @property
+    def engine_note(self) -> str | None:
+        """Why another engine decodes than was asked for; None: it does not."""
+        if self.asked_engine is None:
+            return None
+        engines = f"{self.engine}, not {self.asked_engine}"
+        reason = refusal(self.asked_engine, self.card)
+        return f"{self.card.label} is decoded with {engines}: {reason}."
+
     def size(self, split: Split) -> int:
         """How many examples of a split the cell uses."""
         wanted = getattr(self.recipe, f"{split}_examples")
         whole = int(self.task_plugin.paper_sizes[split])
         if wanted is None:
             return whole
-        finite = bool(getattr(self.task_plugin, "sources", ()))  # there are no more than that
+        sources = getattr(self.task_plugin, "sources", ())
+        finite = getattr(self.task_plugin, "finite", bool(sources))  # there are no more than that
         return min(int(wanted), whole) if finite else int(wanted)
 
     @cached_property
@@ -97,13 +110,18 @@ class Cell:
             train |= {
                 "data": self._data("train"),
                 "loss": _plugin_identity(self.loss_plugin),
-                "recipe": training_settings(self.recipe),
+                "recipe": _without_pixels(training_settings(self.recipe)),
                 "seed": self.seed,
+                **self._pixels,
             }
         else:
-            train |= {"task": self.task, "dtype": self.recipe.dtype}
+            train |= {"task": self.task, "dtype": self.recipe.dtype, **self._pixels}
         first = address(train)
-        greedy = {"max_new_tokens": self.task_plugin.max_new_tokens, "dtype": self.recipe.dtype}
+        greedy = {
+            "max_new_tokens": self.task_plugin.max_new_tokens,
+            "dtype": self.recipe.dtype,
+            **self._pixels,
+        }
         if self.recipe.chat_template:
             greedy["chat_template"] = True
         validate, select = self._selection(first, greedy)
@@ -144,6 +162,11 @@ class Cell:
         return address({"decode": self.addresses["decode"], "epoch": epoch})
 
     @property
+    def reads_images(self) -> bool:
+        """Whether the task's prompts hold images."""
+        return self.task_plugin.modality is Modality.VISION
+
+    @property
     def engine_settings(self) -> EngineSettings:
         """How the engine must be started for this cell."""
         return EngineSettings(
@@ -151,7 +174,17 @@ class Cell:
             max_model_length=self.recipe.max_length + self.task_plugin.max_new_tokens,
             max_lora_rank=self.recipe.lora_rank,
             adapters=self.recipe.method == "lora",
+            min_pixels=self.recipe.min_pixels if self.reads_images else None,
+            max_pixels=self.recipe.max_pixels if self.reads_images else None,
+            images=getattr(self.task_plugin, "most_images", 1) if self.reads_images else 0,
         )
+
+    @property
+    def _pixels(self) -> dict[str, Any]:
+        """The limits on an image's pixels as a part of addresses; text has none."""
+        if not self.reads_images:
+            return {}
+        return {"pixels": [self.recipe.min_pixels, self.recipe.max_pixels]}
 
     def _data(self, split: Split) -> dict[str, Any]:
         identity = self.task_plugin.identity(split, self.data_seed)
@@ -162,12 +195,13 @@ class Cell:
 class Experiment:
     """What to run. Command-line flags and a YAML file that mean the same make equal objects.
 
+    Without `models`, they are the built-in one that suits the tasks: see `smmd_bench.suitability`.
     Raises UserError for a value that its field cannot take; names are looked up in `cells`.
     """
 
     tasks: tuple[str, ...]
     losses: tuple[str, ...]
-    models: tuple[str, ...] = ("builtin/tiny",)
+    models: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (0,)
     data_seed: int = 0
     engine: str = "vllm"
@@ -179,6 +213,8 @@ class Experiment:
     def __post_init__(self) -> None:
         if not self.tasks or not self.losses:
             raise UserError("An experiment needs at least one task and one loss.")
+        if not self.models:
+            object.__setattr__(self, "models", (default_model(self.tasks),))
         for name in _LISTS:
             _check_items(name, getattr(self, name))
         _check_items("data_seed", (self.data_seed,))
@@ -191,13 +227,16 @@ class Experiment:
     @cached_property
     def cells(self) -> list[Cell]:
         """The matrix, in the order of the tables: per model and task the base, then the losses."""
-        engine = canonical(load_engine(self.engine))
+        asked = canonical(load_engine(self.engine))
         losses = [canonical(load_loss(loss)) for loss in self.losses]
         found: dict[Cell, None] = {}
         for model in self.models:
             card = model_card(model)
+            refused = refusal(asked, card) is not None
+            engine = canonical(load_engine(INSTEAD)) if refused else asked
             for spec in self.tasks:
                 task = canonical(load_task(card.task_spec(spec)))
+                require_images(task, card)
                 recipe = card.recipe(task.partition("[")[0]).changed(self.recipe)
                 if recipe.batch_size % recipe.micro_batch_size:
                     raise UserError(
@@ -210,6 +249,8 @@ class Experiment:
                 for test in (None, *tests):
                     for loss, seed in rows:
                         cell = Cell(model, task, loss, seed, self.data_seed, recipe, engine)
+                        if refused:
+                            cell = dataclasses.replace(cell, asked_engine=asked)
                         found[cell if test is None else _transfer(cell, test)] = None
         _check_transfers(found)
         return list(found)
@@ -258,6 +299,10 @@ class Experiment:
         for plugin in self.plugins:
             words += ["--plugin", plugin]
         return shlex.join(words)
+
+
+def _without_pixels(settings: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in settings.items() if k not in ("min_pixels", "max_pixels")}
 
 
 def _transfer(cell: Cell, test: str) -> Cell:

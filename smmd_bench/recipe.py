@@ -26,6 +26,8 @@ _POSITIVE = {
     "validation_examples",
     "test_examples",
     "max_length",
+    "min_pixels",
+    "max_pixels",
 }
 _SHARES = {"warmup_ratio", "lora_dropout"}
 
@@ -64,6 +66,10 @@ class Recipe:
         False, "keep every epoch's weights, so that another validation set needs no training"
     )
     max_length: int = _option(1024, "longest example in tokens; longer ones are refused, never cut")
+    min_pixels: int | None = _option(
+        None, "smallest area that a picture is scaled to; none: the checkpoint's own"
+    )
+    max_pixels: int | None = _option(None, "largest such area; only where a processor has these")
     chat_template: bool = _option(
         False, "write prompts through the tokenizer's chat template, for instruction-tuned models"
     )

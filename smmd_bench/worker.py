@@ -64,6 +64,8 @@ def main() -> int:
     events = Events(os.fdopen(int(sys.argv[2]), "w", encoding="utf-8"))
     for file in request["plugins"]:
         load_plugin_file(Path(file))
+    if request["stage"] == "regress":
+        return _regress(request, events)
     cells = [
         (cell_from_json(c), Path(request["run"]) / "cells" / c["address"]) for c in request["cells"]
     ]
@@ -87,8 +89,24 @@ def main() -> int:
     except Exception as error:  # the engine did not start: no cell was decoded
         traceback.print_exc()
         failures = {folder: error for _, folder in cells}
+    return _record(failures, "decode", events)
+
+
+def _regress(request: dict[str, Any], events: Events) -> int:
+    from .regression.job import evaluations_of, run_job
+
+    try:
+        failures = run_job(request, events.progress)
+    except Exception as error:  # the engine did not start: nothing was evaluated
+        traceback.print_exc()
+        run, wanted = Path(request["run"]), evaluations_of(request)
+        failures = {e.folder(run): error for e in wanted if not e.is_done(run)}
+    return _record(failures, "regress", events)
+
+
+def _record(failures: dict[Path, Exception], stage: str, events: Events) -> int:
     for folder, failure in failures.items():
-        record_failure(folder, "decode", failure)
+        record_failure(folder, stage, failure)
         events.send({"event": "failed", "message": str(failure) or type(failure).__name__})
     return 1 if failures else 0
 

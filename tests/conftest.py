@@ -12,6 +12,7 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,15 +23,17 @@ from smmd_bench.contracts import Checkpoint
 DATA = Path(__file__).parent / "data"
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 Kind = Literal["digit", "triple"]
-VLLM_WARNINGS = (
+LIBRARY_WARNINGS = (
     # vLLM reads every attribute of every imported module when its CPU worker starts
     "ignore:`torch.distributed.reduce_op` is deprecated:FutureWarning",
+    # transformers 5.19 calls Mllama's encoder layers by a name that it deprecates itself
+    "ignore:`hidden_state` is deprecated.*MllamaVisionEncoderLayer:FutureWarning",
 )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Warnings are errors, but for those that vLLM itself gives."""
-    for line in VLLM_WARNINGS:
+    """Warnings are errors, but for those that libraries give of themselves."""
+    for line in LIBRARY_WARNINGS:
         config.addinivalue_line("filterwarnings", line)
 
 
@@ -57,6 +60,15 @@ def tiny_checkpoints(
         return made[kind]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tiny_vlm(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """`tiny_vlm("mllama")`: the folder of a random checkpoint of an architecture of
+    `tests.tiny_vlms`, made once, in about a second."""
+    from .tiny_vlms import build_vlm
+
+    return cache(lambda name: build_vlm(name, tmp_path_factory.mktemp("vlm") / name))
 
 
 def _build(kind: Kind, root: Path) -> TinyCheckpoints:

@@ -3,7 +3,8 @@
 The arithmetic is real (expressions with their exact values), the models are not: each loss has a
 skill, and what it gets wrong is wrong in the ways of a small model (off by a little, a wrong sign,
 a lost zero, no number at all). The tasks `gsm8k` and `svamp` are word problems, see
-`tests.word_problems`; every other task is arithmetic.
+`tests.word_problems`; `clock_time` and `chartqa` are pictures, see `tests.vision_problems`; every
+other task is arithmetic, but `samsum`, which is dialogues: see `tests.dialogues`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from smmd_bench.tasks.samsum import SAMSum
 
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split, Task
 from smmd_bench.results.files import write_json, write_parquet
@@ -30,7 +32,7 @@ from smmd_bench.scoring.metrics import (
     TextMatch,
     TruncationRate,
 )
-from tests import word_problems
+from tests import dialogues, vision_problems, word_problems
 
 SKILL = {"base": 0.05, "ce": 0.42, "gce": 0.43, "ntl": 0.45, "ntil": 0.44, "smmd": 0.52}
 AUXILIARY = {"ntl": 1.8, "ntil": 2.4, "gce": 1.2, "smmd": 0.6}
@@ -99,12 +101,14 @@ def write_run(
     base: bool = True,
     resamples: int | None = 200,
     planted: Planted | None = None,
+    source: str = "synthetic",
 ) -> list[CellName]:
     """Write a run folder and return its cells.
 
     `planted` gives the answers, the losses and what each predicts, in place of generated ones.
     `resamples=None` writes approximate intervals without a bootstrap (for large runs). The cells
     have their folders by address, so that nothing on disk tells the order of the experiment.
+    `source` is what the manifest says of the data of vision tasks.
     """
     if planted is not None:
         losses, base = list(planted.predictions), False
@@ -119,12 +123,17 @@ def write_run(
             "versions": {"smmd-bench": "0.1.0", "torch": "2.13.0+cpu", "vllm": "0.32.0"},
             "created": "2026-01-02T03:04:05+00:00",
             "command": "smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd",
+            "data": {
+                task: {"identity": {"test": {"source": source}}}
+                for task in tasks
+                if task.partition("[")[0] in vision_problems.TASKS
+            },
         },
     )  # fmt: skip
     cells = []
     for model in models:
         for task in tasks:
-            examples = planted.examples() if planted else _examples_of(task, n)
+            examples = planted.examples() if planted else _examples_of(task, n, path / "pictures")
             scored: dict[tuple[str, int], tuple[CellName, pd.DataFrame]] = {}
             names = [CellName(model, task, "base", 0)] if base else []
             names += [CellName(model, task, loss, seed) for loss in losses for seed in seeds]
@@ -167,16 +176,26 @@ class Planted:
         return word_problems.as_completions(examples, texts)
 
 
-def _examples_of(task: str, n: int) -> pd.DataFrame:
-    seed = zlib.crc32(task.encode()) % 1000
-    if task.partition("[")[0] in word_problems.TASKS:
+def _examples_of(task: str, n: int, pictures: Path) -> pd.DataFrame:
+    seed, name = zlib.crc32(task.encode()) % 1000, task.partition("[")[0]
+    if name in word_problems.TASKS:
         return word_problems.problems(n, seed)
+    if name in dialogues.TASKS:
+        return dialogues.problems(n, seed)
+    if name in vision_problems.TASKS:
+        return vision_problems.problems(name, n, seed, pictures)
     return expressions(n, seed)
 
 
 def _toy(cell: CellName) -> Task:
     name = cell.task.partition("[")[0]
-    return word_problems.ToyWordProblems() if name in word_problems.TASKS else ToyArithmetic()
+    toys: dict[str, Task] = {
+        **dict.fromkeys(word_problems.TASKS, word_problems.ToyWordProblems()),
+        "clock_time": vision_problems.ToyClocks(),
+        "chartqa": vision_problems.ToyCharts(),
+        "samsum": SAMSum(),
+    }
+    return toys.get(name, ToyArithmetic())
 
 
 def expressions(n: int, seed: int) -> pd.DataFrame:
@@ -302,8 +321,12 @@ def _write_cell(
     )  # fmt: skip
     if planted is not None:
         completions = planted.completions(cell, examples)
+    elif cell.task in dialogues.TASKS:
+        completions = dialogues.summaries_of(examples, float(skill), seed)
     elif "operations" in examples.columns:
         completions = completions_of(examples, float(skill), seed)
+    elif "image" in examples.columns:
+        completions = vision_problems.answers_of(examples, float(skill), seed)
     else:
         completions = word_problems.solutions_of(examples, float(skill), seed)
     write_parquet(folder / "completions.parquet", completions, stage["decode"])

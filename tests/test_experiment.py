@@ -1,4 +1,5 @@
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -209,3 +210,79 @@ def test_a_finite_task_has_no_more_examples_than_there_are() -> None:
     trained, tested = (c for c in many.cells if c.loss == "smmd")
     assert (trained.size("train"), trained.size("test")) == (6973, 1319)
     assert (tested.size("train"), tested.size("test")) == (0, 1000)
+
+
+CLOCKS = {"train_examples": 8, "validation_examples": 4, "test_examples": 4}
+
+
+def clocks(model: Path, **changes: object) -> Experiment:
+    found = Experiment(("clock_time",), ("ce",), models=(str(model),), recipe=CLOCKS)
+    return dataclasses.replace(found, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "model"),
+    [
+        (("arithmetic",), "builtin/tiny"),
+        (("clock_time",), "builtin/tiny-vl"),
+        (("clock_time", "chartqa"), "builtin/tiny-vl"),
+        (("not_loaded_yet",), "builtin/tiny"),
+    ],
+)
+def test_the_default_model_suits_the_tasks(tasks: tuple[str, ...], model: str) -> None:
+    default = Experiment(tasks, ("ce",))
+    named = Experiment(tasks, ("ce",), models=(model,))
+    assert default == named
+    assert default.name == named.name
+
+
+def test_text_and_vision_have_no_default_in_common() -> None:
+    with pytest.raises(UserError, match="arithmetic is a text task and clock_time a vision task"):
+        Experiment(("clock_time", "arithmetic"), ("ce",))
+
+
+def test_a_model_that_reads_no_images_is_refused_in_planning() -> None:
+    experiment = Experiment(("clock_time",), ("ce",), models=("builtin/tiny",))
+    with pytest.raises(UserError, match=r"clock_time has images.*builtin/tiny reads text only"):
+        _ = experiment.cells
+
+
+def test_a_vision_model_takes_text_and_vision_tasks_together(
+    tiny_vlm: Callable[[str], Path],
+) -> None:
+    both = clocks(tiny_vlm("qwen2_5_vl"), tasks=("arithmetic[level=easy]", "clock_time"))
+    assert {cell.engine_settings.images for cell in both.cells} == {0, 1}
+
+
+@pytest.mark.parametrize("limit", ["min_pixels", "max_pixels"])
+def test_limits_on_pixels_redo_all_of_a_vision_task_and_nothing_of_a_text_task(
+    tiny_vlm: Callable[[str], Path], limit: str
+) -> None:
+    both = clocks(tiny_vlm("qwen2_5_vl"), tasks=("arithmetic[level=easy]", "clock_time"))
+    limited = dataclasses.replace(both, recipe={**CLOCKS, limit: 5000})
+    for before, after in zip(both.cells, limited.cells, strict=True):
+        same = {s for s in ALL if before.addresses[s] == after.addresses[s]}
+        assert same == (set() if before.reads_images else ALL), before.label
+
+
+def test_what_vllm_refuses_transformers_decodes_and_the_run_says_so(
+    tiny_vlm: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from click.testing import CliRunner
+
+    from smmd_bench.cli.train_eval import command
+
+    folder = tiny_vlm("mllama")
+    asked = clocks(folder, models=(str(folder), str(tiny_vlm("qwen2_5_vl"))), base=False)
+    refused, taken = asked.cells
+    assert (refused.engine, taken.engine) == ("transformers", "vllm")
+    assert taken.engine_note is None
+    note = str(refused.engine_note)
+    assert "is decoded with transformers, not vllm: vLLM 0.10.2 was the last" in note
+    (named,) = clocks(folder, engine="transformers", base=False).cells
+    assert named.addresses == refused.addresses
+    assert named.engine_note is None
+    monkeypatch.chdir(tmp_path)
+    words = ["--task", "clock_time", "--losses", "ce", "--model", str(folder), "--dry-run"]
+    result = CliRunner().invoke(command, words)
+    assert note in result.output

@@ -14,6 +14,8 @@ from smmd_bench.model_cards import ModelCard, model_card
 from smmd_bench.preflight import preflight
 from smmd_bench.recipe import paper_recipe
 
+QWEN_VL = {"chat_template": True, "min_pixels": 3136, "max_pixels": 602112}
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -32,6 +34,10 @@ def folder(tmp_path: Path) -> Path:
         ("added_tokens.json", True),
         ("tekken.json", True),
         ("chat_template.jinja", True),
+        ("chat_template.json", True),
+        ("processor_config.json", True),
+        ("preprocessor_config.json", True),
+        ("video_preprocessor_config.json", True),
         ("pytorch_model.bin", False),
         ("README.md", False),
         ("training_args.bin", False),
@@ -144,6 +150,38 @@ def test_the_papers_backbones(hub: Path, name: str, label: str, n: int) -> None:
     assert label == f"{paper.name}-{paper.params}"
     assert backbones()[name]["params"] == paper.params
     card.require_numeric_tokens(n)
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "n", "changes"),
+    [
+        ("Qwen/Qwen2.5-VL-3B-Instruct", "Qwen2.5-VL-3B", 10, QWEN_VL),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL-7B", 10, QWEN_VL),
+        ("mistralai/Ministral-3-3B-Base-2512", "Ministral-3-3B", 10, {"max_length": 4096}),
+        ("meta-llama/Llama-3.2-11B-Vision", "Llama-3.2-Vision-11B", 1000, {}),
+    ],
+)
+def test_the_papers_vision_backbones(
+    hub: Path, name: str, label: str, n: int, changes: dict[str, object]
+) -> None:
+    card = model_card(name)
+    assert card.label == label
+    for task, epochs in (("clock_time", 15), ("chartqa", 5)):
+        recipe = card.recipe(task)
+        assert recipe.epochs == epochs
+        assert recipe == paper_recipe(task).changed({"dtype": "bfloat16", **changes})
+    paper = paper_model(name)
+    assert paper is not None  # or no published value would stand beside its rows
+    assert label == f"{paper.name}-{paper.params}"
+    assert backbones()[name]["params"] == paper.params
+    card.require_numeric_tokens(n)
+
+
+def test_a_processors_files_identify_a_checkpoint(folder: Path) -> None:
+    before = model_card(str(folder)).identity
+    (folder / "processor_config.json").write_text("{}")
+    model_card.cache_clear()
+    assert model_card(str(folder)).identity != before
 
 
 def test_another_name_of_the_hub_has_the_papers_recipe_alone(hub: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +80,42 @@ def test_a_training_example_longer_than_the_positions_is_refused_before_the_firs
     with pytest.raises(UserError, match=r"Training example gsm8k-train-\d+ has \d+ tokens, more "):
         train_cell(cell, tmp_path / "cell", lambda *_: None)
     assert not (tmp_path / "cell").exists()
+
+
+def pictures(model: Path, **recipe: Any) -> Experiment:
+    return Experiment(
+        tasks=("clock_time",), losses=("ce",), models=(str(model),), recipe={**FEW, **recipe}
+    )
+
+
+def test_pictures_count_with_the_tokens_that_a_model_reads(
+    tiny_vlm: Callable[[str], Path],
+) -> None:
+    folder = tiny_vlm("qwen2_5_vl")
+    message = refusal(pictures(folder, max_length=70))
+    assert re.search(r"a prompt of \d+ with its images and up to 16 after it", message)
+    assert message.endswith("or fewer pixels of an image with --set max_pixels=N.")
+    length = int(re.search(r"--set max_length=(\d+)", message)[1])  # type: ignore[index]
+    preflight(pictures(folder, max_length=length).cells, lambda *_: None)
+    refusal(pictures(folder, max_length=length - 1))
+    fewer = pictures(folder, max_length=length - 1, min_pixels=28 * 28, max_pixels=56 * 56)
+    preflight(fewer.cells, lambda *_: None)
+
+
+def test_broken_pictures_are_named_and_counted_before_anything_starts(
+    tiny_vlm: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
+    cells = pictures(tiny_vlm("mistral3")).cells
+    said: list[str] = []
+    preflight(cells, lambda what, *_: said.append(what))
+    assert {f"images of clock_time, {split}" for split in ("train", "validation", "test")} <= {
+        *said
+    }
+    examples = cells[1].task_plugin.examples("train", 0, 4)
+    files = [example.images[0] for example in examples]
+    for file in files[:2]:
+        file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(UserError, match=r"2 of 4 images cannot be used") as error:
+        preflight(cells, lambda *_: None)
+    assert files[0].name in str(error.value)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Progress
-from smmd_bench.scoring.canary import check_canary
+from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images, Progress
+from smmd_bench.scoring.canary import canary_images, check_canary
 from smmd_bench.scoring.checkpoints import require_room, require_safetensors, stop_token_ids
+from smmd_bench.scoring.image_prompts import expanded_lengths, text_after_images
+
+from ._vllm_requests import run
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from vllm import LLM, RequestOutput, SamplingParams
+    from vllm import LLM
     from vllm.lora.request import LoRARequest
 
 MOST_LOGPROB_TOKEN_IDS = 128
 """vLLM's limit for `logprob_token_ids`, the cheaper way to the probabilities of chosen tokens."""
-IN_FLIGHT = 2048
-"""Requests that wait in the engine at a time: enough for full batches."""
 
 
 class VllmSession:
@@ -51,12 +53,13 @@ class VllmSession:
         checkpoint: Checkpoint,
         *,
         max_new_tokens: int,
+        images: Images | None = None,
         progress: Progress | None = None,
     ) -> list[Completion]:
         """Greedy completions of tokenised prompts, in order; stops at the end-of-sequence token."""
         from vllm import SamplingParams
 
-        require_room(prompts, max_new_tokens, self._context)
+        self._require_room(prompts, images, max_new_tokens)
         adapter = self._activate(checkpoint)
         params = SamplingParams(
             temperature=0.0,
@@ -64,7 +67,9 @@ class VllmSession:
             stop_token_ids=self._stop,
             detokenize=False,
         )
-        outputs = self._run(prompts, params, adapter, f"decode {checkpoint.name}", progress)
+        outputs = run(
+            self._llm, prompts, images, params, adapter, f"decode {checkpoint.name}", progress
+        )
         token_ids = [tuple(output.outputs[0].token_ids) for output in outputs]
         texts = self._tokenizer.batch_decode(
             [list(row) for row in token_ids], skip_special_tokens=True
@@ -80,13 +85,14 @@ class VllmSession:
         token_ids: Sequence[int],
         checkpoint: Checkpoint,
         *,
+        images: Images | None = None,
         progress: Progress | None = None,
     ) -> NDArray[np.float64]:
         """softmax over `token_ids` of the next token's logits after each prefix: [n, N]."""
         import numpy as np
         from vllm import SamplingParams
 
-        require_room(prefixes, 1, self._context)
+        self._require_room(prefixes, images, 1)
         chosen = [int(token) for token in token_ids]
         if len(chosen) <= MOST_LOGPROB_TOKEN_IDS:
             how: dict[str, Any] = {"logprob_token_ids": chosen}
@@ -96,7 +102,9 @@ class VllmSession:
             temperature=0.0, max_tokens=1, detokenize=False, flat_logprobs=True, **how
         )
         adapter = self._activate(checkpoint)
-        outputs = self._run(prefixes, params, adapter, f"probe {checkpoint.name}", progress)
+        outputs = run(
+            self._llm, prefixes, images, params, adapter, f"probe {checkpoint.name}", progress
+        )
         column = {token: index for index, token in enumerate(chosen)}
         log_p = np.full((len(outputs), len(chosen)), np.nan)  # [n, N]
         for row, output in zip(log_p, outputs, strict=True):
@@ -110,63 +118,67 @@ class VllmSession:
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def log_probabilities(
-        self, sequences: Sequence[Sequence[int]], checkpoint: Checkpoint
+        self,
+        sequences: Sequence[Sequence[int]],
+        checkpoint: Checkpoint,
+        *,
+        images: Images | None = None,
     ) -> list[list[float]]:
-        """For each sequence, log p of every token after the first, over the whole vocabulary."""
-        require_room(sequences, 1, self._context)
-        return self._score(sequences, self._activate(checkpoint), checkpoint)
+        """For each sequence, log p of every token after the first, over the whole vocabulary; with
+        images, of every token after the last image."""
+        self._require_room(sequences, images, 1)
+        return self._score(sequences, images, self._activate(checkpoint), checkpoint)
+
+    def engine_with(self, checkpoint: Checkpoint) -> LLM:
+        """vLLM's own object with the weights of the base or of a full checkpoint in it, for a
+        library that takes one; until the next call of this session."""
+        if checkpoint.kind == "lora":
+            raise ValueError(f"'{checkpoint.name}' is an adapter: merge it first.")
+        self._activate(checkpoint)
+        return self._llm
 
     def _score(
-        self, sequences: Sequence[Sequence[int]], adapter: LoRARequest | None, of: Checkpoint
+        self,
+        sequences: Sequence[Sequence[int]],
+        images: Images | None,
+        adapter: LoRARequest | None,
+        of: Checkpoint,
     ) -> list[list[float]]:
         """One request a token, the way that decoding takes: with LoRA enabled, `prompt_logprobs`
         fails on a CPU, because the head's LoRA layer expects one row a request."""
         from vllm import SamplingParams
 
-        prefixes = [sequence[:end] for sequence in sequences for end in range(1, len(sequence))]
+        placeholder = self._processor.image_token_id if images else None
+        starts = [len(ids) - text_after_images(ids, placeholder) for ids in sequences]
+        ends = [(k, end) for k, ids in enumerate(sequences) for end in range(starts[k], len(ids))]
         params = [
             SamplingParams(
-                temperature=0.0, max_tokens=1, logprob_token_ids=[token], detokenize=False
+                temperature=0.0,
+                max_tokens=1,
+                logprob_token_ids=[sequences[k][end]],
+                detokenize=False,
             )
-            for sequence in sequences
-            for token in sequence[1:]
+            for k, end in ends
         ]
-        outputs = iter(self._run(prefixes, params, adapter, f"score {of.name}", None))
-        return [
-            [next(outputs).outputs[0].logprobs[0][token].logprob for token in sequence[1:]]
-            for sequence in sequences
-        ]
+        prefixes = [sequences[k][:end] for k, end in ends]
+        files = [images[k] for k, _ in ends] if images else None
+        outputs = run(self._llm, prefixes, files, params, adapter, f"score {of.name}", None)
+        log_p: list[list[float]] = [[] for _ in sequences]
+        for (k, end), output in zip(ends, outputs, strict=True):
+            log_p[k].append(output.outputs[0].logprobs[0][sequences[k][end]].logprob)
+        return log_p
 
-    def _run(
-        self,
-        prompts: Sequence[Sequence[int]],
-        params: SamplingParams | Sequence[SamplingParams],
-        adapter: LoRARequest | None,
-        what: str,
-        progress: Progress | None,
-    ) -> list[RequestOutput]:
-        """One request a prompt. Requests left over after an error would join the next batch, with
-        another checkpoint: they are aborted."""
-        engine = self._llm.llm_engine
-        shared = not isinstance(params, Sequence)
-        added: list[str] = []
-        done: list[RequestOutput] = []
-        try:
-            while len(done) < len(prompts):
-                more = slice(len(added), len(done) + IN_FLIGHT)
-                added += self._llm.enqueue(
-                    [{"prompt_token_ids": list(prompt)} for prompt in prompts[more]],
-                    params if shared else params[more],
-                    lora_request=adapter,
-                    use_tqdm=False,
-                )
-                done += [output for output in engine.step() if output.finished]
-                if progress is not None:
-                    progress(what, len(done), len(prompts))
-        except BaseException:
-            engine.abort_request(added, internal=True)
-            raise
-        return sorted(done, key=lambda output: int(output.request_id))
+    def _require_room(
+        self, ids: Sequence[Sequence[int]], images: Images | None, new_tokens: int
+    ) -> None:
+        lengths = expanded_lengths(self._processor if images else None, ids, images)
+        require_room(lengths, new_tokens, self._context)
+
+    @cached_property
+    def _processor(self) -> Any:
+        from smmd_bench.vision.processor import load_processor
+
+        return load_processor(self._base, self._settings.min_pixels, self._settings.max_pixels)
 
     def _activate(self, checkpoint: Checkpoint) -> LoRARequest | None:
         """Make a checkpoint the current one; the adapter that its requests must carry."""
@@ -179,7 +191,8 @@ class VllmSession:
         if checkpoint != self._current:
             self._current = None
             if checkpoint.canary is not None:
-                seen = self._score(checkpoint.canary.token_ids, adapter, checkpoint)
+                images = canary_images(checkpoint.canary)
+                seen = self._score(checkpoint.canary.token_ids, images, adapter, checkpoint)
                 check_canary(checkpoint, seen, self._settings.dtype)
             self._current = checkpoint
         return adapter
@@ -191,6 +204,7 @@ class VllmSession:
         self._broken = f"loading the weights of '{checkpoint.name}' ({weights}) failed half-way"
         self._current = None
         self._llm.collective_rpc("reload_weights", kwargs={"weights_path": str(weights)})
+        self._llm.model_config.model = str(self._base)  # where it looks for the processor
         self._llm.apply_model(_pack_embeddings)
         self._llm.llm_engine.reset_encoder_cache()
         if not self._llm.reset_prefix_cache():

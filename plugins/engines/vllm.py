@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from smmd_bench.contracts import EngineSession, EngineSettings
 from smmd_bench.errors import UserError
+from smmd_bench.results.files import read_json
 from smmd_bench.scoring.checkpoints import context_length
+from smmd_bench.vision.processor import load_processor, reads_images
 
 from ._vllm_session import VllmSession
 
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The values that vLLM takes for `max_lora_rank`."""
+IMAGE_CACHE_GB = 0.5
+"""Processed images that are kept: the probes of one example read its image several times."""
+REFUSED = {"MllamaForConditionalGeneration": "vLLM 0.10.2 was the last that could run Mllama"}
+"""Architectures of the paper's backbones that vLLM cannot run, and why."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,11 @@ class VllmEngine:
     def identity(self) -> Mapping[str, Any]:
         """Name and version of this plugin, and vLLM's version."""
         return {"name": self.name, "version": self.version, "library": _distribution()[1]}
+
+    def refuses(self, base: Path) -> str | None:
+        """Why vLLM cannot run a checkpoint; None: nothing is known against it."""
+        architectures = (read_json(base / "config.json") or {}).get("architectures") or ()
+        return next((REFUSED[name] for name in architectures if name in REFUSED), None)
 
     @contextmanager
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
@@ -69,6 +80,14 @@ def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
     if settings.adapters:
         rank = _lora_rank(settings.max_lora_rank)
         more |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": rank}
+    if scaling := _attention_scaling(base):
+        more["hf_overrides"] = {"text_config": {"llama_4_scaling": scaling}}
+    if reads_images(base):
+        more |= {
+            "limit_mm_per_prompt": {"image": max(1, settings.images), "video": 0},
+            "mm_processor_cache_gb": IMAGE_CACHE_GB,
+            "mm_processor_kwargs": _pixel_limits(base, settings),
+        }
     return LLM(
         model=str(base),
         dtype=settings.dtype,
@@ -80,6 +99,26 @@ def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
         seed=settings.seed,
         **more,
     )
+
+
+def _attention_scaling(base: Path) -> dict[str, float] | None:
+    """Ministral-3's scaling of queries by position, under the name by which vLLM looks for it:
+    as transformers spells it, vLLM leaves it out without a word."""
+    text = (read_json(base / "config.json") or {}).get("text_config") or {}
+    rope = text.get("rope_parameters") or {}
+    if text.get("model_type") != "ministral3" or "llama_4_scaling_beta" not in rope:
+        return None
+    name = "original_max_position_embeddings"
+    return {"beta": rope["llama_4_scaling_beta"], name: rope[name]}
+
+
+def _pixel_limits(base: Path, settings: EngineSettings) -> dict[str, Any] | None:
+    """The size that our own processor has by the settings' limits; None: the checkpoint's own."""
+    if settings.min_pixels is None and settings.max_pixels is None:
+        return None
+    processor = load_processor(base, settings.min_pixels, settings.max_pixels)
+    size = dict(processor.image_processor.size)
+    return {"size": {edge: size[edge] for edge in ("shortest_edge", "longest_edge")}}
 
 
 def _lora_rank(rank: int) -> int:
@@ -131,12 +170,17 @@ def _environment(cpu: bool) -> Iterator[None]:
         os.environ.setdefault(name, value)
     import torch
     from torch._dynamo import config as dynamo
+    from vllm.model_executor.models import registry
 
     set_num_threads, compiling_is_off = torch.set_num_threads, dynamo.disable
+    inspect_apart = registry._run_in_subprocess
+    if cpu:  # there is no CUDA to keep from starting, and a child knows no torchvision
+        registry._run_in_subprocess = lambda inspect: inspect()
     dynamo.disable = os.environ.get("TORCHDYNAMO_DISABLE") == "1"  # it may be imported already
     try:
         yield
     finally:
         torch.set_num_threads, dynamo.disable = set_num_threads, compiling_is_off
+        registry._run_in_subprocess = inspect_apart
         os.environ.clear()
         os.environ.update(before)

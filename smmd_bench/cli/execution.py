@@ -92,6 +92,8 @@ def _print_recipe(experiment: Experiment, cells: list[Cell]) -> None:
             )
         for cell in transfers.values():
             click.echo(f"  and a test of transfer on {cell.task}: {cell.size('test'):,}.")
+        if (note := here[0].engine_note) is not None:
+            click.echo(f"  {note}")
 
 
 def _print_plan(run: object, cells: list[Cell]) -> None:

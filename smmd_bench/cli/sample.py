@@ -41,6 +41,7 @@ def command(
     Examples:
       smmd-bench sample arithmetic -n 5
       smmd-bench sample 'arithmetic[operations=1..2]' --split test --json
+      smmd-bench sample clock_time -n 3
     """
     from ..registry import load_plugin_file, load_task
 
@@ -52,10 +53,13 @@ def command(
                 "uid": example.uid,
                 "prompt": example.prompt,
                 "target": example.target,
+                **({"images": [str(path) for path in example.images]} if example.images else {}),
                 **example.attributes,
             }
             click.echo(json.dumps(line, ensure_ascii=False))
             continue
         facts = ", ".join(f"{key} {value}" for key, value in example.attributes.items())
         click.secho(f"{example.uid}  {facts}", dim=True)
+        for path in example.images:
+            click.secho(str(path), dim=True)
         click.echo(f"{example.prompt}{click.style(example.target, bold=True)}\n")

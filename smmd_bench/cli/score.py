@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Literal
 
@@ -156,8 +157,13 @@ def _print_comparisons(folder: Path) -> None:
     compared = read_run(folder).comparisons
     for line in compared.drop_duplicates("address").to_dict("records"):  # its first metric
         difference = with_interval(line["difference"], line["low"], line["high"], sign=True)
+        exact = (
+            f"; exact by one alone: {line['b']} and {line['c']} of {line['n']:,}, McNemar p "
+            f"{p_value(line['p'])}"
+            if math.isfinite(line["p"])  # else the answers are no numbers
+            else f" (n {line['n']:,})"
+        )
         click.echo(
             f"{loss_label(line['loss'])} against {loss_label(line['against_loss'])}: "
-            f"{line['metric']} {difference}; exact by one alone: {line['b']} and {line['c']} of "
-            f"{line['n']:,}, McNemar p {p_value(line['p'])}"
+            f"{line['metric']} {difference}{exact}"
         )

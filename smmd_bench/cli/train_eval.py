@@ -47,8 +47,7 @@ def _recipe_shortcuts(function: Callable[..., Any]) -> Callable[..., Any]:
     "--model",
     "models",
     multiple=True,
-    default=("builtin/tiny",),
-    show_default=True,
+    show_default="builtin/tiny, or builtin/tiny-vl where the tasks have images",
     metavar="MODEL",
     help="Built-in name, local folder or hub name; may be repeated.",
 )
@@ -105,6 +104,7 @@ def command(
       smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd
       smmd-bench train-eval --task arithmetic --losses ce,'smmd[sigma=1+2+3]' --seeds 0,1,2
       smmd-bench train-eval --task arithmetic --losses ce,smmd --model ./my-checkpoint --dry-run
+      smmd-bench train-eval --task clock_time --losses ce,ntl,smmd
     """
     from ..errors import UserError
     from ..experiment import Experiment

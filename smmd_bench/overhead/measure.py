@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..contracts import Progress
 from ..errors import UserError
+from ..manifest import circumstances
 from ..results.files import read_json, write_json, write_parquet
-from ..run_directory import RunDirectory, circumstances
+from ..run_directory import RunDirectory
 from .process import RowProcess
 from .settings import OverheadSettings
 

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from ..addresses import address, folder_name
 from ..contracts import Split, Task
 from ..errors import UserError
+from ..manifest import circumstances
 from ..registry import load_task
 from ..results.files import parquet_address, read_json, write_json, write_parquet
-from ..run_directory import RunDirectory, circumstances, record_failure
+from ..run_directory import RunDirectory, record_failure
 from ..scoring.comparison import Measured, write_comparison
 from ..scoring.measure import measure, measure_identity
 

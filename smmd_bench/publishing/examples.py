@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .style import loss_label
+from .thumbnails import thumbnail
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..results.run import RunFrames
 
 LIMIT = 100_000
+PICTURES = 12
 LONGEST = 1_500
 """Characters of a text that are shown; all of it is in `completions.parquet`."""
 
@@ -30,8 +32,9 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
     groups    [{"model", "task", "seed", "losses": [...]}]
     labels    {loss: how it is written}
     total     completions in the run; shown: completions here
-    rows      [[group, prompt, target, [completion of each loss], "101" for whether each is exact,
-              1 if the losses disagree]]
+    rows      [[group, prompt, target, [completion of each loss], "101" for whether each is exact
+              ("---" where the answers are no numbers), 1 if the losses disagree]]
+    pictures  {number of a row: small copy of its picture}, of the first `PICTURES` rows
 
     A group is a model, task and seed, with the untuned base beside every seed; cells that do not
     share their examples are left out. Rows with disagreements come first, and the groups take
@@ -60,6 +63,7 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
         "total": sum(group.exact.size for group in groups),
         "shown": shown,
         "rows": [texts[number][at] for number, at in kept],
+        "pictures": _pictures(run, groups, kept[:PICTURES]),
     }
 
 
@@ -70,6 +74,7 @@ class _Group:
     title: dict[str, Any]
     addresses: list[str]
     exact: NDArray[np.bool_]  # [losses, examples]
+    numbers: bool  # the targets hold numbers: only then is an answer exact or not
 
     @cached_property
     def differing(self) -> NDArray[np.bool_]:
@@ -88,11 +93,13 @@ def _groups(run: RunFrames) -> list[_Group]:
             own = trained[trained["seed"] == seed]
             losses = ["base"] * bool(len(base)) + [str(loss) for loss in own["loss"]]
             addresses = [*base["address"].iloc[:1], *own["address"]]
-            scores = [run.read("scores", ["uid", "exact"], [address]) for address in addresses]
+            columns = ["uid", "exact", "answer"]
+            scores = [run.read("scores", columns, [address]) for address in addresses]
             if all(scores[0]["uid"].equals(other["uid"]) for other in scores):
                 title = {"model": str(model), "task": str(task), "seed": int(seed)}
                 exact = np.array([frame["exact"].to_numpy(bool) for frame in scores])
-                found.append(_Group({**title, "losses": losses}, addresses, exact))
+                numbers = "answer" not in scores[0] or bool(scores[0]["answer"].notna().any())
+                found.append(_Group({**title, "losses": losses}, addresses, exact, numbers))
     return found
 
 
@@ -112,11 +119,23 @@ def _rows(run: RunFrames, number: int, group: _Group, kept: list[int]) -> dict[i
             _cut(prompts[row]),
             _cut(targets[row]),
             [_cut(answer[row]) for answer in answers],
-            "".join("1" if right else "0" for right in group.exact[:, at]),
+            "".join("01"[int(right)] if group.numbers else "-" for right in group.exact[:, at]),
             int(group.differing[at]),
         ]
         for row, at in enumerate(kept)
     }
+
+
+def _pictures(run: RunFrames, groups: list[_Group], kept: list[tuple[int, int]]) -> dict[int, str]:
+    """By number of the row, the small copies of those pictures that are still there."""
+    found: dict[int, str] = {}
+    for number in {number for number, _ in kept}:
+        asked = run.read("completions", ["image"], groups[number].addresses[:1])
+        mine = [(row, at) for row, (other, at) in enumerate(kept) if other == number]
+        for row, at in mine if "image" in asked else ():
+            if (small := thumbnail(asked["image"].iloc[at])) is not None:
+                found[row] = small
+    return dict(sorted(found.items()))
 
 
 def _cut(text: object) -> str:

@@ -53,9 +53,11 @@ def is_published(folder: Path) -> bool:
 
 
 def _stamp(folder: Path) -> str:
-    """A digest of the addresses of all measurements and comparisons."""
+    """A digest of the addresses of all measurements, regression checks and comparisons."""
     names = ("metrics.json", "comparison.json", "FAILED.json")
     files = sorted(f for name in names for f in (folder / "cells").glob(f"*/{name}"))
+    checks = ("results.json", "comparison.json")
+    files += sorted(f for name in checks for f in (folder / "regression").glob(f"*/{name}"))
     contents = {f"{f.parent.name}/{f.name}": read_json(f) or {} for f in files}
     return address({name: c.get("address", c.get("error", "")) for name, c in contents.items()})
 

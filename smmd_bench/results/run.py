@@ -87,7 +87,8 @@ class RunFrames:
     def comparisons(self) -> pd.DataFrame:
         """One row a compared cell and metric: the difference to the cell `against`.
 
-        `b`, `c` and `p` are those of McNemar's exact test, the same in every row of a cell.
+        `b`, `c` and `p` are those of McNemar's exact test, the same in every row of a cell; missing
+        where the answers of a task are no numbers.
         """
         rows = [
             {
@@ -96,7 +97,7 @@ class RunFrames:
                 "against_loss": content["against_loss"],
                 "metric": metric,
                 **values,
-                **content["mcnemar"],
+                **(content["mcnemar"] or {}),
             }
             for identity, content in self._json("comparison.json")
             for metric, values in content["metrics"].items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,14 +45,15 @@ def at_most_positions(base: Path, tokens: int) -> int:
     return min(tokens, getattr(config, "max_position_embeddings", None) or tokens)
 
 
-def require_room(prompts: Iterable[Sequence[int]], new_tokens: int, context: int) -> None:
-    """Raise UserError for the first prompt that is empty, or too long for what is to follow it."""
-    for index, prompt in enumerate(prompts):
-        if not prompt:
+def require_room(lengths: Iterable[int], new_tokens: int, context: int) -> None:
+    """Raise UserError for the first prompt, of so many tokens, that is empty, or too long for what
+    is to follow it."""
+    for index, length in enumerate(lengths):
+        if not length:
             raise UserError(f"Prompt {index} is empty: give it at least one token.")
-        if len(prompt) + new_tokens > context:
+        if length + new_tokens > context:
             raise UserError(
-                f"Prompt {index} has {len(prompt)} tokens; with up to {new_tokens} new ones it "
+                f"Prompt {index} has {length} tokens; with up to {new_tokens} new ones it "
                 f"does not fit the context of {context} tokens, and prompts are never cut: raise "
                 "max_model_length (up to the model's own positions), ask for fewer new tokens, or "
                 "leave the example out."

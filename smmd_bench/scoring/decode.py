@@ -9,6 +9,7 @@ import pandas as pd
 
 from ..contracts import Checkpoint, EngineSession, Example, Progress
 from ..errors import UserError
+from .image_prompts import encode_examples, expanded_lengths, images_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -23,18 +24,20 @@ def decode_checkpoint(
     progress: Progress | None = None,
     *,
     chat: bool = False,
+    processor: Any | None = None,
 ) -> pd.DataFrame:
     """One row an example, in order, with the prompt tokenised as in training.
 
     Columns: uid, prompt, target, completion, finish_reason, completion_tokens (with the
-    end-of-sequence token), prompt_tokens, then the examples' attributes. Raises UserError where
-    an attribute has the name of one of these, or a prompt is too long for the session.
+    end-of-sequence token), prompt_tokens (with those of images), image (the path of the first, if
+    any example has one), then the examples' attributes. Examples with images need the checkpoint's
+    processor. Raises UserError where an attribute has the name of one of these, or a prompt is too
+    long for the session.
     """
-    from ..training.data import encode_prompts
-
-    prompts = encode_prompts(tokenizer, [example.prompt for example in examples], chat=chat)
+    prompts = encode_examples(tokenizer, processor, examples, chat=chat)
+    images = images_of(examples)
     completions = session.generate(
-        prompts, checkpoint, max_new_tokens=max_new_tokens, progress=progress
+        prompts, checkpoint, max_new_tokens=max_new_tokens, images=images, progress=progress
     )
     columns: dict[str, list[Any]] = {
         "uid": [example.uid for example in examples],
@@ -43,8 +46,10 @@ def decode_checkpoint(
         "completion": [completion.text for completion in completions],
         "finish_reason": [completion.finish_reason for completion in completions],
         "completion_tokens": [len(completion.token_ids) for completion in completions],
-        "prompt_tokens": [len(prompt) for prompt in prompts],
+        "prompt_tokens": expanded_lengths(processor, prompts, images),
     }
+    if images is not None:
+        columns["image"] = [str(files[0]) if files else None for files in images]
     names = dict.fromkeys(name for example in examples for name in example.attributes)
     if taken := sorted(set(names) & set(columns)):
         raise UserError(

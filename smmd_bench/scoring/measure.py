@@ -36,7 +36,7 @@ def measure(
     return scores, {
         "n": len(scores),
         "metrics": metric_values(task, scores, resamples=resamples),
-        "counts": _counts(scores),
+        "counts": _counts(scores, numbers=score.reads_numbers(task)),
     }
 
 
@@ -51,7 +51,7 @@ def compare(
 
     The content is {"metrics": {name: {"difference", "low", "high", "n"}}, "mcnemar"}, where a
     difference is `scores` minus `other`; "address", "against" and "against_loss" are the
-    caller's to add.
+    caller's to add. McNemar's test is of exact answers: None where the task reads no numbers.
     """
     differences = {}
     for metric in task.metrics():
@@ -60,7 +60,8 @@ def compare(
             differences[metric.name] = {
                 "difference": found.value, "low": found.low, "high": found.high, "n": found.n,
             }  # fmt: skip
-    return {"metrics": differences, "mcnemar": asdict(statistics.mcnemar_exact(scores, other))}
+    mcnemar = statistics.mcnemar_exact(scores, other) if score.reads_numbers(task) else None
+    return {"metrics": differences, "mcnemar": None if mcnemar is None else asdict(mcnemar)}
 
 
 def metric_values(
@@ -74,10 +75,12 @@ def metric_values(
     }
 
 
-def _counts(scores: pd.DataFrame) -> dict[str, Any]:
-    flags = [c for c in ("valid", "exact", "text_match", "truncated") if c in scores.columns]
+def _counts(scores: pd.DataFrame, *, numbers: bool) -> dict[str, Any]:
+    names = (*(("valid", "exact") if numbers else ()), "text_match", "truncated")
+    flags = {name: int(scores[name].sum()) for name in names if name in scores.columns}
+    if not numbers:
+        return flags
     categories = scores["category"].value_counts()
     return {
-        **{flag: int(scores[flag].sum()) for flag in flags},
-        "categories": {name: int(categories.get(name, 0)) for name in CATEGORIES},
-    }
+        **flags, "categories": {name: int(categories.get(name, 0)) for name in CATEGORIES}
+    }  # fmt: skip

@@ -5,7 +5,8 @@ answers with its distribution over V_num: softmax(logits[V_num]). Each such pref
 its own. One pass over a whole target would do the same work, but vLLM has no way to give chosen
 tokens' log-probabilities at every prompt position: `prompt_logprobs=-1` sends the whole vocabulary
 at each (17 s against 3.6 ms a request, see the notes on vLLM) and a top-k leaves most of V_num out.
-Prefixes of one example share their beginning, which the engine's prefix cache computes once.
+Prefixes of one example share their beginning, images and all, which the engine's prefix cache
+computes once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..contracts import Checkpoint, EngineSession, Progress
+from ..contracts import Checkpoint, EngineSession, Images, Progress
 
 if TYPE_CHECKING:
     from ..numbers import NumericVocabulary
@@ -34,6 +35,7 @@ def probe(
     uids: Sequence[str],
     vocabulary: NumericVocabulary,
     *,
+    images: Images | None = None,
     full_vectors: int = 500,
     every_digit: bool = True,
     progress: Progress | None = None,
@@ -44,6 +46,7 @@ def probe(
     target_value; of the distribution p over V_num: p_target, maximum, argmax_value, mean (the
     expected value), p0..p9 (the mass of the tokens whose value begins with that decimal digit: at
     N = 10 p itself), and vector (p, for the first `full_vectors` examples; else null).
+    `images` are those of each prompt.
     """
     token_ids = [int(token) for token in vocabulary.token_ids]
     values = np.asarray(vocabulary.values, dtype=np.float64)  # [N]
@@ -67,6 +70,7 @@ def probe(
             [[*prompts_ids[e], *targets_ids[e][:position]] for e, _, position in block],
             token_ids,
             checkpoint,
+            images=[images[e] for e, _, _ in block] if images else None,
             progress=_shifted(progress, start, len(where)),
         )  # [m, N]
         best = p.argmax(axis=1)

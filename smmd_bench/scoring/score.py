@@ -36,13 +36,26 @@ VERSION = 1
 
 COMPLETION_COLUMNS = (
     "uid", "prompt", "target", "completion", "finish_reason", "completion_tokens", "prompt_tokens",
+    "image",
 )  # fmt: skip
-"""The columns of `completions.parquet`; every other column is an attribute of the example."""
+"""The columns of `completions.parquet`; every other column is an attribute of the example.
+
+`image` is the path of the example's first picture; text tasks do not have it.
+"""
 
 SCORE_COLUMNS = (
     "uid", "answer", "parsed", "valid", "exact", "text_match", "error", "truncated", "category",
 )  # fmt: skip
 """The columns of `scores.parquet`; every other column is an attribute of the example."""
+
+
+NUMERIC_COLUMNS = frozenset({"answer", "parsed", "valid", "exact", "error", "category"})
+"""The columns that say nothing where the answers of a task are no numbers."""
+
+
+def reads_numbers(task: Task) -> bool:
+    """Whether a metric of the task looks at a number; none of summaries does."""
+    return any(NUMERIC_COLUMNS & {*metric.columns, metric.subset} for metric in task.metrics())
 
 
 def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
@@ -88,7 +101,8 @@ def score(
     """Score completions against references by a task's parser and metrics.
 
     `task` is a spec such as `gsm8k` or `arithmetic[operations=1..2]`, or a task. A reference is
-    the text of a target, which the task's own parser reads, or a number. The frame is that of
+    the text of a target, which the task's own parser reads, or a number; for a task whose answers
+    are no numbers, such as `samsum`, any text. The frame is that of
     `score_frame`, with the texts beside it; `.attrs["metrics"]` holds, by metric name, its
     value, low, high (the bootstrap 95 % interval) and n.
 
@@ -171,7 +185,9 @@ def _value(task: Task, text: str) -> Fraction | None:
     return None if answer is None else answer.value
 
 
-def _reference(task: Task, reference: str | int | float | Fraction, at: int) -> Fraction:
+def _reference(task: Task, reference: str | int | float | Fraction, at: int) -> Fraction | None:
+    if isinstance(reference, str) and not reads_numbers(task):
+        return None
     if isinstance(reference, str):
         value = _value(task, reference)
     else:

@@ -15,53 +15,110 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ..contracts import Canary, Checkpoint, CheckpointKind, EngineSession, Progress
+from ..contracts import (
+    Canary,
+    Checkpoint,
+    CheckpointKind,
+    EngineSession,
+    EngineSettings,
+    Progress,
+)
 from ..experiment import Cell
 from ..numbers import numeric_vocabulary
 from ..registry import load_engine
 from ..results.files import parquet_address, read_json, write_json, write_parquet
-from ..training.data import encode_prompts, encode_targets
+from ..training.data import encode_targets
 from ..training.models import load_tokenizer, quiet_libraries
 from .decode import decode_checkpoint
+from .image_prompts import encode_examples, images_of
 from .probe import probe
 from .selection import select
 
 
+@dataclass(frozen=True)
+class _Open:
+    """A running session, with what encodes its prompts (`processor`: for images)."""
+
+    session: EngineSession
+    tokenizer: Any
+    processor: Any | None
+    progress: Progress
+
+    def processor_for(self, cell: Cell) -> Any | None:
+        """The processor where the cell's task has images."""
+        return self.processor if cell.reads_images else None
+
+
 def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict[Path, Exception]:
-    """Decode cells of one base; returns the error of each cell that failed, by its folder."""
+    """Decode cells of one base; returns the error of each cell that failed, by its folder.
+
+    One engine start serves all, but for cells that want other limits on the pixels of an image.
+    """
     quiet_libraries()
-    first = cells[0][0]
-    tokenizer = load_tokenizer(first.card.folder)
-    settings = [cell.engine_settings for cell, _ in cells]
-    together = dataclasses.replace(
-        settings[0],
+    tokenizer = load_tokenizer(cells[0][0].card.folder)
+    several = len({cell.task for cell, _ in cells}) > 1
+    failures: dict[Path, Exception] = {}
+    for group in _by_pixels(cells):
+        first = group[0][0]
+        together = _together([cell for cell, _ in group], tokenizer)
+        processor = _processor(first, together) if together.images else None
+        progress("start engine", 0, 1)
+        with load_engine(first.engine).open(first.card.folder, together) as session:
+            progress("start engine", 1, 1)
+            running = _Open(session, tokenizer, processor, progress)
+            for cell, folder in sorted(group, key=_turn):
+                try:
+                    name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
+                    name = f"{cell.task} {name}" if several else name
+                    _decode_cell(cell, folder, running, name)
+                except Exception as error:
+                    traceback.print_exc()
+                    failures[folder] = error
+    return failures
+
+
+def _by_pixels(cells: Iterable[tuple[Cell, Path]]) -> list[list[tuple[Cell, Path]]]:
+    """Cells with the same limits on pixels; those without images go with the first of them."""
+    groups: dict[tuple[int | None, int | None], list[tuple[Cell, Path]]] = {}
+    without = []
+    for cell, folder in cells:
+        if not cell.reads_images:
+            without.append((cell, folder))
+            continue
+        settings = cell.engine_settings
+        limits = (settings.min_pixels, settings.max_pixels)
+        groups.setdefault(limits, []).append((cell, folder))
+    first, *others = list(groups.values()) or [[]]
+    return [[*without, *first], *others]
+
+
+def _together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
+    """The settings of one engine that serves all the cells."""
+    settings = [cell.engine_settings for cell in cells]
+    vision = [s for s in settings if s.images] or settings[:1]
+    return dataclasses.replace(
+        vision[0],
+        images=max(s.images for s in settings),
         adapters=any(s.adapters for s in settings),
         max_model_length=max(s.max_model_length for s in settings),
         max_lora_rank=max(s.max_lora_rank for s in settings),
         max_log_probabilities=max(
-            len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)) for cell, _ in cells
+            len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)) for cell in cells
         ),
     )
-    failures: dict[Path, Exception] = {}
-    several = len({cell.task for cell, _ in cells}) > 1
-    progress("start engine", 0, 1)
-    with load_engine(first.engine).open(first.card.folder, together) as session:
-        progress("start engine", 1, 1)
-        for cell, folder in sorted(cells, key=_turn):
-            try:
-                name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
-                name = f"{cell.task} {name}" if several else name
-                _decode_cell(cell, folder, session, tokenizer, name, progress)
-            except Exception as error:
-                traceback.print_exc()
-                failures[folder] = error
-    return failures
+
+
+def _processor(cell: Cell, settings: EngineSettings) -> Any:
+    from ..vision.processor import load_processor
+
+    return load_processor(cell.card.folder, settings.min_pixels, settings.max_pixels)
 
 
 def _turn(pair: tuple[Cell, Path]) -> tuple[bool, bool]:
@@ -70,45 +127,44 @@ def _turn(pair: tuple[Cell, Path]) -> tuple[bool, bool]:
     return not cell.is_base, cell.source is not None
 
 
-def _decode_cell(
-    cell: Cell, folder: Path, session: EngineSession, tokenizer: Any, name: str, progress: Progress
-) -> None:
+def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
     source, own = cell, folder
     if cell.source is not None:
         source, own = cell.source, folder.parent / cell.source.addresses["train"]
-    checkpoint, epoch = _select(source, own, session, tokenizer, name, progress)
+    checkpoint, epoch = _select(source, own, running, name)
+    tokenizer, progress = running.tokenizer, running.progress
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
     wanted, chat = cell.decode_stamp(epoch), cell.recipe.chat_template
     if parquet_address(folder / "completions.parquet") != wanted:
         frame = decode_checkpoint(
-            session,
+            running.session,
             checkpoint,
             examples,
             tokenizer,
             cell.task_plugin.max_new_tokens,
             lambda _, done, total: progress(f"test {name}", done, total),
             chat=chat,
+            processor=running.processor_for(cell),
         )
         write_parquet(folder / "completions.parquet", frame, wanted)
     if parquet_address(folder / "probes.parquet") != wanted:
         count = cell.recipe.probe_examples
         probed = list(examples if count is None else examples[:count])
         frame = probe(
-            session,
+            running.session,
             checkpoint,
-            encode_prompts(tokenizer, [e.prompt for e in probed], chat=chat),
+            encode_examples(tokenizer, running.processor_for(cell), probed, chat=chat),
             encode_targets(tokenizer, [e.target for e in probed], chat=chat),
             [e.uid for e in probed],
             numeric_vocabulary(tokenizer, cell.recipe.numeric_rule),
+            images=images_of(probed),
             full_vectors=cell.recipe.probe_vectors,
             progress=lambda _, done, total: progress(f"probe {name}", done, total),
         )
         write_parquet(folder / "probes.parquet", frame, wanted)
 
 
-def _select(
-    cell: Cell, folder: Path, session: EngineSession, tokenizer: Any, name: str, progress: Progress
-) -> tuple[Checkpoint, int]:
+def _select(cell: Cell, folder: Path, running: _Open, name: str) -> tuple[Checkpoint, int]:
     """The checkpoint to test and its epoch: the base itself (0), or the best on validation.
 
     What is already on disk of it is taken from there.
@@ -119,7 +175,7 @@ def _select(
     if cell.is_base:
         return Checkpoint("base", "base", cell.card.folder, canaries[0]), 0
     if parquet_address(folder / "validation.parquet") != cell.addresses["validate"]:
-        _validate(cell, folder, receipt["kind"], canaries, session, tokenizer, name, progress)
+        _validate(cell, folder, receipt["kind"], canaries, running, name)
     selection = read_json(folder / "selection.json")
     if selection is None or selection["address"] != cell.addresses["select"]:
         selection = select(cell, pd.read_parquet(folder / "validation.parquet"))
@@ -142,10 +198,8 @@ def _validate(
     folder: Path,
     kind: CheckpointKind,
     canaries: dict[int, Canary],
-    session: EngineSession,
-    tokenizer: Any,
+    running: _Open,
     name: str,
-    progress: Progress,
 ) -> None:
     """Decode the validation split with every epoch's weights."""
     task = cell.task_plugin
@@ -159,10 +213,18 @@ def _validate(
         first = before * len(examples)
 
         def report(_: str, done: int, __: int, first: int = first) -> None:
-            progress(f"validate {name}", first + done, total)
+            running.progress(f"validate {name}", first + done, total)
 
-        common = (session, checkpoint, examples, tokenizer, task.max_new_tokens, report)
-        frame = decode_checkpoint(*common, chat=cell.recipe.chat_template)
+        frame = decode_checkpoint(
+            running.session,
+            checkpoint,
+            examples,
+            running.tokenizer,
+            task.max_new_tokens,
+            report,
+            chat=cell.recipe.chat_template,
+            processor=running.processor_for(cell),
+        )
         frames.append(frame.assign(epoch=epoch))
     write_parquet(folder / "validation.parquet", pd.concat(frames), cell.addresses["validate"])
 
@@ -171,4 +233,5 @@ def _canary(content: dict[str, Any]) -> Canary:
     return Canary(
         tuple(tuple(ids) for ids in content["token_ids"]),
         tuple(tuple(values) for values in content["log_probabilities"]),
+        content.get("pictures", 0),
     )

@@ -82,40 +82,54 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         *,
         chat: bool = False,
     ) -> None:
-        ids, lengths, prompts = [], [], []
+        ids, stored, lengths, prompts = [], [], [], []
         for start in range(0, len(examples), _CHUNK):
             chunk = list(examples[start : start + _CHUNK])
             for example, prompt, target in zip(
                 chunk,
-                encode_prompts(tokenizer, [e.prompt for e in chunk], chat=chat),
+                self._encode(tokenizer, chunk, chat=chat),
                 encode_targets(tokenizer, [e.target for e in chunk], chat=chat),
                 strict=True,
             ):
-                if len(prompt) + len(target) > max_length:
+                length = self._read_length(example, prompt) + len(target)
+                if length > max_length:
                     raise UserError(
-                        f"Training example {example.uid} has {len(prompt) + len(target)} tokens, "
+                        f"Training example {example.uid} has {length} tokens, "
                         f"more than {max_length}, the lower of max_length and the model's "
                         "positions, and is never cut: raise --set max_length=N, or take a model "
                         "with more positions."
                     )
                 ids.append(np.asarray(prompt + target, dtype=np.int32))
-                lengths.append(len(prompt) + len(target))
+                stored.append(len(prompt) + len(target))
+                lengths.append(length)
                 prompts.append(len(prompt))
             if progress is not None:
                 progress("tokenise", min(start + _CHUNK, len(examples)), len(examples))
         self.ids = np.concatenate(ids)
         self.lengths = np.asarray(lengths)
         self.prompts = np.asarray(prompts)
-        self.ends = np.cumsum(self.lengths)
+        self.ends = np.cumsum(stored)
+        self.starts = self.ends - stored
+
+    def _encode(
+        self, tokenizer: Any, examples: Sequence[Example], *, chat: bool
+    ) -> list[list[int]]:
+        return encode_prompts(tokenizer, [e.prompt for e in examples], chat=chat)
+
+    def _read_length(self, example: Example, prompt: list[int]) -> int:
+        """How many tokens the model reads of a prompt."""
+        return len(prompt)
 
     def numeric_targets(self, tokenizer: Any, loss: NumericLoss) -> dict[str, int]:
-        """How many target tokens hold a digit, how many of these are outside V_num, how many are
-        in V_num (`numeric`), and on how many of those the loss acts (`covered`).
+        """How many target tokens there are, with those that end a target (`tokens`), how many hold
+        a digit, how many of these are outside V_num, how many are in V_num (`numeric`), and on how
+        many of those the loss acts (`covered`).
 
         A token such as "045" of a tokenizer with N = 1000 is outside: only cross-entropy sees it.
         """
-        starts = self.ends - self.lengths + self.prompts
-        targets = np.concatenate([self.ids[a:b] for a, b in zip(starts, self.ends, strict=True)])
+        targets = np.concatenate(
+            [self.ids[a:b] for a, b in zip(self.starts + self.prompts, self.ends, strict=True)]
+        )
         tokens, counts = (torch.from_numpy(x) for x in np.unique(targets, return_counts=True))
         index = loss.vocabulary.index_of(tokens.long())
         numeric = index >= 0
@@ -123,6 +137,7 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
             [any(x.isdigit() for x in tokenizer.decode([token])) for token in tokens.tolist()]
         )
         return {
+            "tokens": len(targets),
             "digit_tokens": int(counts[digits].sum()),
             "outside": int(counts[digits & ~numeric].sum()),
             "numeric": int(counts[numeric].sum()),
@@ -133,11 +148,13 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         return len(self.lengths)
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
-        end = self.ends[index]
-        ids = torch.from_numpy(self.ids[end - self.lengths[index] : end].astype(np.int64))
+        ids = self._ids(index)
         labels = ids.clone()
         labels[: self.prompts[index]] = IGNORE
         return {"input_ids": ids, "labels": labels, "example": torch.tensor(index)}
+
+    def _ids(self, index: int) -> Tensor:
+        return torch.from_numpy(self.ids[self.starts[index] : self.ends[index]].astype(np.int64))
 
 
 class RightPaddingCollator:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import torch
 
 from ..errors import UserError
 from ..recipe import Recipe
+from ..vision.processor import reads_images
 
 
 def load_tokenizer(folder: Path) -> Any:
@@ -35,14 +38,14 @@ def load_tokenizer(folder: Path) -> Any:
 def load_model(folder: Path, dtype: str) -> Any:
     """The causal language model of a checkpoint folder, in evaluation mode, on the CPU.
 
-    Raises UserError if the weights are missing or not safetensors.
+    One that reads pictures comes with its vision tower. Raises UserError if the weights are missing
+    or not safetensors.
     """
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
+    auto = AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=getattr(torch, dtype), use_safetensors=True
-        )
+        model = auto.from_pretrained(folder, dtype=getattr(torch, dtype), use_safetensors=True)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(
@@ -53,7 +56,8 @@ def load_model(folder: Path, dtype: str) -> Any:
 
 
 def add_adapter(model: Any, recipe: Recipe) -> Any:
-    """Wrap the model with a fresh LoRA adapter by the recipe."""
+    """Wrap the model with a fresh LoRA adapter by the recipe; of one that reads pictures, the
+    language model alone."""
     from peft import LoraConfig, get_peft_model
 
     return get_peft_model(
@@ -62,10 +66,17 @@ def add_adapter(model: Any, recipe: Recipe) -> Any:
             r=recipe.lora_rank,
             lora_alpha=recipe.lora_alpha,
             lora_dropout=recipe.lora_dropout,
-            target_modules=recipe.lora_targets.split(),
+            target_modules=_lora_targets(model, recipe.lora_targets.split()),
             task_type="CAUSAL_LM",
         ),
     )
+
+
+def _lora_targets(model: Any, names: list[str]) -> list[str] | str:
+    """What PEFT takes: names, or a pattern that a module's whole name matches."""
+    if getattr(model.config, "vision_config", None) is None:
+        return names
+    return rf".*language_model.*\.({'|'.join(map(re.escape, names))})"
 
 
 def quiet_libraries() -> None:
@@ -75,3 +86,5 @@ def quiet_libraries() -> None:
 
     logging.disable_progress_bar()
     logging.set_verbosity_error()
+    # transformers 5.19 calls Mllama's encoder layers by a name that it deprecates itself
+    warnings.filterwarnings("ignore", "`hidden_state` is deprecated", FutureWarning)

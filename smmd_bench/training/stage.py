@@ -19,21 +19,25 @@ import pandas as pd
 import torch
 from transformers import TrainerCallback, TrainingArguments, set_seed
 
-from ..contracts import Progress
+from ..contracts import Modality, Progress
 from ..errors import UserError
 from ..experiment import Cell
 from ..numbers import numeric_vocabulary
 from ..recipe import Recipe
-from ..results.files import read_json, write_json, write_parquet
+from ..results.files import write_json, write_parquet
 from ..scoring.canary import make_canary
 from ..scoring.checkpoints import at_most_positions
+from ..vision.processor import load_processor, reads_images
 from .data import RightPaddingCollator, TokenisedExamples
+from .epochs import Epochs
+from .image_data import ImageCollator, ImageExamples
 from .models import add_adapter, load_model, load_tokenizer, quiet_libraries
 from .numeric_loss import NoAuxiliary, NumericLoss
 from .sampler import LengthGroups
-from .trainer import ObjectiveTrainer, objective_forward, own_forward
+from .trainer import ObjectiveTrainer, objective_forward
 
 _DROWNS = 10  # times the cross-entropy
+_READERS = 2  # about 2 ms a picture of 224 x 224 each
 _LOG_COLUMNS = [
     "step",
     "epoch",
@@ -53,11 +57,12 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
     """Train a cell and write its receipt; for the base, write down its canary."""
     quiet_libraries()
     tokenizer = load_tokenizer(cell.card.folder)
+    processor = _processor(cell)
     # Full fine-tuning in bfloat16 keeps float32 weights, or small steps would be lost.
     dtype = "float32" if cell.recipe.method == "full" else cell.recipe.dtype
     model = load_model(cell.card.folder, cell.recipe.dtype if cell.is_base else dtype)
     if cell.is_base:
-        canary = asdict(make_canary(model, tokenizer))
+        canary = asdict(make_canary(model, tokenizer, processor))
         _receipt(cell, folder, "base", [{"epoch": 0, "canary": canary}])
         return
     recipe = cell.recipe
@@ -65,11 +70,12 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
     loss = cell.loss_plugin.bind(vocabulary)
     label = f"train {cell.loss} seed {cell.seed}"
     examples = cell.task_plugin.examples("train", cell.data_seed, cell.size("train"))
-    data = TokenisedExamples(
+    reading = TokenisedExamples if processor is None else ImageExamples
+    data = reading(
         examples,
-        tokenizer,
+        processor or tokenizer,
         at_most_positions(cell.card.folder, recipe.max_length),
-        lambda _, done, total: progress(label.replace("train", "tokenise", 1), done, total),
+        lambda what, done, total: progress(label.replace("train", what, 1), done, total),
         chat=recipe.chat_template,
     )
     targets = data.numeric_targets(tokenizer, loss)
@@ -79,12 +85,18 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
     if recipe.method == "lora":
         model = add_adapter(model, recipe)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    epochs = _Epochs(folder, tokenizer)
+    epochs = Epochs(folder, tokenizer, processor)
+    collator = RightPaddingCollator if processor is None else ImageCollator
     trainer = ObjectiveTrainer(
         model=model,
-        args=training_arguments(recipe, cell.seed, folder / "training"),
+        args=training_arguments(
+            recipe,
+            cell.seed,
+            folder / "training",
+            readers=0 if processor is None or device.type == "cpu" else _READERS,
+        ),
         train_dataset=data,
-        data_collator=RightPaddingCollator(tokenizer.pad_token_id),
+        data_collator=collator(tokenizer.pad_token_id),
         callbacks=[epochs, _Steps(label, cell.loss, loss, progress)],
         numeric_loss=loss.to(device),
         sampler=LengthGroups(data.lengths, recipe.batch_size, cell.seed)
@@ -115,10 +127,12 @@ def training_arguments(
     steps: int = -1,
     saves: bool = True,
     gpu: bool = True,
+    readers: int = 0,
 ) -> TrainingArguments:
     """The Trainer's settings for a recipe, on one GPU where there is one (and `gpu`), else the CPU.
 
-    steps: optimiser steps in place of the recipe's epochs. saves: one checkpoint an epoch.
+    steps: optimiser steps in place of the recipe's epochs. saves: one checkpoint an epoch. readers:
+    processes that make batches ahead, which a GPU would wait for.
     """
     gpu = gpu and torch.cuda.is_available()
     arguments = TrainingArguments(
@@ -144,7 +158,7 @@ def training_arguments(
         disable_tqdm=True,
         remove_unused_columns=False,
         label_names=["labels"],
-        dataloader_num_workers=0,
+        dataloader_num_workers=readers,
         dataloader_pin_memory=gpu,
         bf16=recipe.dtype == "bfloat16",
         use_cpu=not gpu,  # or bf16 is refused there
@@ -152,55 +166,6 @@ def training_arguments(
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # a cell trains on one GPU: nn.DataParallel would change the batch
     return arguments
-
-
-class _Epochs(TrainerCallback):  # type: ignore[misc]
-    """Keeps each epoch's weights with their canary, and knows from which state to go on.
-
-    The state of an epoch counts as complete once its weights are in place, which happens last.
-    """
-
-    def __init__(self, folder: Path, tokenizer: Any) -> None:
-        self.folder, self.tokenizer = folder, tokenizer
-
-    def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        """Called when the Trainer has written its state at the end of an epoch."""
-        epoch = round(state.epoch)
-        with own_forward(model):
-            canary = asdict(make_canary(model, self.tokenizer))
-        if not state.is_world_process_zero:
-            return
-        final = self.folder / "epochs" / str(epoch)
-        part = final.with_name(f".{epoch}.part")
-        shutil.rmtree(part, ignore_errors=True)
-        model.save_pretrained(part)
-        self.tokenizer.save_pretrained(part)
-        write_json(
-            part / "canary.json", {"epoch": epoch, "step": state.global_step, "canary": canary}
-        )
-        shutil.rmtree(final, ignore_errors=True)
-        part.rename(final)
-
-    def last_complete(self) -> str | None:
-        """The newest Trainer state whose epoch's weights are in place; removes any later ones."""
-        steps = [receipt["step"] for receipt in self._read()]
-        found = None
-        for state in (self.folder / "training").glob("checkpoint-*"):
-            if int(state.name.removeprefix("checkpoint-")) in steps:
-                found = max(found or state, state, key=lambda p: int(p.name.split("-")[1]))
-            else:
-                shutil.rmtree(state)
-        if found is None:
-            shutil.rmtree(self.folder / "epochs", ignore_errors=True)
-        return None if found is None else str(found)
-
-    def receipts(self) -> list[dict[str, Any]]:
-        """Epoch and canary of each checkpoint, in order."""
-        return sorted(self._read(), key=lambda receipt: int(receipt["epoch"]))
-
-    def _read(self) -> list[dict[str, Any]]:
-        files = (self.folder / "epochs").glob("[0-9]*/canary.json")
-        return [receipt for receipt in map(read_json, files) if receipt is not None]
 
 
 class _Steps(TrainerCallback):  # type: ignore[misc]
@@ -234,6 +199,18 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """A step is done."""
         self.progress(self.label, state.global_step, state.max_steps)
+
+
+def _processor(cell: Cell) -> Any | None:
+    """The processor of the checkpoint where the task has pictures, with the recipe's limits."""
+    if cell.task_plugin.modality is not Modality.VISION:
+        return None
+    if not reads_images(cell.card.folder):
+        raise UserError(
+            f"{cell.model} reads no images, but the task {cell.task} has them: take a vision model "
+            "with --model, such as builtin/tiny-vl."
+        )
+    return load_processor(cell.card.folder, cell.recipe.min_pixels, cell.recipe.max_pixels)
 
 
 def _coverage_note(name: str, loss: NumericLoss, targets: dict[str, int]) -> str | None:

@@ -35,7 +35,7 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
 
     `model(input_ids=..., attention_mask=..., labels=..., num_tokens=T, num_units=U, keys=...)`
     returns {"loss", "objective"}; labels are unshifted, as usual, and keys [B] as in
-    `numeric_objective`.
+    `numeric_objective`. Other tensors, those of pictures, go to the model as they are.
     """
     causal = causal_model(model)
     plain_forward = causal.forward
@@ -48,11 +48,12 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
         num_tokens: Tensor | None = None,
         num_units: Tensor | None = None,
         keys: Tensor | None = None,
-        **_: Any,
+        **others: Any,
     ) -> dict[str, Any]:
         assert labels is not None
         targets = supervised_targets(labels[:, 1:], keys)
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
+        inputs |= {key: value for key, value in others.items() if isinstance(value, Tensor)}
         if head is None:
             logits = plain_forward(**inputs).logits[targets.row, targets.position]  # [T, V]
             out = logits_objective(loss, logits, targets, num_tokens, num_units)

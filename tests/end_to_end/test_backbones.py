@@ -123,7 +123,7 @@ def test_the_manifest_says_how_completions_were_made(
     assert set(generation) == {"gsm8k", "svamp"}
     assert generation["gsm8k"]["greedy"] is True
     assert generation["gsm8k"]["max_new_tokens"] == 512
-    assert generation["gsm8k"]["engine"]["name"] == "vllm"
+    assert {e["name"] for e in generation["gsm8k"]["engine"].values()} == {"vllm"}
     assert generation["svamp"]["dtype"] == {str(f): "float32" for f in checkpoints.values()}
 
 

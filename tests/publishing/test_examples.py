@@ -1,6 +1,9 @@
+import base64
+import io
 from collections import Counter
 
 import pytest
+from PIL import Image
 
 import smmd_bench as sb
 from smmd_bench.publishing import examples
@@ -58,3 +61,24 @@ def test_long_texts_are_cut(tmp_path, monkeypatch):
     write_run(tmp_path, seeds=(0,), n=5, resamples=20)
     rows = embedded_examples(sb.read_run(tmp_path))["rows"]
     assert all(len(row[1]) <= 12 for row in rows)
+
+
+def test_the_first_examples_with_pictures_have_small_copies(tmp_path):
+    write_run(tmp_path, tasks=("gsm8k", "chartqa"), losses=("ce", "smmd"), seeds=(0,), n=30)
+    found = embedded_examples(sb.read_run(tmp_path))
+    assert found["pictures"]
+    for row, uri in found["pictures"].items():
+        group = found["groups"][found["rows"][row][0]]
+        assert row < examples.PICTURES
+        assert group["task"] == "chartqa"
+        kind, _, content = uri.partition(",")
+        assert kind == "data:image/jpeg;base64"
+        assert Image.open(io.BytesIO(base64.b64decode(content))).size == (200, 150)
+
+
+def test_a_picture_that_is_gone_is_left_out(tmp_path):
+    write_run(tmp_path, tasks=("clock_time",), losses=("ce", "smmd"), seeds=(0,), n=10)
+    before = embedded_examples(sb.read_run(tmp_path))
+    for file in (tmp_path / "pictures").iterdir():
+        file.unlink()
+    assert embedded_examples(sb.read_run(tmp_path)) == {**before, "pictures": {}}

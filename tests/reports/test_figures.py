@@ -15,6 +15,7 @@ from smmd_bench import registry
 from smmd_bench.errors import UserError
 from smmd_bench.results.files import write_parquet
 from tests.reports.golden import assert_golden
+from tests.runs import write_run
 
 DIGITS = [f"p{digit}" for digit in range(10)]
 
@@ -129,6 +130,24 @@ def test_a_token_of_several_digits_counts_by_its_first(run_folder, tmp_path):
         probes["target_value"] = np.where(probes["target_value"] == 7, 731.0, 0.0)
         write_parquet(file, probes)
     assert set(first_digit_distributions(sb.read_run(folder))["digit"]) == {7}
+
+
+def test_a_model_with_tokens_of_several_digits_has_its_reduction_stated(run_folder, tmp_path):
+    assert "hold several digits" not in DigitDistribution().build(sb.read_run(run_folder)).caption
+    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
+    for file in folder.glob("cells/*/probes.parquet"):
+        probes = pd.read_parquet(file)
+        probes["vector"] = pd.Series([[0.001] * 1000, *[None] * (len(probes) - 1)], dtype=object)
+        write_parquet(file, probes)
+    caption = DigitDistribution().build(sb.read_run(folder)).caption
+    assert "Numeric tokens of builtin/tiny (N = 1,000) hold several digits and are" in caption
+
+
+def test_of_clocks_the_caption_says_which_hours_begin_with_1(run, tmp_path):
+    assert "o'clock" not in DigitDistribution().build(run).caption
+    write_run(tmp_path, tasks=("clock_time",), losses=("ce",), seeds=(0,), n=40, resamples=20)
+    caption = DigitDistribution().build(sb.read_run(tmp_path)).caption
+    assert "10, 11 and 12 o'clock begin with 1." in caption
 
 
 def test_every_true_digit_has_a_row_and_every_loss_a_column(run):

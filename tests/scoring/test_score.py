@@ -66,6 +66,11 @@ def test_attributes_are_taken_over_and_the_order_is_kept():
     assert "prompt" not in scores
 
 
+def test_the_path_of_a_picture_is_no_attribute():
+    frame = completions([("1", "1")], image="/cache/clock.png")
+    assert "image" not in score_frame(TASK, frame)
+
+
 def test_an_attribute_cannot_shadow_a_score():
     with pytest.raises(UserError, match="attribute error of task arithmetic"):
         score_frame(TASK, completions([("1", "1")], error=[1]))

@@ -9,8 +9,9 @@ import torch
 from smmd_bench.experiment import Experiment
 from smmd_bench.results.files import write_json
 from smmd_bench.training import stage
+from smmd_bench.training.epochs import Epochs
 from smmd_bench.training.sampler import LengthGroups
-from smmd_bench.training.stage import _Epochs, train_cell
+from smmd_bench.training.stage import train_cell
 
 
 @pytest.fixture
@@ -27,22 +28,22 @@ def cell(tmp_path: Path) -> Path:
 
 
 def test_it_goes_on_after_the_last_whole_epoch(cell: Path) -> None:
-    assert _Epochs(cell, None).last_complete() == str(cell / "training" / "checkpoint-20")
+    assert Epochs(cell, None).last_complete() == str(cell / "training" / "checkpoint-20")
 
 
 def test_states_without_their_weights_are_removed(cell: Path) -> None:
-    _Epochs(cell, None).last_complete()
+    Epochs(cell, None).last_complete()
     left = {p.name for p in (cell / "training").iterdir()}
     assert left == {"checkpoint-10", "checkpoint-20"}
 
 
 def test_receipts_are_of_whole_epochs_in_order(cell: Path) -> None:
-    assert [r["epoch"] for r in _Epochs(cell, None).receipts()] == [1, 2]
+    assert [r["epoch"] for r in Epochs(cell, None).receipts()] == [1, 2]
 
 
 def test_weights_without_a_state_start_anew(tmp_path: Path) -> None:
     write_json(tmp_path / "epochs" / "1" / "canary.json", {"epoch": 1, "step": 10})
-    assert _Epochs(tmp_path, None).last_complete() is None
+    assert Epochs(tmp_path, None).last_complete() is None
     assert not (tmp_path / "epochs").exists()
 
 

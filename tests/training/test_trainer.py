@@ -232,14 +232,16 @@ def test_numeric_targets_are_counted(
     data = TokenisedExamples(
         [Example(target, "7=", target, None) for target in targets], tokenizer, 64
     )
-    counts = {"digit_tokens": 8, "outside": 0, "numeric": 8}
+    counts = {"tokens": 14, "digit_tokens": 8, "outside": 0, "numeric": 8}
     for spec, covered in {"smmd": 8, "ntil": 6, "ce": 0}.items():
         loss = sb.load_loss(spec).bind(vocabulary)
         assert data.numeric_targets(tokenizer, loss) == {**counts, "covered": covered}
     kept = vocabulary.token_ids != tokenizer.convert_tokens_to_ids("7")
     without = NumericVocabulary(vocabulary.token_ids[kept], vocabulary.values[kept], "test")
     counts = data.numeric_targets(tokenizer, sb.load_loss("smmd").bind(without))
-    assert counts == {"digit_tokens": 8, "outside": 3, "numeric": 5, "covered": 5}
+    assert counts == {
+        "tokens": 14, "digit_tokens": 8, "outside": 3, "numeric": 5, "covered": 5
+    }  # fmt: skip
 
 
 def test_a_training_example_that_does_not_fit_is_refused(tiny: Any) -> None:

@@ -1,0 +1,64 @@
+"""Requests of a running vLLM engine, as many at a time as keep it busy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from smmd_bench.contracts import Images, Progress
+from smmd_bench.vision.images import read_image
+
+if TYPE_CHECKING:
+    from vllm import LLM, RequestOutput, SamplingParams
+    from vllm.lora.request import LoRARequest
+
+IN_FLIGHT = 2048
+"""Requests that wait in the engine at a time: enough for full batches."""
+IN_FLIGHT_WITH_IMAGES = 256
+"""The same where each holds its image."""
+
+
+def run(
+    llm: LLM,
+    prompts: Sequence[Sequence[int]],
+    images: Images | None,
+    params: SamplingParams | Sequence[SamplingParams],
+    adapter: LoRARequest | None,
+    what: str,
+    progress: Progress | None,
+) -> list[RequestOutput]:
+    """One request a prompt, in order; its images are read when it goes in.
+
+    Requests left over after an error would join the next batch, with another checkpoint: they are
+    aborted.
+    """
+    engine = llm.llm_engine
+    shared = not isinstance(params, Sequence)
+    most = IN_FLIGHT_WITH_IMAGES if images else IN_FLIGHT
+    added: list[str] = []
+    done: list[RequestOutput] = []
+    try:
+        while len(done) < len(prompts):
+            more = slice(len(added), len(done) + most)
+            added += llm.enqueue(
+                _requests(prompts[more], images[more] if images else None),
+                params if shared else params[more],
+                lora_request=adapter,
+                use_tqdm=False,
+            )
+            done += [output for output in engine.step() if output.finished]
+            if progress is not None:
+                progress(what, len(done), len(prompts))
+    except BaseException:
+        engine.abort_request(added, internal=True)
+        raise
+    return sorted(done, key=lambda output: int(output.request_id))
+
+
+def _requests(prompts: Sequence[Sequence[int]], images: Images | None) -> list[dict[str, Any]]:
+    """What vLLM takes; it puts the tokens of an image in place of its placeholder."""
+    requests: list[dict[str, Any]] = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
+    for request, files in zip(requests, images or (), strict=False):
+        if files:
+            request["multi_modal_data"] = {"image": [read_image(file) for file in files]}
+    return requests

@@ -1,0 +1,50 @@
+"""Table 4 of the paper: chart question answering results, each beside its published value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.results.run import RunFrames
+
+from ._cells import decoding, missing_note
+from ._vision import VisionTable, outside_note, title_with_source
+
+TABLE = VisionTable(
+    task="chartqa",
+    table="chartqa",
+    columns={
+        "exact_match": "Acc (%)",
+        "relaxed_accuracy": "Relaxed (%)",
+        "parse_failure_rate": "Parse fail (%)",
+    },
+    intervals=("exact_match", "relaxed_accuracy"),
+    beside={"exact_match": "Paper Acc"},
+)
+MEANING = (
+    "Acc is exact match by value, as in the paper; Relaxed is the field's accuracy, which takes "
+    "an answer within 5 % of the truth. A completion without a number counts as wrong in both."
+)
+
+
+@dataclass(frozen=True)
+class ChartTable:
+    """Exact and relaxed accuracy by model and loss, with intervals and the difference to CE."""
+
+    name: ClassVar[str] = "chart_table"
+    title: ClassVar[str] = "Chart question answering results"
+    paper: ClassVar[str] = "Table 4"
+
+    def skip(self, run: RunFrames) -> str | None:
+        """Without a measured cell of chartqa there is no row."""
+        return TABLE.skip(run)
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One row a model, task and loss; over several seeds mean ± standard deviation."""
+        data, cells = TABLE.data(run), TABLE.cells(run)
+        table = TABLE.frame(data)
+        table.attrs["title"] = title_with_source(self.title, data, "charts")
+        notes = [decoding(run), MEANING, *TABLE.notes(data, "ChartQA's own charts")]
+        caption = " ".join(notes) + outside_note(run, cells) + missing_note(cells)
+        return Artefact(caption=caption, table=table, data=data)

@@ -1,0 +1,156 @@
+"""Appendix C.1 of the paper, dataset samples: test examples with what each loss answers.
+
+Each task has a grid of panels: the picture where there is one, question, truth, and an answer a
+loss, marked ✓ or ✗. The examples are spread evenly over the test split and not chosen by their
+answers. Pictures are read from where the run decoded them; one that is gone leaves an empty frame.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pandas as pd
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.parameters import parameter
+from smmd_bench.publishing.style import loss_label, model_label
+from smmd_bench.results.run import RunFrames
+
+from ._cells import measured
+from ._sample_panels import Block, Panel, grid
+from ._vision import SYNTHETIC, data_source
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+TASKS = 6
+"""Tasks drawn at most."""
+
+_TEMPLATE = re.compile(r"^(Question|Q):\s*|\s*(Answer|A):$")
+LARGEST = 512
+"""Pixels of the longer side of a picture in the figure."""
+
+
+def _is_count(value: int) -> str | None:
+    return None if 1 <= value <= 10 else "must be from 1 to 10"
+
+
+@dataclass(frozen=True)
+class DatasetSamples:
+    """Pictures, questions, truths and the answers of each loss, for a few test examples a task."""
+
+    name: ClassVar[str] = "dataset_samples"
+    title: ClassVar[str] = "Dataset samples"
+    paper: ClassVar[str] = "Appendix C.1, dataset samples"
+
+    rows: int = parameter(2, "rows of examples for each task", check=_is_count)
+
+    def skip(self, run: RunFrames) -> str | None:
+        """Without a measured cell there are no answers."""
+        return "no cell has results yet" if measured(run.cells).empty else None
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One grid a task, of the first model and the first seed that have results."""
+        cells = measured(run.cells)
+        tasks = [task for task in cells["task"].cat.categories if (cells["task"] == task).any()]
+        found = [
+            _samples(run, _of_one_model(cells[cells["task"] == task]), self.rows)
+            for task in tasks[:TASKS]
+        ]
+        caption = (
+            "Test examples, spread evenly over the test split and not chosen by their answers, "
+            "with what each loss answers: ✓ exact, ✗ not. Long texts are cut."
+        )
+        if len(tasks) > TASKS:
+            caption += f" Drawn are {TASKS} of {len(tasks)} tasks."
+        data = pd.concat([data for _, data in found], ignore_index=True)
+        return Artefact(caption=caption, figure=grid([block for block, _ in found]), data=data)
+
+
+def _of_one_model(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells of a task that are shown: of one model and seed, the untuned base beside."""
+    cells = cells[cells["model"] == cells["model"].iloc[0]]
+    trained = cells[cells["loss"] != "base"]
+    seed = trained["seed"].min() if len(trained) else cells["seed"].min()
+    shown: pd.DataFrame = cells[(cells["seed"] == seed) | (cells["loss"] == "base")]
+    return shown
+
+
+def _heading(run: RunFrames, cells: pd.DataFrame) -> str:
+    first = cells.iloc[-1]
+    parts = [str(first["task"]), model_label(str(first["model"])), f"seed {first['seed']}"]
+    if data_source(run, parts[0]) == SYNTHETIC:
+        parts.insert(1, "synthetic data")
+    return " · ".join(parts)
+
+
+def _samples(run: RunFrames, cells: pd.DataFrame, rows: int) -> tuple[Block, pd.DataFrame]:
+    """The panels of a task, and the same as a tidy frame: one row an example and loss."""
+    addresses = [str(address) for address in cells["address"]]
+    asked = run.read("completions", ["uid", "prompt", "target", "image"], addresses[:1])
+    if "image" not in asked:
+        asked["image"] = None
+    columns = _columns(_picture(asked["image"].iloc[0]))
+    asked = asked.iloc[_spread(len(asked), rows * columns)]
+    answers = [_answers(run, address, list(asked["uid"])) for address in addresses]
+    panels, tidy = [], []
+    for row, *given in zip(asked.to_dict("records"), *answers, strict=True):
+        labelled = zip(cells["loss"], given, strict=True)
+        panels.append(
+            Panel(
+                question=_TEMPLATE.sub("", str(row["prompt"]).strip()),
+                truth=str(row["target"]),
+                answers=[(loss_label(str(loss)), *answer) for loss, answer in labelled],
+                picture=_picture(row["image"]),
+                pictured=isinstance(row["image"], str),
+            )
+        )
+        shared = {name: row[name] for name in ("model", "task", "uid", "prompt", "target")}
+        for loss, (text, exact) in zip(cells["loss"], given, strict=True):
+            tidy.append({**shared, "loss": loss, "completion": text, "exact": exact})
+    return Block(_heading(run, cells), panels, columns), pd.DataFrame(tidy)
+
+
+def _columns(picture: Image | None) -> int:
+    """Four panels side by side for square pictures; three for wide ones and for text."""
+    return 4 if picture is not None and picture.width < 1.2 * picture.height else 3
+
+
+def _spread(total: int, number: int) -> list[int]:
+    """That many positions, evenly over the whole: the middles of equal parts."""
+    number = min(total, number)
+    return [int((part + 0.5) * total / number) for part in range(number)]
+
+
+def _answers(run: RunFrames, address: str, uids: list[str]) -> list[tuple[str, bool | None]]:
+    """Completion of each example and whether it is exact.
+
+    None: the cell does not have it, or the answers of the task are no numbers.
+    """
+    texts = run.read("completions", ["uid", "completion"], [address]).set_index("uid")
+    scores = run.read("scores", ["uid", "exact", "answer"], [address]).set_index("uid")
+    exact, numbers = scores["exact"], scores["answer"].notna().any()
+    known = texts["completion"]
+    return [
+        (str(known[uid]), bool(exact[uid]) if numbers else None) if uid in known.index
+        else ("", None)
+        for uid in uids
+    ]  # fmt: skip
+
+
+def _picture(path: Any) -> Image | None:
+    """A small copy of a picture; None where there is none, or it cannot be read."""
+    from PIL import Image
+
+    if not isinstance(path, str):
+        return None
+    try:
+        with Image.open(Path(path)) as image:
+            small = image.convert("RGB")
+    except OSError:
+        return None
+    small.thumbnail((LARGEST, LARGEST))
+    return small

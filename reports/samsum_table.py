@@ -1,0 +1,179 @@
+"""Table 11 of the paper: SAMSum, summaries scored by ROUGE, beside the published values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.publishing.style import loss_label, model_label
+from smmd_bench.publishing.tables import DASH, number, with_interval
+from smmd_bench.results.files import read_json
+from smmd_bench.results.run import RunFrames
+
+from ._cells import (
+    REFERENCE,
+    decoding,
+    mean_over_seeds,
+    measured,
+    metrics_beside_published,
+    missing_note,
+    model_columns,
+    opponent,
+)
+from ._paper import published, reference
+
+TASK, TABLE = "samsum", "samsum"
+KINDS = {"rouge1": "1", "rouge2": "2", "rougeL": "L"}
+WHOLE = 819
+"""Dialogues of the test split: the paper's values stand beside these only."""
+
+
+@dataclass(frozen=True)
+class SamsumTable:
+    """ROUGE-1, ROUGE-2 and ROUGE-L by model and loss, with differences to CE."""
+
+    name: ClassVar[str] = "samsum_table"
+    title: ClassVar[str] = "SAMSum dialogue summarization"
+    paper: ClassVar[str] = "Table 11"
+
+    def skip(self, run: RunFrames) -> str | None:
+        """Without a measured cell of SAMSum there is no row."""
+        cells = _summaries(run)
+        if cells.empty:
+            return "the run has no samsum cell"
+        return "no samsum cell has results yet" if measured(cells).empty else None
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One row a model, loss and kind of ROUGE; over seeds mean ± standard deviation."""
+        cells = _summaries(run)
+        data = rouge_scores(run, measured(cells))
+        groups = data.groupby(["model", "loss", "metric"], observed=True, sort=False)
+        other = opponent(data)
+        table = pd.DataFrame([_row(group, other) for _, group in groups])
+        if data["published"].isna().all():
+            table = table.drop(columns=["Paper", f"Paper Δ to {loss_label(other)}"])
+        table.attrs["title"] = self.title
+        return Artefact(caption=_caption(run, data, cells), table=table, data=data)
+
+
+def rouge_scores(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
+    """One row a cell and kind of ROUGE, in full precision.
+
+    model, params, task, loss, seed, metric; value, low, high, n; against_loss, difference,
+    difference_low, difference_high; published and published_difference (to CE), where all of the
+    test split was scored; truncation_rate; tokens and numeric of the supervised targets.
+    """
+    parts = []
+    for metric in KINDS:
+        part = metrics_beside_published(
+            run, cells, [metric, "truncation_rate"], TABLE, [metric], compared=metric
+        )
+        part = part.rename(columns={f"{metric}_{p}": p for p in ("value", "low", "high", "n")})
+        part = part.rename(columns={"truncation_rate_value": "truncation_rate"})
+        whole = part["n"] == WHOLE
+        paper = part.pop(f"published_{metric}").astype("float64").where(whole)
+        reference = [_reference(row, metric) for row in part.to_dict("records")]
+        part = part.assign(metric=metric, published=paper, published_difference=paper - reference)
+        part = part.drop(columns=["difference_b", "difference_c", "difference_p"])
+        parts.append(part.drop(columns=[c for c in part if str(c).startswith("truncation_rate_")]))
+    receipts = [
+        (read_json(run.path / "cells" / str(address) / "train.json") or {}).get("numeric_targets")
+        for address in cells["address"]
+    ]
+    for name in ("tokens", "numeric"):
+        counts = [(receipt or {}).get(name) for receipt in receipts]
+        for part in parts:
+            part[name] = pd.array(counts, dtype="Int64")
+    data = pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
+    for column in ("value", "low", "high", "difference", "difference_low", "difference_high"):
+        data[column] = pd.to_numeric(data[column]).astype("float64")
+    return data
+
+
+def _summaries(run: RunFrames) -> pd.DataFrame:
+    return run.cells[run.cells["task_name"] == TASK]
+
+
+def _reference(row: Mapping[Any, Any], metric: str) -> float:
+    """What the paper prints for CE with the row's model; NaN where it has none."""
+    found = published(TABLE, model=str(row["model"]), task=str(row["task"]), loss=REFERENCE)
+    return found.get(metric, float("nan"))
+
+
+def _row(cells: pd.DataFrame, other: str) -> dict[str, str]:
+    """The row of one (model, loss, kind): its cells differ in their seed alone."""
+    first = cells.iloc[0]
+    compared = cells[cells["against_loss"] == other]
+    difference = DASH
+    if len(cells) > 1:
+        value = mean_over_seeds(cells["value"], 1)
+        difference = mean_over_seeds(compared["difference"], 1, sign=True)
+    else:
+        value = with_interval(first["value"], first["low"], first["high"], 1)
+        if len(compared):
+            low, high = first["difference_low"], first["difference_high"]
+            difference = with_interval(first["difference"], low, high, 1, sign=True)
+    paper = first["published_difference"] if first["loss"] != REFERENCE else float("nan")
+    to = f"Δ to {loss_label(other)}"
+    return {
+        **model_columns(first["model"], first["params"]),
+        "Loss": loss_label(first["loss"]),
+        "ROUGE": KINDS[first["metric"]],
+        "F1 × 100": value,
+        to: difference,
+        "Paper": number(first["published"]),
+        f"Paper {to}": number(paper, sign=True),
+        "n": f"{int(first['n']):,}",
+        "Seeds": str(len(cells)),
+    }
+
+
+def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
+    several = data.groupby(["model", "loss", "metric"], observed=True).size().max() > 1
+    trained_here = "predictions" not in run.manifest
+    parts = [
+        decoding(run),
+        "ROUGE-1, ROUGE-2 and ROUGE-L of the first paragraph against the one reference, F1, words "
+        "stemmed (rouge-score)" + ("; validation ROUGE-L selects the epoch." * trained_here or "."),
+        "Brackets: 95 % intervals, percentile bootstrap over the n test dialogues; differences are "
+        "paired, on the same dialogues.",
+    ]
+    if several:
+        parts.append("±: standard deviation over training seeds.")
+    parts += _numeric_share(data) + _cut_off(data)
+    if data["published"].notna().any():
+        parts.append(
+            f"Paper: {reference(TABLE)}, which does not report its seeds, prompt, intervals or "
+            "whether ROUGE stems."
+        )
+    elif (data["n"] != WHOLE).any():
+        parts.append(f"{reference(TABLE)} is of all {WHOLE} test dialogues: not set beside these.")
+    else:
+        parts.append(f"{reference(TABLE)} has nothing to set beside these rows.")
+    return " ".join(parts) + missing_note(cells)
+
+
+def _numeric_share(data: pd.DataFrame) -> list[str]:
+    """How much of what is trained on a numeric loss sees at all, by model."""
+    known = data[data["tokens"].notna()].drop_duplicates("model")
+    shares = [
+        f"{row['numeric']:,} of {row['tokens']:,} ({row['numeric'] / row['tokens']:.1%})"
+        + (f" with {model_label(str(row['model']))}" if len(known) > 1 else "")
+        for row in known.to_dict("records")
+    ]
+    return [
+        f"Supervised tokens of the training set that are numeric: {', '.join(shares)}; on all "
+        "others every loss is cross-entropy."
+    ] * bool(shares)
+
+
+def _cut_off(data: pd.DataFrame) -> list[str]:
+    """How many summaries of the trained losses were cut off, where that is known."""
+    rates = data.loc[data["loss"] != "base", "truncation_rate"].dropna().astype("float64")
+    if rates.empty or rates.max() == 0:
+        return []
+    return [f"Up to {rates.max():.1f} % of a trained loss's summaries reach the limit of tokens."]

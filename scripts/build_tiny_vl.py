@@ -1,0 +1,84 @@
+"""Make the tokenizer and the processor of `builtin/tiny-vl`: Qwen2.5-VL's, but small.
+
+    python scripts/build_tiny_vl.py smmd_bench/builtin/tiny-vl
+
+Qwen2's own pre-tokenizer over bytes, so one digit a token, with merges learned from the sentences
+below; every picture becomes about 64 patches. The same command makes the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from smmd_bench.tasks.clock_time import PROMPT
+from tokenizers import Tokenizer, models, trainers
+from tokenizers import pre_tokenizers as pre
+from transformers import Qwen2_5_VLProcessor, Qwen2Tokenizer, Qwen2VLImageProcessor
+from transformers.models.qwen2_vl.video_processing_qwen2_vl import Qwen2VLVideoProcessor
+
+SPECIAL = (
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>",
+    "<|image_pad|>", "<|video_pad|>",
+)  # fmt: skip
+SENTENCES = (
+    PROMPT,
+    "Question: What is the value of the bar for Lima in the chart?\nAnswer: 14",
+    "Question: What is the difference between the highest and the lowest value?\nAnswer: 3.5",
+    "Question: What is the sum of the values of north and south in the year 2015?\nAnswer: 60",
+    "Question: How many items are shown in the chart?\nAnswer: 5",
+    "You are a helpful assistant. The hour hand is short, the minute hand is long.",
+    "one two three four five six seven eight nine ten eleven twelve",
+)
+PIXELS = 112 * 112
+CHAT_TEMPLATE = """\
+{% for message in messages %}<|im_start|>{{ message['role'] }}
+{% if message['content'] is string %}{{ message['content'] }}{% else %}\
+{% for part in message['content'] %}{% if part['type'] == 'image' %}\
+<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ part['text'] }}{% endif %}{% endfor %}\
+{% endif %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+
+
+def tokenizer() -> Qwen2Tokenizer:
+    own = Qwen2Tokenizer()._tokenizer.pre_tokenizer
+    learner = Tokenizer(models.BPE())
+    learner.pre_tokenizer = own
+    alphabet = sorted(pre.ByteLevel.alphabet())
+    learner.train_from_iterator(
+        SENTENCES,
+        trainers.BpeTrainer(
+            vocab_size=480, show_progress=False, min_frequency=1, initial_alphabet=alphabet
+        ),
+    )
+    model = json.loads(learner.to_str())["model"]
+    merges = [(left, right) for left, right in model["merges"]]
+    vocabulary = [*alphabet, *("".join(pair) for pair in merges)]
+    return Qwen2Tokenizer(
+        vocab={token: index for index, token in enumerate(dict.fromkeys(vocabulary))},
+        merges=merges,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        unk_token=None,
+        additional_special_tokens=list(SPECIAL),
+        model_max_length=4096,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def main(folder: Path) -> None:
+    size = {"shortest_edge": PIXELS, "longest_edge": PIXELS}
+    processor = Qwen2_5_VLProcessor(
+        image_processor=Qwen2VLImageProcessor(size=size),
+        tokenizer=tokenizer(),
+        video_processor=Qwen2VLVideoProcessor(),
+        chat_template=CHAT_TEMPLATE,
+    )
+    processor.save_pretrained(folder)
+    print(f"{len(processor.tokenizer)} tokens in {folder}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

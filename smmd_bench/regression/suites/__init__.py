@@ -1,0 +1,1 @@
+"""Tasks for lm-eval: YAML, and the functions that it names."""

@@ -1,0 +1,32 @@
+"""The functions that `samsum.yaml` names: the documents and the scores of the task plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from smmd_bench.registry import load_task  # absolute: lm-eval loads this file by its path
+
+TASK = "samsum"
+
+
+def dataset(**_: Any) -> Mapping[str, Any]:
+    """The test split as lm-eval wants it: documents with `uid`, `prompt` and `target`.
+
+    From the folder of `--data-dir`, the cache or the hub, as everywhere. Raises UserError if it is
+    in none of them.
+    """
+    from datasets import Dataset
+
+    rows = [
+        {"uid": example.uid, "prompt": example.prompt, "target": example.target}
+        for example in load_task(TASK).examples("test", 0)
+    ]
+    return {"test": Dataset.from_list(rows)}
+
+
+def rouge(document: Mapping[str, str], results: Sequence[str]) -> Mapping[str, float]:
+    """ROUGE-1, ROUGE-2 and ROUGE-L of a completion, F1 from 0 to 1."""
+    task: Any = load_task(TASK)
+    found: Mapping[str, float] = task.annotate(results[0], document["target"])
+    return found

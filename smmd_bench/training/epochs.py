@@ -1,0 +1,65 @@
+"""What a training keeps of each epoch, and from which epoch a killed one goes on."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback
+
+from ..results.files import read_json, write_json
+from ..scoring.canary import make_canary
+from .trainer import own_forward
+
+
+class Epochs(TrainerCallback):  # type: ignore[misc]
+    """Keeps each epoch's weights with their canary, and knows from which state to go on.
+
+    The state of an epoch counts as complete once its weights are in place, which happens last.
+    """
+
+    def __init__(self, folder: Path, tokenizer: Any, processor: Any = None) -> None:
+        self.folder, self.tokenizer, self.processor = folder, tokenizer, processor
+
+    def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        """Called when the Trainer has written its state at the end of an epoch."""
+        epoch = round(state.epoch)
+        with own_forward(model):
+            canary = asdict(make_canary(model, self.tokenizer, self.processor))
+        if not state.is_world_process_zero:
+            return
+        final = self.folder / "epochs" / str(epoch)
+        part = final.with_name(f".{epoch}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        model.save_pretrained(part)
+        self.tokenizer.save_pretrained(part)
+        if self.processor is not None:
+            self.processor.save_pretrained(part)
+        write_json(
+            part / "canary.json", {"epoch": epoch, "step": state.global_step, "canary": canary}
+        )
+        shutil.rmtree(final, ignore_errors=True)
+        part.rename(final)
+
+    def last_complete(self) -> str | None:
+        """The newest Trainer state whose epoch's weights are in place; removes any later ones."""
+        steps = [receipt["step"] for receipt in self._read()]
+        found = None
+        for state in (self.folder / "training").glob("checkpoint-*"):
+            if int(state.name.removeprefix("checkpoint-")) in steps:
+                found = max(found or state, state, key=lambda p: int(p.name.split("-")[1]))
+            else:
+                shutil.rmtree(state)
+        if found is None:
+            shutil.rmtree(self.folder / "epochs", ignore_errors=True)
+        return None if found is None else str(found)
+
+    def receipts(self) -> list[dict[str, Any]]:
+        """Epoch and canary of each checkpoint, in order."""
+        return sorted(self._read(), key=lambda receipt: int(receipt["epoch"]))
+
+    def _read(self) -> list[dict[str, Any]]:
+        files = (self.folder / "epochs").glob("[0-9]*/canary.json")
+        return [receipt for receipt in map(read_json, files) if receipt is not None]

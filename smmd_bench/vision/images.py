@@ -1,0 +1,73 @@
+"""Reading pictures from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from PIL import Image
+
+from ..contracts import Progress
+from ..errors import UserError
+
+_NAMED = 3
+_STEP = 100
+
+
+def read_image(path: Path) -> Image.Image:
+    """The picture of a file in RGB, read to its end.
+
+    Raises UserError, which names the file, if it is absent or broken.
+    """
+    try:
+        with Image.open(path) as image:
+            return image.convert("RGB")
+    except FileNotFoundError as error:
+        raise UserError(
+            f"The image {path} does not exist: put it there, or take its row out of the data."
+        ) from error
+    # Pillow's readers raise SyntaxError and ValueError too for broken files
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(
+            f"The image {path} cannot be read ({reason}): copy it again, or take its row out of "
+            "the data."
+        ) from error
+
+
+def image_size(path: Path) -> tuple[int, int]:
+    """(width, height) by the header of a file; raises UserError as `read_image` does."""
+    try:
+        with Image.open(path) as image:
+            return image.size
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return read_image(path).size
+
+
+def check_images(
+    paths: Iterable[Path], progress: Progress | None = None
+) -> dict[Path, tuple[int, int]]:
+    """Read every picture once, so that none can end a training in the middle of an epoch.
+
+    The (width, height) of each. Raises UserError with the first few that are absent or broken, and
+    how many there are.
+    """
+    wanted = list(dict.fromkeys(paths))
+    sizes, faults = {}, []
+    for done, path in enumerate(wanted, 1):
+        try:
+            sizes[path] = read_image(path).size
+        except UserError as error:
+            faults.append(str(error))
+        if progress is not None and (done % _STEP == 0 or done == len(wanted)):
+            progress("check images", done, len(wanted))
+    if len(faults) == 1:
+        raise UserError(faults[0])
+    if faults:
+        reasons = [fault.partition(": ")[0] for fault in faults[:_NAMED]]
+        more = f", and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
+        raise UserError(
+            f"{len(faults)} of {len(wanted)} images cannot be used: {'; '.join(reasons)}{more}: "
+            "copy them again, or take their rows out of the data."
+        )
+    return sizes

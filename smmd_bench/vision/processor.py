@@ -1,0 +1,72 @@
+"""The processor of a vision checkpoint: its tokenizer, and what makes pixels of pictures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+
+
+def reads_images(folder: Path) -> bool:
+    """Whether the model of a checkpoint folder takes pictures; an adapter's folder says no."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and bool(config.get("vision_config"))
+
+
+def load_processor(
+    folder: Path, min_pixels: int | None = None, max_pixels: int | None = None
+) -> Any:
+    """The processor of a checkpoint folder, with limits on the area that pictures are scaled to.
+
+    Without limits (None), the checkpoint's own. Raises UserError if transformers cannot load the
+    processor, or it takes no such limits.
+    """
+    from transformers import AutoProcessor
+
+    try:
+        processor = AutoProcessor.from_pretrained(folder)
+    except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(_unusable(folder, f" ({reason})")) from error
+    if not hasattr(processor, "image_processor") or not hasattr(processor, "tokenizer"):
+        raise UserError(_unusable(folder, ""))
+    if processor.tokenizer.pad_token_id is None:
+        processor.tokenizer.pad_token = processor.tokenizer.eos_token
+    given = {"shortest_edge": min_pixels, "longest_edge": max_pixels}
+    if limits := {key: value for key, value in given.items() if value is not None}:
+        _limit_pixels(processor, folder, limits)
+    return processor
+
+
+def takes_pixel_limits(processor: Any) -> bool:
+    """Whether the processor scales pictures to an area between two limits, as Qwen2.5-VL's does."""
+    keywords = getattr(processor.image_processor, "valid_kwargs", None)
+    return "min_pixels" in getattr(keywords, "__annotations__", {})
+
+
+def _limit_pixels(processor: Any, folder: Path, limits: dict[str, int]) -> None:
+    if not takes_pixel_limits(processor):
+        raise UserError(
+            f"The processor of {folder} ({type(processor).__name__}) takes no min_pixels or "
+            "max_pixels: leave them out."
+        )
+    size = {**dict(processor.image_processor.size), **limits}
+    if size["shortest_edge"] > size["longest_edge"]:
+        raise UserError(
+            f"min_pixels={size['shortest_edge']} is more than max_pixels={size['longest_edge']} "
+            f"for {folder}: set both with --set."
+        )
+    processor.image_processor.size = type(processor.image_processor.size)(**size)
+
+
+def _unusable(folder: Path, reason: str) -> str:
+    return (
+        f"The checkpoint {folder} has no processor of images and text that transformers can load"
+        f"{reason}: put its processor_config.json or preprocessor_config.json there, and see that "
+        "torchvision is installed."
+    )

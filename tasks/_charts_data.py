@@ -1,0 +1,239 @@
+"""What a synthetic chart shows and what is asked about it; `_charts_drawing` makes the picture.
+
+Every answer can be told from the picture. Either each value is printed at its bar, point or slice,
+or there are gridlines and every value (and every edge of a stacked bar) lies on one of them. Values
+are kept in tenths, so that sums and differences are exact: integers, or numbers with one decimal.
+
+A chart is drawn from (generator, data seed, split, index), and belongs to train, validation or test
+by a hash of what it shows: the splits share no chart, whatever their sizes and seeds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, get_args
+
+GENERATOR = 1
+"""Version of charts, questions and pictures."""
+QUESTIONS_A_CHART = 2
+CHARACTER = 6.9
+"""Widest mean width of a character of the small print, in pixels."""
+PLOT_WIDTH = 330
+"""Narrowest width of the bars' part of a picture without a legend beside it, in pixels."""
+
+ChartKind = Literal["bar", "horizontal bar", "line", "pie", "stacked"]
+QuestionKind = Literal["value", "difference", "sum", "maximum", "minimum"]
+
+_DIMENSIONS = {
+    "year": tuple(str(year) for year in range(1995, 2025)),
+    "month": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+    "weekday": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"),
+    "city": ("Lima", "Oslo", "Cairo", "Quito", "Delhi", "Paris", "Seoul", "Turin", "Perth"),
+    "country": ("Peru", "Chad", "Italy", "Japan", "Kenya", "Spain", "Nepal", "Ghana", "Chile"),
+    "fruit": ("Apple", "Pear", "Plum", "Mango", "Lemon", "Cherry", "Grape", "Melon", "Peach"),
+    "sport": ("Tennis", "Rugby", "Golf", "Rowing", "Judo", "Hockey", "Chess", "Skiing"),
+    "subject": ("Maths", "Art", "Music", "Latin", "Law", "Physics", "History", "Biology"),
+    "animal": ("Cat", "Dog", "Horse", "Goat", "Sheep", "Duck", "Rabbit", "Turtle"),
+    "team": ("A", "B", "C", "D", "E", "F", "G", "H"),
+}
+_IN_ORDER = ("year", "month", "weekday")
+_QUANTITIES = (
+    "Tickets sold", "Visitors", "Members", "Complaints", "Exports", "Energy use", "Points won",
+    "Hours of work", "Books lent", "New firms", "Prizes", "Repairs", "Scores", "Deliveries",
+)  # fmt: skip
+_SERIES = (
+    ("Men", "Women"),
+    ("Urban", "Rural"),
+    ("Online", "In shops", "By phone"),
+    ("Under 30", "30 to 60", "Over 60"),
+    ("North", "South", "East"),
+    ("Plan", "Actual"),
+    ("Gas", "Wind", "Solar"),
+    ("Old", "New"),
+)
+_STEPS = (2, 5, 10, 10, 20, 20, 50, 50, 100, 100, 200, 250, 500, 1000, 2000, 5000)
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The content of a picture; `values[series][category]`, `floor`, `step`, `top` are in tenths.
+
+    The value axis goes from `floor` to `top` with labels every `step`; with `halves` there is a
+    finer gridline between two of them. `printed`: the values stand in the picture; with `percent`
+    (of a pie) followed by a percent sign. A chart of one series names none.
+    """
+
+    kind: ChartKind
+    quantity: str
+    dimension: str
+    categories: tuple[str, ...]
+    series: tuple[str, ...]
+    values: tuple[tuple[int, ...], ...]
+    floor: int
+    step: int
+    top: int
+    halves: bool
+    printed: bool
+    percent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about a chart; `answer` is in tenths."""
+
+    kind: QuestionKind
+    text: str
+    answer: int
+
+
+def spell(tenths: int) -> str:
+    """140 -> "14", 35 -> "3.5": how values are printed and answers written."""
+    whole, rest = divmod(abs(tenths), 10)
+    return ("-" if tenths < 0 else "") + (f"{whole}.{rest}" if rest else str(whole))
+
+
+def chart_at(split: str, seed: int, index: int) -> tuple[Chart, tuple[Question, ...], int]:
+    """Chart `index` of a split, its questions, and the seed of its style."""
+    rng = random.Random(f"chartqa {GENERATOR} {seed} {split} {index}")
+    chart = _chart(rng)
+    while split_of(chart) != split:
+        chart = _chart(rng)
+    kinds = rng.sample(get_args(QuestionKind), QUESTIONS_A_CHART)
+    return chart, tuple(_question(kind, chart, rng) for kind in kinds), rng.getrandbits(32)
+
+
+def split_of(chart: Chart) -> str:
+    """The split that a chart belongs to: by a hash of what it shows, 8 : 1 : 1."""
+    shown = repr((chart.kind, chart.categories, chart.series, chart.values))
+    tenth = int.from_bytes(hashlib.blake2b(shown.encode(), digest_size=8).digest(), "big") % 10
+    return {0: "validation", 1: "test"}.get(tenth, "train")
+
+
+def _chart(rng: random.Random) -> Chart:
+    kind = rng.choice(get_args(ChartKind))
+    dimension = rng.choice(_IN_ORDER if kind == "line" else tuple(_DIMENSIONS))
+    series: tuple[str, ...] = ("",)
+    if kind == "stacked" or (kind != "pie" and rng.random() < 0.4):
+        series = rng.choice(_SERIES)
+    most = {"pie": 6, "line": 9}.get(kind, 8 if len(series) == 1 else 5)
+    named = _DIMENSIONS[dimension]
+    count = rng.randint(3, min(most, len(named)))
+    if dimension in _IN_ORDER:
+        start = rng.randint(0, len(named) - count)
+        categories = named[start : start + count]
+    else:
+        categories = tuple(rng.sample(named, count))
+    quantity = rng.choice(_QUANTITIES)
+    common = (kind, quantity, dimension, categories, series)
+    return _pie(rng, *common) if kind == "pie" else _with_axis(rng, *common)
+
+
+def _pie(
+    rng: random.Random,
+    kind: ChartKind,
+    quantity: str,
+    dimension: str,
+    categories: tuple[str, ...],
+    series: tuple[str, ...],
+) -> Chart:
+    """Slices of at least 6 in 100, so that their values fit in."""
+    cuts = sorted(rng.sample(range(100 - 6 * len(categories)), len(categories) - 1))
+    edges = [0, *cuts, 100 - 6 * len(categories)]
+    shares = [high - low + 6 for low, high in pairwise(edges)]
+    percent = rng.random() < 0.5
+    scale = 10 if percent else rng.choice((1, 5, 10, 20, 50))
+    values = tuple(share * scale for share in shares)
+    return Chart(
+        kind, quantity, dimension, categories, series, (values,), 0, 0, 0, False, True, percent
+    )
+
+
+def _with_axis(
+    rng: random.Random,
+    kind: ChartKind,
+    quantity: str,
+    dimension: str,
+    categories: tuple[str, ...],
+    series: tuple[str, ...],
+) -> Chart:
+    parts = len(series) if kind == "stacked" else 1
+    step = rng.choice(_STEPS)
+    ticks = rng.randint(4, 7)
+    printed = rng.random() < 0.5 and _room_to_print(kind, len(categories), len(series), step, ticks)
+    floor, halves = 0, False
+    if printed:
+        unit = 1 if step < 20 else 10
+        lowest = -(-ticks * step // (5 if parts > 1 else 10) // unit)
+        highest = ticks * step // unit
+    else:
+        ticks = rng.randint(2, 9 // parts) if parts > 1 else ticks
+        halves = step % 2 == 0 and parts == 1 and rng.random() < 0.4
+        unit = step // 2 if halves else step
+        if kind == "line" and rng.random() < 0.4:
+            floor = step * rng.randint(2, 20)
+        lowest, highest = floor // unit + 1, (floor + ticks * step) // unit
+    values = [[unit * rng.randint(lowest, highest) for _ in categories] for _ in series]
+    if kind == "line":
+        _part_lines(rng, values, [unit * n for n in range(lowest, highest + 1)])
+    if parts > 1:
+        reached = max(map(sum, zip(*values, strict=True)))
+        step *= parts if printed else 1
+    else:
+        reached = max(map(max, values))
+    top = floor + -(-(reached - floor) // step) * step
+    shown = tuple(map(tuple, values))
+    return Chart(
+        kind, quantity, dimension, categories, series, shown, floor, step, top, halves, printed
+    )
+
+
+def _room_to_print(kind: str, categories: int, series: int, step: int, ticks: int) -> bool:
+    """Whether the printed values do not run into one another."""
+    longest = len("7.0") if step < 20 else len(spell(step * ticks))
+    if kind == "line":
+        return series == 1 and longest * CHARACTER < PLOT_WIDTH / categories
+    if kind == "horizontal bar":
+        return series == 1 or series * categories <= 12
+    bars = categories if kind == "stacked" else categories * series
+    return longest * CHARACTER < 0.7 * PLOT_WIDTH / bars
+
+
+def _part_lines(rng: random.Random, values: list[list[int]], choices: Sequence[int]) -> None:
+    """No two lines meet at a point, where one would hide the other."""
+    for at in range(len(values[0])):
+        for line, drawn in zip(values, rng.sample(choices, len(values)), strict=True):
+            line[at] = drawn
+
+
+def _question(kind: QuestionKind, chart: Chart, rng: random.Random) -> Question:
+    row = rng.randrange(len(chart.series))
+    column, other = rng.sample(range(len(chart.categories)), 2)
+    name, values = chart.series[row], chart.values[row]
+    of = f" of {name}" if name else ""
+    first, second = chart.categories[column], chart.categories[other]
+    a, b = values[column], values[other]
+    if kind == "value":
+        texts = (
+            f"What is the value{of} for {first}?",
+            f"Which value{of} does the chart show for {first}?",
+        )
+        return Question(kind, rng.choice(texts), a)
+    if kind in ("maximum", "minimum"):
+        best, word = (max, "highest") if kind == "maximum" else (min, "lowest")
+        texts = (f"What is the {word} value{of}?", f"What is the {kind}{of} in the chart?")
+        return Question(kind, rng.choice(texts), best(values))
+    if name and rng.random() < 0.5:  # within one category instead of within one series
+        second_row = rng.choice([at for at in range(len(chart.series)) if at != row])
+        pair = f"the values of {name} and {chart.series[second_row]} for {first}"
+        b = chart.values[second_row][column]
+    else:
+        pair = f"the values{of} for {first} and {second}"
+    if kind == "sum":
+        texts = (f"What is the sum of {pair}?", f"What do {pair} add up to?")
+        return Question(kind, rng.choice(texts), a + b)
+    texts = (f"What is the difference between {pair}?", f"How far apart are {pair}?")
+    return Question(kind, rng.choice(texts), abs(a - b))

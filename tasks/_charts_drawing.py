@@ -1,0 +1,243 @@
+"""Drawing a synthetic chart: `draw`. Bars, stacked bars and lines on axes, and pies.
+
+Margins follow from the lengths of the texts: to measure them would cost more than to draw.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from ._charts_canvas import HEIGHT, WIDTH, Across, Canvas, own_settings
+from ._charts_data import CHARACTER, Chart, spell
+from ._charts_style import Style, ink_on, style_of
+
+_MARKERS = "os^D"
+_TITLE = 30
+_LEGEND = 20
+_LINE = 16
+"""Heights of the title, of a legend above or below, and of a line of small print, in pixels."""
+
+
+def draw(chart: Chart, style_seed: int, path: Path) -> None:
+    """Draw a chart as a PNG file of 448 x 336 pixels."""
+    style = style_of(style_seed)
+    with own_settings():
+        canvas = Canvas(style)
+        _title(canvas, chart, style)
+        (_pie if chart.kind == "pie" else _chart_with_axes)(canvas, chart, style)
+        canvas.save(path)
+
+
+def _title(canvas: Canvas, chart: Chart, style: Style) -> None:
+    x = 12 if style.left_title else WIDTH / 2
+    across: Across = "left" if style.left_title else "center"
+    title = f"{chart.quantity} by {chart.dimension}"
+    canvas.text((x, HEIGHT - 17), title, across=across, up="baseline", larger=2, bold=style.bold)
+
+
+@dataclass(frozen=True, slots=True)
+class _Area:
+    """Where values and categories lie in the picture; `sideways` bars go to the right."""
+
+    left: float
+    bottom: float
+    width: float
+    height: float
+    low: float
+    high: float
+    categories: int
+    sideways: bool
+
+    @property
+    def slot(self) -> float:
+        return (self.height if self.sideways else self.width) / self.categories
+
+    def value(self, tenths: float) -> float:
+        share = (tenths - self.low) / (self.high - self.low)
+        if self.sideways:
+            return self.left + share * self.width
+        return self.bottom + share * self.height
+
+    def category(self, place: float) -> float:
+        """The middle of category `place`; from the top where bars go to the right."""
+        if self.sideways:
+            return self.bottom + self.height - (place + 0.5) * self.slot
+        return self.left + (place + 0.5) * self.slot
+
+    def point(self, place: float, tenths: float) -> tuple[float, float]:
+        across, along = self.category(place), self.value(tenths)
+        return (along, across) if self.sideways else (across, along)
+
+
+def _chart_with_axes(canvas: Canvas, chart: Chart, style: Style) -> None:
+    sideways = chart.kind == "horizontal bar"
+    ticks = range(chart.floor, chart.top + 1, chart.step)
+    ticked = not chart.printed or style.framed
+    named = _LINE if style.named_axes else 0
+    names_width = max(map(len, chart.categories)) * CHARACTER
+    ticks_width = max(len(spell(tick)) for tick in ticks) * CHARACTER + 4 if ticked else 0
+    left, bottom, right, above = 14.0, 8.0, 16.0, float(_TITLE)
+    if chart.series[0]:
+        more = _legend(canvas, chart.series, style)
+        right, above, bottom = right + more[0], above + more[1], bottom + more[2]
+    narrow = names_width > 0.95 * (WIDTH - left - right - ticks_width) / len(chart.categories)
+    if sideways:
+        left += names_width + named
+        bottom += (_LINE if ticked else 0) + (named if ticked else 0)
+    else:
+        left += ticks_width + (named if ticked else 0)
+        bottom += (names_width * 0.75 + 6 if narrow else _LINE) + named
+    room = 0.1 if chart.printed and chart.kind != "stacked" else 0.04
+    area = _Area(
+        left,
+        bottom,
+        WIDTH - left - right,
+        HEIGHT - bottom - above,
+        chart.floor,
+        chart.top + room * (chart.top - chart.floor),
+        len(chart.categories),
+        sideways,
+    )
+    canvas.background((left, bottom), (area.width, area.height), style.inside)
+    (_lines if chart.kind == "line" else _bars)(canvas, chart, style, area)
+    _grid(canvas, chart, style, area, ticks if ticked else range(0))
+    _axes(canvas, chart, style, area, ticks if ticked else range(0), narrow=narrow)
+
+
+def _grid(canvas: Canvas, chart: Chart, style: Style, area: _Area, ticks: range) -> None:
+    """Over the bars where values are read off it, so that their ends can be told."""
+    ends = (-0.5, area.categories - 0.5)
+    finer = range(chart.floor + chart.step // 2, chart.top, chart.step) if chart.halves else ()
+    for lines, dashes, alpha in ((ticks, style.grid, 0.4), (finer, "-", 0.2)):
+        for tick in lines:
+            points = [area.point(end, tick) for end in ends]
+            above = not chart.printed and chart.kind != "line"
+            canvas.line(points, style.ink, width=0.8, dashes=dashes, alpha=alpha, above=above)
+
+
+def _axes(
+    canvas: Canvas, chart: Chart, style: Style, area: _Area, ticks: range, *, narrow: bool
+) -> None:
+    right, top = area.left + area.width, area.bottom + area.height
+    corners = [(area.left, top), (area.left, area.bottom), (right, area.bottom), (right, top)]
+    if style.framed:
+        frame = [*corners, corners[0]]
+    else:
+        frame = corners[:2] if area.sideways else corners[1:3]
+    canvas.line(frame, style.ink, above=True)
+    for place, name in enumerate(chart.categories):
+        at = area.category(place)
+        if area.sideways:
+            canvas.text((area.left - 5, at), name, across="right")
+        elif narrow:
+            canvas.text((at + 3, area.bottom - 6), name, across="right", up="top", turned=45)
+        else:
+            canvas.text((at, area.bottom - 5), name, up="top")
+    for tick in ticks:
+        at = area.value(tick)
+        if area.sideways:
+            canvas.text((at, area.bottom - 5), spell(tick), up="top")
+        else:
+            canvas.text((area.left - 5, at), spell(tick), across="right")
+    if style.named_axes:
+        _axis_names(canvas, chart, area, ticked=len(ticks) > 0)
+
+
+def _axis_names(canvas: Canvas, chart: Chart, area: _Area, *, ticked: bool) -> None:
+    beneath, beside = chart.dimension.capitalize(), chart.quantity if ticked else ""
+    if area.sideways:
+        beneath, beside = beside, beneath
+    legend_below = chart.series[0] and canvas.style.legend == "below"
+    lowest = 6 + (_LEGEND if legend_below else 0)
+    canvas.text((area.left + area.width / 2, lowest), beneath, up="bottom")
+    canvas.text((11, area.bottom + area.height / 2), beside, up="center", turned=90)
+
+
+def _bars(canvas: Canvas, chart: Chart, style: Style, area: _Area) -> None:
+    stacked = chart.kind == "stacked"
+    side_by_side = 1 if stacked else len(chart.series)
+    width = style.bar_width / side_by_side
+    feet = [0] * area.categories
+    for row, (values, colour) in enumerate(zip(chart.values, style.palette, strict=False)):
+        shift = 0.0 if stacked else (row - (side_by_side - 1) / 2) * width
+        for column, value in enumerate(values):
+            foot, place = feet[column], column + shift
+            x0, y0 = area.point(place - width / 2, foot)
+            x1, y1 = area.point(place + width / 2, foot + value)
+            low = (min(x0, x1), min(y0, y1))
+            size = (abs(x1 - x0), abs(y1 - y0))
+            canvas.rectangle(low, size, colour, style.ink if style.edged else "")
+            if chart.printed and stacked:
+                middle = area.point(place, foot + value / 2)
+                canvas.text(middle, spell(value), larger=-0.5, colour=ink_on(colour))
+            elif chart.printed and area.sideways:
+                at = (x1 + 4, area.category(place))
+                canvas.text(at, spell(value), across="left", larger=-0.5)
+            elif chart.printed:
+                canvas.text(
+                    (area.category(place), y1 + 3), spell(value), up="baseline", larger=-0.5
+                )
+            feet[column] += value if stacked else 0
+
+
+def _lines(canvas: Canvas, chart: Chart, style: Style, area: _Area) -> None:
+    for row, (values, colour) in enumerate(zip(chart.values, style.palette, strict=False)):
+        points = [area.point(column, value) for column, value in enumerate(values)]
+        dashes = "--" if style.dashed and row else "-"
+        canvas.line(points, colour, width=1.6, dashes=dashes, marker=_MARKERS[row], above=True)
+        for (x, y), value in zip(points, values, strict=True) if chart.printed else ():
+            text = spell(value)
+            canvas.text((x, y + 7), text, up="baseline", larger=-0.5, behind=style.inside)
+
+
+def _pie(canvas: Canvas, chart: Chart, style: Style) -> None:
+    (values,) = chart.values
+    beside = 0.0
+    if not style.labels_at_slices:
+        beside = max(map(len, chart.categories)) * CHARACTER + 34
+        _key(canvas, chart.categories, style, WIDTH - beside, HEIGHT / 2 - 10)
+    radius = 108 if style.labels_at_slices else 130
+    centre = ((WIDTH - beside) / 2, (HEIGHT - _TITLE) / 2)
+    angle = float(style.turned)
+    for name, value, colour in zip(chart.categories, values, style.palette, strict=False):
+        end = angle - 360 * value / sum(values)
+        canvas.slice(centre, radius, (end, angle), colour)
+        middle = math.radians((angle + end) / 2)
+        x, y = math.cos(middle), math.sin(middle)
+        text = spell(value) + ("%" if chart.percent else "")
+        inside = (centre[0] + 0.74 * radius * x, centre[1] + 0.74 * radius * y)
+        canvas.text(inside, text, colour=ink_on(colour))
+        if style.labels_at_slices:
+            outside = (centre[0] + (radius + 9) * x, centre[1] + (radius + 12) * y)
+            canvas.text(outside, name, across="left" if x > 0 else "right")
+        angle = end
+
+
+def _legend(canvas: Canvas, names: tuple[str, ...], style: Style) -> tuple[float, float, float]:
+    """Draw the legend of the series; returns what it takes right, above and below the area."""
+    if style.legend == "right":
+        wide = max(map(len, names)) * CHARACTER + 30
+        _key(canvas, names, style, WIDTH - wide - 4, HEIGHT / 2)
+        return wide, 0.0, 0.0
+    above = style.legend == "above"
+    y = HEIGHT - _TITLE - 5 if above else 12
+    x = (WIDTH - sum(len(name) * CHARACTER + 34 for name in names)) / 2
+    for name, colour in zip(names, style.palette, strict=False):
+        _swatch(canvas, x, y, name, colour)
+        x += len(name) * CHARACTER + 34
+    return (0.0, _LEGEND, 0.0) if above else (0.0, 0.0, _LEGEND)
+
+
+def _key(canvas: Canvas, names: tuple[str, ...], style: Style, x: float, middle: float) -> None:
+    """A legend with one name a line."""
+    y = middle + (len(names) - 1) * 9
+    for name, colour in zip(names, style.palette, strict=False):
+        _swatch(canvas, x, y, name, colour)
+        y -= 18
+
+
+def _swatch(canvas: Canvas, x: float, y: float, name: str, colour: str) -> None:
+    canvas.rectangle((x, y - 5), (11, 10), colour)
+    canvas.text((x + 17, y), name, across="left")

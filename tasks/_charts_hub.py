@@ -1,0 +1,122 @@
+"""ChartQA from the hub: its questions as JSON lines, its pictures as files named by their content.
+
+Both are kept in the cache folder, `data/chartqa/REVISION/`, and never fetched again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from smmd_bench.addresses import cache_folder, digest_of_files
+from smmd_bench.errors import UserError
+from smmd_bench.results.files import write_text
+
+from ._charts_rows import OFFICIAL_NAMES, Row
+
+REPOSITORY, REVISION = "HuggingFaceM4/ChartQA", "main"
+
+
+class HubCharts:
+    """The hub's copy; what was fetched is identified by its content, not by its revision."""
+
+    name = "hub"
+    remedy = f"delete the cache folder's data/chartqa/{REVISION} to have it fetched again"
+    local: Mapping[str, tuple[str, ...]] = {split: (f"{split}.jsonl",) for split in OFFICIAL_NAMES}
+
+    def file(self, split: str) -> Path:
+        """The file with the rows of a split, fetched where it is not in the cache.
+
+        Raises UserError if that fails.
+        """
+        file = _folder() / f"{split}.jsonl"
+        if not file.is_file():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(file.with_suffix(".lock")):
+                if not file.is_file():
+                    _fetch(file, split)
+        return file
+
+    def rows(self, split: str) -> list[Row]:
+        """All rows of a split, in the hub's order."""
+        file = self.file(split)
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        return [
+            Row(file.parent / row["image"], row["query"], row["label"], row["origin"], number)
+            for number, row in enumerate(rows)
+        ]
+
+    def identity(self, split: str) -> dict[str, Any]:
+        """The digest of the rows, which name the pictures by their content."""
+        file = self.file(split)
+        return {"questions": digest_of_files([file], file.parent)}
+
+    def stamp(self, split: str) -> tuple[Any, ...]:
+        """What changes when the file does."""
+        status = self.file(split).stat()
+        return (str(self.file(split)), status.st_mtime_ns, status.st_size)
+
+
+def _folder() -> Path:
+    return (cache_folder() / "data" / "chartqa" / REVISION).absolute()
+
+
+def _fetch(file: Path, split: str) -> None:
+    from datasets import Image, load_dataset
+
+    try:
+        found = load_dataset(REPOSITORY, split=OFFICIAL_NAMES[split], revision=REVISION)
+        names = found.features["human_or_machine"]
+        rows = [
+            {
+                "image": _keep_picture(row["image"], file.parent),
+                "query": " ".join(str(row["query"]).split()),
+                "label": _only(row["label"]),
+                "origin": _origin(row["human_or_machine"], names),
+            }
+            for row in found.cast_column("image", Image(decode=False))
+        ]
+    except Exception as error:  # whatever lies between here and the hub
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(
+            f"The data {REPOSITORY} cannot be fetched from the hub ({reason}): run `smmd-bench "
+            "prepare 'chartqa[source=hub]'` where there is a network, or give a folder that holds "
+            "'ChartQA Dataset' with --data-dir."
+        ) from error
+    lines = (json.dumps(row, ensure_ascii=True) for row in rows)
+    write_text(file, "".join(f"{line}\n" for line in lines))
+
+
+def _keep_picture(image: Mapping[str, Any], folder: Path) -> str:
+    """Write the picture's bytes as they are; returns its name within the folder."""
+    from PIL import Image
+
+    content = image["bytes"] or Path(image["path"]).read_bytes()
+    with Image.open(io.BytesIO(content)) as picture:
+        ending = str(picture.format).lower()
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    name = f"images/{digest[:2]}/{digest}.{ending}"
+    file = folder / name
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = file.with_suffix(".part")
+        temporary.write_bytes(content)
+        temporary.replace(file)
+    return name
+
+
+def _only(label: Any) -> str:
+    """The label of a list of one; several are no plain number, and stay apart."""
+    return ", ".join(map(str, label)) if isinstance(label, list) else str(label)
+
+
+def _origin(value: Any, feature: Any) -> str:
+    """`human` or `augmented`, the official files' word for `machine`."""
+    name = feature.int2str(value) if isinstance(value, int) else str(value)
+    return "human" if name == "human" else "augmented"

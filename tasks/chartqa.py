@@ -1,0 +1,204 @@
+r"""ChartQA: questions about charts (Masry et al. 2022, arXiv 2203.10244), numeric answers only.
+
+One example: the picture of a bar chart, then "Question: What is the difference in value between
+Lamb and Corn?\nAnswer:" -> " 0.57". As in the paper (App. C.1) only examples are kept whose label
+is a plain number; how many were dropped, and why, is in the identity and so in the manifest.
+
+Source: the folder "ChartQA Dataset" of github.com/vis-nlp/ChartQA under --data-dir, or the hub's
+HuggingFaceM4/ChartQA; with neither, *synthetic* charts of our own (`_charts_data`). Quirks of the
+real data: percentages are written now as 62, now as 0.62; ratios with up to nine decimals; years
+are numbers, too; labels with "%" or "," are dropped, as `float` reads neither.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import islice
+from typing import Any, ClassVar, Literal
+
+from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
+from smmd_bench.errors import UserError
+from smmd_bench.numbers import first_number
+from smmd_bench.parameters import parameter
+from smmd_bench.scoring.metrics import ExactMatch, ParseFailureRate, TruncationRate
+
+from ._charts_data import GENERATOR, spell
+from ._charts_files import charts, matplotlib_version
+from ._charts_hub import HubCharts
+from ._charts_images import digest_of_images
+from ._charts_rows import Kept, OfficialCharts, Row, data_folder_given, keep_numbers, plain_number
+
+FORMAT = 1
+"""Version of prompts and targets; `ChartQA.version` is that of reading answers."""
+PROMPT = "Question: {question}\nAnswer:"
+TOLERANCE = Fraction(1, 20)
+_SOURCES: Mapping[str, OfficialCharts | HubCharts] = {
+    "official": OfficialCharts(),
+    "hub": HubCharts(),
+}
+
+
+class RelaxedAccuracy(ExactMatch):
+    """Share of examples within 5 % of the target, in percent; a target of 0 must be met exactly.
+
+    The field's measure for ChartQA (Methani et al. 2020; Masry et al. 2022, sec. 5.1), as in
+    `relaxed_correctness` of pix2struct's metrics.py, but that "14%" is read as 14, not as 0.14,
+    and that 5 % is computed exactly.
+    """
+
+    name: ClassVar[str] = "relaxed_accuracy"
+    label: ClassVar[str] = "Relaxed (%)"
+    columns: ClassVar[tuple[str, ...]] = ("relaxed",)
+
+
+@dataclass(frozen=True)
+class ChartQA:
+    """Questions about charts whose answers are numbers."""
+
+    name: ClassVar[str] = "chartqa"
+    version: ClassVar[int] = 1
+    modality: ClassVar[Modality] = Modality.VISION
+    max_new_tokens: ClassVar[int] = 16
+    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 22_850, "validation": 1000, "test": 1920}
+
+    source: Literal["auto", "synthetic", "official", "hub"] = parameter(
+        "auto",
+        "synthetic: charts drawn here; official: the folder 'ChartQA Dataset' in --data-dir; hub: "
+        "HuggingFaceM4/ChartQA; auto: official where there is a --data-dir, else synthetic",
+    )
+
+    @property
+    def data_label(self) -> str:
+        """Which charts these are: "synthetic", "official" or "hub"."""
+        if self.source != "auto":
+            return self.source
+        return "official" if data_folder_given() else "synthetic"
+
+    @property
+    def licence(self) -> str:
+        """Of the charts in use."""
+        if self.data_label == "synthetic":
+            return "synthetic charts, drawn here with matplotlib"
+        return "GPL-3.0 (vis-nlp/ChartQA); the charts belong to their publishers"
+
+    @property
+    def sources(self) -> tuple[OfficialCharts | HubCharts, ...]:
+        """Where rows come from; none where the charts are drawn."""
+        return () if self.data_label == "synthetic" else (_SOURCES[self.data_label],)
+
+    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+        """The first `limit` examples; of the real data train and validation in an order that the
+        seed draws, the test in one that is always the same and mixes human and augmented.
+
+        Raises UserError for a file of questions or a picture that is absent or broken.
+        """
+        count = self.paper_sizes[split] if limit is None else limit
+        if self.data_label == "synthetic":
+            return list(islice(_synthetic(split, seed, count), count))
+        source = _SOURCES[self.data_label]
+        rows = list(_kept(source, split, source.stamp(split)).rows)
+        random.Random(f"chartqa {'test' if split == 'test' else seed}").shuffle(rows)
+        rows = rows[:count]
+        if rows:
+            _check(source, split, rows)
+        return [_example(source.name, split, row) for row in rows]
+
+    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
+        """Of drawn charts generator, library and seed; of real ones the digests of questions and
+        pictures, with what was dropped, and the seed where it draws the order."""
+        made = {"task": self.name, "source": self.data_label, "format": FORMAT, "prompt": PROMPT}
+        if self.data_label == "synthetic":
+            drawn = {"generator": GENERATOR, "matplotlib": matplotlib_version()}
+            return {**made, **drawn, "split": split, "seed": seed}
+        source = _SOURCES[self.data_label]
+        drawn_order = {} if split == "test" else {"seed": seed}
+        stamp = source.stamp(split)
+        kept = _kept(source, split, stamp)
+        return {
+            **made,
+            "split": split,
+            **source.identity(split),
+            "images": _images(source, split, stamp),
+            "kept": len(kept.rows),
+            "dropped": dict(kept.dropped),
+            **drawn_order,
+        }
+
+    def parse(self, completion: str) -> Answer | None:
+        """The first number; a percent sign, a currency and separators do not count."""
+        value = first_number(completion)
+        return None if value is None else Answer(value)
+
+    def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
+        """Whether it is `relaxed`: within 5 % of the target."""
+        found, wanted = self.parse(completion), self.parse(target)
+        return {
+            "relaxed": found is not None
+            and wanted is not None
+            and abs(found.value - wanted.value) <= TOLERANCE * abs(wanted.value)
+        }
+
+    def metrics(self) -> Sequence[Metric]:
+        """Exact match selects, as the paper has it; relaxed accuracy beside it.
+
+        There is no MAE: answers go from hundredths to millions, and the largest would decide it.
+        """
+        return (ExactMatch(), RelaxedAccuracy(), ParseFailureRate(), TruncationRate())
+
+
+def _synthetic(split: Split, seed: int, count: int) -> Iterator[Example]:
+    for index, chart, questions, picture in charts(split, seed, count):
+        for number, question in enumerate(questions):
+            target = spell(question.answer)
+            yield Example(
+                uid=f"chartqa-synthetic-{split}-{seed}-{index}-{number}",
+                prompt=PROMPT.format(question=question.text),
+                target=f" {target}",
+                answer=Answer(Fraction(target)),
+                images=(picture,),
+                attributes={
+                    "chart_kind": chart.kind,
+                    "question_kind": question.kind,
+                    "reading": "printed" if chart.printed else "gridlines",
+                    "origin": "synthetic",
+                },
+            )
+
+
+def _example(source: str, split: Split, row: Row) -> Example:
+    value = plain_number(row.label)
+    if value is None:
+        raise ValueError(f"{row.label!r} is no plain number")
+    return Example(
+        uid=f"chartqa-{source}-{split}-{row.origin}-{row.number}",
+        prompt=PROMPT.format(question=row.query),
+        target=f" {row.label.strip()}",
+        answer=Answer(value),
+        images=(row.image,),
+        attributes={"origin": row.origin},
+    )
+
+
+@lru_cache(maxsize=12)
+def _kept(source: OfficialCharts | HubCharts, split: Split, stamp: object) -> Kept:
+    """`stamp` is that of `source`: a file that changes is read again."""
+    kept = keep_numbers(source.rows(split))
+    if not kept.rows:
+        raise UserError(
+            f"No question in {source.file(split)} has a number for an answer: copy it again."
+        )
+    return kept
+
+
+@lru_cache(maxsize=12)
+def _images(source: OfficialCharts | HubCharts, split: Split, stamp: object) -> str:
+    return _check(source, split, _kept(source, split, stamp).rows)
+
+
+def _check(source: OfficialCharts | HubCharts, split: Split, rows: Sequence[Row]) -> str:
+    """The digest of the pictures. Raises UserError where one is absent or broken."""
+    return digest_of_images([row.image for row in rows], source.file(split).parent, source.remedy)

@@ -1,0 +1,129 @@
+"""Clock-Time: read the time from a picture of a clock (the paper's section 4, Table 3).
+
+One example: a clock, "Question: What time does the clock show, as h:mm?\\nAnswer:" -> " 1:05".
+144 times five minutes apart, each on 100 faces: 11,520 / 1,440 / 1,440 pictures of 224 x 224.
+
+Source: the folder of Kaggle's gpiosenka/time-image-datasetclassification (CC0) by --data-dir, or,
+without one, synthetic clocks of our own with the same times, sizes and index. Quirks: Kaggle turns
+whole pictures by quarter turns, so that 3:00 can look like 6:15 on a face without numerals; here
+`rotate` does that, and is off. A minute such as "05" is no canonical integer: where a tokenizer has
+it as one token, it is outside V_num, and only cross-entropy sees it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
+from smmd_bench.errors import UserError
+from smmd_bench.parameters import parameter
+from smmd_bench.scoring.metrics import ExactMatch, ParseFailureRate, TruncationRate
+
+from ._clock_folder import checked_digest, folder_clocks, local_folder
+from ._clock_index import FACES, SIZES, Clock, own_index
+from ._clock_metrics import TimeGap, TimeGapWrapped
+from ._clock_pictures import DRAWING, picture_files, task_face
+
+PROMPT = "Question: What time does the clock show, as h:mm?\nAnswer:"
+FORMAT = 1
+"""Version of prompts and targets; `ClockTime.version` is that of reading answers."""
+_TIME = re.compile(r"(?<![0-9:])([0-9]{1,2}):([0-9]{2})(?![0-9])")
+
+
+@dataclass(frozen=True)
+class ClockTime:
+    """The time on a clock's face, in hours and minutes."""
+
+    name: ClassVar[str] = "clock_time"
+    version: ClassVar[int] = 1
+    modality: ClassVar[Modality] = Modality.VISION
+    max_new_tokens: ClassVar[int] = 16
+    finite: ClassVar[bool] = True
+    licence: ClassVar[str] = "synthetic: drawn here; Kaggle's pictures: CC0"
+    paper_sizes: ClassVar[Mapping[Split, int]] = SIZES
+
+    source: Literal["auto", "synthetic", "kaggle"] = parameter(
+        "auto", "auto: Kaggle's pictures where --data-dir is given, else synthetic ones"
+    )
+    rotate: bool = parameter(
+        False, "turn each synthetic picture by a random quarter turn, as Kaggle's are"
+    )
+
+    @property
+    def data_label(self) -> str:
+        """What tables and captions call the pictures: "synthetic" or "Kaggle"."""
+        return "synthetic" if self._folder() is None else "Kaggle"
+
+    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+        """The first `limit` clocks of a split (None: all); any beginning has all times alike often.
+
+        `seed` draws the synthetic faces, and nothing of Kaggle's. Raises UserError where the folder
+        of `--data-dir` is not whole, before anything is trained.
+        """
+        folder = self._folder()
+        if folder is not None:
+            found = folder_clocks(folder, split)
+            checked_digest(found)
+            return [_example(clock, path, {}) for clock, path in [*found.items()][:limit]]
+        clocks = own_index(split)[:limit]
+        numerals = {face: task_face(seed, face).numerals for face in range(FACES)}
+        return [
+            _example(clock, path, {"numerals": numerals[clock.face]})
+            for clock, path in zip(
+                clocks, picture_files(clocks, seed, rotate=self.rotate), strict=True
+            )
+        ]
+
+    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
+        """Drawing version and seed of synthetic clocks; the digest of Kaggle's pictures."""
+        same = {"task": self.name, "split": split, "format": FORMAT, "prompt": PROMPT}
+        folder = self._folder()
+        if folder is not None:
+            digest = checked_digest(folder_clocks(folder, split))
+            return {**same, "source": "kaggle", "digest": digest}
+        drawing = {"generator": DRAWING, "seed": seed, "rotate": self.rotate}
+        return {**same, "source": "synthetic", **drawing}
+
+    def parse(self, completion: str) -> Answer | None:
+        """The first h:mm, as minutes h * 60 + m with h from 1 to 12.
+
+        None where there is none, or where it is no time of a 12-hour clock: 0:15, 13:05, 7:75.
+        """
+        match = _TIME.search(completion)
+        if match is None:
+            return None
+        hour, minute = int(match[1]), int(match[2])
+        if not (1 <= hour <= 12 and minute < 60):
+            return None
+        return Answer(Fraction(60 * hour + minute))
+
+    def metrics(self) -> Sequence[Metric]:
+        """Exact match selects; the gaps leave out what is no time, whose rate is beside."""
+        return (ExactMatch(), TimeGap(), TimeGapWrapped(), ParseFailureRate(), TruncationRate())
+
+    def _folder(self) -> Path | None:
+        """Kaggle's folder; None: the clocks are synthetic."""
+        folder = None if self.source == "synthetic" else local_folder()
+        if folder is None and self.source == "kaggle":
+            raise UserError(
+                "clock_time[source=kaggle] needs the pictures: fetch "
+                "gpiosenka/time-image-datasetclassification from Kaggle (it asks for an account) "
+                "and name its folder with --data-dir."
+            )
+        return folder
+
+
+def _example(clock: Clock, picture: Path, more: Mapping[str, str]) -> Example:
+    return Example(
+        uid=f"clock_time-{clock.folder}-{clock.face}",
+        prompt=PROMPT,
+        target=f" {clock.target}",
+        answer=Answer(Fraction(60 * clock.hour + clock.minute)),
+        images=(picture,),
+        attributes={"hour": clock.hour, "minute": clock.minute, "face": clock.face, **more},
+    )

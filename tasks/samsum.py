@@ -1,0 +1,99 @@
+r"""SAMSum: summaries of messenger dialogues (Gliwa et al. 2019, arXiv 1911.12237).
+
+One example (of our own, not of the corpus): "Summarize the dialogue.\n\nIda: Did you feed the
+hens?\nOle: Not yet, going now.\n\nSummary:" -> " Ole is going to feed the hens now."
+
+The licence, CC BY-NC-ND 4.0, forbids to pass changed copies on, and any commercial use: nothing of
+the corpus is part of this package.
+
+Source: train.json, val.json and test.json of the authors' archive (corpus.7z beside the paper on
+arXiv), or hub knkarthick/samsum, at the commit that added the last of its three files. The authors'
+own Samsung/samsum is gone from the hub (huggingface/datasets issue 7573). Quirks: lines end in \r\n
+or \n; an empty dialogue (the train set is said to have one) is kept, so that n is the paper's. The
+whole corpus was never read in the making of this file: sizes are those that Gliwa et al. give.
+
+No number is the answer of a summary: `parse` gives none, and ROUGE is what is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
+from smmd_bench.data_files import DataSource, HubData
+from smmd_bench.errors import UserError
+
+from ._rouge import METRICS, rouge
+
+FORMAT = 1
+"""Version of prompts and targets; `SAMSum.version` is that of reading summaries."""
+PROMPT = "Summarize the dialogue.\n\n{dialogue}\n\nSummary:"
+UNTIL = "\n\n"
+"""A summary is one paragraph: what an untuned model writes after it is not scored."""
+SOURCE = DataSource(
+    "samsum",
+    {
+        "train": ("train.json", "train.jsonl", "train.parquet"),
+        "validation": ("val.json", "val.jsonl", "validation.json", "validation.jsonl",
+                       "validation.parquet"),
+        "test": ("test.json", "test.jsonl", "test.parquet"),
+    },
+    HubData(
+        "knkarthick/samsum",
+        "f8040674894a743112febaddde2b32264c07bb20",
+        None,
+        {split: (split,) for split in ("train", "validation", "test")},
+    ),
+    columns=("summary",),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SAMSum:
+    """Dialogues with a summary each; scored by ROUGE."""
+
+    name: ClassVar[str] = "samsum"
+    version: ClassVar[int] = 1
+    modality: ClassVar[Modality] = Modality.TEXT
+    max_new_tokens: ClassVar[int] = 128
+    licence: ClassVar[str] = "CC BY-NC-ND 4.0 (Samsung R&D Institute Poland): do not redistribute"
+    sources: ClassVar[tuple[DataSource, ...]] = (SOURCE,)
+    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 14732, "validation": 818, "test": 819}
+
+    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+        """The first `limit` examples, in the order of the file; the seed draws nothing."""
+        rows = SOURCE.rows(split)[:limit]
+        return [_example(f"samsum-{split}-{at}", row) for at, row in enumerate(rows)]
+
+    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
+        """The digest of the file."""
+        return {**SOURCE.identity(split), "format": FORMAT, "prompt": PROMPT}
+
+    def parse(self, completion: str) -> Answer | None:
+        """None: a summary is no number, even where it holds some."""
+        return None
+
+    def annotate(self, completion: str, target: str) -> Mapping[str, float]:
+        """ROUGE of the first paragraph, from 0 to 1: `rouge1`, `rouge2` and `rougeL`."""
+        return rouge(completion.partition(UNTIL)[0], target)
+
+    def metrics(self) -> Sequence[Metric]:
+        """ROUGE-L selects; ROUGE-1 and ROUGE-2 stand beside it, in percent as in the paper."""
+        return METRICS
+
+
+def _example(uid: str, row: Mapping[str, Any]) -> Example:
+    summary = " ".join(str(row["summary"]).split())
+    lacking = "dialogue" if "dialogue" not in row else "" if summary else "summary"
+    if lacking:
+        raise UserError(f"The row {uid}, counted from 0, has no {lacking}: copy the file again.")
+    dialogue = "\n".join(str(row["dialogue"] or "").strip().splitlines())
+    return Example(
+        uid=uid,
+        prompt=PROMPT.format(dialogue=dialogue),
+        target=f" {summary}",
+        answer=None,
+        attributes={"turns": len(dialogue.splitlines())},
+    )

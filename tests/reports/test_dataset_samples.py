@@ -1,0 +1,170 @@
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from PIL import Image
+from smmd_bench.reports._text_fit import clipped, drawable, width, wrapped
+from smmd_bench.reports.dataset_samples import DatasetSamples
+
+import smmd_bench as sb
+from smmd_bench import registry
+from smmd_bench.errors import UserError
+from smmd_bench.publishing.publish import publish
+from smmd_bench.results.files import write_parquet
+from tests.runs import write_run
+
+TASKS = ("clock_time", "chartqa", "gsm8k")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "samples"
+    write_run(
+        folder, models=("builtin/tiny-vl",), tasks=TASKS, losses=("ce", "smmd"), n=50, steps=5,
+        resamples=20,
+    )  # fmt: skip
+    return sb.read_run(folder)
+
+
+def texts(figure) -> list[str]:
+    return [text.get_text() for text in figure.texts]
+
+
+def pictures(figure) -> list[np.ndarray]:
+    return [np.asarray(image.get_array()) for axis in figure.axes for image in axis.images]
+
+
+def test_clocks_stand_in_fours_and_charts_and_texts_in_threes(run):
+    data = DatasetSamples().build(run).data
+    counts = data.groupby("task", observed=True)["uid"].nunique()
+    assert counts.to_dict() == {"clock_time": 8, "chartqa": 6, "gsm8k": 6}
+
+
+def test_examples_are_spread_over_the_test_split(run):
+    data = DatasetSamples(rows=1).build(run).data
+    uids = data[data["task"] == "clock_time"]["uid"].unique().tolist()
+    assert uids == [f"clock_time-{at:05d}" for at in (6, 18, 31, 43)]
+
+
+def test_the_frame_has_the_answer_of_each_loss_and_whether_it_is_exact(run):
+    data = DatasetSamples().build(run).data
+    assert list(data["loss"].unique()) == ["base", "ce", "smmd"]
+    known = run.completions[run.completions["seed"] == 0].set_index(["task", "loss", "uid"])
+    for row in data.itertuples():
+        expected = known.loc[(row.task, row.loss, row.uid)]
+        assert (row.completion, row.exact) == (expected["completion"], expected["exact"])
+
+
+def test_each_picture_is_the_file_of_its_example(run):
+    found = pictures(DatasetSamples(rows=1).build(run).figure)
+    files = run.path / "pictures"
+    names = [f"clock_time-{at}.png" for at in (6, 18, 31, 43)]
+    names += [f"chartqa-{at}.png" for at in (8, 25, 41)]
+    assert len(found) == len(names)
+    for picture, name in zip(found, names, strict=True):
+        assert np.array_equal(picture, np.asarray(Image.open(files / name)))
+
+
+def test_a_mark_says_which_answers_are_right(run):
+    artefact = DatasetSamples().build(run)
+    found = texts(artefact.figure)
+    assert found.count("✓") == artefact.data["exact"].sum()
+    assert found.count("✗") == (~artefact.data["exact"].astype(bool)).sum()
+
+
+def test_a_question_that_all_examples_ask_stands_once(run):
+    found = texts(DatasetSamples().build(run).figure)
+    assert found.count("What time does the clock show?") == 1
+
+
+def test_headings_name_the_model_and_synthetic_data(run):
+    found = texts(DatasetSamples().build(run).figure)
+    assert "clock_time · synthetic data · builtin/tiny-vl · seed 0" in found
+    assert "gsm8k · builtin/tiny-vl · seed 0" in found
+
+
+def test_no_text_leaves_the_figure_and_no_two_overlap(run):
+    figure = DatasetSamples().build(run).figure
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    boxes = [text.get_window_extent(renderer) for text in figure.texts]
+    boxes += [axis.get_window_extent(renderer) for axis in figure.axes]
+    whole = figure.bbox
+    for at, box in enumerate(boxes):
+        assert whole.x0 <= box.x0 <= box.x1 <= whole.x1
+        assert whole.y0 <= box.y0 <= box.y1 <= whole.y1
+        assert not any(box.shrunk(0.9, 0.9).overlaps(o.shrunk(0.9, 0.9)) for o in boxes[:at])
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(run, tmp_path, broken):
+    folder = Path(shutil.copytree(run.path, tmp_path / "run"))
+    lost = tmp_path / "lost.png"
+    if broken:
+        lost.write_bytes(b"\x89PNG\r\n\x1a\n")
+    for file in folder.glob("cells/*/completions.parquet"):
+        frame = pd.read_parquet(file)
+        write_parquet(file, frame.assign(image=str(lost)) if "image" in frame else frame)
+    figure = DatasetSamples(rows=1).build(sb.read_run(folder)).figure
+    said = [text.get_text() for axis in figure.axes for text in axis.texts]
+    assert not pictures(figure)
+    assert said == ["picture not found"] * 6
+
+
+def test_an_example_that_a_cell_does_not_have_has_no_mark(run, tmp_path):
+    folder = Path(shutil.copytree(run.path, tmp_path / "run"))
+    cells = run.cells[(run.cells["task"] == "chartqa") & (run.cells["loss"] == "smmd")]
+    for address in cells["address"]:
+        for name in ("completions", "scores"):
+            file = folder / "cells" / address / f"{name}.parquet"
+            write_parquet(file, pd.read_parquet(file).iloc[:10])
+    artefact = DatasetSamples(rows=1).build(sb.read_run(folder))
+    data = artefact.data[(artefact.data["task"] == "chartqa") & (artefact.data["loss"] == "smmd")]
+    assert data["exact"].isna().tolist() == [False, True, True]
+    assert texts(artefact.figure).count("–") == 2
+
+
+def test_labels_too_long_for_a_panel_are_numbered_and_explained(tmp_path):
+    losses = ("ce", "smmd[kernel=random,term=mmd]", "smmd[kernel=shuffled,term=mmd]")
+    write_run(
+        tmp_path, tasks=("clock_time",), losses=losses, seeds=(0,), n=9, steps=5, resamples=20,
+        base=False,
+    )  # fmt: skip
+    found = texts(DatasetSamples(rows=1).build(sb.read_run(tmp_path)).figure)
+    key = "SMMD (2): SMMD[kernel=random,term=mmd], SMMD (3): SMMD[kernel=shuffled,term=mmd]"
+    assert key in found
+    assert [found.count(label) for label in ("CE", "SMMD (2)", "SMMD (3)")] == [4, 4, 4]
+
+
+def test_it_is_published_without_a_warning(run, tmp_path):
+    folder = Path(shutil.copytree(run.path, tmp_path / "run"))
+    publish(sb.read_run(folder), [DatasetSamples()])
+    made = sorted(file.name for file in (folder / "reports" / "figures").iterdir())
+    assert made == ["dataset_samples.csv", "dataset_samples.pdf", "dataset_samples.png"]
+    assert "This report failed" not in (folder / "reports" / "index.html").read_text()
+
+
+def test_the_number_of_rows_is_checked():
+    with pytest.raises(UserError, match="rows must be from 1 to 10"):
+        registry.load("reports", "dataset_samples[rows=0]")
+
+
+def test_letters_that_the_font_lacks_are_boxes_and_the_marks_are_not():
+    assert drawable("a 時\n✓✗") == "a □ ✓✗"
+
+
+@pytest.mark.parametrize("keep", ["start", "end"])
+def test_a_clipped_text_fits_and_keeps_its_start_or_end(keep):
+    text = "a long solution that ends with the answer #### 18"
+    found = clipped(text, 8, 100, keep)
+    assert width(found, 8) <= 100
+    assert found.startswith("a long") if keep == "start" else found.endswith("#### 18")
+
+
+def test_wrapped_lines_fit_and_the_last_is_clipped():
+    lines = wrapped("how many " * 30 + "incomprehensibilities" * 3, 8, 120, 3)
+    assert len(lines) == 3
+    assert lines[-1].endswith("…")
+    assert all(width(line, 8) <= 120 for line in lines)

@@ -1,0 +1,186 @@
+"""ChartQA as a task: its synthetic examples, how completions are read, and its metrics."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from smmd_bench.tasks import _drawing_pool
+from smmd_bench.tasks.chartqa import ChartQA
+
+import smmd_bench as sb
+from smmd_bench.contracts import Modality, Task
+from smmd_bench.errors import UserError
+from smmd_bench.registry import load_task
+
+TASK = ChartQA()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One cache folder for all, and no folder of local copies."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("SMMD_BENCH_CACHE", str(folder))
+        patch.delenv("SMMD_BENCH_DATA", raising=False)
+        yield folder
+
+
+def relaxed_correctness(target: str, prediction: str, max_relative_change: float = 0.05) -> bool:
+    """The definition for numbers in pix2struct's metrics.py, in floats."""
+    wanted, found = float(target), float(prediction)
+    if not wanted:
+        return target == prediction
+    return abs(found - wanted) / abs(wanted) <= max_relative_change
+
+
+def test_it_is_a_vision_task() -> None:
+    task = load_task("chartqa")
+    assert isinstance(task, Task)
+    assert task.modality is Modality.VISION
+    assert dict(task.paper_sizes) == {"train": 22_850, "validation": 1000, "test": 1920}
+
+
+def test_an_example_has_one_picture_and_a_number() -> None:
+    example = TASK.examples("train", 0, 3)[2]
+    assert example.uid == "chartqa-synthetic-train-0-1-0"
+    assert example.prompt == "Question: What is the highest value of Old?\nAnswer:"
+    assert (example.target, example.answer) == (" 1", sb.load_task("chartqa").parse("1"))
+    (picture,) = example.images
+    with Image.open(picture) as image:
+        assert (image.format, image.mode, image.size) == ("PNG", "RGB", (448, 336))
+    assert dict(example.attributes) == {
+        "chart_kind": "stacked",
+        "question_kind": "maximum",
+        "reading": "gridlines",
+        "origin": "synthetic",
+    }
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_every_target_parses_to_its_answer(split: str) -> None:
+    for example in TASK.examples(split, 1, 40):
+        assert example.answer is not None
+        assert TASK.parse(example.target) == example.answer
+        assert example.answer.value.denominator in (1, 2, 5, 10)
+
+
+def test_a_smaller_number_of_examples_is_the_beginning_of_a_larger_one() -> None:
+    assert TASK.examples("test", 0, 7) == TASK.examples("test", 0, 20)[:7]
+    assert TASK.examples("test", 0, 0) == []
+
+
+def test_the_seed_draws_other_examples() -> None:
+    first, second = (TASK.examples("test", seed, 10) for seed in (0, 1))
+    assert [e.prompt for e in first] != [e.prompt for e in second]
+    assert {e.images for e in first}.isdisjoint(e.images for e in second)
+
+
+def test_pictures_are_drawn_once_and_only_as_many_as_asked_for() -> None:
+    examples = TASK.examples("validation", 7, 5)
+    pictures = [picture for example in examples for picture in example.images]
+    drawn = sorted(pictures[0].parent.iterdir())
+    assert drawn == sorted(set(pictures))
+    assert len(drawn) == 3
+    before = [(p.stat().st_ino, p.stat().st_mtime_ns) for p in drawn]
+    assert TASK.examples("validation", 7, 5) == examples
+    assert [(p.stat().st_ino, p.stat().st_mtime_ns) for p in drawn] == before
+
+
+def test_a_picture_that_is_empty_is_drawn_again() -> None:
+    (example,) = TASK.examples("validation", 8, 1)
+    (picture,) = example.images
+    content = picture.read_bytes()
+    picture.write_bytes(b"")
+    TASK.examples("validation", 8, 1)
+    assert picture.read_bytes() == content
+
+
+def test_many_processes_draw_what_one_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = [e.images[0].read_bytes() for e in TASK.examples("test", 3, 12)]
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr(_drawing_pool, "IN_PROCESS_BELOW", 1)
+    if hasattr(os, "sched_getaffinity"):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    examples = TASK.examples("test", 3, 12)
+    assert [e.images[0].read_bytes() for e in examples] == here
+    assert str(examples[0].images[0]).startswith(str(tmp_path))
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_it_is_called_synthetic() -> None:
+    identity = TASK.identity("train", 5)
+    assert TASK.data_label == "synthetic"
+    assert TASK.licence.startswith("synthetic")
+    assert identity["source"] == "synthetic"
+    assert (identity["seed"], identity["generator"]) == (5, 1)
+    assert TASK.identity("train", 6) != identity != TASK.identity("test", 5)
+    assert TASK.sources == ()
+
+
+def test_the_official_data_asked_for_without_a_folder_is_the_users_error() -> None:
+    with pytest.raises(UserError, match=r"needs the folder.*--data-dir.*source=synthetic"):
+        load_task("chartqa[source=official]").examples("test", 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("completion", "value"),
+    [
+        (" 14", 14),
+        (" 0.57\nQuestion: What is 3?", Fraction(57, 100)),
+        ("62%", 62),
+        ("$1,234.50", Fraction(2469, 2)),
+        ("The difference is -3.5 points, not 4.", Fraction(-7, 2)),
+        ("1.216666667", Fraction(1216666667, 10**9)),
+        ("Yes", None),
+        ("", None),
+    ],
+)
+def test_the_first_number_of_a_completion_counts(completion: str, value: Fraction | None) -> None:
+    answer = TASK.parse(completion)
+    assert (None if answer is None else answer.value) == value
+
+
+@given(
+    st.integers(-9_999, 99_999), st.integers(-9_999, 99_999), st.sampled_from([1, 10, 100, 1000])
+)
+def test_relaxed_is_the_fields_definition(target: int, prediction: int, scale: int) -> None:
+    near = target + round(target * (prediction % 13 - 6) / 100)  # often within 5 %
+    for number in (prediction, near):
+        wanted, found = f"{target / scale}", f"{number / scale}"
+        if 20 * abs(number - target) == abs(target):
+            continue  # exactly 5 % away: a matter of rounding there, not here
+        expected = relaxed_correctness(wanted, found)
+        assert TASK.annotate(f" {found}", f" {wanted}") == {"relaxed": expected}
+
+
+@pytest.mark.parametrize(
+    ("completion", "target", "relaxed"),
+    [
+        ("21", "20", True),
+        ("1.47", "1.4", True),
+        ("1.471", "1.4", False),
+        ("-19", "-20", True),
+        ("19", "-20", False),
+        ("0", "0", True),
+        ("0.001", "0", False),
+        ("none", "20", False),
+    ],
+)
+def test_relaxed_at_its_edges(completion: str, target: str, relaxed: bool) -> None:
+    assert TASK.annotate(completion, target) == {"relaxed": relaxed}
+
+
+def test_the_metrics_of_a_few_completions() -> None:
+    frame = sb.score(TASK, ["14", "14.5", "20", "many"], [" 14", " 14", " 14", " 14"])
+    found = {name: row["value"] for name, row in frame.attrs["metrics"].items()}
+    assert found == {"exact_match": 25.0, "relaxed_accuracy": 50.0, "parse_failure_rate": 25.0}
+    assert TASK.metrics()[0].name == "exact_match"

@@ -1,0 +1,238 @@
+"""SAMSum: its examples, ROUGE as rouge-score gives it, and the same through lm-eval.
+
+The dialogues of `tests/data/samsum` are of our own: the corpus must not be redistributed.
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rouge_score.rouge_scorer import RougeScorer
+from smmd_bench.tasks.samsum import SAMSum
+
+import smmd_bench as sb
+from smmd_bench.contracts import Checkpoint, EngineSettings, Task
+from smmd_bench.errors import UserError
+from smmd_bench.recipe import paper_recipe
+from smmd_bench.registry import load_engine, load_task
+from smmd_bench.scoring.decode import decode_checkpoint
+from smmd_bench.scoring.measure import compare, measure
+from smmd_bench.scoring.score import score_frame
+from smmd_bench.training.models import load_tokenizer
+
+DATA = Path(__file__).parents[1] / "data"
+SUITES = Path(str(files("smmd_bench.regression") / "suites"))
+TINY = Path(str(files("smmd_bench") / "builtin" / "tiny"))
+WRITTEN = [
+    " Choir is cancelled because of a fever.",
+    " They need 24 chairs. Felix borrows 4.\n\nSummarize the dialogue.\n\nArno: 24 chairs",
+    "",
+    " Lotte's flights were delayed by three hours",
+    "\n\nNadia got the job",
+    " Wim's heating is broken, so he is going to Anouk's place.",
+]
+"""What a model might write of the six test dialogues; one goes on after its summary."""
+
+
+@pytest.fixture(autouse=True)
+def data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
+
+
+@pytest.fixture
+def lm_eval() -> Iterator[Any]:
+    """lm-eval, which sets up logging of its own."""
+    module = pytest.importorskip("lm_eval")
+    level = logging.getLogger("lm_eval").level
+    yield module
+    logging.getLogger("lm_eval").setLevel(level)
+
+
+def by_hand(texts: list[str], references: list[str]) -> dict[str, list[float]]:
+    """F1 of the first paragraphs, by rouge-score alone."""
+    kinds = ["rouge1", "rouge2", "rougeL"]
+    scorer = RougeScorer(kinds, use_stemmer=True)
+    pairs = zip(texts, references, strict=True)
+    scores = [scorer.score(reference, text.split("\n\n")[0]) for text, reference in pairs]
+    return {kind: [score[kind].fmeasure for score in scores] for kind in kinds}
+
+
+def completions(texts: list[str]) -> Any:
+    """A frame of completions of the test dialogues."""
+    import pandas as pd
+
+    examples = SAMSum().examples("test", 0)
+    return pd.DataFrame(
+        {
+            "uid": [example.uid for example in examples],
+            "target": [example.target for example in examples],
+            "completion": texts,
+            "finish_reason": "stop",
+        }
+    )
+
+
+def test_it_is_a_task() -> None:
+    task = load_task("samsum")
+    assert isinstance(task, Task)
+    assert task.paper_sizes == {"train": 14732, "validation": 818, "test": 819}
+    assert "CC BY-NC-ND 4.0" in SAMSum.licence
+    assert paper_recipe("samsum").epochs == 5
+
+
+def test_a_dialogue() -> None:
+    first, *_ = SAMSum().examples("train", seed=0, limit=2)
+    assert first.prompt == (
+        "Summarize the dialogue.\n\nNora: Are you bringing the tent on Saturday?\n"
+        "Idris: Yes, and 2 sleeping bags.\nNora: Great, I'll pack the stove.\n\nSummary:"
+    )
+    assert first.target == (
+        " Idris will bring the tent and 2 sleeping bags on Saturday. Nora will pack the stove."
+    )
+    assert first.answer is None
+    assert first.attributes == {"turns": 3}
+    assert [len(SAMSum().examples(s, 0)) for s in ("train", "validation", "test")] == [12, 4, 6]
+
+
+def test_its_identity_is_that_of_the_file() -> None:
+    one, two = SAMSum().identity("train", 0), SAMSum().identity("train", 1)
+    assert one == two != SAMSum().identity("test", 0)
+    assert len(one["digest"]) > 10
+
+
+def test_rouge_is_that_of_rouge_score() -> None:
+    frame = completions(WRITTEN)
+    scores, content = measure(SAMSum(), frame, resamples=100)
+    expected = by_hand(WRITTEN, frame["target"].tolist())
+    for kind, values in expected.items():
+        assert scores[kind].tolist() == values
+        assert content["metrics"][kind]["value"] == pytest.approx(100 * sum(values) / 6)
+    assert expected["rougeL"][5] == 1
+    assert expected["rougeL"][2] == expected["rougeL"][4] == 0
+    assert 0 < expected["rouge2"][1] < 1
+
+
+def test_summaries_are_not_failures_to_give_a_number() -> None:
+    scores, content = measure(SAMSum(), completions(WRITTEN), resamples=20)
+    assert content["metrics"].keys() == {"rougeL", "rouge1", "rouge2", "truncation_rate"}
+    assert content["counts"] == {"text_match": 1, "truncated": 0}
+    assert scores["answer"].isna().all()
+
+
+def test_the_difference_of_two_losses_is_paired_and_mcnemars_test_is_left_out() -> None:
+    task = SAMSum()
+    ours = score_frame(task, completions(WRITTEN))
+    none = score_frame(task, completions([""] * 6))
+    found = compare(task, ours, none, resamples=200)
+    assert found["mcnemar"] is None
+    difference = found["metrics"]["rougeL"]
+    assert difference["difference"] == pytest.approx(100 * ours["rougeL"].mean())
+    assert difference["low"] < difference["difference"] < difference["high"]
+
+
+def test_texts_can_be_scored_alone() -> None:
+    frame = sb.score("samsum", ["The cat has a cold.", "No"], ["The cat only has a cold.", "Yes"])
+    assert frame["rouge1"].round(3).tolist() == [0.909, 0.0]
+    assert frame.attrs["metrics"]["rougeL"]["value"] == pytest.approx(100 * (10 / 11) / 2)
+    with pytest.raises(UserError, match="holds no number"):
+        sb.score("gsm8k", ["The cat has a cold."], ["The cat only has a cold."])
+
+
+def test_one_empty_dialogue_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
+    rows = [{"id": "1", "dialogue": None, "summary": "Nothing."}]
+    (tmp_path / "test.json").write_text(json.dumps(rows))
+    (example,) = SAMSum().examples("test", 0)
+    assert example.prompt == "Summarize the dialogue.\n\n\n\nSummary:"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('[{"dialogue": "A: Hi."}]', "row 1 has no summary"),
+        ('[{"dialogue": "A: Hi.", "summary": " "}]', r"row samsum-test-0, .* has no summary"),
+        ('[{"dialog": "A: Hi.", "summary": "Hi."}]', r"row samsum-test-0, .* has no dialogue"),
+        ("[]", "has no rows"),
+        ("", r"test\.json is no readable json file"),
+    ],
+)
+def test_a_broken_file_is_the_users_error(
+    content: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
+    (tmp_path / "test.json").write_text(content)
+    with pytest.raises(UserError, match=message):
+        SAMSum().examples("test", 0)
+
+
+def test_without_network_and_copy_it_says_what_to_fetch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SMMD_BENCH_DATA")
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("datasets.load_dataset", _no_network)
+    with pytest.raises(UserError) as caught:
+        SAMSum().examples("validation", 0)
+    message = str(caught.value)
+    assert "`smmd-bench prepare samsum` where there is a network" in message
+    assert "samsum/val.json with --data-dir" in message
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
+    with pytest.raises(UserError, match=r"has no samsum/train\.json: put the file there"):
+        SAMSum().examples("train", 0)
+
+
+def _no_network(*_: Any, **__: Any) -> Any:
+    raise ConnectionError("no network")
+
+
+def evaluate(lm_eval: Any, model: Any, **settings: Any) -> Any:
+    """The task of the package by lm-eval's Python API."""
+    from lm_eval.tasks import TaskManager
+
+    manager = TaskManager(include_path=[str(SUITES)], include_defaults=False)
+    return lm_eval.simple_evaluate(
+        model, tasks=["samsum"], task_manager=manager, bootstrap_iters=0, **settings
+    )
+
+
+def test_lm_eval_gives_the_same_rouge(lm_eval: Any) -> None:
+    from lm_eval.api.model import LM
+
+    examples = SAMSum().examples("test", 0)
+    written = dict(zip((e.prompt for e in examples), WRITTEN, strict=True))
+
+    class Writer(LM):  # type: ignore[misc]
+        def generate_until(self, requests: Any, **_: Any) -> list[str]:
+            (until,) = {tuple(request.args[1]["until"]) for request in requests}
+            assert until == ("\n\n",)
+            return [written[request.args[0]] for request in requests]
+
+        loglikelihood = loglikelihood_rolling = None
+
+    found = evaluate(lm_eval, Writer())
+    expected = by_hand(WRITTEN, [example.target for example in examples])
+    for kind, values in expected.items():
+        assert found["results"]["samsum"][f"{kind},none"] == pytest.approx(sum(values) / 6)
+        assert [sample[kind] for sample in found["samples"]["samsum"]] == values
+    limited = evaluate(lm_eval, Writer(), limit=2)
+    assert limited["results"]["samsum"]["rougeL,none"] == sum(expected["rougeL"][:2]) / 2
+
+
+def test_a_checkpoint_writes_the_same_for_lm_eval_and_for_the_task(lm_eval: Any) -> None:
+    from lm_eval.models.huggingface import HFLM
+
+    task, tokenizer = SAMSum(), load_tokenizer(TINY)
+    examples = task.examples("test", 0)
+    base = Checkpoint("base", "base", TINY)
+    with load_engine("transformers").open(TINY, EngineSettings()) as session:
+        frame = decode_checkpoint(session, base, examples, tokenizer, task.max_new_tokens)
+    model = HFLM(str(TINY), device="cpu", dtype="float32", batch_size=2)
+    samples = evaluate(lm_eval, model)["samples"]["samsum"]
+    ours = [text.partition("\n\n")[0] for text in frame["completion"]]
+    assert [sample["resps"][0][0] for sample in samples] == ours
+    assert any(ours)
