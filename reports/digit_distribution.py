@@ -1,9 +1,9 @@
-"""Figure 2 and Appendix C.6 of the paper: the mean predicted distribution at the first digit.
+"""Appendix C.6 of the paper: the mean predicted distribution at the first digit of an answer.
 
 For the examples whose answer starts with a given digit, the probabilities that a model gives to
-the ten digits at that place, averaged. Columns are losses; rows are the true first digits 1 to 9
-(Appendix C.6), or one chosen digit: `digit_distribution[digit=5]` (Figure 2). The paper draws them
-for Clock-Time, where it is the first digit of the hour; here every task with digit probes is shown.
+the ten digits at that place, averaged. Columns are losses; rows are the true first digits 1 to 9,
+or one chosen digit: `digit_distribution[digit=5]`. The paper draws them for Clock-Time, where it is
+the first digit of the hour; here every task with digit probes is shown.
 
 Tokens of several digits are reduced to their leading one, for truth and prediction alike: p(1) is
 the probability of all of 1, 10 to 19 and 100 to 199.
@@ -44,7 +44,8 @@ BLOCKS = 3
 """Models and tasks drawn at most; the CSV has all."""
 
 
-def _is_digit(value: int) -> str | None:
+def is_digit(value: int) -> str | None:
+    """Check: from 1 to 9."""
     return None if 1 <= value <= 9 else "must be a digit from 1 to 9"
 
 
@@ -54,10 +55,10 @@ class DigitDistribution:
 
     name: ClassVar[str] = "digit_distribution"
     title: ClassVar[str] = "Digit distribution at the first digit of the answer"
-    paper: ClassVar[str] = "Figure 2 and Appendix C.6"
+    paper: ClassVar[str] = "Appendix C.6"
 
     digit: int | None = parameter(
-        None, "the true first digit to show; none: a row for each of 1 to 9", check=_is_digit
+        None, "the true first digit to show; none: a row for each of 1 to 9", check=is_digit
     )
 
     def skip(self, run: RunFrames) -> str | None:
@@ -69,37 +70,47 @@ class DigitDistribution:
     def build(self, run: RunFrames) -> Artefact:
         """One block of panels a model and task."""
         data = first_digit_distributions(run)
-        if self.digit is not None:
-            data = data[data["digit"] == self.digit]
-        blocks = [
-            (str(model), str(task))
-            for (model, task), _ in data.groupby(["model", "task"], observed=True)
-        ]
-        caption = (
-            "Mean probability of each digit at the first digit of the answer, over the n test "
-            "examples whose answer starts with the true digit named at the left, normalised over "
-            "the numeric tokens. Hatched bar and bold number: the true digit; whiskers: one "
-            "standard deviation over examples."
-        )
-        seeds = int(data["seeds"].max())
-        caption += f" Mean over up to {seeds} seeds." if seeds > 1 else ""
-        caption += _reduction_note(run) + _clock_note(run, data)
-        if len(blocks) > BLOCKS:
-            caption += f" Drawn are {BLOCKS} of {len(blocks)} pairs of model and task."
-        table = _table(data)
-        if self.digit is not None:
-            table.attrs["title"] = f"{self.title}, where it is {self.digit}"
-        return Artefact(caption, table, _figure(data, blocks[:BLOCKS]), data)
+        if self.digit is None:
+            return digit_artefact(run, data)
+        title = f"{self.title}, where it is {self.digit}"
+        return digit_artefact(run, data[data["digit"] == self.digit], title)
 
 
-def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
+def digit_artefact(run: RunFrames, data: pd.DataFrame, title: str | None = None) -> Artefact:
+    """Table and figure of rows of `first_digit_distributions`."""
+    blocks = [
+        (str(model), str(task))
+        for (model, task), _ in data.groupby(["model", "task"], observed=True)
+    ]
+    caption = (
+        "Mean probability of each digit at the first digit of the answer, over the n test "
+        "examples whose answer starts with the true digit named at the left, normalised over "
+        "the numeric tokens. Hatched bar and bold number: the true digit; whiskers: one "
+        "standard deviation over examples."
+    )
+    seeds = int(data["seeds"].max())
+    caption += f" Mean over up to {seeds} seeds." if seeds > 1 else ""
+    caption += _reduction_note(run) + _clock_note(run, data)
+    if len(blocks) > BLOCKS:
+        caption += f" Drawn are {BLOCKS} of {len(blocks)} pairs of model and task."
+    table = _table(data)
+    if title is not None:
+        table.attrs["title"] = title
+    return Artefact(caption, table, _figure(data, blocks[:BLOCKS]), data)
+
+
+def first_digit_distributions(run: RunFrames, task: str | None = None) -> pd.DataFrame:
     """One row a model, task, loss and true first digit: mean and deviation of p0 to p9, n, seeds.
+
+    task: its plain name; None: every task with numbers as answers.
 
     Where tokens hold several digits, the digit is the leading one of the target token's value.
     n is that of one seed; mean and deviation are over the examples of all seeds.
     """
     parts = []
     for cell in _probed(run):
+        if task is not None and cell["task_name"] != task:
+            continue
         address = str(cell["address"])
         probes = run.read("probes", ["digit", "target_value", *DIGITS], [address])
         if probes.empty:
@@ -116,6 +127,8 @@ def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
         frame[[f"sum_{name}" for name in DIGITS]] = member @ p
         frame[[f"square_{name}" for name in DIGITS]] = member @ p**2
         parts.append(frame[frame["n"] > 0])
+    if not parts:
+        return pd.DataFrame(columns=[*GROUP, "n", "seeds"])
     cells = pd.concat(parts, ignore_index=True)
     for column in ("model", "task", "loss"):
         cells[column] = pd.Categorical(cells[column], categories=run.cells[column].cat.categories)

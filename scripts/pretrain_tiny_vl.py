@@ -1,6 +1,6 @@
 """Pre-train `builtin/tiny-vl` from scratch on synthetic clocks; resumable, seeded, logged.
 
-    nice -n 19 python scripts/pretrain_tiny_vl.py RUNDIR --steps 160
+    nice -n 19 python scripts/pretrain_tiny_vl.py RUNDIR --steps 120
     python scripts/pretrain_tiny_vl.py RUNDIR --export smmd_bench/builtin/tiny-vl
 
 The first command trains up to a step (and goes on where a killed one stopped), appends to
@@ -318,7 +318,7 @@ def export(folder: Path, target: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--steps", type=int, default=160)
+    parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--log-every", type=int, default=20, help="steps; the state is saved too")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--export", type=Path)

@@ -217,6 +217,7 @@ class Experiment:
             object.__setattr__(self, "models", (default_model(self.tasks),))
         for name in _LISTS:
             _check_items(name, getattr(self, name))
+        object.__setattr__(self, "tasks", tuple(_resolved(task) for task in self.tasks))
         _check_items("data_seed", (self.data_seed,))
         _check_items("engine", (self.engine,))
         for name in ("base", "transfers"):
@@ -299,6 +300,17 @@ class Experiment:
         for plugin in self.plugins:
             words += ["--plugin", plugin]
         return shlex.join(words)
+
+
+def _resolved(spec: str) -> str:
+    """The spec with what its defaults mean here, where the task has `resolved`: whether real data
+    or a synthetic stand-in is used must not hang on a flag that nobody writes down."""
+    try:
+        task = load_task(spec)
+    except UserError:
+        return spec  # said in planning
+    resolved = task.resolved() if hasattr(task, "resolved") else task
+    return spec if resolved == task else canonical(resolved)
 
 
 def _without_pixels(settings: dict[str, Any]) -> dict[str, Any]:

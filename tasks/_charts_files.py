@@ -40,7 +40,8 @@ def charts(
         entry.path
         for parent in {path.parent for path in paths}
         for entry in os.scandir(parent)
-        if entry.stat().st_size  # empty: the machine died before the disk had it
+        if not entry.name.startswith(".")  # another process is drawing it
+        and entry.stat().st_size  # empty: the machine died before the disk had it
     }
     contents = [chart_at(split, seed, index) for index in wanted]
     missing = [

@@ -10,7 +10,8 @@ import csv
 import hashlib
 import os
 from collections.abc import Mapping
-from pathlib import Path
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
 
 from smmd_bench.addresses import address, cache_folder
 from smmd_bench.contracts import Split
@@ -44,40 +45,70 @@ def local_folder() -> Path | None:
     )
 
 
-def folder_clocks(folder: Path, split: Split) -> dict[Clock, Path]:
+def folder_clocks(folder: Path, split: Split) -> Mapping[Clock, Path]:
     """The clocks of a split with their pictures, in the order of `in_turn`.
 
-    Raises UserError for an index that cannot be read, a label that is no time, a class without a
-    picture, and pictures that are absent or broken: each is named, and how many more there are.
+    Raises UserError for an index that cannot be read, rows with a mistake, times without a picture,
+    and pictures that are absent: the first is named, and how many there are. Read once a process,
+    and again when the index or a folder of pictures changes.
     """
-    rows = _rows(folder / INDEX, split)
+    return _clocks(folder, split, _stamp(folder, split))
+
+
+def _stamp(folder: Path, split: Split) -> tuple[int, ...]:
+    """Modification times of the index and of the folders with the split's pictures."""
+    places = [folder / INDEX, *sorted((folder / FOLDERS[split]).glob("*"))]
+    return tuple(place.stat().st_mtime_ns for place in places)
+
+
+@lru_cache(maxsize=12)
+def _clocks(folder: Path, split: Split, stamp: object) -> Mapping[Clock, Path]:
+    index = folder / INDEX
     clocks: dict[Clock, Path] = {}
-    for line, row in rows:
-        clock, path = _clock(folder, line, row)
-        clocks[clock] = path
+    faults = []
+    for line, row in _rows(index):
+        clock = _clock(row)
+        if isinstance(clock, str):
+            faults.append(f"line {line}: {clock}")
+        elif row["data set"] == FOLDERS[split]:
+            if clock in clocks:
+                faults.append(f"line {line}: {row['filepaths']} is listed twice")
+            clocks[clock] = folder / row["filepaths"]
+    if faults:
+        more = f" ({len(faults):,} rows of it have a mistake)" if len(faults) > 1 else ""
+        raise UserError(f"{index}, {faults[0]}{more}: correct it or copy it again.")
     missing = [t for t in TIMES if t not in {(c.hour, c.minute) for c in clocks}]
     if missing:
         hour, minute = missing[0]
         raise UserError(
-            f"{folder / INDEX} lists no {split} picture of {len(missing)} of the {len(TIMES)} "
-            f"times, the first of them {hour}:{minute:02}: copy the whole data set again."
+            f"{index} lists no {split} picture of {len(missing)} of the {len(TIMES)} times, the "
+            f"first of them {hour}:{minute:02}: copy the whole data set again."
         )
     absent = [path for path in clocks.values() if not path.is_file()]
     if absent:
         raise UserError(
-            f"{len(absent):,} of the {len(clocks):,} {split} pictures that {folder / INDEX} lists "
-            f"are absent, the first of them {absent[0]}: copy the whole data set again, or ask for "
-            "the synthetic clocks with --task 'clock_time[source=synthetic]'."
+            f"{len(absent):,} of the {len(clocks):,} {split} pictures that {index} lists are "
+            f"absent, the first of them {absent[0]}: copy the whole data set again, or ask for the "
+            "synthetic clocks with --task 'clock_time[source=synthetic]'."
         )
     return {clock: clocks[clock] for clock in in_turn(clocks)}
 
 
-def checked_digest(clocks: Mapping[Clock, Path]) -> str:
-    """A digest of the pictures' names and bytes, all of which open.
+def checked_digest(folder: Path, split: Split) -> str:
+    """A digest of the split's pictures, names and bytes, all of which open.
 
-    Raises UserError for broken pictures.
+    Raises UserError for broken pictures, and as `folder_clocks` does.
     """
-    paths = sorted(clocks.values())
+    return _digest(folder, split, _stamp(folder, split))
+
+
+@lru_cache(maxsize=12)
+def _digest(folder: Path, split: Split, stamp: object) -> str:
+    return _read_pictures(sorted(folder_clocks(folder, split).values()))
+
+
+def _read_pictures(paths: list[Path]) -> str:
+    """Their digest, which is kept in the cache folder until one of them changes."""
     stamps = [(str(p.resolve()), (s := p.stat()).st_size, s.st_mtime_ns) for p in paths]
     kept = cache_folder() / "clock_time" / "folders" / f"{address({'files': stamps})}.json"
     known = read_json(kept)
@@ -93,14 +124,14 @@ def checked_digest(clocks: Mapping[Clock, Path]) -> str:
         except UserError as error:
             broken.append(error)
     if broken:
-        more = f" ({len(broken) - 1:,} more like it)" if len(broken) > 1 else ""
-        raise UserError(f"{broken[0]}{more}")
+        more = f"{len(broken):,} of {len(paths):,} pictures cannot be read. " if broken[1:] else ""
+        raise UserError(f"{more}{broken[0]}")
     write_json(kept, {"digest": digest.hexdigest()})
     return digest.hexdigest()
 
 
-def _rows(index: Path, split: Split) -> list[tuple[int, dict[str, str]]]:
-    """The rows of a split with the numbers of their lines."""
+def _rows(index: Path) -> list[tuple[int, dict[str, str]]]:
+    """The rows with the numbers of their lines."""
     try:
         with index.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.DictReader(stream)
@@ -110,20 +141,20 @@ def _rows(index: Path, split: Split) -> list[tuple[int, dict[str, str]]]:
     for name in _COLUMNS:
         if not rows or rows[0][1].get(name) is None:
             raise UserError(f"{index} has no column '{name}': copy it again.")
-    return [(line, row) for line, row in rows if row["data set"] == FOLDERS[split]]
+    return rows
 
 
-def _clock(folder: Path, line: int, row: Mapping[str, str]) -> tuple[Clock, Path]:
-    path = folder / (row["filepaths"] or "")
-    time = time_of(row["labels"] or "")
+def _clock(row: Mapping[str, str | None]) -> Clock | str:
+    """The clock of a row, or what is wrong with it."""
+    label, file, split = row["labels"], row["filepaths"], row["data set"]
+    time = time_of(label or "")
     if time is None:
-        raise UserError(
-            f"{folder / INDEX}, line {line}: the label '{row['labels']}' is not a time such as "
-            "1_05: correct the line or copy the file again."
-        )
-    if time_of(path.parent.name) != time or not path.stem.isdecimal():
-        raise UserError(
-            f"{folder / INDEX}, line {line}: the picture {row['filepaths']} is not in the folder "
-            f"of its label, {time[0]}-{time[1]:02}: correct the line or copy the file again."
-        )
-    return Clock(*time, int(path.stem)), path
+        return f"the label '{label}' is not a time such as 1_05"
+    if split not in FOLDERS.values():
+        return f"the data set '{split}' is none of {', '.join(FOLDERS.values())}"
+    path = PurePosixPath(file or "")
+    if len(path.parts) != 3 or not path.stem.isdecimal():
+        return f"'{file}' is no picture such as train/1-05/7.jpg"
+    if path.parts[0] != split or time_of(path.parts[1]) != time:
+        return f"{file} is not in the folder {split}/{time[0]}-{time[1]:02} of its label"
+    return Clock(*time, int(path.stem))

@@ -9,6 +9,8 @@ import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 from smmd_bench.addresses import cache_folder
@@ -22,12 +24,18 @@ DRAWING = 1
 """Version of the pictures: raise it when one pixel changes."""
 
 
+@cache
+def drawn_by() -> str:
+    """What a pixel may depend on: our version, Pillow's, and matplotlib's for its fonts."""
+    return f"v{DRAWING}-pillow{version('pillow')}-matplotlib{version('matplotlib')}"
+
+
 def picture_files(clocks: Sequence[Clock], seed: int, *, rotate: bool) -> list[Path]:
     """The file of each clock, drawn where it is not there yet; safe in several processes.
 
     seed: of the 100 faces, and of the quarter turns where `rotate`.
     """
-    root = cache_folder() / "clock_time" / f"v{DRAWING}-seed{seed}{'-rotated' * rotate}"
+    root = cache_folder() / "clock_time" / f"{drawn_by()}-seed{seed}{'-rotated' * rotate}"
     paths = [root / clock.folder / f"{clock.face}.png" for clock in clocks]
     missing = [
         (clock, path) for clock, path in zip(clocks, paths, strict=True) if not _is_there(path)

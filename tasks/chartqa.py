@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -72,8 +72,8 @@ class ChartQA:
     )
 
     @property
-    def data_label(self) -> str:
-        """Which charts these are: "synthetic", "official" or "hub"."""
+    def data_label(self) -> Literal["synthetic", "official", "hub"]:
+        """Which charts these are."""
         if self.source != "auto":
             return self.source
         return "official" if data_folder_given() else "synthetic"
@@ -89,6 +89,10 @@ class ChartQA:
     def sources(self) -> tuple[OfficialCharts | HubCharts, ...]:
         """Where rows come from; none where the charts are drawn."""
         return () if self.data_label == "synthetic" else (_SOURCES[self.data_label],)
+
+    def resolved(self) -> ChartQA:
+        """With the source that `auto` means, where that is a folder: for a spec that is kept."""
+        return self if self.data_label == "synthetic" else replace(self, source=self.data_label)
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` examples; of the real data train and validation in an order that the

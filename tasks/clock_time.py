@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -27,12 +27,12 @@ from smmd_bench.scoring.metrics import ExactMatch, ParseFailureRate, TruncationR
 from ._clock_folder import checked_digest, folder_clocks, local_folder
 from ._clock_index import FACES, SIZES, Clock, own_index
 from ._clock_metrics import TimeGap, TimeGapWrapped
-from ._clock_pictures import DRAWING, picture_files, task_face
+from ._clock_pictures import drawn_by, picture_files, task_face
 
 PROMPT = "Question: What time does the clock show, as h:mm?\nAnswer:"
 FORMAT = 1
 """Version of prompts and targets; `ClockTime.version` is that of reading answers."""
-_TIME = re.compile(r"(?<![0-9:])([0-9]{1,2}):([0-9]{2})(?![0-9])")
+_TIME = re.compile(r"(?<![0-9])(?<![0-9]:)([0-9]{1,2}):([0-9]{2})(?![0-9])")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,6 @@ class ClockTime:
     modality: ClassVar[Modality] = Modality.VISION
     max_new_tokens: ClassVar[int] = 16
     finite: ClassVar[bool] = True
-    licence: ClassVar[str] = "synthetic: drawn here; Kaggle's pictures: CC0"
     paper_sizes: ClassVar[Mapping[Split, int]] = SIZES
 
     source: Literal["auto", "synthetic", "kaggle"] = parameter(
@@ -59,6 +58,17 @@ class ClockTime:
         """What tables and captions call the pictures: "synthetic" or "Kaggle"."""
         return "synthetic" if self._folder() is None else "Kaggle"
 
+    @property
+    def licence(self) -> str:
+        """Of the pictures in use."""
+        if self._folder() is None:
+            return "synthetic clocks, drawn here"
+        return "CC0 (Kaggle, gpiosenka/time-image-datasetclassification)"
+
+    def resolved(self) -> ClockTime:
+        """With the source that `auto` means, where that is a folder: for a spec that is kept."""
+        return self if self._folder() is None else replace(self, source="kaggle")
+
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` clocks of a split (None: all); any beginning has all times alike often.
 
@@ -68,7 +78,7 @@ class ClockTime:
         folder = self._folder()
         if folder is not None:
             found = folder_clocks(folder, split)
-            checked_digest(found)
+            checked_digest(folder, split)
             return [_example(clock, path, {}) for clock, path in [*found.items()][:limit]]
         clocks = own_index(split)[:limit]
         numerals = {face: task_face(seed, face).numerals for face in range(FACES)}
@@ -84,9 +94,8 @@ class ClockTime:
         same = {"task": self.name, "split": split, "format": FORMAT, "prompt": PROMPT}
         folder = self._folder()
         if folder is not None:
-            digest = checked_digest(folder_clocks(folder, split))
-            return {**same, "source": "kaggle", "digest": digest}
-        drawing = {"generator": DRAWING, "seed": seed, "rotate": self.rotate}
+            return {**same, "source": "kaggle", "digest": checked_digest(folder, split)}
+        drawing = {"generator": drawn_by(), "seed": seed, "rotate": self.rotate}
         return {**same, "source": "synthetic", **drawing}
 
     def parse(self, completion: str) -> Answer | None:

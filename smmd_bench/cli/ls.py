@@ -62,7 +62,8 @@ def command(group: str | None, plugins: tuple[Path, ...]) -> None:
             )
             click.echo(f"  {model:<32} {facts}, {content['settings']['dtype']}")
             sizes = ", ".join(f"{gb} GB: {n}" for gb, n in content["micro_batch_sizes"].items())
-            click.echo(f"      micro_batch_size on a GPU of {sizes} (estimates for GSM8K or Clock-Time, not run)")
+            click.echo(f"      micro_batch_size on a GPU of {sizes}")
+            click.echo("      (estimates for GSM8K or Clock-Time, not run)")
         click.echo("  any other name on the hub, or a local checkpoint folder")
 
 

@@ -85,7 +85,7 @@ def test_every_example_keeps_its_picture_and_both_probe_figures_are_drawn(clocks
         probes = pd.read_parquet(folder / "probes.parquet")
         assert set(probes["digit"]) == {0, 1, 2, 3}
     figures = {file.stem for file in (clocks / "reports" / "figures").glob("*.png")}
-    assert {"digit_distribution", "dataset_samples", "training_curves"} <= figures
+    assert {"digit_distribution", "digit_probe", "dataset_samples", "training_curves"} <= figures
     assert not {"error_histogram", "signed_errors"} & figures  # of numbers, not of times
 
 

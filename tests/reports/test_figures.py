@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from smmd_bench.reports.arithmetic_operations import ArithmeticOperations, accuracy_by_operations
 from smmd_bench.reports.digit_distribution import DigitDistribution, first_digit_distributions
+from smmd_bench.reports.digit_probe import DigitProbe
 from smmd_bench.reports.training_curves import POINTS, TrainingCurves
 
 import smmd_bench as sb
@@ -148,6 +149,20 @@ def test_of_clocks_the_caption_says_which_hours_begin_with_1(run, tmp_path):
     write_run(tmp_path, tasks=("clock_time",), losses=("ce",), seeds=(0,), n=40, resamples=20)
     caption = DigitDistribution().build(sb.read_run(tmp_path)).caption
     assert "10, 11 and 12 o'clock begin with 1." in caption
+
+
+def test_figure_2_is_the_row_of_clocks_whose_hour_begins_with_5(run, tmp_path):
+    assert DigitProbe().skip(run) == "the run has no clock_time cell"
+    tasks = ("clock_time", "arithmetic")
+    write_run(tmp_path, tasks=tasks, losses=("ce", "smmd"), seeds=(0,), n=80, resamples=20)
+    clocks = sb.read_run(tmp_path)
+    assert DigitProbe().skip(clocks) is None
+    artefact = DigitProbe().build(clocks)
+    assert set(artefact.data["task"]) == {"clock_time"}
+    assert set(artefact.data["digit"]) == {5}
+    every = DigitDistribution().build(clocks).data
+    same = every[(every["task"] == "clock_time") & (every["digit"] == 5)]
+    assert artefact.data["p5"].tolist() == same["p5"].tolist()
 
 
 def test_every_true_digit_has_a_row_and_every_loss_a_column(run):

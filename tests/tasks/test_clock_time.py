@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from smmd_bench.tasks import _drawing_pool
+from smmd_bench.tasks import _clock_folder, _drawing_pool
 from smmd_bench.tasks._clock_drawing import draw_clock
 from smmd_bench.tasks._clock_faces import CENTRE, face_style
 from smmd_bench.tasks._clock_index import FACES, SIZES, TIMES, in_turn, own_index, time_of
@@ -18,6 +18,7 @@ from smmd_bench.tasks.clock_time import ClockTime
 from smmd_bench import score
 from smmd_bench.contracts import Split
 from smmd_bench.errors import UserError
+from smmd_bench.experiment import Experiment, experiment_from_yaml
 from smmd_bench.registry import load_task
 
 REAL = os.environ.get("SMMD_BENCH_DATA")
@@ -163,6 +164,8 @@ def test_faces_are_varied() -> None:
         ("7:5", None),
         ("7:055", None),
         ("1:05:20", 65),
+        ("Answer:12:35", 755),
+        ("time:1:05", 65),
         ("٣:٠٥", None),
         ("seven", None),
         ("", None),
@@ -239,6 +242,7 @@ def test_the_identity_follows_the_bytes_of_the_pictures(kaggle: Path) -> None:
     task = ClockTime()
     before = task.identity("test", 0)
     Image.new("RGB", (8, 8), (1, 2, 3)).save(kaggle / "test" / "4-20" / "2.jpg")
+    _clock_folder._digest.cache_clear()  # another process
     assert task.identity("test", 0) != before
     assert task.identity("train", 0) == ClockTime().identity("train", 0)
 
@@ -247,7 +251,7 @@ def test_a_broken_picture_is_named_and_counted(kaggle: Path) -> None:
     for name in ("4-20", "5-00"):
         path = kaggle / "train" / name / "0.jpg"
         path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(UserError, match=r"4-20/0\.jpg.*1 more like it"):
+    with pytest.raises(UserError, match=r"2 of 144 pictures cannot be read.*4-20/0\.jpg"):
         ClockTime().examples("train", 0, 5)
 
 
@@ -261,7 +265,7 @@ def test_absent_pictures_are_named_and_counted(kaggle: Path) -> None:
 def test_missing_classes_are_counted(kaggle: Path) -> None:
     index = kaggle / "clocks.csv"
     kept = [line for line in index.read_text().splitlines() if "/3-" not in line]
-    index.write_text("\n".join(kept))
+    index.write_text("\n".join(kept) + "\n")
     with pytest.raises(UserError, match=r"no test picture of 12 of the 144 times, .* 3:00"):
         ClockTime().examples("test", 0)
 
@@ -270,15 +274,54 @@ def test_missing_classes_are_counted(kaggle: Path) -> None:
 def test_a_label_that_is_no_time_is_named_with_its_line(kaggle: Path, label: str) -> None:
     index = kaggle / "clocks.csv"
     index.write_text(index.read_text().replace(",1_00,train", f",{label},train"))
-    with pytest.raises(UserError, match=r"clocks\.csv, line 2: the label .* is not a time"):
+    with pytest.raises(
+        UserError, match=r"csv, line 2: the label .* is not a time .*: correct it"
+    ):
         ClockTime().examples("train", 0)
 
 
 def test_a_label_that_is_not_its_folder_is_named(kaggle: Path) -> None:
     index = kaggle / "clocks.csv"
     index.write_text(index.read_text().replace(",1_00,train", ",2_00,train"))
-    with pytest.raises(UserError, match=r"line 2: .* is not in the folder of its label"):
+    with pytest.raises(UserError, match=r"line 2: .* is not in the folder train/2-00 of its label"):
         ClockTime().examples("train", 0)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("575,test/12-55/2.jpg,12_55,train", "is not in the folder train/12-55 of its label"),
+        ("575,train/12-55/0.jpg,12_55,train", "is listed twice"),
+        ("575,valid/12-55/0.jpg,12_55,validation", "the data set 'validation' is none of"),
+        ("575,train/12-55/one.jpg,12_55,train", "is no picture such as"),
+        ("575,train/12-55/7.jpg", "the label 'None' is not a time"),
+    ],
+)
+def test_rows_that_would_mix_the_splits_are_refused(kaggle: Path, row: str, reason: str) -> None:
+    with (kaggle / "clocks.csv").open("a") as index:
+        index.write(f"{row}\n")
+    with pytest.raises(UserError, match=rf"clocks\.csv, line 434: .*{reason}"):
+        ClockTime().examples("train", 0)
+
+
+def test_rows_with_a_mistake_are_counted(kaggle: Path) -> None:
+    index = kaggle / "clocks.csv"
+    index.write_text(index.read_text().replace(",1_00,", ",noon,").replace(",2_05,", ",x,"))
+    with pytest.raises(UserError, match=r"line 2: .*\(6 rows of it have a mistake\)"):
+        ClockTime().identity("test", 0)
+
+
+def test_an_experiment_keeps_what_auto_means(kaggle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Experiment(tasks=("clock_time",), losses=("ce",))
+    assert real.tasks == ("clock_time[source=kaggle]",)
+    assert "source=kaggle" in real.to_yaml()
+    assert "source=kaggle" in real.to_flags()
+    monkeypatch.delenv("SMMD_BENCH_DATA")
+    drawn = Experiment(tasks=("clock_time",), losses=("ce",))
+    assert drawn.tasks == ("clock_time",)
+    assert drawn.name != real.name
+    with pytest.raises(UserError, match="--data-dir"):
+        _ = [cell.addresses for cell in experiment_from_yaml(real.to_yaml(), "e.yaml").cells]
 
 
 def test_a_file_that_is_no_index_is_named(kaggle: Path) -> None:

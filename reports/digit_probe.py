@@ -1,0 +1,38 @@
+"""Figure 2 of the paper: the mean predicted distribution where a clock's hour begins with 5."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.parameters import parameter
+from smmd_bench.results.run import RunFrames
+
+from .digit_distribution import CLOCK, digit_artefact, first_digit_distributions, is_digit
+
+
+@dataclass(frozen=True)
+class DigitProbe:
+    """Where each loss puts its probability when the hour starts with one given digit."""
+
+    name: ClassVar[str] = "digit_probe"
+    title: ClassVar[str] = "Clock-Time: digit distribution at the first digit of the hour"
+    paper: ClassVar[str] = "Figure 2"
+
+    digit: int = parameter(5, "the true first digit", check=is_digit)
+
+    def skip(self, run: RunFrames) -> str | None:
+        """Probed clocks with such an hour are needed."""
+        if not (run.cells["task_name"] == CLOCK).any():
+            return f"the run has no {CLOCK} cell"
+        data = first_digit_distributions(run, CLOCK)
+        if (data["digit"] == self.digit).any():
+            return None
+        return f"no probed clock shows an hour that begins with {self.digit}"
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One block of panels a model."""
+        data = first_digit_distributions(run, CLOCK)
+        title = f"{self.title}, where it is {self.digit}"
+        return digit_artefact(run, data[data["digit"] == self.digit], title)
