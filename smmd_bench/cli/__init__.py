@@ -13,6 +13,7 @@ _COMMANDS = {
     "train-eval": ("train_eval", "Fine-tune with each loss, score, and report."),
     "run": ("run", "Run the experiment of a YAML file."),
     "overhead": ("overhead", "Measure step time and memory of each loss."),
+    "regress": ("regress", "Check MMLU, SAMSum or any lm-eval task on a run's checkpoints."),
     "score": ("score", "Score completions made elsewhere, and report."),
     "report": ("report", "Make the tables, figures and page of a finished run again."),
     "prepare": ("prepare", "Fetch the data of tasks ahead of a run."),

@@ -125,6 +125,16 @@ class RunFrames:
         return self._frame(rows, (*columns, *extra), extra)
 
     @cached_property
+    def regression(self) -> pd.DataFrame:
+        """What `smmd-bench regress` found: one row a checkpoint, suite, task or group, and metric.
+
+        `smmd_bench.results.regression` says the columns.
+        """
+        from .regression import regression_frame
+
+        return regression_frame(self)
+
+    @cached_property
     def completions(self) -> pd.DataFrame:
         """Every completion of every measured cell, with its scores."""
         from .cell_files import completions_with_scores

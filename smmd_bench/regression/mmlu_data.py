@@ -1,0 +1,122 @@
+"""The folder with MMLU's questions: a local copy, or what the hub has at a pinned commit.
+
+`--data-dir DIR` (or `$SMMD_BENCH_DATA`) may hold the copy as `DIR/mmlu/cais/mmlu`, `DIR/cais/mmlu`,
+`DIR/mmlu` or be it. A copy has the hub's layout: README.md, which says what is where, and a folder
+for each of the 57 subjects with `test-*.parquet` and `dev-*.parquet`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ..addresses import digest_of_files
+from ..data_files import VARIABLE
+from ..errors import UserError
+
+REPOSITORY = "cais/mmlu"
+REVISION = "c30699e8356da336a370243923dbaf21066bb9fe"
+PLACES = ("mmlu/cais/mmlu", "cais/mmlu", "mmlu", "")
+_SPLITS = ("test", "dev")
+_FETCH = (
+    f"fetch it where there is a network with `hf download {REPOSITORY} --repo-type dataset "
+    f'--revision {REVISION} --exclude "auxiliary_train/*" --local-dir DIR/mmlu` and give '
+    "--data-dir DIR"
+)
+
+
+def mmlu_folder() -> tuple[Path, Mapping[str, Any]]:
+    """The folder with the questions, and what identifies them: digest, or the hub's commit.
+
+    Raises UserError if the folder given for local copies lacks them, or they cannot be fetched.
+    """
+    given = os.environ.get(VARIABLE)
+    if given:
+        folder = _local(Path(given))
+        files = [
+            file
+            for subject in subjects()
+            for split in _SPLITS
+            for file in (folder / subject).glob(f"{split}-*.parquet")
+        ]
+        digest = digest_of_files([*files, folder / "README.md"], folder)
+        return folder, {"source": "mmlu", "digest": digest}
+    folder = _fetched()
+    return folder, {"source": REPOSITORY, "commit": REVISION}
+
+
+def subjects() -> list[str]:
+    """The names of the 57 subjects, as lm-eval's own task files list them."""
+    return sorted(file.stem.removeprefix("mmlu_") for file in lm_eval_mmlu().glob("mmlu_*.yaml"))
+
+
+def is_mmlu(name: str) -> bool:
+    """Whether a suite is MMLU, one of its four groups, or one of its subjects."""
+    folder = lm_eval_mmlu()
+    return any((folder / f"{prefix}{name}.yaml").exists() for prefix in ("", "_"))
+
+
+def lm_eval_mmlu() -> Path:
+    """The folder of lm-eval's MMLU task files, found without importing lm-eval.
+
+    Raises UserError if lm-eval is not installed.
+    """
+    found = find_spec("lm_eval")
+    if found is None or not found.submodule_search_locations:
+        raise UserError("lm-eval is not installed: pip install 'smmd-bench[lm-eval]'.")
+    return Path(found.submodule_search_locations[0]) / "tasks" / "mmlu" / "default"
+
+
+def _local(given: Path) -> Path:
+    first = subjects()[0]
+    folder = next((given / p for p in PLACES if (given / p / first).is_dir()), None)
+    if folder is None:
+        raise UserError(
+            f"The data folder {given} has no {PLACES[0]}/{first}: {_FETCH}, or leave out "
+            f"--data-dir (and {VARIABLE}) to fetch MMLU from the hub."
+        )
+    _require_whole(folder)
+    return folder
+
+
+def _fetched() -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # a line for each retry
+    try:
+        folder = Path(
+            snapshot_download(
+                REPOSITORY,
+                repo_type="dataset",
+                revision=REVISION,
+                ignore_patterns=["all/*", "auxiliary_train/*"],
+            )
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise UserError(
+            f"MMLU ({REPOSITORY}) cannot be fetched from the hub ({reason}): {_FETCH}."
+        ) from error
+    _require_whole(folder)
+    return folder
+
+
+def _require_whole(folder: Path) -> None:
+    """Raise UserError for the first file that the folder lacks."""
+    if not (folder / "README.md").is_file():
+        raise UserError(
+            f"The copy of MMLU in {folder} has no README.md, which says which file is which "
+            f"subject: copy the hub's README.md of {REPOSITORY}, too."
+        )
+    for subject in subjects():
+        for split in _SPLITS:
+            if not any((folder / subject).glob(f"{split}-*.parquet")):
+                raise UserError(
+                    f"The copy of MMLU in {folder} has no {subject}/{split}-*.parquet: it must "
+                    f"have all {len(subjects())} subjects; {_FETCH}."
+                )

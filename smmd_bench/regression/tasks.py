@@ -1,0 +1,71 @@
+"""A suite as lm-eval's own objects: its tasks with their data, ready for any checkpoint."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import datasets
+import yaml
+from lm_eval.tasks import TaskManager
+
+from ..errors import UserError
+from .mmlu_data import is_mmlu, lm_eval_mmlu
+from .suite import Suite, suites_folder
+
+SEED = 1234
+"""Of few-shot examples that are drawn; lm-eval's default."""
+
+
+def load_tasks(suite: Suite) -> dict[str, Any]:
+    """lm-eval's task dictionary of a suite, with the number of shots set.
+
+    Raises UserError if its data cannot be loaded.
+    """
+    datasets.disable_progress_bars()
+    try:
+        loaded = _load(suite)
+    except UserError:
+        raise
+    except Exception as error:  # whatever lies between here and the data
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise UserError(
+            f"The data of the suite {suite.name} cannot be loaded ({reason}): check the network, "
+            "or load the data set once where there is one, so that it is in the cache of the "
+            "datasets library."
+        ) from error
+    for task in loaded["tasks"].values():
+        own = task.get_config("num_fewshot")
+        if suite.shots is not None and own != 0:  # a task that says 0 allows no other, in lm-eval
+            task.set_config(key="num_fewshot", value=suite.shots)
+        elif own is None:
+            task.set_config(key="num_fewshot", value=0)
+    return loaded
+
+
+def _load(suite: Suite) -> dict[str, Any]:
+    if is_mmlu(suite.name):
+        with tempfile.TemporaryDirectory() as folder:
+            content = {**_mmlu(suite.name), "dataset_path": suite.folder}
+            (Path(folder) / "suite.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+            return _of([lm_eval_mmlu(), Path(folder)], suite)
+    return _of([suites_folder()] if suite.is_ours else None, suite)
+
+
+def _of(folders: list[Path] | None, suite: Suite) -> dict[str, Any]:
+    manager = TaskManager(include_path=folders, include_defaults=folders is None)
+    return dict(manager.load([suite.name]))
+
+
+def _mmlu(name: str) -> dict[str, Any]:
+    """Our file of the whole, lm-eval's of a group, or one that stands for lm-eval's of a subject.
+
+    The place of the data is added to it, which lm-eval hands on to the subjects of a group.
+    """
+    subject = lm_eval_mmlu() / f"{name}.yaml"
+    if subject.exists():
+        return {"task": name, "include": str(subject)}
+    whole = name == "mmlu"
+    file = suites_folder() / "mmlu.yaml" if whole else lm_eval_mmlu() / f"_{name}.yaml"
+    return dict(yaml.safe_load(file.read_text(encoding="utf-8")))

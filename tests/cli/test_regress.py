@@ -1,0 +1,84 @@
+"""`smmd-bench regress` from the command line, and what it says of mistakes."""
+
+from pathlib import Path
+
+import pytest
+
+from smmd_bench.data_files import VARIABLE
+from smmd_bench.results.run import read_run
+from tests.conftest import DATA
+from tests.regression.conftest import (  # noqa: F401  (fixtures)
+    MakeRun,
+    checkpoints,
+    make_run,
+    mmlu,
+    smmd_bench,
+)
+
+
+@pytest.mark.slow
+def test_two_suites_in_one_call_and_nothing_the_second_time(
+    make_run: MakeRun,  # noqa: F811
+    mmlu: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    run = make_run(losses=("smmd",))
+    (mmlu / "samsum").mkdir(exist_ok=True)
+    (mmlu / "samsum" / "test.json").write_bytes((DATA / "samsum" / "test.json").read_bytes())
+    arguments = (
+        "regress",
+        run,
+        "--suite",
+        "mmlu_anatomy,samsum",
+        "--limit",
+        "2",
+        "--data-dir",
+        mmlu,
+    )
+    done = smmd_bench(*arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 checkpoints x mmlu_anatomy, samsum with hf, 2 questions" in done.stdout
+    assert "mmlu_anatomy smmd seed 0: 8 of 8" in done.stdout
+    assert "Regression checks through lm-eval" in done.stdout
+    assert len(list((run / "logs").glob("regress-*.log"))) == 1  # one process, one load each
+    frame = read_run(run).regression
+    assert set(frame["suite"]) == {"mmlu_anatomy", "samsum"}
+    assert set(frame.loc[frame["suite"] == "samsum", "metric"]) == {"rouge1", "rouge2", "rougeL"}
+    page = (run / "reports" / "index.html").read_text()
+    assert "Regression checks through lm-eval" in page
+    stamp = (run / "reports" / "index.html").stat().st_mtime_ns
+    again = smmd_bench(*arguments)
+    assert again.returncode == 0
+    assert "Nothing to do" in again.stdout
+    assert (run / "reports" / "index.html").stat().st_mtime_ns == stamp
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--suite", ""), "--suite names no suite"),
+        (("--losses", "smd"), "did you mean smmd"),
+        (("--checkpoint", "nowhere"), "The checkpoint folder nowhere"),
+        (("--data-dir", "nowhere"), "check --data-dir"),
+        ((), "The data folder"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    arguments: tuple[str, ...],
+    words: str,
+    make_run: MakeRun,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    run = make_run(losses=("smmd",))
+    done = smmd_bench("regress", run, *arguments, **{VARIABLE: str(tmp_path)})
+    assert done.returncode == 2, done.stdout
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert words in line
+    assert not (run / "regression").exists()
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    done = smmd_bench("regress", tmp_path)
+    assert done.returncode == 2
+    assert "is no run folder" in done.stderr

@@ -1,0 +1,145 @@
+"""A run folder whose cells have real (tiny, random) adapters, and questions of our own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smmd_bench.results.files import write_json
+from tests.conftest import DATA, LINEAR
+from tests.runs import write_run as synthetic_run
+
+from .questions import write_mmlu
+
+COMMAND = str(Path(sys.executable).parent / "smmd-bench")
+LM_EVAL = str(Path(sys.executable).parent / "lm_eval")
+LOSSES = ("ce", "smmd")
+SHORT = 232
+"""Too few tokens for the longer ones of our own questions."""
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """A base with room for 16,384 tokens, and one of SHORT; two adapters on the first by loss."""
+
+    base: Path
+    short: Path
+    adapters: dict[str, Path]
+
+
+@pytest.fixture(scope="session")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Checkpoints:
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    root = tmp_path_factory.mktemp("checkpoints")
+    tokenizer = AutoTokenizer.from_pretrained(DATA / "tokenizers" / "digit")
+    adapters = {}
+    for name, positions in (("base", 16384), ("short", SHORT)):
+        torch.manual_seed(0)
+        model = Qwen2ForCausalLM(
+            Qwen2Config(
+                vocab_size=len(tokenizer),
+                hidden_size=64,
+                intermediate_size=64,
+                num_hidden_layers=1,
+                num_attention_heads=2,
+                num_key_value_heads=1,
+                max_position_embeddings=positions,
+                initializer_range=0.5,
+                bos_token_id=tokenizer.bos_token_id,
+                eos_token_id=tokenizer.eos_token_id,
+                pad_token_id=tokenizer.pad_token_id,
+                tie_word_embeddings=True,
+            )
+        )
+        model.save_pretrained(root / name)
+        tokenizer.save_pretrained(root / name)
+    for seed, loss in enumerate(LOSSES, start=1):
+        torch.manual_seed(seed)
+        lora = get_peft_model(
+            Qwen2ForCausalLM.from_pretrained(root / "base"),
+            LoraConfig(r=4, target_modules=LINEAR, task_type="CAUSAL_LM"),
+        )
+        for parameter in (p for p in lora.parameters() if p.requires_grad):
+            torch.nn.init.normal_(parameter, std=0.3)
+        lora.save_pretrained(root / loss)
+        adapters[loss] = root / loss
+    return Checkpoints(root / "base", root / "short", adapters)
+
+
+@pytest.fixture(scope="session")
+def mmlu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with questions of our own in the hub's layout: 2 a subject, 5 shots."""
+    folder = tmp_path_factory.mktemp("data")
+    write_mmlu(folder / "mmlu" / "cais" / "mmlu")
+    return folder
+
+
+MakeRun = Callable[..., Path]
+
+
+@pytest.fixture
+def make_run(checkpoints: Checkpoints, tmp_path: Path) -> MakeRun:
+    """`make_run()`: the folder of a run of base, ce and smmd that was trained, selected, scored."""
+
+    def make(base: Path | None = None, losses: tuple[str, ...] = ("ce", "smmd")) -> Path:
+        folder = tmp_path / "run"
+        write_run(folder, base or checkpoints.base, {k: checkpoints.adapters[k] for k in losses})
+        return folder
+
+    return make
+
+
+def write_run(folder: Path, base: Path, adapters: dict[str, Path]) -> None:
+    """A synthetic run of base, ce and smmd whose cells have receipts and weights, too."""
+    cells = synthetic_run(
+        folder, models=[str(base)], tasks=["gsm8k"], losses=list(adapters), seeds=[0], n=20
+    )
+    for name in cells:
+        cell = folder / "cells" / name.address
+        kind, epoch = ("base", 0) if name.loss == "base" else ("lora", 4)
+        canary = _canary(base, adapters.get(name.loss))
+        receipt = {"kind": kind, "epochs": [{"epoch": epoch, "canary": canary}], "notes": []}
+        write_json(cell / "train.json", {"address": name.address, **receipt})
+        if name.loss != "base":
+            shutil.copytree(adapters[name.loss], cell / "checkpoint")
+
+
+def _canary(base: Path, adapter: Path | None) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from smmd_bench.scoring.canary import make_canary
+
+    model = AutoModelForCausalLM.from_pretrained(base)
+    if adapter is not None:
+        model = PeftModel.from_pretrained(model, adapter)
+    canary: dict[str, Any] = json.loads(
+        json.dumps(asdict(make_canary(model, AutoTokenizer.from_pretrained(base))))
+    )
+    return canary
+
+
+def smmd_bench(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line."""
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )

@@ -1,0 +1,145 @@
+"""`regress` does what is missing, once, and compares what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from smmd_bench.contracts import Job, JobResult, Progress
+from smmd_bench.data_files import VARIABLE
+from smmd_bench.regression import job as jobs
+from smmd_bench.regression.comparison import compare
+from smmd_bench.regression.run import Outcome, find_setting, regress
+from smmd_bench.regression.suite import find_suites
+from smmd_bench.regression.target import find_targets
+from smmd_bench.results.files import read_json
+from smmd_bench.results.run import read_run
+from smmd_bench.run_directory import record_failure
+from tests.conftest import LIBRARY_WARNINGS
+
+from .conftest import MakeRun
+
+SUITE = "mmlu_anatomy"
+
+
+class Here:
+    """An executor that runs jobs in this process; `died` ends them without a word."""
+
+    died = False
+
+    def run(self, wanted: Sequence[Job], folder: Path, progress: Progress) -> Iterator[JobResult]:
+        for job in wanted:
+            if self.died:
+                yield JobResult(job, "the process was killed by SIGKILL")
+                continue
+            for place, error in jobs.run_job(dict(job.payload), progress).items():
+                record_failure(place, "regress", error)
+            yield JobResult(job, None)
+
+
+@pytest.fixture
+def executor(mmlu: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
+    here = Here()
+    monkeypatch.setenv(VARIABLE, str(mmlu))
+    monkeypatch.setattr("smmd_bench.regression.run.load", lambda *_: here)
+    return here
+
+
+def call(run: Path, limit: int | None = None, engine: str = "hf", suite: str = SUITE) -> Outcome:
+    targets, _ = find_targets(run)
+    setting = find_setting(engine, limit, None, targets)
+    return regress(run, targets, find_suites([suite], None), setting, lambda *_: None)
+
+
+def addresses(run: Path) -> list[str]:
+    return sorted(file.parent.name for file in run.glob("regression/*/results.json"))
+
+
+def test_nothing_is_evaluated_twice(
+    make_run: MakeRun, executor: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run()
+    assert call(run) == Outcome(True, {})
+    first = {file: file.stat().st_mtime_ns for file in run.glob("regression/*/*.*")}
+    assert len(addresses(run)) == 3
+    monkeypatch.setattr(jobs, "run_job", None)
+    assert call(run) == Outcome(False, {})
+    assert {file: file.stat().st_mtime_ns for file in run.glob("regression/*/*.*")} == first
+    frame = read_run(run).regression
+    assert frame["loss"].tolist() == ["base", "ce", "smmd"]
+    assert frame["against_loss"].fillna("").tolist() == ["", "base", "ce"]
+    assert frame["task"].fillna("").tolist() == ["", "gsm8k", "gsm8k"]
+    assert set(frame["n"]) == {2}
+    assert frame["limit"].isna().all()
+
+
+def test_what_dies_half_way_is_not_there_and_is_done_again(
+    make_run: MakeRun, executor: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run()
+    write = jobs.write_json
+
+    def full(path: Path, content: Any) -> None:
+        suite = read_json(path.parent / "suite.json")
+        if path.name == "results.json" and suite is not None and suite["loss"] == "ce":
+            raise OSError("No space left on device")
+        write(path, content)
+
+    monkeypatch.setattr(jobs, "write_json", full)
+    outcome = call(run)
+    assert list(outcome.failed) == [f"{SUITE} ce seed 0"]
+    assert "free some space" in outcome.failed[f"{SUITE} ce seed 0"]
+    whole = addresses(run)
+    assert len(whole) == 2
+    assert set(read_run(run).regression["loss"]) == {"base", "smmd"}
+    monkeypatch.setattr(jobs, "write_json", write)
+    assert call(run) == Outcome(True, {})
+    assert set(whole) < set(addresses(run))
+    assert not list(run.glob("regression/*/FAILED.json"))
+
+
+def test_a_job_that_dies_fails_what_it_left(make_run: MakeRun, executor: Here) -> None:
+    run = make_run(losses=("smmd",))
+    executor.died = True
+    assert call(run).failed == dict.fromkeys(
+        (f"{SUITE} base", f"{SUITE} smmd seed 0"), "the process was killed by SIGKILL"
+    )
+    executor.died = False
+    assert call(run) == Outcome(True, {})
+    frame = read_run(run).regression
+    assert frame["against_loss"].fillna("").tolist() == ["", "base"]  # there is no CE
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(*LIBRARY_WARNINGS)
+def test_vllm_answers_as_transformers(make_run: MakeRun, executor: Here) -> None:
+    """One engine; adapters merged, swapped in, and checked by the canary of their training."""
+    run = make_run()
+    suite = "mmlu_social_sciences"
+    assert call(run, engine="hf", suite=suite) == Outcome(True, {})
+    assert call(run, engine="vllm", suite=suite) == Outcome(True, {})
+    frame = read_run(run).regression
+    assert len(addresses(run)) == 6  # the engine is a part of the address
+    for _, pair in frame.groupby("loss"):
+        files = [run / "regression" / a / "samples.parquet" for a in pair["address"].unique()]
+        one, other = map(pd.read_parquet, files)
+        assert len(one) == 24
+        pd.testing.assert_frame_equal(one, other)
+    by_loss = frame[(frame["engine"] == "vllm") & (frame["kind"] == "group")]
+    assert by_loss["value"].nunique() > 1
+
+
+def test_a_comparison_is_paired_by_question() -> None:
+    right = [1.0, 1.0, 1.0, 0.0, 0.0]
+    mine = pd.DataFrame({"subtask": ["a"] * 3 + ["b"] * 2, "doc_id": [0, 1, 2, 0, 1], "acc": right})
+    other = mine.assign(acc=[0.0, 1.0, 0.0, 0.0, 1.0]).iloc[::-1]
+    found = compare(mine, other, "acc")
+    assert found["difference"] == pytest.approx(20)
+    assert found["low"] <= 20 <= found["high"]
+    assert (found["b"], found["c"], found["n"]) == (2, 1, 5)
+    shares = [frame.rename(columns={"acc": "rouge1"}) for frame in (mine, other)]
+    assert "p" not in compare(*shares, "rouge1")

@@ -1,0 +1,113 @@
+"""What `smmd-bench regress` leaves in a synthetic run, from a seeded generator."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from smmd_bench.regression.comparison import compare
+from smmd_bench.results.files import read_json, write_json, write_parquet
+from smmd_bench.results.run import read_run
+
+SIZES = {"mmlu_stem": 3153, "mmlu_humanities": 4705, "mmlu_social_sciences": 3077,
+         "mmlu_other": 3107}  # fmt: skip
+"""Questions of each group; 14,042 in all."""
+SKILL = {"base": 0.62, "ce": 0.61, "smmd": 0.615, "ntl": 0.55}
+
+
+def write_checks(
+    run: Path,
+    suite: str = "mmlu",
+    *,
+    limit: int | None = None,
+    shots: int = 5,
+    truncated: int = 0,
+    engine: str = "hf",
+) -> None:
+    """Evaluate the base and every trained cell of the run; each against CE, CE against the base."""
+    cells = read_run(run).cells
+    samples: dict[tuple[str, str, int], tuple[str, pd.DataFrame]] = {}
+    for cell in cells.drop_duplicates(["model", "loss", "seed"]).to_dict("records"):
+        model, loss, seed = str(cell["model"]), str(cell["loss"]), int(cell["seed"])
+        address = f"{zlib.crc32(repr((model, loss, seed, suite, limit, engine)).encode()):016x}"
+        folder = run / "regression" / address
+        frame = _answers(suite, loss, seed, limit)
+        samples[model, loss, seed] = (address, frame)
+        write_parquet(folder / "samples.parquet", frame, address)
+        write_json(folder / "suite.json", _suite(cell, suite, address, shots, limit, engine))
+        write_json(
+            folder / "results.json",
+            {
+                "address": address, "shots": shots, "documents": len(frame),
+                "truncated": truncated, "context": 2048, "rows": _rows(suite, frame),
+            },
+        )  # fmt: skip
+    for (model, loss, seed), (address, frame) in samples.items():
+        other = (model, "base", 0) if loss == "ce" else (model, "ce", seed)
+        if loss == "base" or other not in samples:
+            continue
+        there, theirs = samples[other]
+        metrics = {m: compare(frame, theirs, m) for m in frame.columns[3:]}
+        write_json(
+            run / "regression" / address / "comparison.json",
+            {
+                "address": f"1-{address}-{there}", "against": there, "against_loss": other[1],
+                "metrics": metrics,
+            },
+        )  # fmt: skip
+
+
+def _suite(
+    cell: Any, suite: str, address: str, shots: int, limit: int | None, engine: str
+) -> dict[str, Any]:
+    base = cell["loss"] == "base"
+    return {
+        "address": address, "model": cell["model"], "model_label": cell["model"],
+        "params": 1_540_000_000, "task": None if base else cell["task"], "loss": cell["loss"],
+        "seed": cell["seed"], "cell": None if base else cell["address"],
+        "epoch": None if base else 4, "kind": "base" if base else "lora",
+        "identity": {"base": {"digest": "d"}} if base else {}, "suite": suite, "shots": shots,
+        "limit": limit, "engine": engine,
+    }  # fmt: skip
+
+
+def _answers(suite: str, loss: str, seed: int, limit: int | None) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    groups = SIZES if suite == "mmlu" else {suite: 200}
+    sizes = {name: min(size, limit or size) for name, size in groups.items()}
+    subtasks = np.repeat(list(sizes), list(sizes.values()))
+    number = np.concatenate([np.arange(size) for size in sizes.values()])
+    ease = rng.random(len(subtasks))
+    noise = np.random.default_rng(zlib.crc32(loss.encode())).normal(0, 0.03, len(subtasks))
+    right = (ease + noise < SKILL[loss]).astype(float)
+    frame = pd.DataFrame({"subtask": subtasks, "doc_id": number, "truncated": False})
+    if suite == "gsm8k":
+        return frame.assign(**{"exact_match,strict-match": right})
+    return frame.assign(acc=right)
+
+
+def _rows(suite: str, frame: pd.DataFrame) -> list[dict[str, Any]]:
+    metric = str(frame.columns[3])
+    parts = {str(name): part[metric] for name, part in frame.groupby("subtask", sort=False)}
+    parts[suite] = frame[metric]
+    kind = "group" if suite == "mmlu" else "task"
+    return [
+        {
+            "name": name, "kind": kind, "metric": metric, "unit": "percent",
+            "value": 100 * float(values.mean()),
+            "stderr": 100 * float(values.std()) / len(values) ** 0.5, "n": len(values),
+        }
+        for name, values in parts.items()
+    ]  # fmt: skip
+
+
+def forget(run: Path, loss: str) -> None:
+    """Train a cell anew, as it were: what was found of the old one is stale."""
+    for file in run.glob("cells/*/selection.json"):
+        cell = read_json(file.parent / "cell.json") or {}
+        if cell["loss"] == loss:
+            write_json(file, {**(read_json(file) or {}), "best_epoch": 1})

@@ -1,0 +1,115 @@
+"""Table 12, and the table of any other suite."""
+
+import pytest
+from rich.console import Console
+from smmd_bench.reports.mmlu_table import MmluTable
+from smmd_bench.reports.regression_table import RegressionTable
+
+import smmd_bench as sb
+from smmd_bench.publishing.tables import to_terminal
+from tests.regression_checks import write_checks
+from tests.reports.golden import assert_golden
+from tests.runs import write_run
+
+
+def make_run(folder, model="Qwen/Qwen2.5-1.5B", seeds=(0,), losses=("ce", "ntl", "smmd")):
+    write_run(folder, models=(model,), tasks=("gsm8k",), losses=losses, seeds=seeds, n=20, steps=5)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def paper_run(tmp_path_factory):
+    """One of the paper's models, trained on GSM8K, with all of MMLU."""
+    folder = make_run(tmp_path_factory.mktemp("runs") / "paper")
+    write_checks(folder)
+    return sb.read_run(folder)
+
+
+@pytest.fixture(scope="module")
+def quick_run(tmp_path_factory):
+    """Another model with two seeds, ten questions a group, of which three were cut."""
+    folder = make_run(tmp_path_factory.mktemp("runs") / "quick", "builtin/tiny", (0, 1))
+    write_checks(folder, limit=10, truncated=3)
+    write_checks(folder, "gsm8k", limit=50)
+    return sb.read_run(folder)
+
+
+def test_the_table_of_a_model_of_the_paper(paper_run):
+    assert_golden("mmlu_paper_model", MmluTable().build(paper_run))
+
+
+def test_the_table_of_a_quick_look(quick_run):
+    assert_golden("mmlu_quick_look", MmluTable().build(quick_run))
+
+
+def test_the_table_of_another_suite(quick_run):
+    assert_golden("regression_gsm8k", RegressionTable().build(quick_run))
+
+
+@pytest.mark.parametrize("name", ["paper_run", "quick_run"])
+def test_the_tables_fit_a_terminal_of_100_columns(name, request):
+    run = request.getfixturevalue(name)
+    console = Console(width=200, color_system=None)
+    with console.capture() as captured:
+        for report in (MmluTable(), RegressionTable()):
+            if report.skip(run) is None:
+                console.print(to_terminal(report.build(run).table, "title", "", 100))
+    assert max(len(line.rstrip()) for line in captured.get().splitlines()) <= 100
+
+
+def test_the_papers_rows_stand_below_ours(paper_run):
+    artefact = MmluTable().build(paper_run)
+    table = artefact.table.set_index(["Loss", "From"])
+    assert table.loc[("SMMD", "paper"), "Avg."] == "61.32 ± 0.39"
+    assert table.loc[("CE", "paper"), "Humanities"] == "54.94 ± 0.68"
+    assert len(table) == 6  # the paper has no row of NTL, nor of the untuned model
+    data = artefact.data.set_index(["loss", "name"])
+    assert data.loc[("smmd", "mmlu_stem"), ["published", "published_error"]].tolist() == [
+        55.44,
+        0.86,
+    ]
+
+
+@pytest.mark.parametrize(
+    "change", [{"limit": 100}, {"shots": 0}, {"model": "Qwen/Qwen2.5-0.5B"}, {"task": "svamp"}]
+)
+def test_another_setting_has_no_published_value(change, tmp_path):
+    model = change.pop("model", "Qwen/Qwen2.5-1.5B")
+    write_run(
+        tmp_path / "run", models=(model,), tasks=(change.pop("task", "gsm8k"),),
+        losses=("ce", "smmd"), seeds=(0,), n=20, steps=5,
+    )  # fmt: skip
+    write_checks(tmp_path / "run", **change)
+    artefact = MmluTable().build(sb.read_run(tmp_path / "run"))
+    assert "From" not in artefact.table.columns
+    assert "the paper" not in artefact.caption
+    assert artefact.data["published"].isna().all()
+
+
+def test_non_inferior_only_where_the_whole_interval_is_above_the_margin(paper_run):
+    artefact = MmluTable().build(paper_run)
+    data = artefact.data[artefact.data["name"] == "mmlu"].set_index("loss")
+    verdicts = artefact.table.drop_duplicates("Loss").set_index("Loss")["Not worse"]
+    assert data.loc["smmd", "low"] > -1
+    assert data.loc["ntl", "low"] < -1
+    assert verdicts.to_dict() == {"untuned": "–", "CE": "–", "NTL": "unclear", "SMMD": "yes"}
+
+
+def test_few_questions_show_nothing(quick_run):
+    for report in (MmluTable(), RegressionTable()):
+        assert set(report.build(quick_run).table["Not worse"]) == {"–", "unclear"}
+
+
+def test_the_captions_count_what_was_left_out(quick_run):
+    caption = MmluTable().build(quick_run).caption
+    assert (
+        "No more than the first 10 of each subject's questions were asked: a quick look." in caption
+    )
+    assert "mmlu with builtin/tiny: 3 of 40 (context 2,048 tokens)." in caption
+    assert "Table 12" not in caption
+
+
+def test_without_checks_both_are_skipped(tmp_path):
+    run = sb.read_run(make_run(tmp_path / "run", losses=("ce",)))
+    assert "was not run" in MmluTable().skip(run)
+    assert "no other suite" in RegressionTable().skip(run)

@@ -1,0 +1,36 @@
+"""What `smmd-bench regress` left, read back."""
+
+import smmd_bench as sb
+from smmd_bench.results.regression import COLUMNS, regression_samples
+from tests.regression_checks import forget, write_checks
+from tests.runs import write_run
+
+
+def test_a_run_without_checks_has_an_empty_frame(run_folder):
+    frame = sb.read_run(run_folder).regression
+    assert frame.empty
+    assert list(frame.columns) == list(COLUMNS)
+
+
+def test_one_row_a_checkpoint_and_group_in_the_order_of_the_run(tmp_path):
+    write_run(tmp_path, tasks=("gsm8k",), losses=("smmd", "ce"), n=20, steps=5)
+    write_checks(tmp_path, limit=20)
+    write_checks(tmp_path)
+    frame = sb.read_run(tmp_path).regression
+    assert len(frame) == 2 * 5 * 5
+    whole = frame[frame["name"] == "mmlu"]
+    order = ["base 0", "ce 0", "ce 1", "smmd 0", "smmd 1"]
+    assert [f"{row.loss} {row.seed}" for row in whole.itertuples()] == 2 * order
+    assert whole["limit"].isna().tolist() == [True] * 5 + [False] * 5  # all the questions first
+    assert set(whole.loc[whole["loss"] == "smmd", "against_loss"]) == {"ce"}
+    assert set(whole.loc[whole["loss"] == "ce", "against_loss"]) == {"base"}
+    assert whole["documents"].tolist() == 5 * [14042] + 5 * [80]
+    samples = regression_samples(tmp_path, whole["address"].iloc[0])
+    assert samples["acc"].mean() * 100 == whole["value"].iloc[0]
+
+
+def test_what_was_found_of_another_epoch_is_left_out(tmp_path):
+    write_run(tmp_path, tasks=("gsm8k",), losses=("ce", "smmd"), seeds=(0,), n=20, steps=5)
+    write_checks(tmp_path, limit=20)
+    forget(tmp_path, "ce")
+    assert set(sb.read_run(tmp_path).regression["loss"]) == {"base", "smmd"}
