@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact
+from smmd_bench.errors import UserError
 from smmd_bench.parameters import parameter
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.results.run import RunFrames
@@ -143,14 +144,13 @@ def _answers(run: RunFrames, address: str, uids: list[str]) -> list[tuple[str, b
 
 def _picture(path: Any) -> Image | None:
     """A small copy of a picture; None where there is none, or it cannot be read."""
-    from PIL import Image
+    from smmd_bench.vision.images import read_image
 
     if not isinstance(path, str):
         return None
     try:
-        with Image.open(Path(path)) as image:
-            small = image.convert("RGB")
-    except OSError:
+        small = read_image(Path(path))
+    except UserError:
         return None
     small.thumbnail((LARGEST, LARGEST))
     return small

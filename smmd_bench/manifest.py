@@ -68,13 +68,31 @@ def manifest_of(experiment: Experiment) -> dict[str, Any]:
     }
 
 
+def examples_there(cell: Cell, split: Split) -> int:
+    """How many examples a cell has of a split: those asked for, or fewer where a copy of the data
+    has fewer, as an identity's `kept` says, or the rows of the task's `sources`."""
+    asked, task = cell.size(split), cell.task_plugin
+    kept = task.identity(split, cell.data_seed).get("kept")
+    if kept is None and getattr(task, "sources", None):
+        kept = len(task.examples(split, cell.data_seed, asked))
+    return asked if kept is None else min(asked, int(kept))
+
+
+def shortage(cell: Cell, split: Split, there: int) -> str | None:
+    """A sentence where fewer examples of a split are there than a cell asks for."""
+    asked = cell.size(split)
+    if there >= asked:
+        return None
+    return f"{cell.task}, {split}: {there:,} of the {asked:,} examples asked for are there."
+
+
 def _data(cell: Cell) -> dict[str, Any]:
     """Licence, sizes and identity (digests, seeds) of the splits that a task's cells use."""
     splits: tuple[Split, ...] = ("train", "validation", "test")
     used = splits if cell.source is None and not cell.is_base else splits[-1:]
     return {
         "licence": getattr(cell.task_plugin, "licence", "not stated"),
-        "sizes": {split: cell.size(split) for split in used},
+        "sizes": {split: examples_there(cell, split) for split in used},
         "identity": {s: dict(cell.task_plugin.identity(s, cell.data_seed)) for s in used},
     }
 

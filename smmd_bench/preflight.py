@@ -9,6 +9,7 @@ from typing import Any
 from .contracts import Example, Progress, Split
 from .errors import UserError
 from .experiment import Cell
+from .manifest import examples_there, shortage
 
 _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
@@ -33,6 +34,7 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
                 examples = cell.task_plugin.examples(split, cell.data_seed, cell.size(split))
                 made[data] = () if split == "train" else examples  # millions need not stay
                 progress(f"examples of {cell.task}, {split}", 1, 1)
+                _say_shortage(cell, split, len(examples), progress)
                 _check_images(cell, split, examples, progress)
             room = (*data, cell.model, cell.engine_settings, cell.recipe.chat_template)
             if split != "train" and room not in fitting:  # training checks its own, see there
@@ -60,6 +62,13 @@ def _processor(cell: Cell) -> Any | None:
 
     _, reads_images, *pixels = _reads(cell)
     return load_processor(cell.card.folder, *pixels) if reads_images else None
+
+
+def _say_shortage(cell: Cell, split: Split, there: int, progress: Progress) -> None:
+    """Say that examples are missing, where planning could not know it."""
+    sentence = shortage(cell, split, there)
+    if sentence is not None and there < examples_there(cell, split):
+        progress(sentence, 0, 0)
 
 
 def _check_images(

@@ -94,7 +94,8 @@ class ClockTime:
         same = {"task": self.name, "split": split, "format": FORMAT, "prompt": PROMPT}
         folder = self._folder()
         if folder is not None:
-            return {**same, "source": "kaggle", "digest": checked_digest(folder, split)}
+            found = {"kept": len(folder_clocks(folder, split))}
+            return {**same, "source": "kaggle", "digest": checked_digest(folder, split), **found}
         drawing = {"generator": drawn_by(), "seed": seed, "rotate": self.rotate}
         return {**same, "source": "synthetic", **drawing}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from ..contracts import Split
 from ..errors import UserError
 from ..experiment import Cell, Experiment
 
@@ -79,6 +80,16 @@ def _check_folder(folder: Path) -> None:
 
 
 def _print_recipe(experiment: Experiment, cells: list[Cell]) -> None:
+    from ..manifest import examples_there, shortage
+
+    said: dict[str, None] = {}
+
+    def there(cell: Cell, split: Split) -> int:
+        found = examples_there(cell, split)
+        if (sentence := shortage(cell, split, found)) is not None:
+            said[sentence] = None
+        return found
+
     for model in dict.fromkeys(cell.model for cell in cells):
         here = [cell for cell in cells if cell.model == model]
         transfers = {cell.task: cell for cell in here if cell.source is not None}
@@ -86,14 +97,16 @@ def _print_recipe(experiment: Experiment, cells: list[Cell]) -> None:
             r = cell.recipe
             adapter = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
             click.echo(
-                f"{cell.card.label} on {cell.task}: {adapter}, {cell.size('train'):,} examples x "
+                f"{cell.card.label} on {cell.task}: {adapter}, {there(cell, 'train'):,} examples x "
                 f"{r.epochs} epochs, batch {r.batch_size}, learning rate {r.learning_rate:g}; "
-                f"validation {cell.size('validation'):,}, test {cell.size('test'):,}."
+                f"validation {there(cell, 'validation'):,}, test {there(cell, 'test'):,}."
             )
         for cell in transfers.values():
-            click.echo(f"  and a test of transfer on {cell.task}: {cell.size('test'):,}.")
+            click.echo(f"  and a test of transfer on {cell.task}: {there(cell, 'test'):,}.")
         if (note := here[0].engine_note) is not None:
             click.echo(f"  {note}")
+    for sentence in said:
+        click.echo(sentence)
 
 
 def _print_plan(run: object, cells: list[Cell]) -> None:

@@ -6,20 +6,21 @@ import base64
 import io
 from pathlib import Path
 
+from ..errors import UserError
+
 LARGEST = 200
 """Pixels of the longer side."""
 
 
 def thumbnail(path: object) -> str | None:
     """A JPEG of the picture as a data URI; None where there is none, or it cannot be read."""
-    from PIL import Image
+    from ..vision.images import read_image
 
     if not isinstance(path, str):
         return None
     try:
-        with Image.open(Path(path)) as image:
-            small = image.convert("RGB")
-    except (OSError, Image.DecompressionBombError):
+        small = read_image(Path(path))
+    except UserError:
         return None
     small.thumbnail((LARGEST, LARGEST))
     buffer = io.BytesIO()

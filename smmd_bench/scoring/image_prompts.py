@@ -13,7 +13,8 @@ def encode_examples(
 ) -> list[list[int]]:
     """Token ids of the examples' prompts, as in training, with one placeholder an image.
 
-    `processor` is the checkpoint's, or None where no example has an image.
+    `processor` is the checkpoint's, or None where no example has an image. Raises UserError for an
+    example whose text holds a placeholder itself.
     """
     from ..training.data import encode_prompts
     from ..vision.encoding import encode_image_prompts
@@ -22,7 +23,8 @@ def encode_examples(
     if processor is None:
         return encode_prompts(tokenizer, texts, chat=chat)
     counts = [len(example.images) for example in examples]
-    return encode_image_prompts(processor, texts, counts, chat=chat)
+    uids = [example.uid for example in examples]
+    return encode_image_prompts(processor, texts, counts, chat=chat, uids=uids)
 
 
 def images_of(examples: Sequence[Example]) -> Images | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from ..registry import load_engine
 from ..results.files import parquet_address, read_json, write_json, write_parquet
 from ..training.data import encode_targets
 from ..training.models import load_tokenizer, quiet_libraries
+from ..vision.processor import load_processor
 from .decode import decode_checkpoint
 from .image_prompts import encode_examples, images_of
 from .probe import probe
@@ -59,29 +60,46 @@ class _Open:
 def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict[Path, Exception]:
     """Decode cells of one base; returns the error of each cell that failed, by its folder.
 
-    One engine start serves all, but for cells that want other limits on the pixels of an image.
+    One engine start serves all, but for cells that want other limits on the pixels of an image. A
+    start that fails is the failure of the cells that it was for.
     """
     quiet_libraries()
     tokenizer = load_tokenizer(cells[0][0].card.folder)
     several = len({cell.task for cell, _ in cells}) > 1
-    failures: dict[Path, Exception] = {}
+    ended: dict[Path, Exception | None] = {}
     for group in _by_pixels(cells):
-        first = group[0][0]
-        together = _together([cell for cell, _ in group], tokenizer)
-        processor = _processor(first, together) if together.images else None
-        progress("start engine", 0, 1)
-        with load_engine(first.engine).open(first.card.folder, together) as session:
-            progress("start engine", 1, 1)
-            running = _Open(session, tokenizer, processor, progress)
-            for cell, folder in sorted(group, key=_turn):
-                try:
-                    name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
-                    name = f"{cell.task} {name}" if several else name
-                    _decode_cell(cell, folder, running, name)
-                except Exception as error:
-                    traceback.print_exc()
-                    failures[folder] = error
-    return failures
+        try:
+            for folder, failure in _decode_group(group, tokenizer, progress, several=several):
+                ended[folder] = failure
+        except Exception as error:
+            traceback.print_exc()
+            for _, folder in group:
+                ended.setdefault(folder, error)
+    return {folder: error for folder, error in ended.items() if error is not None}
+
+
+def _decode_group(
+    cells: Sequence[tuple[Cell, Path]], tokenizer: Any, progress: Progress, *, several: bool
+) -> Iterator[tuple[Path, Exception | None]]:
+    """Decode cells in one engine; each one's folder once it has ended, with its error."""
+    engine, base = cells[0][0].engine, cells[0][0].card.folder
+    together = _together([cell for cell, _ in cells], tokenizer)
+    limits = together.min_pixels, together.max_pixels
+    processor = load_processor(base, *limits) if together.images else None
+    progress("start engine", 0, 1)
+    with load_engine(engine).open(base, together) as session:
+        progress("start engine", 1, 1)
+        running = _Open(session, tokenizer, processor, progress)
+        for cell, folder in sorted(cells, key=_turn):
+            failure = None
+            try:
+                name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
+                name = f"{cell.task} {name}" if several else name
+                _decode_cell(cell, folder, running, name)
+            except Exception as error:
+                traceback.print_exc()
+                failure = error
+            yield folder, failure
 
 
 def _by_pixels(cells: Iterable[tuple[Cell, Path]]) -> list[list[tuple[Cell, Path]]]:
@@ -113,12 +131,6 @@ def _together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
             len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)) for cell in cells
         ),
     )
-
-
-def _processor(cell: Cell, settings: EngineSettings) -> Any:
-    from ..vision.processor import load_processor
-
-    return load_processor(cell.card.folder, settings.min_pixels, settings.max_pixels)
 
 
 def _turn(pair: tuple[Cell, Path]) -> tuple[bool, bool]:

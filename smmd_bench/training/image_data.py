@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..contracts import Example, Progress
 from ..vision.encoding import encode_image_prompts, expand, pad_rows, picture_tokens
-from ..vision.images import check_images
+from ..vision.images import image_size
 from .data import IGNORE, TokenisedExamples
 
 
@@ -20,8 +20,8 @@ class ImageExamples(TokenisedExamples):
 
     Item k is a row of `expand` over prompt and target, with labels [1, L], unshifted, -100 over the
     prompt and its pictures, and example [], which is k. `lengths` [n] count what the model reads.
-    Raises UserError for broken or absent pictures, all of which are read once here, and at the
-    first example that is too long.
+    Of the pictures only the headers are read here: preflight has read them all. Raises UserError at
+    the first example that is too long, has a placeholder in its text, or has no picture there.
     """
 
     def __init__(
@@ -35,19 +35,20 @@ class ImageExamples(TokenisedExamples):
     ) -> None:
         self.processor = processor
         self.images = [example.images for example in examples]
-        self._sizes = check_images((path for paths in self.images for path in paths), progress)
+        self._size = cache(image_size)
         self._tokens = cache(lambda size: picture_tokens(processor, size))
         super().__init__(examples, processor.tokenizer, max_length, progress, chat=chat)
-        del self._sizes, self._tokens  # workers of a data loader get a copy of the rest
+        del self._size, self._tokens  # workers of a data loader get a copy of the rest
 
     def _encode(
         self, tokenizer: Any, examples: Sequence[Example], *, chat: bool
     ) -> list[list[int]]:
         prompts, counts = [e.prompt for e in examples], [len(e.images) for e in examples]
-        return encode_image_prompts(self.processor, prompts, counts, chat=chat)
+        uids = [e.uid for e in examples]
+        return encode_image_prompts(self.processor, prompts, counts, chat=chat, uids=uids)
 
     def _read_length(self, example: Example, prompt: list[int]) -> int:
-        return len(prompt) + sum(self._tokens(self._sizes[path]) - 1 for path in example.images)
+        return len(prompt) + sum(self._tokens(self._size(path)) - 1 for path in example.images)
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         ids = self._ids(index)

@@ -26,12 +26,29 @@ _WRAPPED = {"<|image_pad|>": "<|vision_start|><|image_pad|><|vision_end|>"}
 
 
 def encode_image_prompts(
-    processor: Any, texts: Sequence[str], images_each: Sequence[int], *, chat: bool = False
+    processor: Any,
+    texts: Sequence[str],
+    images_each: Sequence[int],
+    *,
+    chat: bool = False,
+    uids: Sequence[str] | None = None,
 ) -> list[list[int]]:
     """Token ids of prompts, each with one placeholder a picture in front of its text.
 
-    As `encode_prompts` otherwise. Raises UserError if `chat` and there is no chat template.
+    As `encode_prompts` otherwise. Raises UserError if `chat` and there is no chat template, and for
+    a prompt (named by its uid, if there are `uids`) that has not one placeholder a picture.
     """
+    rows = _encoded(processor, texts, images_each, chat=chat)
+    for at, (row, pictures) in enumerate(zip(rows, images_each, strict=True)):
+        if (found := row.count(processor.image_token_id)) != pictures:
+            who = f"Example {uids[at]}" if uids is not None else f"Prompt {at}"
+            raise UserError(_miscounted(processor, who, found, pictures))
+    return rows
+
+
+def _encoded(
+    processor: Any, texts: Sequence[str], images_each: Sequence[int], *, chat: bool
+) -> list[list[int]]:
     tokenizer = processor.tokenizer
     counts = list(zip(texts, images_each, strict=True))
     if chat:
@@ -116,6 +133,15 @@ def pad_rows(
             parts = [_padded(part, width, side, fills.get(key, 0)) for part in parts]
         batch[key] = _stacked(parts)
     return batch
+
+
+def _miscounted(processor: Any, who: str, found: int, pictures: int) -> str:
+    return f"{who} has {found} placeholders '{processor.image_token}' for {pictures} images: " + (
+        "its text holds one itself: take it out of the text, or its row out of the data."
+        if found > pictures
+        else "the chat template leaves images out: leave out chat_template=true, or take "
+        "another model."
+    )
 
 
 def _chats(processor: Any, counts: Sequence[tuple[str, int]]) -> list[str]:

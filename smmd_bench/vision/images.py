@@ -15,13 +15,13 @@ _STEP = 100
 
 
 def read_image(path: Path) -> Image.Image:
-    """The picture of a file in RGB, read to its end.
+    """The picture of a file in RGB, read to its end; what is transparent becomes white.
 
     Raises UserError, which names the file, if it is absent or broken.
     """
     try:
         with Image.open(path) as image:
-            return image.convert("RGB")
+            return _on_white(image) if image.has_transparency_data else image.convert("RGB")
     except FileNotFoundError as error:
         raise UserError(
             f"The image {path} does not exist: put it there, or take its row out of the data."
@@ -35,6 +35,11 @@ def read_image(path: Path) -> Image.Image:
         ) from error
 
 
+def _on_white(image: Image.Image) -> Image.Image:
+    ground = Image.new("RGBA", image.size, "white")
+    return Image.alpha_composite(ground, image.convert("RGBA")).convert("RGB")
+
+
 def image_size(path: Path) -> tuple[int, int]:
     """(width, height) by the header of a file; raises UserError as `read_image` does."""
     try:
@@ -44,19 +49,16 @@ def image_size(path: Path) -> tuple[int, int]:
         return read_image(path).size
 
 
-def check_images(
-    paths: Iterable[Path], progress: Progress | None = None
-) -> dict[Path, tuple[int, int]]:
+def check_images(paths: Iterable[Path], progress: Progress | None = None) -> None:
     """Read every picture once, so that none can end a training in the middle of an epoch.
 
-    The (width, height) of each. Raises UserError with the first few that are absent or broken, and
-    how many there are.
+    Raises UserError with the first few that are absent or broken, and how many there are.
     """
     wanted = list(dict.fromkeys(paths))
-    sizes, faults = {}, []
+    faults = []
     for done, path in enumerate(wanted, 1):
         try:
-            sizes[path] = read_image(path).size
+            read_image(path)
         except UserError as error:
             faults.append(str(error))
         if progress is not None and (done % _STEP == 0 or done == len(wanted)):
@@ -70,4 +72,3 @@ def check_images(
             f"{len(faults)} of {len(wanted)} images cannot be used: {'; '.join(reasons)}{more}: "
             "copy them again, or take their rows out of the data."
         )
-    return sizes

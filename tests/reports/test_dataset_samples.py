@@ -14,6 +14,7 @@ from smmd_bench import registry
 from smmd_bench.errors import UserError
 from smmd_bench.publishing.publish import publish
 from smmd_bench.results.files import write_parquet
+from tests.broken_pictures import torn_png
 from tests.runs import write_run
 
 TASKS = ("clock_time", "chartqa", "gsm8k")
@@ -98,11 +99,13 @@ def test_no_text_leaves_the_figure_and_no_two_overlap(run):
         assert not any(box.shrunk(0.9, 0.9).overlaps(o.shrunk(0.9, 0.9)) for o in boxes[:at])
 
 
-@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("broken", [None, "cut", "torn"])
 def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(run, tmp_path, broken):
     folder = Path(shutil.copytree(run.path, tmp_path / "run"))
     lost = tmp_path / "lost.png"
-    if broken:
+    if broken == "torn":
+        torn_png(lost)
+    elif broken == "cut":
         lost.write_bytes(b"\x89PNG\r\n\x1a\n")
     for file in folder.glob("cells/*/completions.parquet"):
         frame = pd.read_parquet(file)

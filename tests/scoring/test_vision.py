@@ -210,6 +210,29 @@ def test_cells_with_other_limits_on_pixels_and_text_are_decoded_with_their_own(
         assert pd.read_parquet(place / "probes.parquet")["p_target"].notna().all()
 
 
+def test_an_engine_that_does_not_start_fails_its_own_cells_alone(
+    tiny_vlm: Callable[[str], Path], tmp_path: Path
+) -> None:
+    folder = str(tiny_vlm("qwen2_5_vl"))
+    placed = []
+    for limit in (5, None, 56 * 56):  # 5: less than one token shows
+        recipe = {**FEW, "max_pixels": limit}
+        experiment = Experiment(
+            ("clock_time",), ("ce",), (folder,), engine="transformers", recipe=recipe
+        )
+        cell = experiment.cells[0]
+        placed.append((cell, tmp_path / cell.addresses["train"]))
+    for cell, place in placed[1:]:
+        train_cell(cell, place, lambda *_: None)
+    bad, *good = [place for _, place in placed]
+    failures = decode_cells(placed, lambda *_: None)
+    assert list(failures) == [bad]
+    assert "max_pixels=5 is less than" in str(failures[bad])
+    assert all((place / "completions.parquet").is_file() for place in good)
+    again = decode_cells([*placed[1:], placed[0]], lambda *_: None)
+    assert list(again) == [bad]
+
+
 def test_nothing_is_decoded_where_only_the_picture_tells_that_the_weights_are_others(
     tiny_vlm: Callable[[str], Path], tmp_path: Path
 ) -> None:

@@ -47,9 +47,7 @@ def test_an_epoch_is_a_checkpoint_that_stands_by_itself(
     tiny_vlm: Callable[[str], Path], tmp_path: Path
 ) -> None:
     cell = cell_of(tiny_vlm("qwen2_5_vl"), method="full", max_pixels=56 * 56)
-    said: list[tuple[str, int, int]] = []
-    train_cell(cell, tmp_path, lambda *step: said.append(step))
-    assert ("check images smmd seed 0", 32, 32) in said
+    train_cell(cell, tmp_path, lambda *_: None)
     (epoch,) = receipt(tmp_path)["epochs"]
     assert epoch["canary"]["pictures"] == 1
     saved = tmp_path / "epochs" / "1"

@@ -241,23 +241,28 @@ def test_gradients_of_micro_batches_add_up(
         assert (one - two).norm() <= 1e-4 * one.norm() + 1e-7
 
 
-def test_pictures_are_checked_before_training(
+def test_an_absent_picture_is_found_before_training_and_a_broken_one_where_it_is_read(
     tiny_vlm: Callable[[str], Path], examples: list[Example], tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken.png"
     broken.write_bytes(examples[0].images[0].read_bytes()[:60])
     absent = tmp_path / "absent.png"
     bad = [Example("a", "?", "1", None, (broken,)), Example("b", "?", "2", None, (absent,))]
-    steps: list[tuple[str, int, int]] = []
-    with pytest.raises(UserError) as error:
-        dataset(tiny_vlm("mistral3"), [*examples, *bad], progress=lambda *s: steps.append(s))
-    assert "2 of 14 images cannot be used" in str(error.value)
-    assert str(broken) in str(error.value)
-    assert str(absent) in str(error.value)
-    assert "\n" not in str(error.value)
-    assert steps == [("check images", 14, 14)]
     with pytest.raises(UserError, match=f"The image {absent} does not exist"):
         dataset(tiny_vlm("mistral3"), [*examples, bad[1]])
+    data = dataset(tiny_vlm("mistral3"), [*examples, bad[0]])
+    with pytest.raises(UserError, match=f"The image {broken} cannot be read"):
+        data[12]
+
+
+@each
+def test_a_question_that_holds_a_placeholder_is_refused_before_training(
+    tiny_vlm: Callable[[str], Path], architecture: str, examples: list[Example]
+) -> None:
+    token = load_processor(tiny_vlm(architecture)).image_token
+    bad = Example("odd", f"What is {token}?", "1", None, examples[0].images)
+    with pytest.raises(UserError, match="Example odd has 2 placeholders"):
+        dataset(tiny_vlm(architecture), [*examples, bad])
 
 
 def test_lengths_count_the_tokens_of_pictures(

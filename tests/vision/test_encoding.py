@@ -147,6 +147,24 @@ def test_without_a_chat_template_a_chat_is_refused(tiny_vlm):
         encode_image_prompts(processor, [TEXT], [1], chat=True)
 
 
+@each
+@pytest.mark.parametrize("chat", [False, True])
+def test_a_placeholder_in_a_text_is_refused_by_the_examples_name(tiny_vlm, architecture, chat):
+    processor = load_processor(tiny_vlm(architecture))
+    texts = [TEXT, f"What is {processor.image_token}?"]
+    with pytest.raises(UserError, match=r"^Example b has 2 placeholders .* for 1 images: its text"):
+        encode_image_prompts(processor, texts, [1, 1], chat=chat, uids=["a", "b"])
+    with pytest.raises(UserError, match=r"^Prompt 1 has 1 placeholders .* for 0 images: its text"):
+        encode_image_prompts(processor, texts, [1, 0], chat=chat)
+
+
+def test_a_chat_template_that_leaves_images_out_is_refused(tiny_vlm):
+    processor = load_processor(tiny_vlm("mistral3"))
+    processor.chat_template = "{{ messages[0]['content'][-1]['text'] }}"
+    with pytest.raises(UserError, match=r"^Prompt 0 has 0 placeholders .*the chat template leaves"):
+        encode_image_prompts(processor, [TEXT], [1], chat=True)
+
+
 def test_placeholders_without_pictures_are_refused(tiny_vlm, pictures):
     processor = load_processor(tiny_vlm("mistral3"))
     (ids,) = encode_image_prompts(processor, [TEXT], [2])

@@ -47,6 +47,15 @@ def test_limits_the_wrong_way_round_are_refused(tiny_vlm) -> None:
         load_processor(tiny_vlm("qwen2_5_vl"), min_pixels=50000)
 
 
+@pytest.mark.parametrize("name", ["min_pixels", "max_pixels"])
+def test_limits_below_what_one_token_shows_are_refused(tiny_vlm, name: str) -> None:
+    folder = tiny_vlm("qwen2_5_vl")
+    with pytest.raises(UserError, match=rf"{name}=783 is less than the 784 pixels \(28 x 28\)"):
+        load_processor(folder, **{name: 783})
+    processor = load_processor(folder, min_pixels=784, max_pixels=784)
+    assert picture_tokens(processor, (224, 224)) == 1
+
+
 def test_a_checkpoint_without_a_processor_is_refused(
     tiny_vlm, tiny_checkpoints, tmp_path: Path
 ) -> None:
