@@ -16,9 +16,12 @@ _COMMANDS = {
     "regress": ("regress", "Check MMLU, SAMSum or any lm-eval task on a run's checkpoints."),
     "score": ("score", "Score completions made elsewhere, and report."),
     "report": ("report", "Make the tables, figures and page of a finished run again."),
+    "show": ("show", "Show one example: what each loss wrote, and its digits."),
     "prepare": ("prepare", "Fetch the data of tasks ahead of a run."),
     "sample": ("sample", "Print examples of a task."),
     "ls": ("ls", "List tasks, losses, engines, executors, reports and models."),
+    "doctor": ("doctor", "Say what works here, what does not, and how to mend it."),
+    "clean": ("clean", "List what can go of runs and the cache, and remove it."),
 }
 
 
