@@ -55,16 +55,16 @@ def command(group: str | None, plugins: tuple[Path, ...]) -> None:
         click.secho("models", bold=True)
         for card in sorted(Path(str(files("smmd_bench") / "builtin")).glob("*/card.yaml")):
             content = yaml.safe_load(card.read_text(encoding="utf-8"))
-            click.echo(f"  builtin/{card.parent.name:<24} {content['summary']}")
+            click.echo(f"  builtin/{card.parent.name:<27} {content['summary']}")
         for model, content in backbones().items():
             facts = (
                 f"{content['label']}, {content['params']} parameters, N={content['numeric_tokens']}"
             )
-            click.echo(f"  {model:<32} {facts}, {content['settings']['dtype']}")
+            click.echo(f"  {model:<35} {facts}, {content['settings']['dtype']}")
             sizes = ", ".join(f"{gb} GB: {n}" for gb, n in content["micro_batch_sizes"].items())
             click.echo(f"      micro_batch_size on a GPU of {sizes}")
-            click.echo("      (estimates for GSM8K or Clock-Time, not run)")
         click.echo("  any other name on the hub, or a local checkpoint folder")
+        click.echo("  (micro_batch_size: estimates for GSM8K or Clock-Time, not run)")
 
 
 def _first_line(plugin: Any) -> str:
