@@ -27,6 +27,7 @@ class Doubling:
     version: ClassVar[int] = 1
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 16
+    licence: ClassVar[str] = "made here"
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 4000, "validation": 300, "test": 1000}
 
     digits: int = parameter(3, "of the number to double", check=positive)

@@ -19,6 +19,8 @@ _COMMANDS = {
     "show": ("show", "Show one example: what each loss wrote, and its digits."),
     "prepare": ("prepare", "Fetch the data of tasks ahead of a run."),
     "sample": ("sample", "Print examples of a task."),
+    "new": ("new", "Write a task, loss or report of your own, with its test."),
+    "validate": ("validate", "Check plugins against their contracts."),
     "ls": ("ls", "List tasks, losses, engines, executors, reports and models."),
     "doctor": ("doctor", "Say what works here, what does not, and how to mend it."),
     "clean": ("clean", "List what can go of runs and the cache, and remove it."),

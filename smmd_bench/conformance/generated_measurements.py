@@ -1,0 +1,94 @@
+"""What `smmd-bench regress` and `smmd-bench overhead` leave behind, with drawn numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..overhead.geometry import named_geometries
+from ..overhead.settings import OverheadSettings
+from ..results.files import write_json, write_parquet
+from .generated_run import GeneratedCell
+
+_SUITES = {
+    "mmlu": ("mmlu_stem", "mmlu_humanities", "mmlu_social_sciences", "mmlu_other", "mmlu"),
+    "piqa": ("piqa",),
+}
+_N = 400
+
+
+def write_regression(run: Path, cells: Sequence[GeneratedCell]) -> None:
+    """Evaluate the finished cells of one task by two suites; each against cross-entropy."""
+    for suite, names in _SUITES.items():
+        for cell in cells:
+            base = cell.loss == "base"
+            address = f"{suite}{cell.address}"[:16]
+            folder = run / "regression" / address
+            rows = [
+                {
+                    "name": name, "kind": "task" if suite == "piqa" else "group", "metric": "acc",
+                    "unit": "percent", "value": 100 * cell.skill, "stderr": 1.5, "n": _N,
+                }
+                for name in names
+            ]  # fmt: skip
+            write_json(
+                folder / "suite.json",
+                {
+                    "address": address, "model": cell.model, "model_label": cell.model,
+                    "params": 2_140_000, "task": None if base else cell.task, "loss": cell.loss,
+                    "seed": cell.seed, "cell": None if base else cell.address,
+                    "epoch": None if base else 2, "kind": "base" if base else "lora",
+                    "identity": {}, "suite": suite, "shots": 5, "limit": None, "engine": "hf",
+                },
+            )  # fmt: skip
+            write_json(
+                folder / "results.json",
+                {
+                    "address": address, "shots": 5, "documents": _N, "truncated": 0,
+                    "context": 2048, "rows": rows,
+                },
+            )  # fmt: skip
+            if cell.loss not in ("base", "ce"):
+                compared = {"difference": 1.2, "low": -0.4, "high": 2.8, "b": 9, "c": 5, "p": 0.4}
+                write_json(
+                    folder / "comparison.json",
+                    {
+                        "address": f"c{address}", "against": "ce", "against_loss": "ce",
+                        "metrics": {"acc": {**compared, "n": _N}},
+                    },
+                )  # fmt: skip
+
+
+def write_overhead(folder: Path, losses: Sequence[str]) -> Path:
+    """A measurement of step times on a made-up GPU; returns the folder."""
+    tiny = named_geometries()["tiny"]
+    settings = OverheadSettings(
+        geometry=tiny.name,
+        config=tiny.config,
+        losses=dict.fromkeys(("ce", *losses), 1),
+        numeric_tokens=tiny.numeric_tokens or 10,
+        device="cuda",
+        steps=6,
+        drop=2,
+        repeats=2,
+    )
+    write_json(folder / "manifest.json", {"name": "overhead", "overhead": settings.to_dict()})
+    rng = np.random.default_rng(0)
+    steps: list[tuple[Any, ...]] = []
+    runs: list[tuple[Any, ...]] = []
+    for row in settings.rows:
+        for repeat in range(settings.repeats):
+            runs.append((row, repeat, int(5e9), "a made-up GPU", 1, None))
+            for step in range(1, settings.steps + 1):
+                wall = 0.4 * float(rng.normal(1, 0.02))
+                steps.append((row, repeat, step, wall, wall, step <= settings.drop))
+    columns = ["row", "repeat", "step", "wall_seconds", "cpu_seconds", "dropped"]
+    write_parquet(folder / "steps.parquet", pd.DataFrame(steps, columns=columns))
+    columns = ["row", "repeat", "peak_bytes", "device", "threads", "error"]
+    frame = pd.DataFrame(runs, columns=columns).astype({"peak_bytes": "Int64", "error": "str"})
+    write_parquet(folder / "runs.parquet", frame)
+    return folder

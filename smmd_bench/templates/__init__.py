@@ -1,0 +1,1 @@
+"""What `smmd-bench new` writes: plugins that work as they are, each with its test."""

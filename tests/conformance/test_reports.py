@@ -1,0 +1,128 @@
+"""Each defect of a report is found; reports here pass on empty, one-cell and full runs."""
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+import pytest
+
+from smmd_bench.conformance.generated_runs import GeneratedRuns
+from smmd_bench.conformance.reports import report_findings
+from smmd_bench.contracts import Artefact
+from smmd_bench.registry import load
+from smmd_bench.results.run import RunFrames, read_run
+
+_calls = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> GeneratedRuns:
+    return GeneratedRuns(tmp_path_factory.mktemp("generated"))
+
+
+@dataclass(frozen=True)
+class Good:
+    """How many metrics a run has."""
+
+    name: ClassVar[str] = "good"
+    title: ClassVar[str] = "Good"
+    paper: ClassVar[str] = "not in the paper"
+
+    def skip(self, run: RunFrames) -> str | None:
+        return "no metrics" if run.metrics.empty else None
+
+    def build(self, run: RunFrames) -> Artefact:
+        return Artefact("A count.", pd.DataFrame({"n": [len(run.metrics)]}))
+
+
+class NeedsCells(Good):
+    def skip(self, run: RunFrames) -> str | None:
+        return str(run.cells["task"].iloc[0]) and super().skip(run)
+
+
+class NeedsTwoCells(Good):
+    def build(self, run: RunFrames) -> Artefact:
+        second = run.metrics["address"].unique()[1]
+        return Artefact("A cell.", pd.DataFrame({"address": [second]}))
+
+
+class ChangesTheRun(Good):
+    def build(self, run: RunFrames) -> Artefact:
+        run.metrics["value"] = 0.0
+        return super().build(run)
+
+
+class AnotherTableEachTime(Good):
+    def build(self, run: RunFrames) -> Artefact:
+        return Artefact("A number.", pd.DataFrame({"n": [next(_calls)]}))
+
+
+class WithoutCaption(Good):
+    def build(self, run: RunFrames) -> Artefact:
+        return Artefact("", pd.DataFrame({"n": [1]}))
+
+
+class SkipsAll(Good):
+    def skip(self, run: RunFrames) -> str | None:
+        return "it is for another kind of run"
+
+
+def states(report: Any, runs: GeneratedRuns) -> dict[str, str]:
+    return {finding.check: finding.state for finding in report_findings(report, runs)}
+
+
+@pytest.mark.parametrize(
+    ("report", "failing"),
+    [
+        (Good(), set()),
+        (NeedsCells(), {"an empty run", "a full run"}),  # that of `overhead` has no cell either
+        (NeedsTwoCells(), {"a run of one cell"}),
+        (ChangesTheRun(), {"a full run"}),
+        (AnotherTableEachTime(), {"a full run"}),
+        (WithoutCaption(), {"a run of one cell", "a full run"}),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_a_defect_is_found(report: Good, failing: set[str], runs: GeneratedRuns) -> None:
+    found = states(report, runs)
+    assert {check for check, state in found.items() if state == "failed"} == failing
+    assert "unchecked" not in found.values()
+
+
+def test_a_report_that_skips_all_could_not_be_checked(runs: GeneratedRuns) -> None:
+    assert states(SkipsAll(), runs)["a full run"] == "unchecked"
+    found = report_findings(SkipsAll(), runs)
+    assert "--run" in found[-1].detail
+
+
+@pytest.mark.parametrize(
+    "name", ["arithmetic_table", "clock_table", "mmlu_table", "overhead_table", "samsum_table"]
+)
+def test_tables_here_pass(name: str, runs: GeneratedRuns) -> None:
+    assert set(states(load("reports", name), runs).values()) == {"passed"}
+
+
+def test_the_full_run_has_every_state(runs: GeneratedRuns) -> None:
+    run = read_run(runs.full["full"])
+    assert set(run.cells["status"]) == {"done", "failed"}
+    assert set(read_run(runs.empty["without results"]).cells["status"]) == {
+        "pending",
+        "failed",
+        "skipped",
+    }
+    assert not run.comparisons.empty
+    assert not run.probes.empty
+    assert not run.train_log.empty
+    assert set(run.regression["suite"]) == {"mmlu", "piqa"}
+
+
+def test_a_run_of_ones_own_is_tried_as_well(tmp_path: Path, runs: GeneratedRuns) -> None:
+    from smmd_bench.conformance.generated_run import GeneratedCell, write_run
+
+    own = write_run(tmp_path / "own", [GeneratedCell("a", "gsm8k", "ce", 3)])
+    both = GeneratedRuns(tmp_path / "generated", own)
+    both.__dict__["full"] = {str(own): own}
+    (full,) = [f for f in report_findings(Good(), both) if f.check == "a full run"]
+    assert str(own) in full.detail
