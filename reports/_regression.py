@@ -31,7 +31,8 @@ def checkpoint_columns(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def without_constant(table: pd.DataFrame, data: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Without the columns that are the same of all trained checkpoints, and a sentence with them.
+    """Without the columns that are the same of all trained checkpoints, and a sentence with them;
+    without those of a test or a limit that no row has.
 
     The untuned base and the paper's rows lack them, so that they would never look constant.
     """
@@ -43,6 +44,10 @@ def without_constant(table: pd.DataFrame, data: pd.DataFrame) -> tuple[pd.DataFr
             table = table.drop(columns=name)
             said += [f"{words} {value}" for value in values]
     sentence = f" Checkpoints {', '.join(said)}." if said else ""
+    if data["limit"].isna().all():
+        table = table.drop(columns="Limit")
+    if data["p"].isna().all():
+        table = table.drop(columns="p")
     engines = data["engine"].unique()
     if len(engines) == 1:
         table = table.drop(columns="Engine")
@@ -63,11 +68,16 @@ def opponent_of(data: pd.DataFrame) -> str:
     return REFERENCE if REFERENCE in others or not others else str(others[0])
 
 
+def difference_names(other: str) -> list[str]:
+    """The columns of `difference_columns`."""
+    return [f"Δ to {loss_label(other)}", "p", VERDICT]
+
+
 def difference_columns(row: Mapping[str, Any], other: str) -> dict[str, str]:
     """The paired difference to the opponent, in points, its test, and what it says."""
-    heading = f"Δ to {loss_label(other)}"
+    heading, *_ = names = difference_names(other)
     if row["against_loss"] != other:
-        return {heading: DASH, "p": DASH, VERDICT: DASH}
+        return dict.fromkeys(names, DASH)
     difference = with_interval(row["difference"], row["low"], row["high"], 2, sign=True)
     enough = not pd.isna(row["low"]) and row["documents"] >= LEAST
     above = enough and float(row["low"]) > -MARGIN
@@ -78,16 +88,22 @@ def difference_columns(row: Mapping[str, Any], other: str) -> dict[str, str]:
     }
 
 
-def difference_note(other: str) -> str:
-    """What the columns of `difference_columns` say."""
+def difference_note(data: pd.DataFrame, other: str) -> str:
+    """What the columns of `difference_columns` say; empty if nothing was compared."""
+    if data["against_loss"].isna().all():
+        return ""
     label = loss_label(other)
+    tested = "; p: McNemar's exact test, not corrected for the number of comparisons"
+    left_out = data["left_out"].fillna(0).max()
     return (
-        f"Δ to {label}: paired difference over the same questions, in points, with its 95 % "
-        "interval (percentile bootstrap); p: McNemar's exact test, not corrected for the number of "
-        f"comparisons. {VERDICT}: non-inferior with a margin of {MARGIN:g} point, for the whole "
-        f"interval lies above −{MARGIN:g} (and n is {LEAST} or more); unclear is no proof of a "
-        "loss."
-    )
+        f" Δ to {label}: paired difference over the same questions, in points, with its 95 % "
+        f"interval (percentile bootstrap){tested if data['p'].notna().any() else ''}. {VERDICT}: "
+        f"non-inferior with a margin of {MARGIN:g} point, for the whole interval lies above "
+        f"−{MARGIN:g} (and n is {LEAST} or more); unclear is no proof of a loss."
+    ) + (
+        f" Up to {int(left_out):,} questions of a pair were not the same (lm-eval's data changed "
+        "between the two) and are left out of Δ."
+    ) * bool(left_out)
 
 
 def limit_note(data: pd.DataFrame, what: str) -> str:
@@ -96,7 +112,10 @@ def limit_note(data: pd.DataFrame, what: str) -> str:
     if not limits:
         return ""
     named = " or ".join(str(limit) for limit in limits)
-    return f" No more than the first {named} of each {what}'s questions were asked: a quick look."
+    whose = "Rows with a limit" if data["limit"].isna().any() else "All rows"
+    return (
+        f" {whose} asked no more than the first {named} of each {what}'s questions: a quick look."
+    )
 
 
 def truncation_note(data: pd.DataFrame) -> str:
@@ -118,6 +137,7 @@ def setting_columns(row: Mapping[str, Any]) -> dict[str, str]:
     shots = row["shots"]
     return {
         "Shots": DASH if pd.isna(shots) else str(shots),
+        "Limit": DASH if pd.isna(row["limit"]) else f"first {int(row['limit'])}",
         "Engine": str(row["engine"]),
         "n": f"{int(row['n']):,}",
     }

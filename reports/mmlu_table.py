@@ -16,6 +16,7 @@ from ._paper import published, reference
 from ._regression import (
     checkpoint_columns,
     difference_columns,
+    difference_names,
     difference_note,
     limit_note,
     opponent_of,
@@ -68,6 +69,7 @@ class MmluTable:
             table = table.drop(columns="From")
         table, said = without_constant(table, data)
         table.attrs["title"] = self.title
+        table.attrs["values"] = [*[label for _, label in GROUPS.values()], *difference_names(other)]
         return Artefact(caption=_caption(data, other) + said, table=table, data=data)
 
 
@@ -113,8 +115,7 @@ def _caption(data: pd.DataFrame, other: str) -> str:
         f"Accuracy (%) by lm-eval's task mmlu, {shots}-shot, without chat template; ±: standard "
         "error as lm-eval gives it (of the n questions asked, by subject)."
     ]
-    if data["against_loss"].notna().any():
-        parts.append(difference_note(other))
+    parts[0] += difference_note(data, other)
     if data["published"].notna().any():
         parts.append(
             f"Paper: {reference(TABLE)}, which does not say whether it started from a base or an "

@@ -14,6 +14,7 @@ from smmd_bench.results.run import RunFrames
 from ._regression import (
     checkpoint_columns,
     difference_columns,
+    difference_names,
     difference_note,
     limit_note,
     opponent_of,
@@ -51,6 +52,7 @@ class RegressionTable:
             table = table.drop(columns="Task")
         table, said = without_constant(table, data)
         table.attrs["title"] = self.title
+        table.attrs["values"] = ["Value", *difference_names(other)]
         return Artefact(caption=_caption(data, other) + said, table=table, data=data)
 
 
@@ -72,7 +74,5 @@ def _row(row: dict[str, Any], other: str) -> dict[str, str]:
 
 
 def _caption(data: pd.DataFrame, other: str) -> str:
-    parts = ["Values as lm-eval gives them (shares in percent); ±: its standard error."]
-    if data["against_loss"].notna().any():
-        parts.append(difference_note(other))
-    return " ".join(parts) + limit_note(data, "task") + truncation_note(data)
+    start = "Values as lm-eval gives them (shares of one in percent); ±: its standard error."
+    return start + difference_note(data, other) + limit_note(data, "task") + truncation_note(data)

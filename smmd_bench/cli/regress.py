@@ -49,7 +49,7 @@ from . import options
     type=click.Choice(["auto", "hf", "vllm"]),
     default="auto",
     show_default=True,
-    help="auto: vllm on a GPU, hf (transformers) on a CPU, where vLLM takes ten times as long.",
+    help="auto: vllm on a GPU, hf (transformers) on a CPU.",
 )
 @click.option("--batch-size", type=click.IntRange(min=1), default=None, help="Prompts at a time.")
 @options.executor
@@ -87,13 +87,13 @@ def command(
     from ..progress import shown
     from ..publishing.run import is_published, publish_run
     from ..regression.run import find_setting, regress
-    from ..regression.suite import find_suites
+    from ..regression.suite import find_suites, shots_notes
     from ..regression.target import find_targets
 
     targets, notes = find_targets(run, split_list(losses), checkpoints)
     found = find_suites(split_list(suites), shots)
     setting = find_setting(engine, limit, batch_size, targets)
-    for note in notes:
+    for note in [*notes, *shots_notes(found, shots)]:
         click.echo(f"Note: {note}", err=True)
     click.echo(
         f"{len(targets)} checkpoints x {', '.join(suite.name for suite in found)} with "

@@ -131,33 +131,37 @@ def to_terminal(
 
     Columns that never change go in a line above the table. Where that does not save enough, the
     interval, deviation or share of a value goes in a second line of its cell; and then each value
-    of the first column (the model, the task) gets a table of its own.
+    of the first column (the model, the task) gets a table of its own. Columns that
+    `frame.attrs["values"]` names stay in the table, so that a value never reads like a setting.
     """
     from rich.console import Group
     from rich.text import Text
 
     parts: list[RenderableType] = [Text(title, style="bold")]
-    for at, block in enumerate(_fitting(as_text(frame), width)):
-        parts += [*([Text("")] if at else []), *_block(block, width)]
+    values = frozenset(frame.attrs.get("values", ()))
+    for at, block in enumerate(_fitting(as_text(frame), width, values)):
+        parts += [*([Text("")] if at else []), *_block(block, width, values)]
     return Group(*parts, *([Text(caption, style="dim")] if caption else []))
 
 
-def _fitting(text: pd.DataFrame, width: int) -> list[pd.DataFrame]:
+def _fitting(text: pd.DataFrame, width: int, values: frozenset[str]) -> list[pd.DataFrame]:
     """The table, or parts of it that each fit: one for each value of its first columns."""
-    rows = _varying(text)
+    rows = _varying(text, values)
     if rows.empty or _total(_widths(_broken(rows), whole_names=False)) <= width:
         return [text]
     parts = [part for _, part in text.groupby(rows.columns[0], sort=False)]
     if len(parts) == len(text):
         return [text]
-    return [block for part in parts for block in _fitting(part, width)]
+    return [block for part in parts for block in _fitting(part, width, values)]
 
 
-def _block(text: pd.DataFrame, width: int) -> list[RenderableType]:
+def _block(text: pd.DataFrame, width: int, values: frozenset[str]) -> list[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
-    rows = _varying(text)
+    rows = _varying(text, values)
+    if values and len(text) == 1 and _total(_widths(_broken(rows), whole_names=False)) > width:
+        rows = rows[[n for n in rows.columns if n in values and rows[n].iloc[0] != DASH]]
     widths: list[int] | list[None] = [None] * rows.shape[1]
     if _total(_widths(rows)) > width:
         rows = _broken(rows)
@@ -175,9 +179,11 @@ def _block(text: pd.DataFrame, width: int) -> list[RenderableType]:
     return [*([Text(line)] if fixed else []), table]
 
 
-def _varying(text: pd.DataFrame) -> pd.DataFrame:
-    """Without the columns that never change (all stay where there is one row)."""
-    return text[[name for name in text.columns if len(text) < 2 or text[name].nunique() > 1]]
+def _varying(text: pd.DataFrame, values: frozenset[str]) -> pd.DataFrame:
+    """Without the columns that never change (all stay where there is one row); of `values`, only
+    without those that are dashes throughout."""
+    stay = {name for name in values & {*text.columns} if (text[name] != DASH).any()}
+    return text[[n for n in text.columns if len(text) < 2 or n in stay or text[n].nunique() > 1]]
 
 
 def _broken(rows: pd.DataFrame) -> pd.DataFrame:

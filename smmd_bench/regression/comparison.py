@@ -7,89 +7,120 @@ a paired bootstrap over the questions; where an answer is right or wrong, McNema
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..experiment import BASE
 from ..results.files import read_json, write_json
-from .metrics import PERCENT, RIGHT_OR_WRONG, plain_name
-from .store import Evaluation
+from ..results.regression import current_evaluations, regression_samples
+from .metrics import RIGHT_OR_WRONG, is_share, plain_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..results.run import RunFrames
+
 REFERENCE = "ce"
-VERSION = 1
+VERSION = 2
+_SAME = (
+    "model", "dtype", "suite", "suite_version", "shots", "data", "limit", "engine", "versions",
+)  # fmt: skip
 
 
-def write_comparisons(run: Path, evaluations: Sequence[Evaluation]) -> None:
-    """Write comparison.json of every finished evaluation that has an opponent here."""
-    done = [evaluation for evaluation in evaluations if evaluation.is_done(run)]
-    for evaluation in done:
-        other = _opponent(evaluation, done)
-        if other is not None:
-            _write(run, evaluation, other)
+def write_comparisons(run: RunFrames) -> None:
+    """Write comparison.json of every evaluation that the run holds and that has an opponent there,
+    whichever call made the two."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for folder, suite in current_evaluations(run):
+        key = json.dumps([suite.get(name) for name in _SAME], sort_keys=True)
+        groups.setdefault(key, []).append({**suite, "address": folder.name})
+    for group in groups.values():
+        for mine in group:
+            other = _opponent(mine, group)
+            if other is not None:
+                _write(run.path, mine, other)
 
 
-def _opponent(evaluation: Evaluation, others: Sequence[Evaluation]) -> Evaluation | None:
-    target = evaluation.target
-    if target.loss == BASE:
+def _opponent(
+    mine: Mapping[str, Any], others: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any] | None:
+    """Of evaluations of one model and setting, by their suite.json."""
+    if mine["kind"] == "base":
         return None
-    same = [
-        other
-        for other in others
-        if (other.suite, other.setting) == (evaluation.suite, evaluation.setting)
-        and other.target.model == target.model
-    ]
     trained = [
         other
-        for other in same
-        if other.target.loss == REFERENCE
-        and (other.target.task, other.target.seed) == (target.task, target.seed)
+        for other in others
+        if other["cell"] is not None
+        and other["loss"] == REFERENCE
+        and (other["task"], other["seed"]) == (mine["task"], mine["seed"])
     ]
-    base = [other for other in same if other.target.loss == BASE]
-    ranked = base if target.loss == REFERENCE or target.cell is None else [*trained, *base]
+    base = [other for other in others if other["kind"] == "base"]
+    ranked = base if mine["loss"] == REFERENCE or mine["cell"] is None else [*trained, *base]
     return ranked[0] if ranked else None
 
 
-def _write(run: Path, evaluation: Evaluation, other: Evaluation) -> None:
-    file = evaluation.folder(run) / "comparison.json"
-    wanted = f"{VERSION}-{evaluation.address}-{other.address}"
-    if (read_json(file) or {}).get("address") == wanted:
+def _write(run: Path, mine: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    file = run / "regression" / mine["address"] / "comparison.json"
+    wanted = f"{VERSION}-{mine['address']}-{other['address']}"
+    known = read_json(file) or {}
+    if known.get("address") == wanted:
         return
-    import pandas as pd
-
-    mine, theirs = (pd.read_parquet(e.folder(run) / "samples.parquet") for e in (evaluation, other))
-    metrics = [m for m in mine.columns if plain_name(m) in PERCENT and m in theirs.columns]
+    if known.get("against_loss") == REFERENCE and other["loss"] == BASE:
+        return  # CE is to be evaluated again; the base is no substitute for it
+    ours, theirs = (regression_samples(run, str(e["address"])) for e in (mine, other))
+    metrics = [
+        metric
+        for metric in ours.columns
+        if all(is_share(metric, frame.get(metric)) for frame in (ours, theirs))
+    ]
+    compared = {metric: compare(ours, theirs, metric) for metric in metrics}
     write_json(
         file,
         {
             "address": wanted,
-            "against": other.address,
-            "against_loss": other.target.loss,
-            "metrics": {metric: compare(mine, theirs, metric) for metric in metrics},
+            "against": other["address"],
+            "against_loss": other["loss"],
+            "metrics": {metric: content for metric, content in compared.items() if content},
         },
     )
 
 
 def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[str, Any]:
-    """difference, low, high and n of a share, in points; with b, c and p where each document is
-    right or wrong."""
+    """difference, low, high, n and left_out of a share, in points; with b, c and p where each
+    document is right or wrong.
+
+    Where the two have another document by one number, as when lm-eval's data changed between them,
+    it is left out; nothing is given where none is left.
+    """
     from ..scoring.metrics import ExactMatch
     from ..scoring.statistics import mcnemar_exact, paired_difference
 
     frames = [_scored(frame, metric) for frame in (samples, others)]
+    both = frames[0].merge(frames[1], on="uid", suffixes=("", "_other"))
+    same = both[both["doc"] == both["doc_other"]] if "doc_other" in both else both
+    if same.empty:
+        return {}
+    frames = [frame[frame["uid"].isin(same["uid"])] for frame in frames]
     found = paired_difference(ExactMatch(), *frames)
-    content = {"difference": found.value, "low": found.low, "high": found.high, "n": found.n}
+    content: dict[str, Any] = {
+        "difference": found.value,
+        "low": found.low,
+        "high": found.high,
+        "n": found.n,
+        "left_out": len(both) - len(same),
+    }
     return content | (
         asdict(mcnemar_exact(*frames)) if plain_name(metric) in RIGHT_OR_WRONG else {}
     )
 
 
 def _scored(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """As the comparison of two cells wants it: `uid`, and the metric as `exact`."""
+    """As the comparison of two cells wants it: `uid`, and the metric as `exact`; with the hash of
+    the document as `doc`, where it was kept."""
     frame = samples.dropna(subset=[metric])
     uids = frame["subtask"] + "/" + frame["doc_id"].astype("str")
-    return frame.assign(uid=uids, exact=frame[metric])[["uid", "exact"]]
+    frame = frame.assign(uid=uids, exact=frame[metric]).rename(columns={"doc_hash": "doc"})
+    return frame[[name for name in ("uid", "exact", "doc") if name in frame]]

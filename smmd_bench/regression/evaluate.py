@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from lm_eval.evaluator import evaluate
 
-from .metrics import PERCENT
+from .metrics import is_share
 from .tasks import SEED
 
 
@@ -38,30 +38,35 @@ def run_suite(model: Any, tasks: Mapping[str, Any], limit: int | None) -> Result
     found = evaluate(lm=model, task_dict=tasks, limit=limit)
     assert found is not None
     groups = found.get("groups", {})
-    rows = [
-        row
-        for name, metrics in {**groups, **found["results"]}.items()
-        for row in _rows(str(name), "group" if name in groups else "task", metrics)
-    ]
-    shots = {task.get_config("num_fewshot") for task in tasks["tasks"].values()}
     samples = _samples(found["samples"], model.truncated)
+    rows = []
+    for name, metrics in {**groups, **found["results"]}.items():
+        kind = "group" if name in groups else "task"
+        own = samples if kind == "group" else samples[samples["subtask"] == name]
+        rows += _rows(str(name), kind, metrics, own)
+    shots = {task.get_config("num_fewshot") for task in tasks["tasks"].values()}
     return Results(rows, samples, shots.pop() if len(shots) == 1 else None)
 
 
-def _rows(name: str, kind: str, metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows(
+    name: str, kind: str, metrics: Mapping[str, Any], samples: pd.DataFrame
+) -> list[dict[str, Any]]:
+    """In percent where the documents say that it is a share of one; else as lm-eval gives it."""
     rows = []
     for key, value in metrics.items():
         metric, comma, rule = str(key).partition(",")
         if not comma or metric.endswith("_stderr") or not isinstance(value, Real):
             continue
         error = metrics.get(f"{metric}_stderr,{rule}")
-        scale = 100.0 if metric in PERCENT else 1.0
+        spelled = _spelled(metric, rule)
+        share = is_share(spelled, samples.get(spelled)) and 0 <= float(value) <= 1
+        scale = 100.0 if share else 1.0
         rows.append(
             {
                 "name": name,
                 "kind": kind,
-                "metric": _spelled(metric, rule),
-                "unit": "percent" if metric in PERCENT else "",
+                "metric": spelled,
+                "unit": "percent" if share else "",
                 "value": _finite(float(value) * scale),
                 "stderr": _finite(float(error) * scale) if isinstance(error, Real) else None,
                 "n": int(metrics["sample_len"]),
@@ -75,7 +80,8 @@ def _samples(logged: Mapping[str, list[dict[str, Any]]], truncated: set[str]) ->
     for name, samples in logged.items():
         for sample in samples:
             key = (str(name), int(sample["doc_id"]))
-            row = rows.setdefault(key, {"subtask": key[0], "doc_id": key[1]})
+            same = {"subtask": key[0], "doc_id": key[1], "doc_hash": sample["doc_hash"]}
+            row = rows.setdefault(key, same)
             row["truncated"] = any(request[0] in truncated for request in sample["arguments"])
             for metric in sample["metrics"]:
                 if isinstance(sample[metric], Real):

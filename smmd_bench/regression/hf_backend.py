@@ -12,7 +12,7 @@ from lm_eval.models.huggingface import HFLM
 
 from .target import Target
 from .watched import CountsTruncated
-from .weights import merged_model
+from .weights import merged_model, require_canary
 
 MODULE = module
 _LOGITS_BYTES = 2 << 30
@@ -37,6 +37,7 @@ def open_hf(base: str, batch_size: int | None) -> Iterator[Callable[[Target], An
         model = merged_model(target)
         if torch.cuda.is_available():
             model = model.to("cuda")
+        require_canary(model, target)
         size = batch_size or _batch_size(model.config.get_text_config().vocab_size)
         device = str(model.device)
         return HFModel(

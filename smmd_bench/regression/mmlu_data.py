@@ -1,14 +1,15 @@
 """The folder with MMLU's questions: a local copy, or what the hub has at a pinned commit.
 
 `--data-dir DIR` (or `$SMMD_BENCH_DATA`) may hold the copy as `DIR/mmlu/cais/mmlu`, `DIR/cais/mmlu`,
-`DIR/mmlu` or be it. A copy has the hub's layout: README.md, which says what is where, and a folder
-for each of the 57 subjects with `test-*.parquet` and `dev-*.parquet`.
+`DIR/mmlu` or be it. A copy has the hub's layout: a folder for each of the 57 subjects with
+`test-*.parquet` and `dev-*.parquet`; nothing else of it is read.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,12 +42,28 @@ def mmlu_folder() -> tuple[Path, Mapping[str, Any]]:
             file
             for subject in subjects()
             for split in _SPLITS
-            for file in (folder / subject).glob(f"{split}-*.parquet")
+            for file in _files(folder, subject, split)
         ]
-        digest = digest_of_files([*files, folder / "README.md"], folder)
+        digest = digest_of_files(files, folder)
         return folder, {"source": "mmlu", "digest": digest}
     folder = _fetched()
     return folder, {"source": REPOSITORY, "commit": REVISION}
+
+
+def load_subject(folder: Path, subject: str) -> Any:
+    """The questions and shots of one subject, as `datasets` gives a data set with two splits."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from datasets import Dataset, DatasetDict
+
+    return DatasetDict(
+        {
+            split: Dataset(
+                pa.concat_tables([pq.read_table(f) for f in _files(folder, subject, split)])
+            )
+            for split in _SPLITS
+        }
+    )
 
 
 def subjects() -> list[str]:
@@ -56,8 +73,10 @@ def subjects() -> list[str]:
 
 def is_mmlu(name: str) -> bool:
     """Whether a suite is MMLU, one of its four groups, or one of its subjects."""
+    if not re.fullmatch(r"mmlu(_\w+)?", name, re.ASCII):
+        return False
     folder = lm_eval_mmlu()
-    return any((folder / f"{prefix}{name}.yaml").exists() for prefix in ("", "_"))
+    return any((folder / f"{prefix}{name}.yaml").is_file() for prefix in ("", "_"))
 
 
 def lm_eval_mmlu() -> Path:
@@ -108,15 +127,14 @@ def _fetched() -> Path:
 
 def _require_whole(folder: Path) -> None:
     """Raise UserError for the first file that the folder lacks."""
-    if not (folder / "README.md").is_file():
-        raise UserError(
-            f"The copy of MMLU in {folder} has no README.md, which says which file is which "
-            f"subject: copy the hub's README.md of {REPOSITORY}, too."
-        )
     for subject in subjects():
         for split in _SPLITS:
-            if not any((folder / subject).glob(f"{split}-*.parquet")):
+            if not _files(folder, subject, split):
                 raise UserError(
                     f"The copy of MMLU in {folder} has no {subject}/{split}-*.parquet: it must "
                     f"have all {len(subjects())} subjects; {_FETCH}."
                 )
+
+
+def _files(folder: Path, subject: str, split: str) -> list[Path]:
+    return sorted((folder / subject).glob(f"{split}-*.parquet"))

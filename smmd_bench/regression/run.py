@@ -12,6 +12,7 @@ from ..contracts import Executor, Job, Progress
 from ..errors import UserError
 from ..registry import engine_identity, load, load_engine, plugin_files
 from ..results.files import read_json
+from ..results.run import read_run
 from ..run_directory import RunDirectory, record_failure
 from .comparison import write_comparisons
 from .store import Evaluation, by_base, plan
@@ -76,12 +77,13 @@ def regress(
             for evaluation in served[result.job.cells]:
                 if result.failure and not _ended(path, evaluation):
                     record_failure(evaluation.folder(path), "regress", result.failure)
-        write_comparisons(path, evaluations)
-    failed = {
-        e.label: str((read_json(e.folder(path) / "FAILED.json") or {}).get("error", "no word"))
-        for e in evaluations
-        if not e.is_done(path)
-    }
+        write_comparisons(read_run(path))
+    failed: dict[str, str] = {}
+    for e in evaluations:
+        if not e.is_done(path):
+            label = f"{e.label} ({e.address})" if e.label in failed else e.label
+            content = read_json(e.folder(path) / "FAILED.json") or {}
+            failed[label] = str(content.get("error", "no word"))
     return Outcome(bool(missing), failed)
 
 

@@ -1,7 +1,7 @@
 """Where an evaluation is kept in a run: `RUN/regression/<address>/`.
 
 suite.json       what it is of: checkpoint, suite, limit, engine, versions
-samples.parquet  one row a document: subtask, doc_id, its score by each metric, truncated
+samples.parquet  one row a document: subtask, doc_id, doc_hash, its score by each metric, truncated
 results.json     one row a task or group and metric: value and standard error (percent)
 comparison.json  how it differs, question by question, from another checkpoint of the run
 FAILED.json      stage, error, traceback; in place of results
@@ -22,7 +22,7 @@ from ..results.files import read_json
 from .suite import Setting, Suite
 from .target import Target
 
-VERSION = 1
+VERSION = 2
 """Raise it when the files of an evaluation would say something else."""
 
 
@@ -85,8 +85,9 @@ class Evaluation:
 
 
 def plan(targets: Sequence[Target], suites: Sequence[Suite], setting: Setting) -> list[Evaluation]:
-    """Every suite with every checkpoint; the suites of one checkpoint stand together."""
-    return [Evaluation(target, suite, setting) for target in targets for suite in suites]
+    """Every suite with every checkpoint, each once; those of one checkpoint stand together."""
+    every = [Evaluation(target, suite, setting) for target in targets for suite in suites]
+    return list({evaluation.address: evaluation for evaluation in every}.values())
 
 
 def by_base(evaluations: Iterable[Evaluation]) -> list[list[Evaluation]]:

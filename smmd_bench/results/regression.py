@@ -6,8 +6,9 @@ Columns of the frame:
         missing for the base and for checkpoints from elsewhere, the cell too
     suite, shots, limit, engine, documents, truncated, context     how it was evaluated
     name, kind, metric, unit, value, stderr, n     a task or group of the suite, and its numbers
-    against_loss, difference, low, high, b, c, p   the paired difference to another checkpoint, in
-        points, over all questions of the suite: in every row of the metric
+    against_loss, difference, low, high, b, c, p, left_out   the paired difference to another
+        checkpoint, in points, over all questions of the suite but those that were left out, for the
+        two were not asked the same there: in every row of the metric
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ COLUMNS = (
     "address", "model", "model_label", "params", "task", "loss", "seed", "cell",
     "suite", "shots", "limit", "engine", "documents", "truncated", "context",
     "name", "kind", "metric", "unit", "value", "stderr", "n",
-    "against_loss", "difference", "low", "high", "b", "c", "p",
+    "against_loss", "difference", "low", "high", "b", "c", "p", "left_out",
 )  # fmt: skip
 _FLOATS = ("value", "stderr", "difference", "low", "high", "p")
-_INTEGERS = ("params", "shots", "limit", "b", "c")
-_DIFFERENCE = ("difference", "low", "high", "b", "c", "p")
+_INTEGERS = ("params", "shots", "limit", "b", "c", "left_out")
+_DIFFERENCE = ("difference", "low", "high", "b", "c", "p", "left_out")
 
 
 def regression_frame(run: RunFrames) -> pd.DataFrame:
@@ -43,11 +44,9 @@ def regression_frame(run: RunFrames) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = []
-    for folder in sorted((run.path / "regression").glob("*")):
-        suite, results = read_json(folder / "suite.json"), read_json(folder / "results.json")
-        if suite is not None and results is not None and _is_current(suite, run):
-            rows += _rows(folder, suite, results)
+    current = current_evaluations(run)
+    names = {folder.name for folder, _ in current}
+    rows = [row for folder, suite in current for row in _rows(folder, suite, names)]
     rows.sort(key=_order(run))
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     for column in _FLOATS:
@@ -57,17 +56,30 @@ def regression_frame(run: RunFrames) -> pd.DataFrame:
     return frame
 
 
+def current_evaluations(run: RunFrames) -> list[tuple[Path, dict[str, Any]]]:
+    """The folder and suite.json of each whole evaluation of a checkpoint that is the run's now."""
+    found = []
+    for folder in sorted((run.path / "regression").glob("*")):
+        suite = read_json(folder / "suite.json")
+        whole = suite is not None and (folder / "results.json").is_file()
+        if suite is not None and whole and _is_current(suite, run):
+            found.append((folder, suite))
+    return found
+
+
 def regression_samples(run: Path, address: str) -> pd.DataFrame:
-    """One row a document of an evaluation: subtask, doc_id, truncated, and its metrics."""
+    """One row a document of an evaluation: subtask, doc_id, its hash, truncated, and metrics."""
     import pandas as pd
 
     return pd.read_parquet(run / "regression" / address / "samples.parquet")
 
 
-def _rows(
-    folder: Path, suite: Mapping[str, Any], results: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def _rows(folder: Path, suite: Mapping[str, Any], current: set[str]) -> list[dict[str, Any]]:
+    results = read_json(folder / "results.json") or {}
     comparison = read_json(folder / "comparison.json") or {}
+    other = str(comparison.get("against"))
+    if other not in current and (folder.parent / other).is_dir():  # trained anew since
+        comparison = {}
     same = {name: suite.get(name) for name in COLUMNS if name in suite}
     same |= {name: results.get(name) for name in ("shots", "documents", "truncated", "context")}
     found = []

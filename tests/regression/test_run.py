@@ -12,11 +12,11 @@ import pytest
 from smmd_bench.contracts import Job, JobResult, Progress
 from smmd_bench.data_files import VARIABLE
 from smmd_bench.regression import job as jobs
-from smmd_bench.regression.comparison import compare
+from smmd_bench.regression.comparison import compare, write_comparisons
 from smmd_bench.regression.run import Outcome, find_setting, regress
 from smmd_bench.regression.suite import find_suites
 from smmd_bench.regression.target import find_targets
-from smmd_bench.results.files import read_json
+from smmd_bench.results.files import read_json, write_json
 from smmd_bench.results.run import read_run
 from smmd_bench.run_directory import record_failure
 from tests.conftest import LIBRARY_WARNINGS
@@ -49,8 +49,14 @@ def executor(mmlu: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
     return here
 
 
-def call(run: Path, limit: int | None = None, engine: str = "hf", suite: str = SUITE) -> Outcome:
-    targets, _ = find_targets(run)
+def call(
+    run: Path,
+    limit: int | None = None,
+    engine: str = "hf",
+    suite: str = SUITE,
+    losses: Sequence[str] = (),
+) -> Outcome:
+    targets, _ = find_targets(run, losses)
     setting = find_setting(engine, limit, None, targets)
     return regress(run, targets, find_suites([suite], None), setting, lambda *_: None)
 
@@ -114,6 +120,35 @@ def test_a_job_that_dies_fails_what_it_left(make_run: MakeRun, executor: Here) -
     assert frame["against_loss"].fillna("").tolist() == ["", "base"]  # there is no CE
 
 
+def test_each_is_compared_with_ce_whichever_call_made_it(make_run: MakeRun, executor: Here) -> None:
+    run = make_run()
+    seen = []
+    for losses in (["base", "smmd"], ["ce"], ["base", "smmd"]):
+        assert call(run, losses=losses).failed == {}
+        seen.append(read_run(run).regression.set_index("loss")["against_loss"].to_dict())
+    assert seen[0]["smmd"] == "base"
+    assert seen[1] == seen[2]
+    assert (seen[1]["ce"], seen[1]["smmd"]) == ("base", "ce")
+    cells = read_run(run).cells.set_index("loss")["address"]
+    selection = run / "cells" / cells["ce"] / "selection.json"
+    write_json(selection, {**(read_json(selection) or {}), "best_epoch": 3})  # as if trained anew
+    write_comparisons(read_run(run))
+    frame = read_run(run).regression.set_index("loss")
+    assert list(frame.index) == ["base", "smmd"]
+    assert frame["against_loss"].isna().all()
+
+
+def test_weights_that_training_did_not_write_are_refused(make_run: MakeRun, executor: Here) -> None:
+    run = make_run()
+    cells = read_run(run).cells.set_index("loss")["address"]
+    file, other = (run / "cells" / cells[loss] / "train.json" for loss in ("smmd", "ce"))
+    epochs = (read_json(other) or {})["epochs"]
+    write_json(file, {**(read_json(file) or {}), "epochs": epochs})
+    failed = call(run).failed
+    assert list(failed) == [f"{SUITE} smmd seed 0"]
+    assert "does not run the weights of checkpoint 'smmd seed 0'" in failed[f"{SUITE} smmd seed 0"]
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings(*LIBRARY_WARNINGS)
 def test_vllm_answers_as_transformers(make_run: MakeRun, executor: Here) -> None:
@@ -143,3 +178,14 @@ def test_a_comparison_is_paired_by_question() -> None:
     assert (found["b"], found["c"], found["n"]) == (2, 1, 5)
     shares = [frame.rename(columns={"acc": "rouge1"}) for frame in (mine, other)]
     assert "p" not in compare(*shares, "rouge1")
+
+
+def test_questions_that_changed_between_two_are_left_out() -> None:
+    mine = pd.DataFrame(
+        {"subtask": "a", "doc_id": range(4), "doc_hash": list("wxyz"), "acc": [1.0, 0.0, 1.0, 1.0]}
+    )
+    other = mine.assign(doc_hash=list("w?y?"), acc=[0.0, 0.0, 1.0, 0.0])
+    found = compare(mine, other, "acc")
+    assert (found["difference"], found["n"], found["left_out"]) == (50.0, 2, 2)
+    assert compare(mine, other.assign(doc_hash="-"), "acc") == {}
+    assert compare(mine, other.drop(columns="doc_hash"), "acc")["left_out"] == 0

@@ -8,7 +8,8 @@ import pytest
 from smmd_bench.data_files import VARIABLE
 from smmd_bench.errors import UserError
 from smmd_bench.regression.mmlu_data import REPOSITORY, REVISION, is_mmlu, mmlu_folder, subjects
-from smmd_bench.regression.suite import find_suites
+from smmd_bench.regression.suite import Suite, find_suites, shots_notes
+from tests.conftest import DATA
 
 
 def test_mmlu_has_57_subjects_five_shots_and_its_groups(
@@ -17,7 +18,11 @@ def test_mmlu_has_57_subjects_five_shots_and_its_groups(
     monkeypatch.setenv(VARIABLE, str(mmlu))
     assert len(subjects()) == 57
     assert all(map(is_mmlu, ["mmlu", "mmlu_stem", "mmlu_anatomy"]))
-    assert not any(map(is_mmlu, ["mmlu_pro", "samsum", "default"]))
+    assert not any(
+        map(
+            is_mmlu, ["mmlu_pro", "samsum", "default", "default_template_yaml", "mmlu/x", "../mmlu"]
+        )
+    )
     suites = find_suites(["mmlu", "mmlu_stem", "mmlu_anatomy", "mmlu"], None)
     assert [(s.name, s.shots, s.version) for s in suites] == [
         ("mmlu", 5, 1), ("mmlu_stem", 5, 1), ("mmlu_anatomy", 5, 1),
@@ -53,7 +58,7 @@ def test_other_questions_are_other_data(
     assert mmlu_folder()[1] != before
 
 
-@pytest.mark.parametrize("lacking", ["README.md", "virology/dev-00000-of-00001.parquet"])
+@pytest.mark.parametrize("lacking", ["virology/dev-00000-of-00001.parquet"])
 def test_half_a_copy_is_refused(
     lacking: str, mmlu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +67,52 @@ def test_half_a_copy_is_refused(
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     with pytest.raises(UserError, match=lacking.partition("-")[0]):
         mmlu_folder()
+
+
+def test_only_the_files_of_the_two_splits_matter(
+    mmlu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A README.md with a split that was not copied is no hindrance, nor is none at all."""
+    from smmd_bench.regression.tasks import load_tasks
+
+    copy = Path(shutil.copytree(mmlu / "mmlu" / "cais" / "mmlu", tmp_path / "mmlu"))
+    readme = copy / "README.md"
+    line = "    path: anatomy/dev-*\n"
+    more = "  - split: validation\n    path: anatomy/validation-*\n"
+    readme.write_text(readme.read_text().replace(line, line + more))
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    loaded = []
+    for _ in range(2):
+        (task,) = load_tasks(*find_suites(["mmlu_anatomy"], None))["tasks"].values()
+        loaded.append([list(task.test_docs()), list(task.fewshot_docs())])
+        readme.unlink(missing_ok=True)
+    assert loaded[0] == loaded[1]
+    assert [len(rows) for rows in loaded[0]] == [2, 5]
+    assert loaded[0][0][0]["choices"]
+    (copy / "anatomy" / "test-00000-of-00001.parquet").write_text("no Parquet")
+    with pytest.raises(UserError, match=r"mmlu_anatomy in .* cannot be loaded .*: copy it again"):
+        load_tasks(*find_suites(["mmlu_anatomy"], None))
+
+
+def test_a_missing_package_is_named(mmlu: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from smmd_bench.regression import tasks
+
+    def fail(_: Suite) -> None:
+        raise ModuleNotFoundError("No module named 'sympy_of_old'")
+
+    monkeypatch.setenv(VARIABLE, str(mmlu))
+    monkeypatch.setattr(tasks, "_load", fail)
+    with pytest.raises(UserError, match=r"needs a Python package .*'sympy_of_old'"):
+        tasks.load_tasks(*find_suites(["mmlu_anatomy"], None))
+
+
+def test_samsum_is_always_0_shot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(DATA))
+    plain, asked = (find_suites(["samsum"], shots) for shots in (None, 5))
+    assert plain == asked
+    assert shots_notes(asked, 5) == ["--shots 5 is ignored: samsum is always 0-shot."]
+    assert shots_notes(plain, None) == shots_notes(plain, 0) == []
+    assert plain[0].data["scorer"].keys() == {"task", "metrics", "rouge-score"}
 
 
 def test_an_empty_data_folder_says_what_to_fetch(
@@ -88,3 +139,12 @@ def test_an_unknown_suite_gets_the_nearest_names() -> None:
         find_suites(["helaswag"], None)
     with pytest.raises(UserError, match="lm-eval ls tasks"):
         find_suites(["qqqqqqqqqqqqqqqqqqqqqqqqqq"], None)
+
+
+@pytest.mark.slow
+def test_shots_that_change_nothing_make_no_other_address() -> None:
+    names = ["ifeval", "gsm8k", "hellaswag", "truthfulqa", "bbh"]
+    five = find_suites(names, 5)
+    assert [suite.shots for suite in five] == [None, None, 5, None, 5]  # gsm8k has 5 of its own
+    assert [note.split()[4] for note in shots_notes(five, 5)] == ["ifeval", "truthfulqa"]
+    assert find_suites(["hellaswag"], 0) == find_suites(["hellaswag"], None)

@@ -1,11 +1,14 @@
 """Which checkpoints of a run are evaluated."""
 
+import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from smmd_bench.errors import UserError
+from smmd_bench.model_cards import model_card
 from smmd_bench.regression.target import find_targets
 from smmd_bench.results.files import read_json, write_json
 
@@ -55,14 +58,97 @@ def test_checkpoints_from_elsewhere(make_run: MakeRun, checkpoints: Checkpoints)
     ]  # fmt: skip
     assert [t.base for t in found] == [str(checkpoints.base), str(checkpoints.short)]
     assert found[0].identity != found[1].identity
+    assert found[0].model == str(checkpoints.base)
+    assert found[1].model == str(checkpoints.short)  # not the run's: it has fewer positions
+    assert found[1].identity == model_card(str(checkpoints.short)).identity
+
+
+def test_a_whole_checkpoint_of_the_runs_shape_is_compared_with_its_base(
+    make_run: MakeRun, checkpoints: Checkpoints, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    folder = Path(shutil.copytree(checkpoints.base, tmp_path / "other" / "base"))
+    again = tmp_path / "other" / ".." / "other" / "base"
+    base, found = find_targets(make_run(), ["base"], [folder, again])[0]
+    assert (found.model, found.loss) == (base.model, "checkpoint base")
+    assert found.identity != base.identity  # or one would overwrite the other
+
+
+def test_folders_with_one_last_name_are_told_apart(
+    make_run: MakeRun, checkpoints: Checkpoints, tmp_path: Path
+) -> None:
+    folders = [tmp_path / parent / "final" for parent in "ab"]
+    for folder, loss in zip(folders, checkpoints.adapters.values(), strict=True):
+        shutil.copytree(loss, folder)
+    found = find_targets(make_run(), ["base"], folders)[0][1:]
+    assert [t.label for t in found] == ["checkpoint a/final", "checkpoint b/final"]
+
+
+def test_a_label_names_model_and_task_where_there_are_several(make_run: MakeRun) -> None:
+    target = find_targets(make_run())[0][1]
+    assert replace(target, of="Qwen2.5-0.5B gsm8k").label == "Qwen2.5-0.5B gsm8k ce seed 0"
+
+
+def _say_models(run: Path, models: dict[str, dict[str, str]]) -> None:
+    file = run / "manifest.json"
+    write_json(file, {**(read_json(file) or {}), "models": models})
+
+
+def test_a_model_that_has_changed_is_refused(make_run: MakeRun, checkpoints: Checkpoints) -> None:
+    run, name = make_run(), str(checkpoints.base)
+    _say_models(run, {name: dict(model_card(name).identity)})
+    assert len(find_targets(run)[0]) == 3
+    _say_models(run, {name: {"digest": "of other weights"}})
+    with pytest.raises(UserError, match=r"has changed since .*: put the old files back"):
+        find_targets(run, ["smmd"])
+
+
+def test_a_model_of_the_hub_is_that_of_the_runs_commit(
+    make_run: MakeRun, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, name = make_run(), str(checkpoints.base)
+    then = {"hub": "org/name", "commit": "abc"}
+    _say_models(run, {name: then})
+    asked = []
+
+    def hub(name: str) -> object:
+        asked.append(name)
+        return replace(model_card(str(checkpoints.base)), identity=then)
+
+    monkeypatch.setattr("smmd_bench.regression.target.model_card", hub)
+    assert {t.model for t in find_targets(run)[0]} == {name}
+    assert asked == ["org/name@abc"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"base_model_name_or_path": "org/other"}, "trained from org/other, which is no model"),
+        ("{", "adapter_config.json is no JSON .*: save or copy it again"),
+    ],
+)
+def test_an_adapter_of_another_model_is_refused(
+    content: object,
+    message: str,
+    make_run: MakeRun,
+    checkpoints: Checkpoints,
+    tmp_path: Path,
+) -> None:
+    folder = Path(shutil.copytree(checkpoints.adapters["ce"], tmp_path / "adapter"))
+    text = content if isinstance(content, str) else json.dumps(content)
+    (folder / "adapter_config.json").write_text(text)
+    with pytest.raises(UserError, match=message):
+        find_targets(make_run(), ["base"], [folder])
 
 
 def test_mistakes(make_run: MakeRun, tmp_path: Path) -> None:
     run = make_run()
-    with pytest.raises(UserError, match="has the loss 'smd': did you mean smmd"):
+    with pytest.raises(UserError, match=r"has the loss 'smd': did you mean smmd\?"):
         find_targets(run, ["smd"])
     with pytest.raises(UserError, match=r"has no \*\.safetensors"):
         find_targets(run, ["base"], [tmp_path])
+    with pytest.raises(UserError, match="nowhere does not exist"):
+        find_targets(run, ["base"], [tmp_path / "nowhere"])
     write_json(
         run / "manifest.json", {**(read_json(run / "manifest.json") or {}), "predictions": 1}
     )

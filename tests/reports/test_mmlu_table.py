@@ -1,5 +1,7 @@
 """Table 12, and the table of any other suite."""
 
+import shutil
+
 import pytest
 from rich.console import Console
 from smmd_bench.reports.mmlu_table import MmluTable
@@ -7,6 +9,7 @@ from smmd_bench.reports.regression_table import RegressionTable
 
 import smmd_bench as sb
 from smmd_bench.publishing.tables import to_terminal
+from smmd_bench.results.files import read_json, write_json
 from tests.regression_checks import write_checks
 from tests.reports.golden import assert_golden
 from tests.runs import write_run
@@ -54,7 +57,8 @@ def test_the_tables_fit_a_terminal_of_100_columns(name, request):
         for report in (MmluTable(), RegressionTable()):
             if report.skip(run) is None:
                 console.print(to_terminal(report.build(run).table, "title", "", 100))
-    assert max(len(line.rstrip()) for line in captured.get().splitlines()) <= 100
+    lines = captured.get().splitlines()
+    assert max(len(line.rstrip()) for line in lines if " · " not in line) <= 100
 
 
 def test_the_papers_rows_stand_below_ours(paper_run):
@@ -103,10 +107,47 @@ def test_few_questions_show_nothing(quick_run):
 def test_the_captions_count_what_was_left_out(quick_run):
     caption = MmluTable().build(quick_run).caption
     assert (
-        "No more than the first 10 of each subject's questions were asked: a quick look." in caption
+        "All rows asked no more than the first 10 of each subject's questions: a quick look."
+        in caption
     )
     assert "mmlu with builtin/tiny: 3 of 40 (context 2,048 tokens)." in caption
     assert "Table 12" not in caption
+
+
+def test_whole_and_limited_rows_are_told_apart(tmp_path):
+    write_checks(make_run(tmp_path / "run", losses=("ce", "smmd")), limit=10)
+    write_checks(tmp_path / "run")
+    artefact = MmluTable().build(sb.read_run(tmp_path / "run"))
+    assert artefact.table["Limit"].value_counts().to_dict() == {"–": 5, "first 10": 3}
+    assert "Rows with a limit asked no more than the first 10 of each" in artefact.caption
+    console = Console(width=200, color_system=None)
+    with console.capture() as captured:
+        console.print(to_terminal(artefact.table, "title", "", 100))
+    assert max(len(line.rstrip()) for line in captured.get().splitlines()) <= 100
+
+
+def test_a_metric_without_mcnemars_test_has_no_word_of_it(quick_run, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(quick_run.path, folder)
+    for file in folder.glob("regression/*/comparison.json"):
+        content = read_json(file)
+        for values in content["metrics"].values():
+            values |= {"p": None, "b": None, "c": None, "left_out": 3}
+        write_json(file, content)
+    artefact = RegressionTable().build(sb.read_run(folder))
+    assert "p" not in artefact.table.columns
+    assert "McNemar" not in artefact.caption
+    assert "Up to 3 questions of a pair were not the same" in artefact.caption
+
+
+def test_a_value_that_all_rows_share_stays_in_the_table(paper_run):
+    table = MmluTable().build(paper_run).table
+    table["STEM"] = "50.00 ± 1.00"
+    console = Console(width=100, color_system=None)
+    with console.capture() as captured:
+        console.print(to_terminal(table, "title", "", 100))
+    assert "STEM 50.00" not in captured.get()
+    assert "STEM" in captured.get()
 
 
 def test_without_checks_both_are_skipped(tmp_path):

@@ -274,9 +274,7 @@ def test_missing_classes_are_counted(kaggle: Path) -> None:
 def test_a_label_that_is_no_time_is_named_with_its_line(kaggle: Path, label: str) -> None:
     index = kaggle / "clocks.csv"
     index.write_text(index.read_text().replace(",1_00,train", f",{label},train"))
-    with pytest.raises(
-        UserError, match=r"csv, line 2: the label .* is not a time .*: correct it"
-    ):
+    with pytest.raises(UserError, match=r"csv, line 2: the label .* is not a time .*: correct it"):
         ClockTime().examples("train", 0)
 
 

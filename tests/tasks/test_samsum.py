@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
-from smmd_bench.tasks.samsum import SAMSum
+from smmd_bench.tasks._rouge import KINDS
+from smmd_bench.tasks.samsum import UNTIL, SAMSum
 
 import smmd_bench as sb
 from smmd_bench.contracts import Checkpoint, EngineSettings, Task
@@ -198,6 +199,16 @@ def evaluate(lm_eval: Any, model: Any, **settings: Any) -> Any:
     return lm_eval.simple_evaluate(
         model, tasks=["samsum"], task_manager=manager, bootstrap_iters=0, **settings
     )
+
+
+def test_lm_evals_file_has_the_tasks_constants() -> None:
+    yaml = pytest.importorskip("yaml")
+    text = (SUITES / "samsum.yaml").read_text(encoding="utf-8").replace("!function ", "")
+    content = yaml.safe_load(text)
+    assert content["generation_kwargs"]["until"] == [UNTIL]
+    assert content["generation_kwargs"]["max_gen_toks"] == SAMSum.max_new_tokens
+    assert content["num_fewshot"] == 0
+    assert [entry["metric"] for entry in content["metric_list"]] == list(KINDS)
 
 
 def test_lm_eval_gives_the_same_rouge(lm_eval: Any) -> None:
