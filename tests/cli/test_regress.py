@@ -58,7 +58,7 @@ def test_two_suites_in_one_call_and_nothing_the_second_time(
     [
         (("--suite", ""), "--suite names no suite"),
         (("--losses", "smd"), "did you mean smmd"),
-        (("--checkpoint", "nowhere"), "The checkpoint folder nowhere"),
+        (("--checkpoint", "nowhere"), "nowhere does not exist: give one"),
         (("--data-dir", "nowhere"), "check --data-dir"),
         ((), "The data folder"),
     ],
