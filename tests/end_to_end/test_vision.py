@@ -124,8 +124,9 @@ def test_the_official_charts_are_read_from_a_local_copy(
     ]
     result = smmd_bench(*words, *few, "--no-base", "--out", str(tmp_path / "run"))
     assert result.returncode == 0, result.stdout + result.stderr
-    manifest = content(tmp_path / "run", "manifest.json")
-    assert manifest["data"]["chartqa"]["identity"]["test"]["source"] == "official"
+    (data,) = content(tmp_path / "run", "manifest.json")["data"].items()
+    assert data[0] == "chartqa[source=official]"  # what `auto` meant is written down
+    assert data[1]["identity"]["test"]["source"] == "official"
 
 
 @pytest.fixture(scope="module")
