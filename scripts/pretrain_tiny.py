@@ -15,16 +15,26 @@ warm-up: the checkpoint is made to be fine-tuned, so its learning rate is never 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import random
 import time
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from _pretraining import (
+    export,
+    last_recipe,
+    log,
+    make_optimizers,
+    note_phase,
+    parser,
+    recipe_of,
+    resume,
+    save,
+    update,
+    warm_up,
+)
 from smmd_bench.tasks._mixed_expressions import REGIMES, Problem, problems, split_of
 from smmd_bench.tasks.arithmetic import PROMPT, TRAINING_LEVELS
 from torch import Tensor
@@ -135,24 +145,13 @@ def train(folder: Path, recipe: Recipe, minutes: float, save_every: float) -> No
     model = build(recipe, tokenizer).to(device)
     blocks = [p for p in model.model.layers.parameters() if p.ndim == 2]
     rest = [p for p in model.parameters() if p.ndim != 2 or all(p is not b for b in blocks)]
-    optimizers = [
-        torch.optim.Muon(blocks, lr=recipe.muon_lr, weight_decay=recipe.weight_decay),
-        torch.optim.AdamW(rest, lr=recipe.adamw_lr, weight_decay=0.0, betas=(0.9, 0.98)),
-    ]
-    step, seconds = 0, 0.0
-    state_file = folder / "state.pt"
-    if state_file.exists():
-        state = torch.load(state_file, weights_only=True)
-        model.load_state_dict(state["model"])
-        for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
-        step, seconds = state["step"], state["seconds"]
-    note_phase(folder / "phases.json", step, recipe)
+    optimizers = make_optimizers(recipe, blocks, rest)
+    step, seconds = resume(folder, model, optimizers)
+    note_phase(folder, step, recipe)
     held_out = {
         "few": draw(recipe, "held out few", "validation", 1_000, 0.0),
         "mixed": draw(recipe, "held out mixed", "validation", 1_000, 1.0),
     }
-    base_lrs = [recipe.muon_lr, recipe.adamw_lr]
     start = saved_at = time.monotonic()
     losses: list[float] = []
     batches: list[list[Problem]] = []
@@ -170,16 +169,11 @@ def train(folder: Path, recipe: Recipe, minutes: float, save_every: float) -> No
             batches = [drawn[i : i + recipe.batch] for i in range(0, len(drawn), recipe.batch)]
             random.Random(block).shuffle(batches)
         ids, labels, mask = (t.to(device) for t in encode(tokenizer, batches[offset]))
-        for optimizer, lr in zip(optimizers, base_lrs, strict=True):
-            for group in optimizer.param_groups:
-                group["lr"] = lr * min(1.0, (step + 1) / recipe.warmup_steps)
+        warm_up(optimizers, recipe, step)
         with torch.autocast(device, torch.bfloat16, enabled=recipe.bf16):
             loss = F.cross_entropy(forward(model, ids, mask), labels[mask])
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
+        update(optimizers, model)
         losses.append(float(loss.detach()))
         step += 1
         now = time.monotonic()
@@ -193,77 +187,27 @@ def train(folder: Path, recipe: Recipe, minutes: float, save_every: float) -> No
             }
             model.to(device)
             losses = []
-            print(json.dumps(line), flush=True)
-            with (folder / "log.jsonl").open("a") as log:
-                log.write(json.dumps(line) + "\n")
+            log(folder, line)
         if now - saved_at > save_every * 60:
-            save(state_file, model, optimizers, step, seconds + now - start)
+            save(folder, model, optimizers, step, seconds + now - start)
             saved_at = now
-    save(state_file, model, optimizers, step, seconds + time.monotonic() - start)
-
-
-def note_phase(file: Path, step: int, recipe: Recipe) -> None:
-    """Append the recipe that holds from this step on, if it is another one than before."""
-    phases = json.loads(file.read_text()) if file.exists() else []
-    if not phases or phases[-1]["recipe"] != asdict(recipe):
-        phases.append({"from_step": step, "recipe": asdict(recipe)})
-        file.write_text(json.dumps(phases, indent=1) + "\n")
-
-
-def save(
-    file: Path,
-    model: Qwen2ForCausalLM,
-    optimizers: list[torch.optim.Optimizer],
-    step: int,
-    seconds: float,
-) -> None:
-    part = file.with_suffix(".part")
-    torch.save(
-        {
-            "model": model.state_dict(),
-            "optimizers": [o.state_dict() for o in optimizers],
-            "step": step,
-            "seconds": seconds,
-        },
-        part,
-    )
-    part.replace(file)
-
-
-def export(folder: Path, target: Path) -> None:
-    recipe = Recipe(**json.loads((folder / "phases.json").read_text())[-1]["recipe"])
-    tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
-    model = build(recipe, tokenizer)
-    model.load_state_dict(torch.load(folder / "state.pt", weights_only=True)["model"])
-    model.config.use_cache = True
-    model.generation_config.eos_token_id = tokenizer.eos_token_id
-    model.generation_config.pad_token_id = tokenizer.pad_token_id
-    model.save_pretrained(target)
-    (target / "pretraining.json").write_text((folder / "phases.json").read_text())
-    (target / "pretraining.jsonl").write_text((folder / "log.jsonl").read_text())
+    save(folder, model, optimizers, step, seconds + time.monotonic() - start)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--save-every", type=float, default=3, help="minutes")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--export", type=Path)
-    for item in fields(Recipe):
-        kind = type(item.default)
-        parser.add_argument(
-            f"--{item.name.replace('_', '-')}",
-            default=item.default,
-            type=(lambda text: text == "true") if kind is bool else kind,
-        )
-    arguments = parser.parse_args()
+    flags = parser(__doc__, Recipe)
+    flags.add_argument("--minutes", type=float, default=60)
+    flags.add_argument("--save-every", type=float, default=3, help="minutes")
+    arguments = flags.parse_args()
     torch.set_num_threads(arguments.threads)
-    if arguments.export:
-        export(arguments.folder, arguments.export)
-    else:
-        recipe = Recipe(**{f.name: getattr(arguments, f.name) for f in fields(Recipe)})
+    if not arguments.export:
+        recipe = recipe_of(arguments, Recipe)
         train(arguments.folder, recipe, arguments.minutes, arguments.save_every)
+        return
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
+    model = build(last_recipe(arguments.folder, Recipe), tokenizer)
+    model.config.use_cache = True
+    export(arguments.folder, arguments.export, model, model, tokenizer)
 
 
 if __name__ == "__main__":

@@ -15,19 +15,29 @@ inside the blocks, AdamW for the rest, a constant learning rate after a short wa
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from _pretraining import (
+    export,
+    last_recipe,
+    log,
+    make_optimizers,
+    note_phase,
+    parser,
+    recipe_of,
+    resume,
+    save,
+    update,
+    warm_up,
+)
 from smmd_bench.tasks._clock_drawing import draw_clock
 from smmd_bench.tasks._clock_faces import face_style
 from smmd_bench.tasks.clock_time import PROMPT
@@ -229,35 +239,20 @@ def train(folder: Path, recipe: Recipe, steps: int, log_every: int) -> None:
     inside += [*model.model.language_model.layers.parameters()]
     matrices = [p for p in inside if p.ndim == 2]
     rest = [p for p in reader.parameters() if all(p is not m for m in matrices)]
-    optimizers = [
-        torch.optim.Muon(matrices, lr=recipe.muon_lr, weight_decay=recipe.weight_decay),
-        torch.optim.AdamW(rest, lr=recipe.adamw_lr, weight_decay=0.0, betas=(0.9, 0.98)),
-    ]
-    step, seconds = 0, 0.0
-    state_file = folder / "state.pt"
-    if state_file.exists():
-        state = torch.load(state_file, weights_only=True)
-        reader.load_state_dict(state["model"])
-        for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
-        step, seconds = state["step"], state["seconds"]
-    note_phase(folder / "phases.json", step, recipe)
+    optimizers = make_optimizers(recipe, matrices, rest)
+    step, seconds = resume(folder, reader, optimizers)
+    note_phase(folder, step, recipe)
     held_out = clocks("held out", 1000, 100)
     start = time.monotonic()
     losses: list[tuple[float, float]] = []
     batches = blocks(recipe, step)
     while step < steps:
         pictures, times = next(batches)
-        for optimizer, lr in zip(optimizers, [recipe.muon_lr, recipe.adamw_lr], strict=True):
-            for group in optimizer.param_groups:
-                group["lr"] = lr * min(1.0, (step + 1) / recipe.warmup_steps)
+        warm_up(optimizers, recipe, step)
         with torch.autocast("cpu", torch.bfloat16, enabled=recipe.bf16):
             loss, reading, _ = reader(pictures, times)
         (loss + recipe.reading_weight * reading).backward()
-        torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
+        update(optimizers, reader)
         losses.append((float(loss.detach()), float(reading.detach())))
         step += 1
         if step % log_every == 0 or step == steps:
@@ -272,70 +267,23 @@ def train(folder: Path, recipe: Recipe, steps: int, log_every: int) -> None:
                 "exact": round(exact(reader, *held_out), 4),
             }
             losses = []
-            print(json.dumps(line), flush=True)
-            with (folder / "log.jsonl").open("a") as log:
-                log.write(json.dumps(line) + "\n")
-            save(state_file, reader, optimizers, step, now)
-
-
-def note_phase(file: Path, step: int, recipe: Recipe) -> None:
-    """Append the recipe that holds from this step on, if it is another one than before."""
-    phases = json.loads(file.read_text()) if file.exists() else []
-    if not phases or phases[-1]["recipe"] != asdict(recipe):
-        phases.append({"from_step": step, "recipe": asdict(recipe)})
-        file.write_text(json.dumps(phases, indent=1) + "\n")
-
-
-def save(
-    file: Path, reader: Reader, optimizers: list[torch.optim.Optimizer], step: int, seconds: float
-) -> None:
-    part = file.with_suffix(".part")
-    torch.save(
-        {
-            "model": reader.state_dict(),
-            "optimizers": [o.state_dict() for o in optimizers],
-            "step": step,
-            "seconds": seconds,
-        },
-        part,
-    )
-    part.replace(file)
-
-
-def export(folder: Path, target: Path) -> None:
-    recipe = Recipe(**json.loads((folder / "phases.json").read_text())[-1]["recipe"])
-    processor = AutoProcessor.from_pretrained(BUILTIN)
-    reader = Reader(recipe, processor)
-    reader.load_state_dict(torch.load(folder / "state.pt", weights_only=True)["model"])
-    model = reader.model
-    model.generation_config.eos_token_id = processor.tokenizer.eos_token_id
-    model.generation_config.pad_token_id = processor.tokenizer.pad_token_id
-    model.save_pretrained(target)
-    (target / "pretraining.json").write_text((folder / "phases.json").read_text())
-    (target / "pretraining.jsonl").write_text((folder / "log.jsonl").read_text())
+            log(folder, line)
+            save(folder, reader, optimizers, step, now)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--steps", type=int, default=120)
-    parser.add_argument("--log-every", type=int, default=20, help="steps; the state is saved too")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--export", type=Path)
-    for item in fields(Recipe):
-        kind = type(item.default)
-        parser.add_argument(
-            f"--{item.name.replace('_', '-')}",
-            default=item.default,
-            type=(lambda text: text == "true") if kind is bool else kind,
-        )
-    arguments = parser.parse_args()
+    flags = parser(__doc__, Recipe)
+    flags.add_argument("--steps", type=int, default=120)
+    flags.add_argument("--log-every", type=int, default=20, help="steps; the state is saved too")
+    arguments = flags.parse_args()
     torch.set_num_threads(arguments.threads)
-    if arguments.export:
-        export(arguments.folder, arguments.export)
-    else:
-        recipe = Recipe(**{f.name: getattr(arguments, f.name) for f in fields(Recipe)})
+    if not arguments.export:
+        recipe = recipe_of(arguments, Recipe)
         train(arguments.folder, recipe, arguments.steps, arguments.log_every)
+        return
+    processor = AutoProcessor.from_pretrained(BUILTIN)
+    reader = Reader(last_recipe(arguments.folder, Recipe), processor)
+    export(arguments.folder, arguments.export, reader, reader.model, processor.tokenizer)
 
 
 if __name__ == "__main__":
