@@ -26,6 +26,13 @@ def measured(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[cells["status"] == "done"]
 
 
+def why_no_row(cells: pd.DataFrame, what: str) -> str | None:
+    """Why a table of these cells has no row; None: it has one. `what` names such a cell."""
+    if cells.empty:
+        return f"the run has no {what}"
+    return f"no {what} has results yet" if measured(cells).empty else None
+
+
 def missing_note(cells: pd.DataFrame) -> str:
     """A sentence that names the cells without results; empty if there are none."""
     lacking = cells[cells["status"] != "done"]

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from smmd_bench.contracts import Artefact
 from smmd_bench.parameters import split_spec
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.files import read_json
 
 from ._cells import (
+    decoding,
     difference_to,
     mean_over_seeds,
     measured,
     metrics_beside_published,
+    missing_note,
     model_columns,
     opponent,
+    why_no_row,
 )
 from ._paper import paper_model, published, reference
 
@@ -49,10 +53,18 @@ class VisionTable:
 
     def skip(self, run: RunFrames) -> str | None:
         """Why there is no row; None: there is one."""
-        cells = self.cells(run)
-        if cells.empty:
-            return f"the run has no {self.task} cell"
-        return f"no {self.task} cell has results yet" if measured(cells).empty else None
+        return why_no_row(self.cells(run), f"{self.task} cell")
+
+    def artefact(
+        self, run: RunFrames, title: str, *, what: str, meaning: str, papers_data: str
+    ) -> Artefact:
+        """The table, its data, and a caption with `meaning`; `what` the pictures show."""
+        data, cells = self.data(run), self.cells(run)
+        table = self.frame(data)
+        table.attrs["title"] = title_with_source(title, data, what)
+        notes = [decoding(run), meaning, *self.notes(data, papers_data)]
+        caption = " ".join(notes) + outside_note(run, cells) + missing_note(cells)
+        return Artefact(caption=caption, table=table, data=data)
 
     def data(self, run: RunFrames) -> pd.DataFrame:
         """One row a cell, with the source of its data; published values only beside real data."""

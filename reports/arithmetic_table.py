@@ -20,6 +20,7 @@ from ._cells import (
     metrics_beside_published,
     missing_note,
     model_columns,
+    why_no_row,
 )
 from ._paper import paper_model, reference
 
@@ -38,10 +39,7 @@ class ArithmeticTable:
 
     def skip(self, run: RunFrames) -> str | None:
         """Without a measured arithmetic cell there is no row."""
-        cells = arithmetic_cells(run)
-        if cells.empty:
-            return "the run has no arithmetic cell"
-        return "no arithmetic cell has results yet" if measured(cells).empty else None
+        return why_no_row(arithmetic_cells(run), "arithmetic cell")
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a model, level and loss; over several seeds mean ± standard deviation."""

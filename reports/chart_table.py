@@ -8,8 +8,7 @@ from typing import ClassVar
 from smmd_bench.contracts import Artefact
 from smmd_bench.results.run import RunFrames
 
-from ._cells import decoding, missing_note
-from ._vision import VisionTable, outside_note, title_with_source
+from ._vision import VisionTable
 
 TABLE = VisionTable(
     task="chartqa",
@@ -42,9 +41,6 @@ class ChartTable:
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
-        data, cells = TABLE.data(run), TABLE.cells(run)
-        table = TABLE.frame(data)
-        table.attrs["title"] = title_with_source(self.title, data, "charts")
-        notes = [decoding(run), MEANING, *TABLE.notes(data, "ChartQA's own charts")]
-        caption = " ".join(notes) + outside_note(run, cells) + missing_note(cells)
-        return Artefact(caption=caption, table=table, data=data)
+        return TABLE.artefact(
+            run, self.title, what="charts", meaning=MEANING, papers_data="ChartQA's own charts"
+        )

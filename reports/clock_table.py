@@ -8,8 +8,7 @@ from typing import ClassVar
 from smmd_bench.contracts import Artefact
 from smmd_bench.results.run import RunFrames
 
-from ._cells import decoding, missing_note
-from ._vision import VisionTable, outside_note, title_with_source
+from ._vision import VisionTable
 
 TABLE = VisionTable(
     task="clock_time",
@@ -45,9 +44,6 @@ class ClockTable:
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
-        data, cells = TABLE.data(run), TABLE.cells(run)
-        table = TABLE.frame(data)
-        table.attrs["title"] = title_with_source(self.title, data, "clocks")
-        notes = [decoding(run), MEANING, *TABLE.notes(data, "the Kaggle TIME images")]
-        caption = " ".join(notes) + outside_note(run, cells) + missing_note(cells)
-        return Artefact(caption=caption, table=table, data=data)
+        return TABLE.artefact(
+            run, self.title, what="clocks", meaning=MEANING, papers_data="the Kaggle TIME images"
+        )

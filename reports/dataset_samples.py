@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
 from smmd_bench.contracts import Artefact
-from smmd_bench.errors import UserError
 from smmd_bench.parameters import parameter
 from smmd_bench.publishing.style import loss_label, model_label
+from smmd_bench.publishing.thumbnails import small_picture
 from smmd_bench.results.run import RunFrames
 
 from ._cells import measured
@@ -94,7 +93,7 @@ def _samples(run: RunFrames, cells: pd.DataFrame, rows: int) -> tuple[Block, pd.
     asked = run.read("completions", ["uid", "prompt", "target", "image"], addresses[:1])
     if "image" not in asked:
         asked["image"] = None
-    columns = _columns(_picture(asked["image"].iloc[0]))
+    columns = _columns(small_picture(asked["image"].iloc[0], LARGEST))
     asked = asked.iloc[_spread(len(asked), rows * columns)]
     answers = [_answers(run, address, list(asked["uid"])) for address in addresses]
     panels, tidy = [], []
@@ -105,7 +104,7 @@ def _samples(run: RunFrames, cells: pd.DataFrame, rows: int) -> tuple[Block, pd.
                 question=_TEMPLATE.sub("", str(row["prompt"]).strip()),
                 truth=str(row["target"]),
                 answers=[(loss_label(str(loss)), *answer) for loss, answer in labelled],
-                picture=_picture(row["image"]),
+                picture=small_picture(row["image"], LARGEST),
                 pictured=isinstance(row["image"], str),
             )
         )
@@ -140,17 +139,3 @@ def _answers(run: RunFrames, address: str, uids: list[str]) -> list[tuple[str, b
         else ("", None)
         for uid in uids
     ]  # fmt: skip
-
-
-def _picture(path: Any) -> Image | None:
-    """A small copy of a picture; None where there is none, or it cannot be read."""
-    from smmd_bench.vision.images import read_image
-
-    if not isinstance(path, str):
-        return None
-    try:
-        small = read_image(Path(path))
-    except UserError:
-        return None
-    small.thumbnail((LARGEST, LARGEST))
-    return small

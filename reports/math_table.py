@@ -22,6 +22,7 @@ from ._cells import (
     missing_note,
     model_columns,
     opponent,
+    why_no_row,
 )
 from ._paper import paper_model, published, reference
 
@@ -46,10 +47,7 @@ class MathTable:
 
     def skip(self, run: RunFrames) -> str | None:
         """Without a measured cell of GSM8K or SVAMP there is no row."""
-        cells = _math_cells(run)
-        if cells.empty:
-            return "the run has no cell of gsm8k or svamp"
-        return "no cell of gsm8k or svamp has results yet" if measured(cells).empty else None
+        return why_no_row(_math_cells(run), "cell of gsm8k or svamp")
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""

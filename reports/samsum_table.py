@@ -23,6 +23,7 @@ from ._cells import (
     missing_note,
     model_columns,
     opponent,
+    why_no_row,
 )
 from ._paper import published, reference
 
@@ -42,10 +43,7 @@ class SamsumTable:
 
     def skip(self, run: RunFrames) -> str | None:
         """Without a measured cell of SAMSum there is no row."""
-        cells = _summaries(run)
-        if cells.empty:
-            return "the run has no samsum cell"
-        return "no samsum cell has results yet" if measured(cells).empty else None
+        return why_no_row(_summaries(run), f"{TASK} cell")
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a model, loss and kind of ROUGE; over seeds mean ± standard deviation."""

@@ -99,9 +99,9 @@ def _check_room(
 ) -> None:
     """Raise UserError where a prompt and what may follow it are longer than the context."""
     from .scoring.checkpoints import at_most_positions, context_length
-    from .scoring.image_prompts import encode_examples, expanded_lengths, images_of
     from .training.data import encode_targets
     from .vision.processor import takes_pixel_limits
+    from .vision.prompts import encode_examples, expanded_lengths, images_of
 
     chat, new = cell.recipe.chat_template, cell.task_plugin.max_new_tokens
     prompts = encode_examples(tokenizer, processor, examples, chat=chat)

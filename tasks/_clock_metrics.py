@@ -40,15 +40,12 @@ class TimeGap:
 
 
 @dataclass(frozen=True)
-class TimeGapWrapped:
+class TimeGapWrapped(TimeGap):
     """The same mean with each gap taken the short way round the dial: min(d, 720 - d)."""
 
     name: ClassVar[str] = "time_gap_wrapped"
     version: ClassVar[int] = 1
     label: ClassVar[str] = "12-h gap (min)"
-    better: ClassVar[Literal["higher", "lower"]] = "lower"
-    columns: ClassVar[tuple[str, ...]] = ("error",)
-    subset: ClassVar[str | None] = "valid"
 
     def statistic(self, *columns: Array, axis: int = -1) -> Array:
         """Mean along `axis` of `error` wrapped to at most 360 minutes."""

@@ -16,7 +16,7 @@ from smmd_bench.scoring.checkpoints import (
     require_safetensors,
     stop_token_ids,
 )
-from smmd_bench.scoring.image_prompts import expanded_lengths, text_after_images
+from smmd_bench.vision.prompts import expanded_lengths, text_after_images
 
 if TYPE_CHECKING:
     import numpy as np

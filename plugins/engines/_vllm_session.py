@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images, Progress
 from smmd_bench.scoring.canary import canary_images, check_canary
 from smmd_bench.scoring.checkpoints import require_room, require_safetensors, stop_token_ids
-from smmd_bench.scoring.image_prompts import expanded_lengths, text_after_images
+from smmd_bench.vision.prompts import expanded_lengths, text_after_images
 
 from ._vllm_requests import run
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import base64
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import UserError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 LARGEST = 200
 """Pixels of the longer side."""
 
 
-def thumbnail(path: object) -> str | None:
-    """A JPEG of the picture as a data URI; None where there is none, or it cannot be read."""
+def small_picture(path: object, largest: int = LARGEST) -> Image | None:
+    """A copy of at most `largest` pixels a side; None where there is none, or it is broken."""
     from ..vision.images import read_image
 
     if not isinstance(path, str):
@@ -22,7 +26,15 @@ def thumbnail(path: object) -> str | None:
         small = read_image(Path(path))
     except UserError:
         return None
-    small.thumbnail((LARGEST, LARGEST))
+    small.thumbnail((largest, largest))
+    return small
+
+
+def thumbnail(path: object) -> str | None:
+    """The small picture as a JPEG in a data URI; None where there is none."""
+    small = small_picture(path)
+    if small is None:
+        return None
     buffer = io.BytesIO()
     small.save(buffer, "JPEG", quality=80)
     return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

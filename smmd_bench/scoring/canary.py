@@ -15,8 +15,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from ..contracts import Canary, Checkpoint
+from ..vision.prompts import text_after_images
 from .canary_picture import canary_picture
-from .image_prompts import text_after_images
 
 if TYPE_CHECKING:
     from torch import Tensor

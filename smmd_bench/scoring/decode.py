@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..contracts import Checkpoint, EngineSession, Example, Progress
 from ..errors import UserError
-from .image_prompts import encode_examples, expanded_lengths, images_of
+from ..vision.prompts import encode_examples, expanded_lengths, images_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

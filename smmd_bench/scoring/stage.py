@@ -37,8 +37,8 @@ from ..results.files import parquet_address, read_json, write_json, write_parque
 from ..training.data import encode_targets
 from ..training.models import load_tokenizer, quiet_libraries
 from ..vision.processor import load_processor
+from ..vision.prompts import encode_examples, images_of
 from .decode import decode_checkpoint
-from .image_prompts import encode_examples, images_of
 from .probe import probe
 from .selection import select
 

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from ..contracts import Example, Progress
-from ..vision.encoding import encode_image_prompts, expand, pad_rows, picture_tokens
+from ..vision.encoding import expand, pad_rows, picture_tokens
 from ..vision.images import image_size
+from ..vision.prompts import encode_examples
 from .data import IGNORE, TokenisedExamples
 
 
@@ -43,9 +44,7 @@ class ImageExamples(TokenisedExamples):
     def _encode(
         self, tokenizer: Any, examples: Sequence[Example], *, chat: bool
     ) -> list[list[int]]:
-        prompts, counts = [e.prompt for e in examples], [len(e.images) for e in examples]
-        uids = [e.uid for e in examples]
-        return encode_image_prompts(self.processor, prompts, counts, chat=chat, uids=uids)
+        return encode_examples(tokenizer, self.processor, examples, chat=chat)
 
     def _read_length(self, example: Example, prompt: list[int]) -> int:
         return len(prompt) + sum(self._tokens(self._size(path)) - 1 for path in example.images)

@@ -17,7 +17,7 @@ def encode_examples(
     example whose text holds a placeholder itself.
     """
     from ..training.data import encode_prompts
-    from ..vision.encoding import encode_image_prompts
+    from .encoding import encode_image_prompts
 
     texts = [example.prompt for example in examples]
     if processor is None:
@@ -40,8 +40,8 @@ def expanded_lengths(
 
     Images of one size take the same number of tokens: one of each size is processed.
     """
-    from ..vision.encoding import expanded_length
-    from ..vision.images import image_size
+    from .encoding import expanded_length
+    from .images import image_size
 
     if images is None:
         return [len(row) for row in rows]

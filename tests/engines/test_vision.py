@@ -16,7 +16,7 @@ from smmd_bench.plugins.engines.vllm import VllmEngine
 
 from smmd_bench.contracts import EngineSession, EngineSettings
 from smmd_bench.errors import UserError
-from smmd_bench.scoring.image_prompts import expanded_lengths
+from smmd_bench.vision.prompts import expanded_lengths
 from smmd_bench.training.models import load_model
 from smmd_bench.vision.encoding import expand
 

@@ -19,7 +19,7 @@ from smmd_bench.results.files import read_json, write_json
 from smmd_bench.scoring.canary import canary_images, check_canary, make_canary
 from smmd_bench.scoring.canary_picture import SIZE, canary_picture
 from smmd_bench.scoring.decode import decode_checkpoint
-from smmd_bench.scoring.image_prompts import encode_examples, expanded_lengths, images_of
+from smmd_bench.vision.prompts import encode_examples, expanded_lengths, images_of
 from smmd_bench.scoring.probe import probe
 from smmd_bench.scoring.stage import decode_cells
 from smmd_bench.training.data import encode_targets
