@@ -61,7 +61,7 @@ def metrics_beside_published(
     run: RunFrames,
     cells: pd.DataFrame,
     metrics: Sequence[str],
-    table: str,
+    table: str | None,
     published_metrics: Iterable[str],
     compared: str = "exact_match",
 ) -> pd.DataFrame:
@@ -69,7 +69,7 @@ def metrics_beside_published(
 
     Columns: model, params, task, loss, seed; METRIC_value, _low, _high and _n; against_loss,
     difference (of the metric `compared`) and difference_low, _high, _b, _c, _p; published_METRIC.
-    What a cell does not have is missing.
+    What a cell does not have is missing. `table` is the paper's; None: it has none.
     """
     found = run.metrics[run.metrics["address"].isin(cells["address"])].to_dict("records")
     values = {(str(row["address"]), str(row["metric"])): row for row in found}
@@ -87,9 +87,8 @@ def metrics_beside_published(
             row[part] = difference.get(part)
         for part in ("low", "high", "b", "c", "p"):
             row[f"difference_{part}"] = difference.get(part)
-        paper = published(
-            table, model=str(row["model"]), task=str(row["task"]), loss=str(row["loss"])
-        )
+        spec = {name: str(row[name]) for name in ("model", "task", "loss")}
+        paper = {} if table is None else published(table, **spec)
         for metric in published_metrics:
             row[f"published_{metric}"] = paper.get(metric)
         rows.append(row)

@@ -1,0 +1,163 @@
+"""Results of tasks that have no table of the paper's: every metric that the task names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pandas as pd
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.errors import UserError
+from smmd_bench.publishing.style import loss_label
+from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
+from smmd_bench.registry import load_task
+from smmd_bench.results.run import RunFrames
+
+from ._cells import (
+    decoding,
+    in_order,
+    mean_over_seeds,
+    measured,
+    metrics_beside_published,
+    missing_note,
+    model_columns,
+)
+
+ELSEWHERE = ("arithmetic", "gsm8k", "svamp", "clock_time", "chartqa", "samsum")
+"""Tasks with a table of their own."""
+PARTS = ("value", "low", "high", "n")
+
+
+@dataclass(frozen=True)
+class TaskTable:
+    """All metrics by model, task and loss, with the difference to CE of the task's first one."""
+
+    name: ClassVar[str] = "task_table"
+    title: ClassVar[str] = "Results"
+    paper: ClassVar[str] = "not in the paper"
+
+    def skip(self, run: RunFrames) -> str | None:
+        """Without a measured cell of such a task there is no row."""
+        cells = _cells(run)
+        if cells.empty:
+            return "every task of the run has a table of its own"
+        return (
+            "no cell of a task without a table has results yet" if measured(cells).empty else None
+        )
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One row a model, task and loss; over several seeds mean ± standard deviation."""
+        cells = _cells(run)
+        data = task_scores(run, measured(cells))
+        labels: dict[str, str] = {}
+        for task in data["task"].unique():
+            labels |= metric_labels(str(task))
+        names = {metric: labels.get(metric, _spelled(metric)) for metric in data["metric"].unique()}
+        groups = data.groupby(["model", "task", "loss"], observed=True)
+        table = pd.DataFrame([_row(group, names) for _, group in groups]).fillna(DASH)
+        if cells["task"].nunique() == 1:
+            table = table.drop(columns="Task")
+            table.attrs["title"] = f"Results: {cells['task'].iloc[0]}"
+        else:
+            table.attrs["title"] = self.title
+        return Artefact(caption=_caption(run, data, cells), table=table, data=data)
+
+
+def task_scores(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
+    """One row a cell and metric, in full precision.
+
+    model, params, task, loss, seed, metric; value, low, high, n; against_loss, difference,
+    difference_low, difference_high, b, c and p of McNemar's test.
+    """
+    found = run.metrics[run.metrics["address"].isin(cells["address"])]
+    parts = []
+    for task in cells["task"].unique():
+        of_task = cells[cells["task"] == task]
+        metrics = found[found["task"] == task]["metric"].unique()
+        for metric in metrics:
+            part = metrics_beside_published(run, of_task, [metric], None, (), compared=str(metric))
+            part = part.rename(columns={f"{metric}_{name}": name for name in PARTS})
+            parts.append(part.assign(metric=str(metric)))
+    return in_order(pd.concat(parts, ignore_index=True), cells)
+
+
+def metric_labels(task: str) -> dict[str, str]:
+    """What the task calls its metrics; empty where the plugin is not here any more."""
+    try:
+        return {metric.name: metric.label for metric in load_task(task).metrics()}
+    except UserError:
+        return {}
+
+
+def _cells(run: RunFrames) -> pd.DataFrame:
+    return run.cells[~run.cells["task_name"].isin(ELSEWHERE)]
+
+
+def _spelled(metric: str) -> str:
+    return metric.replace("_", " ").capitalize()
+
+
+def _row(rows: pd.DataFrame, names: dict[str, str]) -> dict[str, str]:
+    """The row of one (model, task, loss): all metrics of its cells, which differ in seed alone."""
+    first = rows.iloc[0]
+    row = {
+        **model_columns(first["model"], first["params"]),
+        "Task": str(first["task"]),
+        "Loss": loss_label(first["loss"]),
+    }
+    metrics = rows["metric"].unique()
+    for metric in metrics:
+        digits = 1 if names[metric].endswith("(%)") else 2
+        of_metric = rows[rows["metric"] == metric]
+        row[names[metric]] = _estimate(of_metric, digits, interval=metric == metrics[0])
+    main = rows[rows["metric"] == metrics[0]]
+    row |= {f"Δ {_short(names[metrics[0]])}": _difference(main), "vs": DASH, "p": DASH}
+    if isinstance(first["against_loss"], str):
+        row["vs"] = loss_label(first["against_loss"])
+        row["p"] = " / ".join(p_value(p) for p in main["difference_p"].dropna()) or DASH
+    row["n"] = f"{int(first['n']):,}"
+    row["Seeds"] = str(len(main))
+    return row
+
+
+def _short(label: str) -> str:
+    return label.partition(" (")[0]
+
+
+def _estimate(cells: pd.DataFrame, digits: int, *, interval: bool) -> str:
+    values, first = cells["value"], cells.iloc[0]
+    if len(cells) > 1:
+        return mean_over_seeds(values, digits)
+    if interval:
+        return with_interval(values.iloc[0], first["low"], first["high"], digits)
+    return number(values.iloc[0], digits)
+
+
+def _difference(cells: pd.DataFrame) -> str:
+    first = cells.iloc[0]
+    if not isinstance(first["against_loss"], str):
+        return DASH
+    if len(cells) > 1:
+        return mean_over_seeds(cells["difference"], 1, sign=True)
+    bounds = (first["difference_low"], first["difference_high"])
+    return with_interval(first["difference"], *bounds, 1, sign=True)
+
+
+def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
+    several = data.groupby(["model", "task", "loss", "metric"], observed=True).size().max() > 1
+    parts = [
+        decoding(run),
+        "The first metric of a task selects the epoch; what cannot be read as an answer is wrong, "
+        "and left out of metrics of the error.",
+        "Brackets: 95 % intervals, percentile bootstrap over the n test examples.",
+    ]
+    if several:
+        parts.append("±: standard deviation over training seeds.")
+    parts.append(
+        "Δ: paired difference of the first metric on the same examples to the row named under vs; "
+        "p: McNemar's exact test"
+        + (", one for each seed" if several else "")
+        + ", not corrected for the number of comparisons."
+    )
+    return " ".join(parts) + missing_note(cells)
