@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-import sysconfig
-import venv
 import zipfile
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -11,78 +9,33 @@ from pathlib import Path
 import pytest
 
 from smmd_bench.registry import GROUPS
+from tests.wheels import ROOT, fresh_environment, source_files, wheel
 
-ROOT = Path(__file__).parent.parent
+__all__ = ["wheel"]
 
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    listed = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((ROOT / name).read_bytes())
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "build",
-            "--wheel",
-            "--no-isolation",
-            "--outdir",
-            str(folder),
-            str(source),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return next(folder.glob("*.whl"))
+PACKAGES = {
+    "smmd_bench": "smmd_bench",
+    "tasks": "smmd_bench/tasks",
+    "plugins": "smmd_bench/plugins",
+    "reports": "smmd_bench/reports",
+}
 
 
 @pytest.fixture(scope="module")
 def fresh_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel and, by path only, this one's dependencies."""
-    folder = tmp_path_factory.mktemp("fresh")
-    venv.create(folder, with_pip=False)
-    python = folder / "bin" / "python"
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            str(python),
-            "install",
-            "-q",
-            "--no-deps",
-            "--no-index",
-            str(wheel),
-        ],
-        check=True,
-    )
-    site = next((folder / "lib").glob("python*/site-packages"))
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return python
+    return fresh_environment(tmp_path_factory.mktemp("fresh"), wheel) / "python"
 
 
-def test_every_source_file_is_in_the_wheel(wheel: Path) -> None:
-    packed = set(zipfile.ZipFile(wheel).namelist())
-    for folder, package in (
-        ("smmd_bench", "smmd_bench"),
-        ("tasks", "smmd_bench/tasks"),
-        ("plugins", "smmd_bench/plugins"),
-        ("reports", "smmd_bench/reports"),
-    ):
-        for file in (ROOT / folder).rglob("*"):
-            if file.is_file() and "__pycache__" not in file.parts:
-                assert f"{package}/{file.relative_to(ROOT / folder)}" in packed
+def test_the_wheel_holds_the_source_files_and_no_others(wheel: Path) -> None:
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    wanted = {
+        f"{package}/{file}"
+        for folder, package in PACKAGES.items()
+        for file in source_files(ROOT / folder)
+    }
+    assert packed == wanted
+    for kind in ("safetensors", "jinja", "yaml", "csv", "typed"):  # data of packages are among them
+        assert any(name.endswith(kind) for name in packed)
 
 
 def test_a_fresh_environment_finds_every_plugin(fresh_python: Path, tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""The package of examples, installed beside this project's wheel as a stranger would have them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from smmd_bench.results.run import read_run
+from tests.wheels import ROOT, build_wheel, fresh_environment, wheel
+
+__all__ = ["wheel"]
+
+PROJECT = ROOT / "examples" / "smmd-bench-celsius"
+Installed = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def commands(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of an environment with both wheels."""
+    folder = tmp_path_factory.mktemp("celsius")
+    return fresh_environment(folder / "venv", wheel, build_wheel(PROJECT, folder / "wheel"))
+
+
+@pytest.fixture
+def installed(commands: Path, tmp_path: Path) -> Installed:
+    """Runs a command of that environment, far from the source tree; returns what it prints."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {**kept, "SMMD_BENCH_CACHE": str(tmp_path / "cache")}
+
+    def run(command: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [str(commands / command), *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_both_are_imported_from_their_wheels(installed: Installed, commands: Path) -> None:
+    code = "import smmd_bench, smmd_bench_celsius as c; print(smmd_bench.__file__, c.__file__)"
+    files = installed("python", "-c", code).split()
+    assert len(files) == 2
+    assert all(Path(file).is_relative_to(commands.parent) for file in files)
+
+
+def test_ls_shows_its_plugins_and_where_they_are_from(installed: Installed, commands: Path) -> None:
+    found = json.loads(installed("smmd-bench", "ls", "--json"))
+    for group, name in (("tasks", "temperature"), ("losses", "squared_emd")):
+        plugin = next(plugin for plugin in found[group] if plugin["name"] == name)
+        assert plugin["error"] is None
+        assert plugin["origin"]["distribution"] == "smmd-bench-celsius"
+        assert Path(plugin["origin"]["file"]).is_relative_to(commands.parent)
+
+
+def test_they_keep_their_contracts(installed: Installed) -> None:
+    out = installed("smmd-bench", "validate", "temperature", "squared_emd")
+    assert "task temperature" in out
+    assert "loss squared_emd" in out
+    assert "✗" not in out
+
+
+def test_its_other_tests_pass(installed: Installed, tmp_path: Path) -> None:
+    shutil.copytree(PROJECT / "tests", tmp_path / "tests")
+    others = "not contract"  # which the test above has checked, through the command
+    out = installed("python", "-m", "pytest", "-q", "-W", "error", "-k", others, "tests")
+    assert " passed" in out
+
+
+@pytest.mark.slow
+def test_they_make_a_run_with_a_table(installed: Installed, tmp_path: Path) -> None:
+    out = installed(
+        "smmd-bench", "train-eval", "--task", "temperature", "--losses", "ce,squared_emd",
+        "--engine", "transformers", "--train-examples", "64", "--epochs", "1",
+        "--validation-examples", "16", "--test-examples", "16", "--out", "run",
+    )  # fmt: skip
+    assert "squared_emd" in out
+    assert list((tmp_path / "run" / "reports" / "tables").glob("*.csv"))
+    metrics = read_run(tmp_path / "run").metrics
+    assert set(metrics["loss"]) == {"base", "ce", "squared_emd"}
+    assert metrics["value"][metrics["metric"] == "exact_match"].between(0, 100).all()
