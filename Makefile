@@ -2,6 +2,8 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+# Processes of the tests; each may start vLLM, of 2 GB.
+WORKERS ?= 2
 LOCK := requirements-cpu.lock
 STAMP := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' $(LOCK))
@@ -24,15 +26,18 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/python scripts/write_cli_reference.py --check
+	$(BIN)/python scripts/write_api_reference.py --check
 
 types: $(STAMP)
 	$(BIN)/mypy smmd_bench tasks plugins reports
 
 unit: $(STAMP)
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-docs: $(STAMP)  ## the command reference, from the commands themselves
+docs: $(STAMP)  ## the references, from the code itself, and the site in site/
 	$(BIN)/python scripts/write_cli_reference.py
+	$(BIN)/python scripts/write_api_reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 lock: $(STAMP)
 	(head -2 $(LOCK); $(BIN)/pip freeze --all --exclude-editable \
@@ -55,4 +60,4 @@ $(STAMP):
 	@echo "$(DIGEST)" > $@
 
 clean:
-	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache

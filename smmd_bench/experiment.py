@@ -13,7 +13,7 @@ import yaml
 
 from .addresses import address, folder_name
 from .contracts import EngineSettings, Loss, Modality, Split, Task
-from .errors import UserError, did_you_mean
+from .errors import UserError
 from .model_cards import ModelCard, model_card
 from .parameters import canonical, parameters_of, spell
 from .recipe import Recipe, checked_settings, training_settings
@@ -24,7 +24,9 @@ from .suitability import INSTEAD, default_model, refusal, require_images
 BASE = "base"
 """The row of the untuned checkpoint: a cell that trains nothing."""
 
-_LISTS = ("models", "tasks", "losses", "seeds", "plugins")
+LISTS = ("models", "tasks", "losses", "seeds", "plugins")
+"""The keys whose values are lists."""
+
 _LAST_SEED = 2**32 - 1  # of NumPy
 
 
@@ -215,7 +217,7 @@ class Experiment:
             raise UserError("An experiment needs at least one task and one loss.")
         if not self.models:
             object.__setattr__(self, "models", (default_model(self.tasks),))
-        for name in _LISTS:
+        for name in LISTS:
             _check_items(name, getattr(self, name))
         object.__setattr__(self, "tasks", tuple(_resolved(task) for task in self.tasks))
         _check_items("data_seed", (self.data_seed,))
@@ -333,34 +335,6 @@ def _check_transfers(cells: Iterable[Cell]) -> None:
                 f"{first} and {cell.trained_on} are both tested on {cell.task}: run them in two "
                 "folders, or with --no-transfers."
             )
-
-
-def experiment_from_yaml(text: str, origin: str) -> Experiment:
-    """Read an experiment; `origin` names the file in errors.
-
-    Raises UserError for broken YAML, an unknown key, a missing one or a bad value.
-    """
-    try:
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
-        raise UserError(f"{origin} is not valid YAML: {' '.join(str(error).split())}.") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{origin} must be a mapping with at least the keys tasks and losses.")
-    known = {f.name: f for f in dataclasses.fields(Experiment)}
-    for key in content:
-        if key not in known:
-            raise UserError(f"Unknown key '{key}' in {origin}: {did_you_mean(str(key), known)}")
-    for key in ("tasks", "losses"):
-        if not content.get(key):
-            raise UserError(f"{origin} lacks the key '{key}', a list of names.")
-    arguments: dict[str, Any] = {
-        key: tuple(value if isinstance(value, list) else [value]) if key in _LISTS else value
-        for key, value in content.items()
-    }
-    try:
-        return Experiment(**arguments)
-    except UserError as error:
-        raise UserError(f"{origin}: {error}") from error
 
 
 def _check_items(name: str, values: tuple[Any, ...]) -> None:

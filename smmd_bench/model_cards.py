@@ -133,12 +133,11 @@ def _local(name: str, folder: Path) -> ModelCard:
             f"The checkpoint folder '{name}' does not exist: give a folder with config.json and "
             "*.safetensors, a hub name such as Qwen/Qwen2.5-0.5B, or builtin/tiny."
         )
-    for pattern in ("config.json", "*.safetensors"):
-        if not list(folder.glob(pattern)):
-            raise UserError(
-                f"The checkpoint folder '{name}' has no {pattern}: save the model there with "
-                "save_pretrained (safetensors only)."
-            )
+    if (lacking := _lacking(folder)) is not None:
+        raise UserError(
+            f"The checkpoint folder '{name}' has no {lacking}: save the model there with "
+            "save_pretrained (safetensors only)."
+        )
     card = folder / "card.yaml"
     content = card_content(card) if card.exists() else {}
     return ModelCard(name, content.get("label", folder.name), folder, _identity(folder), content)
@@ -159,9 +158,20 @@ def _hub(name: str) -> ModelCard:
             f"The model '{name}' is no folder here and cannot be fetched from the hub ({reason}): "
             "check the name and the connection, or give a local folder."
         ) from error
+    if (lacking := _lacking(folder)) is not None:
+        raise UserError(
+            f"The model '{name}' has no {lacking} on the hub, and pickles are never loaded: take "
+            "a revision that has it (org/name@revision), or convert a copy with save_pretrained."
+        )
     content = backbones().get(repository, {})
     label = content.get("label", repository)
     return ModelCard(name, label, folder, {"hub": repository, "commit": folder.name}, content)
+
+
+def _lacking(folder: Path) -> str | None:
+    """The pattern of a part that a checkpoint cannot do without; None: all are there."""
+    needed = ("config.json", "*.safetensors")
+    return next((pattern for pattern in needed if not any(folder.glob(pattern))), None)
 
 
 def _identity(folder: Path) -> dict[str, str]:

@@ -5,16 +5,18 @@ Killed at any point, the same call later does only what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import yaml
 
 from .contracts import Executor, Job, Progress
 from .errors import CellSkippedError, UserError
-from .experiment import BASE, Cell, Experiment, experiment_from_yaml
+from .experiment import BASE, Cell, Experiment
+from .experiment_file import experiment_from_yaml
 from .preflight import preflight
 from .registry import load, load_plugin_file, plugin_files
 from .results.files import read_json, write_json, write_parquet
@@ -42,8 +44,9 @@ def run_experiment(
     *,
     executor: str = "local",
     extend: bool = False,
+    track: str | None = None,
 ) -> Outcome:
-    """Do what is missing of an experiment in the folder `out`.
+    """Do what is missing of an experiment in the folder `out`; `track`: see `smmd_bench.tracking`.
 
     Raises UserError for what the user must mend first; a cell that fails is in the outcome.
     """
@@ -62,7 +65,7 @@ def run_experiment(
         for cell in todo:
             run.forget_failure(cell)
         untrained = [[cell] for cell in todo if "train" in state[cell]]
-        _finish(run, runner, untrained, "train", progress)
+        _finish(run, runner, untrained, "train", progress, {"track": track})
         _follow_sources(run, todo)
         state |= {cell: run.missing(cell) for cell in todo}
         pending = [c for c in todo if "decode" in state[c] and not run.failure(c)]
@@ -98,11 +101,15 @@ def _finish(
     groups: Sequence[Sequence[Cell]],
     stage: Stage,
     progress: Progress,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Run a job for each group; a cell that a dead job left unfinished is recorded as failed."""
+    """Run a job for each group; a cell that a dead job left unfinished is recorded as failed.
+
+    `more` is what its worker must know besides the cells.
+    """
     if not groups:
         return
-    jobs = [_job(stage, run, group) for group in groups]
+    jobs = [_job(stage, run, group, more or {}) for group in groups]
     served = {job.cells: group for job, group in zip(jobs, groups, strict=True)}
     for result in runner.run(jobs, run.path, progress):
         for cell in served[result.job.cells] if result.failure is not None else ():
@@ -110,7 +117,7 @@ def _finish(
                 record_failure(run.cell_folder(cell), stage, str(result.failure))
 
 
-def _job(stage: str, run: RunDirectory, cells: Sequence[Cell]) -> Job:
+def _job(stage: str, run: RunDirectory, cells: Sequence[Cell], more: Mapping[str, Any]) -> Job:
     return Job(
         stage=stage,
         label=", ".join(cell.label for cell in cells),
@@ -119,6 +126,7 @@ def _job(stage: str, run: RunDirectory, cells: Sequence[Cell]) -> Job:
             "run": str(run.path.resolve()),
             "plugins": [str(file) for file in plugin_files()],
             "cells": [cell_to_json(cell) for cell in cells],
+            **more,
         },
     )
 

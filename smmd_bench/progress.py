@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +17,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.progress import Progress as RichProgress
+from rich.table import Column
+from rich.text import Text
 
 from .contracts import Progress
 
 _PLAIN_SECONDS = 15.0
+_WIDE = 100
 
 
 @contextmanager
@@ -34,8 +36,12 @@ def shown(console: Console) -> Iterator[Progress]:
         yield _Plain(console)
         return
     with RichProgress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
+        TextColumn(
+            "{task.description}",
+            markup=False,  # a plugin's brackets are no markup
+            table_column=Column(no_wrap=True, overflow="ellipsis"),
+        ),
+        BarColumn(bar_width=20 if console.width >= _WIDE else 8),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
@@ -52,7 +58,7 @@ class _Bars:
 
     def __call__(self, what: str, done: int, total: int) -> None:
         if not total:
-            self.bars.console.print(what, highlight=False)
+            self.bars.console.print(Text(what))
             return
         if what not in self.tasks:
             self.tasks[what] = self.bars.add_task(what, total=total, rate="")
@@ -69,7 +75,7 @@ class _Plain:
 
     def __call__(self, what: str, done: int, total: int) -> None:
         if not total:
-            self.console.print(what, highlight=False)
+            self._print(what)
             return
         now = time.monotonic()
         start, first = self.started.setdefault(what, (now, done))
@@ -83,5 +89,8 @@ class _Plain:
         rate = (done - first) / (now - start) if now > start else 0.0
         left = f", {(total - done) / rate:.0f} s left" if rate and done < total else ""
         speed = f", {rate:.1f}/s" if rate else ""
-        self.console.print(f"{what}: {done} of {total}{speed}{left}", highlight=False)
-        sys.stdout.flush()
+        self._print(f"{what}: {done} of {total}{speed}{left}")
+
+    def _print(self, line: str) -> None:
+        self.console.print(Text(line), soft_wrap=True)
+        self.console.file.flush()

@@ -44,12 +44,12 @@ class Entry:
 
 def names(group: Group) -> list[str]:
     """The names of a group, without importing any plugin."""
-    return sorted({*_points(group), *_from_files[group]})
+    return sorted({*points(group), *_from_files[group]})
 
 
 def entries(group: Group) -> list[Entry]:
     """Every plugin of a group, imported, by name; broken ones carry their error."""
-    return [_entry(group, name) for name in names(group)]
+    return [entry(group, name) for name in names(group)]
 
 
 def load(group: Group, spec: str) -> Any:
@@ -63,12 +63,12 @@ def load(group: Group, spec: str) -> Any:
             f"Unknown {singular(group)} '{name}': {did_you_mean(name, names(group))} "
             f"(see `smmd-bench ls`)."
         )
-    entry = _entry(group, name)
-    if entry.plugin is None:
+    found = entry(group, name)
+    if found.plugin is None:
         raise UserError(
-            f"The {singular(group)} '{name}' of {entry.origin} cannot be used: {entry.error}."
+            f"The {singular(group)} '{name}' of {found.origin} cannot be used: {found.error}."
         )
-    return build(entry.plugin, name, values)
+    return build(found.plugin, name, values)
 
 
 @cache
@@ -146,20 +146,21 @@ def singular(group: Group) -> str:
 
 
 @cache
-def _points(group: Group) -> Mapping[str, EntryPoint]:
+def points(group: Group) -> Mapping[str, EntryPoint]:
     """The entry points of a group by name; the first one counts, as on the import path."""
-    points: dict[str, EntryPoint] = {}
+    found: dict[str, EntryPoint] = {}
     for point in entry_points(group=f"smmd_bench.{group}"):
-        points.setdefault(point.name, point)
-    return points
+        found.setdefault(point.name, point)
+    return found
 
 
-def _entry(group: Group, name: str) -> Entry:
+def entry(group: Group, name: str) -> Entry:
+    """One of a group's `names`, imported."""
     if name in _from_files[group]:
         plugin = _from_files[group][name]
         origin = sys.modules[plugin.__module__].__file__ or ""
     else:
-        point = _points(group)[name]
+        point = points(group)[name]
         origin = point.dist.name if point.dist else point.value
         try:
             plugin = point.load()

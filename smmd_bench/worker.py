@@ -56,7 +56,12 @@ def cell_from_json(content: dict[str, Any]) -> Cell:
 
 
 def main() -> int:
-    """Run one job; status 1 if any of its cells failed."""
+    """Run one job; status 1 if any of its cells failed.
+
+    Ctrl-C on a terminal reaches every process there: this one leaves it to its parent, which ends
+    it, or else it would record a failure that is none.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     request = read_json(Path(sys.argv[1]))
@@ -75,7 +80,7 @@ def main() -> int:
         failed = 0
         for cell, folder in cells:
             try:
-                run_train(cell, folder, events.progress)
+                run_train(cell, folder, events.progress, request.get("track"))
             except (Exception, KeyboardInterrupt) as error:
                 record_failure(folder, "train", error)
                 events.send({"event": "failed", "message": str(error) or type(error).__name__})

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smmd_bench.errors import UserError
-from smmd_bench.experiment import BASE, Experiment, experiment_from_yaml
+from smmd_bench.experiment import BASE, Experiment
+from smmd_bench.experiment_file import experiment_from_yaml
 
 PLAIN = Experiment(tasks=("arithmetic",), losses=("ce", "smmd"))
 ALL = {"train", "validate", "select", "decode", "measure"}

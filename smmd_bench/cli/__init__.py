@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import UserError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _COMMANDS = {
     "train-eval": ("train_eval", "Fine-tune with each loss, score, and report."),
@@ -17,11 +21,12 @@ _COMMANDS = {
     "score": ("score", "Score completions made elsewhere, and report."),
     "report": ("report", "Make the tables, figures and page of a finished run again."),
     "show": ("show", "Show one example: what each loss wrote, and its digits."),
-    "prepare": ("prepare", "Fetch the data of tasks ahead of a run."),
+    "prepare": ("prepare", "Fetch data and checkpoints ahead of a run."),
     "sample": ("sample", "Print examples of a task."),
     "new": ("new", "Write a task, loss or report of your own, with its test."),
     "validate": ("validate", "Check plugins against their contracts."),
     "ls": ("ls", "List tasks, losses, engines, executors, reports and models."),
+    "completion": ("completion_script", "Print what makes a shell complete these commands."),
     "doctor": ("doctor", "Say what works here, what does not, and how to mend it."),
     "clean": ("clean", "List what can go of runs and the cache, and remove it."),
 }
@@ -43,11 +48,23 @@ class _Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if ctx.resilient_parsing:  # of completion
+            return super().resolve_command(ctx, args)
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             from ..errors import did_you_mean
 
             raise UserError(f"Unknown command '{args[0]}': {did_you_mean(args[0], _COMMANDS)}")
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=text)
+            for name, (_, text) in _COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return found or super().shell_complete(ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -85,6 +102,8 @@ def main() -> None:
             err=True,
         )
         sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted: the same command goes on where this one stopped.", err=True)
+    except (click.Abort, KeyboardInterrupt) as error:
+        from .interruption import farewell
+
+        click.echo(farewell(error), err=True)
         sys.exit(130)

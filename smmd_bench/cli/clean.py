@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from . import completion
+
 if TYPE_CHECKING:
     from ..cleaning.part import Part
 
@@ -16,7 +18,13 @@ _NOTHING = "Nothing was removed."
 
 
 @click.command()
-@click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN]...")
+@click.argument(
+    "runs",
+    nargs=-1,
+    type=click.Path(path_type=Path),
+    metavar="[RUN]...",
+    shell_complete=completion.runs,
+)
 @click.option(
     "--what",
     "what",

@@ -20,7 +20,7 @@ _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 @click.command()
 @click.option("--full", is_flag=True, help="Import all of vLLM, too: half a minute more.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+@options.as_json
 @options.plugin
 def command(full: bool, as_json: bool, plugins: tuple[Path, ...]) -> int:
     """Look at versions, GPU, memory, vLLM, torchvision, plugins, caches, disk and network.

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from . import completion
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 plugin: Decorator = click.option(
@@ -19,7 +21,24 @@ plugin: Decorator = click.option(
     help="A Python file with plugins of your own; may be repeated.",
 )
 executor: Decorator = click.option(
-    "--executor", default="local", show_default=True, help="Where jobs run."
+    "--executor",
+    default="local",
+    show_default=True,
+    shell_complete=completion.executors,
+    help="Where jobs run.",
+)
+as_json: Decorator = click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object for machines."
+)
+quiet: Decorator = click.option(
+    "-q", "--quiet", is_flag=True, help="Only errors, and where the results are."
+)
+track: Decorator = click.option(
+    "--track",
+    type=click.Choice(["none", "tensorboard", "wandb", "trackio"]),
+    default="none",
+    show_default=True,
+    help="Also show the training in this tracker; changes no result and no address.",
 )
 
 

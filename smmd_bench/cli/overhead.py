@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from . import options
+from . import completion, options
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..overhead.settings import OverheadSettings
 
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     default="ce,ntl,ntil,smmd",
     show_default=True,
     metavar="LOSS,...",
+    shell_complete=completion.losses,
     help="Losses, such as ntl,'smmd[sigma=1]'; ce is always measured, in the stock Trainer too.",
 )
 @click.option(
@@ -85,6 +88,8 @@ if TYPE_CHECKING:
     default=None,
     help="Output folder (default: runs/NAME, a name that follows from the settings).",
 )
+@options.quiet
+@options.as_json
 @options.plugin
 def command(
     losses: str,
@@ -92,6 +97,8 @@ def command(
     numeric_tokens: int | None,
     device: Literal["auto", "cpu", "cuda"],
     out: Path | None,
+    quiet: bool,
+    as_json: bool,
     plugins: tuple[Path, ...],
     **sizes: Any,
 ) -> int:
@@ -101,7 +108,7 @@ def command(
     Examples:
       smmd-bench overhead
       smmd-bench overhead --losses ntl,smmd --steps 6 --drop 2 --repeats 1
-      smmd-bench overhead --geometry qwen2.5-1.5b --dtype bfloat16 --device cuda
+      smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # wants a GPU
     """
     from ..registry import load_plugin_file, plugin_files
 
@@ -109,39 +116,47 @@ def command(
         load_plugin_file(file)
     settings = _settings(losses, geometry, numeric_tokens, device, sizes)
 
-    from rich.console import Console
-
-    from ..overhead.measure import measure, read_frames
-    from ..progress import shown
+    from ..overhead.measure import measure, missing_repeats, read_frames
     from ..publishing.run import publish_run
-    from .execution import print_tables
+    from .interruption import keeping
+    from .voice import Voice, published
 
-    folder = out or settings.folder
-    click.echo(
+    voice, folder = Voice(quiet, as_json), out or settings.folder
+    voice.say(
         f"{settings.geometry} on {settings.device}: {len(settings.rows)} rows x "
         f"{settings.repeats} repeats x {settings.steps} steps, batch {settings.batch_size} x "
         f"{settings.length} tokens."
     )
-    with shown(Console(width=None if Console().is_terminal else 100)) as progress:
-        worked = measure(settings, folder, progress, plugin_files())
-    publish_run(folder)
+
+    def kept() -> list[str]:
+        done = settings.repeats - len(missing_repeats(settings, folder))
+        return [f"Kept in {folder}: {done} of {settings.repeats} repeats."]
+
+    with keeping(kept):
+        with voice.progress() as progress:
+            worked = measure(settings, folder, progress, plugin_files())
+        publish_run(folder)
     if not worked:
-        click.echo(f"Nothing to do: {folder} is complete.")
-    print_tables(folder)
+        voice.say(f"Nothing to do: {folder} is complete.")
+    voice.tables(folder)
     runs = read_frames(folder)["runs"]
     failed = runs[runs["error"].notna()]
     for line in failed.to_dict("records"):
-        click.echo(f"Failed: {line['row']}, repeat {line['repeat'] + 1}: {line['error']}", err=True)
-    click.echo(f"Tables: {folder / 'reports' / 'tables'}")
-    click.echo(f"Page:   {folder / 'reports' / 'index.html'}")
+        voice.fail(f"Failed: {line['row']}, repeat {line['repeat'] + 1}: {line['error']}")
+    if as_json:
+        voice.result({**published(folder), "worked": worked, "failed": _reasons(failed)})
+    voice.paths(folder)
     if len(failed):
-        click.echo(
+        voice.fail(
             f"{len(failed)} of {len(runs)} processes failed. The same command measures their "
-            "repeats again.",
-            err=True,
+            "repeats again."
         )
         return 1
     return 0
+
+
+def _reasons(failed: pd.DataFrame) -> dict[str, str]:
+    return {f"{f['row']}, repeat {f['repeat'] + 1}": f["error"] for f in failed.to_dict("records")}
 
 
 def _settings(

@@ -1,4 +1,4 @@
-"""`smmd-bench prepare`: fetch the data of tasks ahead of a run."""
+"""`smmd-bench prepare`: fetch data and checkpoints ahead of a run."""
 
 from __future__ import annotations
 
@@ -8,55 +8,87 @@ from typing import TYPE_CHECKING
 
 import click
 
-from . import options
+from . import completion, options
 
 if TYPE_CHECKING:
     from ..contracts import Task
+    from .voice import Voice
+
+_UNKNOWN = "licence not stated"
 
 
 @click.command()
-@click.argument("tasks", nargs=-1, required=True)
+@click.argument("tasks", nargs=-1, shell_complete=completion.tasks)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="MODEL",
+    shell_complete=completion.models,
+    help="Also this checkpoint: hub name or local folder; may be repeated.",
+)
+@options.quiet
 @options.data_dir
 @options.plugin
-def command(tasks: tuple[str, ...], plugins: tuple[Path, ...]) -> None:
-    """Fetch the data of TASKS, and of the tests of transfer that they name, into the cache.
+def command(
+    tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool, plugins: tuple[Path, ...]
+) -> None:
+    """Fetch the data of TASKS, and of the tests of transfer that they name, and checkpoints.
 
     What is there already is not fetched again. Each file is shown with its size and licence.
-    Pictures that are made here are drawn; those of a local copy are all opened once.
+    Pictures that are made here are drawn; those of a local copy are all opened once. Of a
+    checkpoint only what is loaded is fetched: safetensors, never pickles.
 
     \b
     Examples:
-      smmd-bench prepare gsm8k
+      smmd-bench prepare gsm8k --model Qwen/Qwen2.5-1.5B    # wants the hub
       smmd-bench prepare clock_time
       smmd-bench prepare gsm8k --data-dir ./data    # check a local copy
     """
     from ..contracts import Modality
+    from ..errors import UserError
     from ..registry import load_plugin_file, load_task
+    from .interruption import keeping
+    from .voice import Voice
 
+    if not tasks and not models:
+        raise UserError("Nothing to prepare: name a task, such as gsm8k, or a --model.")
+    if quiet:
+        os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # before anything imports its client
     for file in plugins:
         load_plugin_file(file)
+    voice = Voice(quiet)
     found = {}
     for spec in tasks:
         task = load_task(spec)
         found[task.name] = task
         found |= {name: load_task(name) for name in getattr(task, "transfers", ())}
-    for name, task in found.items():
-        sources = getattr(task, "sources", ())
-        if not sources and task.modality is Modality.VISION:
-            _prepare_pictures(name, task)
-        elif not sources:
-            click.echo(f"{name}: nothing to fetch, its examples are made here.")
-        for source in sources:
-            for split in source.local:
-                file = source.file(split)
-                size = f"{file.stat().st_size / 2**20:.1f} MiB"
-                rows = f"{len(source.rows(split)):,} rows"
-                licence = getattr(task, "licence", "licence not stated")
-                task.examples(split, 0, None)  # whether it can be read as a task, too
-                click.echo(f"{name} {split}: {rows}, {size}, {licence}\n  {file}")
+    with keeping(tuple):
+        for name, task in found.items():
+            if getattr(task, "sources", ()):
+                _prepare_data(voice, name, task)
+            elif task.modality is Modality.VISION:
+                _prepare_pictures(voice, name, task)
+            else:
+                voice.say(f"{name}: nothing to fetch, its examples are made here.")
+        for model in models:
+            _prepare_model(voice, model)
 
 
-def _prepare_pictures(name: str, task: Task) -> None:
+def _prepare_data(voice: Voice, name: str, task: Task) -> None:
+    """Fetch or check the rows of every split."""
+    licence = getattr(task, "licence", _UNKNOWN)
+    for source in getattr(task, "sources", ()):
+        for split in source.local:
+            file = source.file(split)
+            size = f"{file.stat().st_size / 2**20:.1f} MiB"
+            rows = f"{len(source.rows(split)):,} rows"
+            task.examples(split, 0, None)  # whether it can be read as a task, too
+            voice.say(f"{name} {split}: {rows}, {size}, {licence}")
+            click.echo(f"{'' if voice.quiet else '  '}{file}")
+
+
+def _prepare_pictures(voice: Voice, name: str, task: Task) -> None:
     """Make or check the pictures of every split, and say how many there are."""
     from typing import get_args
 
@@ -65,7 +97,24 @@ def _prepare_pictures(name: str, task: Task) -> None:
     for split in get_args(Split):
         paths = {path for example in task.examples(split, 0, None) for path in example.images}
         size = sum(path.stat().st_size for path in paths) / 2**20
-        licence = getattr(task, "licence", "licence not stated")
-        click.echo(f"{name} {split}: {len(paths):,} pictures, {size:.1f} MiB, {licence}")
+        licence = getattr(task, "licence", _UNKNOWN)
+        voice.say(f"{name} {split}: {len(paths):,} pictures, {size:.1f} MiB, {licence}")
         if paths:
-            click.echo(f"  {os.path.commonpath(paths)}")
+            click.echo(f"{'' if voice.quiet else '  '}{os.path.commonpath(paths)}")
+
+
+def _prepare_model(voice: Voice, name: str) -> None:
+    """Fetch or check a checkpoint: its weights are counted, and each file is read once."""
+    from ..model_cards import model_card
+    from ..model_licences import licence_of
+    from ..sizes import spell_bytes
+
+    card = model_card(name)
+    files = sorted(card.folder.glob("*.safetensors"))
+    size = sum(file.stat().st_size for file in files)
+    count = f"{len(files)} safetensors file{'s' * (len(files) != 1)}"
+    licence = licence_of(card) or _UNKNOWN
+    voice.say(
+        f"{name}: {card.parameter_count():,} weights in {count}, {spell_bytes(size)}, {licence}"
+    )
+    click.echo(f"{'' if voice.quiet else '  '}{card.folder}")

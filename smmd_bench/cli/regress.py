@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from . import options
+from . import completion, options
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=completion.runs)
 @click.option(
     "--suite",
     "suites",
@@ -30,6 +30,7 @@ from . import options
     "--losses",
     default="",
     metavar="LOSS,...",
+    shell_complete=completion.run_losses,
     help="Only the cells of these losses; base is the untuned model (default: all).",
 )
 @click.option(
@@ -53,6 +54,8 @@ from . import options
 )
 @click.option("--batch-size", type=click.IntRange(min=1), default=None, help="Prompts at a time.")
 @options.executor
+@options.quiet
+@options.as_json
 @options.data_dir
 @options.plugin
 def command(
@@ -65,6 +68,8 @@ def command(
     engine: str,
     batch_size: int | None,
     executor: str,
+    quiet: bool,
+    as_json: bool,
     plugins: tuple[Path, ...],
 ) -> int:
     """Run lm-eval on the base and every loss's selected checkpoint of the folder RUN.
@@ -75,59 +80,56 @@ def command(
     Examples:
       smmd-bench regress runs/NAME --suite mmlu,samsum
       smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir DIR
-      smmd-bench regress runs/NAME --suite gsm8k --losses ce,smmd --checkpoint ./other
+      smmd-bench regress runs/NAME --suite samsum --losses ce --checkpoint ./other
     """
     from ..registry import load_plugin_file
 
     for file in plugins:
         load_plugin_file(file)
-    from rich.console import Console
-
     from ..parameters import split_list
-    from ..progress import shown
     from ..publishing.run import is_published, publish_run
     from ..regression.run import find_setting, regress
+    from ..regression.store import plan
     from ..regression.suite import find_suites, shots_notes
     from ..regression.target import find_targets
+    from .interruption import keeping
+    from .voice import Voice, published
 
+    voice = Voice(quiet, as_json)
     targets, notes = find_targets(run, split_list(losses), checkpoints)
     found = find_suites(split_list(suites), shots)
     setting = find_setting(engine, limit, batch_size, targets)
     for note in [*notes, *shots_notes(found, shots)]:
-        click.echo(f"Note: {note}", err=True)
-    click.echo(
+        voice.note(f"Note: {note}")
+    voice.say(
         f"{len(targets)} checkpoints x {', '.join(suite.name for suite in found)} with "
         f"{setting.engine}" + (f", {limit} questions a subject or task." if limit else ".")
     )
-    console = Console(width=None if Console().is_terminal else 100)
-    with shown(console) as progress:
-        outcome = regress(run, targets, found, setting, progress, executor=executor)
-    if not is_published(run):
-        with console.status("Making tables, figures and the page ..."):
-            publish_run(run)
+
+    def kept() -> list[str]:
+        evaluations = plan(targets, found, setting)
+        done = sum(evaluation.is_done(run) for evaluation in evaluations)
+        return [f"Kept in {run / 'regression'}: {done} of {len(evaluations)} evaluations."]
+
+    with keeping(kept):
+        with voice.progress() as progress:
+            outcome = regress(run, targets, found, setting, progress, executor=executor)
+        if not is_published(run):
+            with voice.waiting("Making tables, figures and the page ..."):
+                publish_run(run)
     if not outcome.worked:
-        click.echo("Nothing to do: all of it was evaluated before.")
-    _print_tables(run)
+        voice.say("Nothing to do: all of it was evaluated before.")
+    voice.tables(run, ("mmlu_table", "regression_table"))
     for label, reason in outcome.failed.items():
-        click.echo(f"Failed: {label}: {reason}", err=True)
-    click.echo(f"Tables: {run / 'reports' / 'tables'}")
-    click.echo(f"Page:   {run / 'reports' / 'index.html'}")
+        voice.fail(f"Failed: {label}: {reason}")
+    if as_json:
+        reasons = {"worked": outcome.worked, "failed": outcome.failed}
+        voice.result({**published(run), **reasons})
+    voice.paths(run)
     if outcome.failed:
-        click.echo(
+        voice.fail(
             f"{len(outcome.failed)} evaluations failed; tracebacks are in "
-            f"{run / 'regression'}/*/FAILED.json. The same command tries them again.",
-            err=True,
+            f"{run / 'regression'}/*/FAILED.json. The same command tries them again."
         )
         return 1
     return 0
-
-
-def _print_tables(run: Path) -> None:
-    """The tables of regression checks as they were published."""
-    from ..results.run import read_run
-
-    is_mmlu = read_run(run).regression["suite"] == "mmlu"
-    for name, there in (("mmlu_table", is_mmlu.any()), ("regression_table", (~is_mmlu).any())):
-        file = run / "reports" / "tables" / f"{name}.txt"
-        if there and file.exists():
-            click.echo(file.read_text(encoding="utf-8"))

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import click
 
-from . import options
+from . import completion, options
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=completion.runs)
+@options.quiet
+@options.as_json
 @options.plugin
-def command(run: Path, plugins: tuple[Path, ...]) -> None:
+def command(run: Path, quiet: bool, as_json: bool, plugins: tuple[Path, ...]) -> None:
     """Make the tables, figures and page of the folder RUN again; nothing is trained or decoded.
 
     \b
@@ -22,11 +24,16 @@ def command(run: Path, plugins: tuple[Path, ...]) -> None:
     """
     from ..publishing.run import publish_run
     from ..registry import load_plugin_file
-    from .execution import print_tables
+    from .interruption import keeping
+    from .voice import Voice, published
 
     for file in plugins:
         load_plugin_file(file)
-    written = publish_run(run)
-    print_tables(run)
-    click.echo(f"{len(written)} files in {run / 'reports'}")
-    click.echo(f"Page: {run / 'reports' / 'index.html'}")
+    voice = Voice(quiet, as_json)
+    with keeping(tuple), voice.waiting("Making tables, figures and the page ..."):
+        written = publish_run(run)
+    voice.tables(run)
+    voice.say(f"{len(written)} files in {run / 'reports'}")
+    voice.paths(run)
+    if as_json:
+        voice.result(published(run))

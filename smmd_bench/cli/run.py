@@ -14,24 +14,37 @@ from . import options
 @options.executor
 @options.data_dir
 @options.output
+@options.track
+@options.quiet
+@options.as_json
 @click.option(
     "--print-flags", is_flag=True, help="Print the train-eval command that means the same."
 )
 def command(
-    file: Path, executor: str, out: Path | None, extend: bool, dry_run: bool, print_flags: bool
+    file: Path,
+    executor: str,
+    out: Path | None,
+    extend: bool,
+    dry_run: bool,
+    track: str,
+    quiet: bool,
+    as_json: bool,
+    print_flags: bool,
 ) -> int:
     """Run the experiment that a YAML FILE describes (`train-eval --print-yaml` writes one).
 
     \b
     Examples:
-      smmd-bench train-eval --task arithmetic --losses ce,smmd --print-yaml > experiment.yaml
+      smmd-bench train-eval --task arithmetic --losses ce \\
+        --print-yaml > experiment.yaml
       smmd-bench run experiment.yaml
       smmd-bench run experiment.yaml --dry-run
     """
     from ..errors import UserError
-    from ..experiment import experiment_from_yaml
+    from ..experiment_file import experiment_from_yaml
     from ..registry import load_plugin_file
     from .execution import execute
+    from .voice import Voice
 
     try:
         text = file.read_text(encoding="utf-8")
@@ -45,4 +58,12 @@ def command(
         return 0
     for plugin in experiment.plugins:
         load_plugin_file(Path(plugin))
-    return execute(experiment, out, executor=executor, extend=extend, dry_run=dry_run)
+    return execute(
+        experiment,
+        out,
+        executor=executor,
+        extend=extend,
+        dry_run=dry_run,
+        track=None if track == "none" else track,
+        voice=Voice(quiet, as_json),
+    )

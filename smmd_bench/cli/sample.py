@@ -8,11 +8,11 @@ from typing import Literal
 
 import click
 
-from . import options
+from . import completion, options
 
 
 @click.command()
-@click.argument("task")
+@click.argument("task", shell_complete=completion.tasks)
 @click.option(
     "-n", "count", default=5, show_default=True, type=click.IntRange(1), help="How many examples."
 )

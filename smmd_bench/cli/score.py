@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from . import options
+from . import completion, options
+
+if TYPE_CHECKING:
+    from .voice import Voice
 
 
 @click.command()
 @click.option(
-    "--task", required=True, help="A task, such as arithmetic or 'arithmetic[level=hard]'."
+    "--task",
+    required=True,
+    shell_complete=completion.tasks,
+    help="A task, such as arithmetic or 'arithmetic[level=hard]'.",
 )
 @click.option(
     "--predictions",
@@ -71,6 +77,8 @@ from . import options
     help="Output folder (default: runs/NAME, a name that follows from task, labels and "
     "completions).",
 )
+@options.quiet
+@options.as_json
 @options.data_dir
 @options.plugin
 def command(
@@ -85,39 +93,44 @@ def command(
     completion_column: str | None,
     model_label: str,
     out: Path | None,
+    quiet: bool,
+    as_json: bool,
     plugins: tuple[Path, ...],
 ) -> int:
     """Score completions made elsewhere, with the tables and figures of a run.
 
     \b
     Formats, found by extension and content:
-      JSON lines, a JSON list, CSV and Parquet: a column with the completion, named completion,
-        prediction, response, output or generated_text, and one with the id, named uid, id,
-        doc_id or custom_id. Without ids, the rows must be as many as the examples, in order.
-      lm-eval: samples_*.jsonl of --log_samples. The raw answer is scored, not the filtered one.
+      JSON lines, a JSON list, CSV and Parquet: a column with the completion,
+        named completion, prediction, response, output or generated_text, and
+        one with the id, named uid, id, doc_id or custom_id. Without ids, the
+        rows must be as many as the examples, in order.
+      lm-eval: samples_*.jsonl of --log_samples. The raw answer is scored, not the
+        filtered one.
       OpenAI batch output, as vllm run-batch writes it.
+
     An id is the uid of an example (`smmd-bench sample TASK --split test --json`), or its position
     in the split, from 0. A column finish_reason says "length" where a completion was cut off; a
     column target, where there is one, must agree with the examples.
 
     \b
     Examples:
-      smmd-bench score --task arithmetic --predictions ce.jsonl --predictions smmd.jsonl
-      smmd-bench score --task gsm8k --predictions samples_gsm8k_2026-11-20.jsonl --label ours
+      smmd-bench score --task arithmetic --predictions ce.jsonl \\
+        --predictions smmd.jsonl
+      smmd-bench score --task gsm8k --predictions samples_gsm8k_2026-11-20.jsonl
       smmd-bench score --task arithmetic --predictions batch.jsonl --limit 500
     """
     from ..registry import load_plugin_file
 
     for file in plugins:
         load_plugin_file(file)
-    from rich.console import Console
-
     from ..predictions.scoring import score_predictions
     from ..publishing.run import is_published, publish_run
-    from .execution import print_tables
+    from .interruption import keeping
+    from .voice import Voice, published
 
-    console = Console(stderr=True)
-    with console.status("Scoring ..."):
+    voice = Voice(quiet, as_json)
+    with keeping(tuple), voice.waiting("Scoring ..."):
         outcome = score_predictions(
             task,
             files,
@@ -130,25 +143,25 @@ def command(
             completion_column=completion_column,
             model=model_label,
             out=out,
-            say=click.echo,
+            say=voice.say,
         )
     folder = outcome.path
     if not is_published(folder):
-        with console.status("Making tables, figures and the page ..."):
+        with keeping(tuple), voice.waiting("Making tables, figures and the page ..."):
             publish_run(folder)
     if not outcome.worked and not outcome.failed:
-        click.echo(f"Nothing to do: {folder} is complete.")
-    print_tables(folder)
-    _print_comparisons(folder)
+        voice.say(f"Nothing to do: {folder} is complete.")
+    voice.tables(folder)
+    _say_comparisons(voice, folder)
     for label, reason in outcome.failed.items():
-        click.echo(f"Failed: {label}: {reason}", err=True)
-    click.echo(f"Tables:  {folder / 'reports' / 'tables'}")
-    click.echo(f"Figures: {folder / 'reports' / 'figures'}")
-    click.echo(f"Page:    {folder / 'reports' / 'index.html'}")
+        voice.fail(f"Failed: {label}: {reason}")
+    if as_json:
+        voice.result({**published(folder), "worked": outcome.worked, "failed": outcome.failed})
+    voice.paths(folder)
     return 1 if outcome.failed else 0
 
 
-def _print_comparisons(folder: Path) -> None:
+def _say_comparisons(voice: Voice, folder: Path) -> None:
     """A line for each file but the first, whatever table the task has."""
     from ..publishing.style import loss_label
     from ..publishing.tables import p_value, with_interval
@@ -163,7 +176,7 @@ def _print_comparisons(folder: Path) -> None:
             if math.isfinite(line["p"])  # else the answers are no numbers
             else f" (n {line['n']:,})"
         )
-        click.echo(
+        voice.say(
             f"{loss_label(line['loss'])} against {loss_label(line['against_loss'])}: "
             f"{line['metric']} {difference}{exact}"
         )

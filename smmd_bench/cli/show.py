@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from . import completion, options
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -18,7 +20,7 @@ _MARKS = {True: ("right", "green"), False: ("wrong", "red"), None: ("-", "dim")}
 
 
 @click.command()
-@click.argument("cell", required=False, metavar="[CELL|RUN]")
+@click.argument("cell", required=False, metavar="[CELL|RUN]", shell_complete=completion.runs)
 @click.option(
     "--run",
     type=click.Path(path_type=Path),
@@ -26,13 +28,15 @@ _MARKS = {True: ("right", "green"), False: ("wrong", "red"), None: ("-", "dim")}
     help="The run that CELL is of (default: the newest one in runs/).",
 )
 @click.option("--model", default=None, help="A cell of this model.")
-@click.option("--task", default=None, help="A cell of this task.")
-@click.option("--loss", default=None, help="A cell of this loss.")
+@click.option("--task", default=None, shell_complete=completion.tasks, help="A cell of this task.")
+@click.option(
+    "--loss", default=None, shell_complete=completion.run_losses, help="A cell of this loss."
+)
 @click.option("--seed", type=int, default=None, help="A cell of this seed.")
 @click.option(
     "--uid", default=None, help="Which example (default: the first on which the losses disagree)."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+@options.as_json
 def command(
     cell: str | None,
     run: Path | None,
@@ -55,7 +59,7 @@ def command(
       smmd-bench show
       smmd-bench show 3f9c
       smmd-bench show runs/NAME --loss smmd --seed 1
-      smmd-bench show runs/NAME --task gsm8k --uid test-17 --json
+      smmd-bench show runs/NAME --task arithmetic --uid test-0-5 --json
     """
     from ..showing.cell import Wanted, find_group
     from ..showing.example import find_example

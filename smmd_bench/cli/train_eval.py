@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from . import options
+from . import completion, options
 
 _SHORTCUTS = {
     "train_examples": "Training examples (default: the recipe's).",
@@ -35,12 +35,14 @@ def _recipe_shortcuts(function: Callable[..., Any]) -> Callable[..., Any]:
     multiple=True,
     required=True,
     metavar="TASK",
+    shell_complete=completion.tasks,
     help="A task, such as arithmetic or 'arithmetic[level=hard]'; may be repeated.",
 )
 @click.option(
     "--losses",
     required=True,
     metavar="LOSS,...",
+    shell_complete=completion.losses,
     help="Losses, such as ce,ntl,'smmd[sigma=1,lambda=5]'.",
 )
 @click.option(
@@ -49,11 +51,18 @@ def _recipe_shortcuts(function: Callable[..., Any]) -> Callable[..., Any]:
     multiple=True,
     show_default="builtin/tiny, or builtin/tiny-vl where the tasks have images",
     metavar="MODEL",
+    shell_complete=completion.models,
     help="Built-in name, local folder or hub name; may be repeated.",
 )
 @click.option("--seeds", default="0", show_default=True, metavar="N,...", help="Training seeds.")
 @click.option("--data-seed", default=0, show_default=True, help="Seed of generated data.")
-@click.option("--engine", default="vllm", show_default=True, help="What decodes.")
+@click.option(
+    "--engine",
+    default="vllm",
+    show_default=True,
+    shell_complete=completion.engines,
+    help="What decodes.",
+)
 @options.executor
 @click.option(
     "--base/--no-base",
@@ -77,6 +86,9 @@ def _recipe_shortcuts(function: Callable[..., Any]) -> Callable[..., Any]:
     help="Any other recipe setting (docs/recipes.md); may be repeated.",
 )
 @options.output
+@options.track
+@options.quiet
+@options.as_json
 @click.option("--print-yaml", is_flag=True, help="Print the YAML file that means the same.")
 @options.plugin
 def command(
@@ -93,6 +105,9 @@ def command(
     out: Path | None,
     extend: bool,
     dry_run: bool,
+    track: str,
+    quiet: bool,
+    as_json: bool,
     print_yaml: bool,
     plugins: tuple[Path, ...],
     **shortcuts: Any,
@@ -102,8 +117,8 @@ def command(
     \b
     Examples:
       smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd
-      smmd-bench train-eval --task arithmetic --losses ce,'smmd[sigma=1+2+3]' --seeds 0,1,2
-      smmd-bench train-eval --task arithmetic --losses ce,smmd --model ./my-checkpoint --dry-run
+      smmd-bench train-eval --task arithmetic --losses ce,'smmd[sigma=1]'
+      smmd-bench train-eval --task arithmetic --losses ce --model ./my-checkpoint
       smmd-bench train-eval --task clock_time --losses ce,ntl,smmd
     """
     from ..errors import UserError
@@ -111,6 +126,7 @@ def command(
     from ..parameters import split_list
     from ..registry import load_plugin_file
     from .execution import execute
+    from .voice import Voice
 
     for file in plugins:
         load_plugin_file(file)
@@ -139,4 +155,12 @@ def command(
     if print_yaml:
         click.echo(experiment.to_yaml(), nl=False)
         return 0
-    return execute(experiment, out, executor=executor, extend=extend, dry_run=dry_run)
+    return execute(
+        experiment,
+        out,
+        executor=executor,
+        extend=extend,
+        dry_run=dry_run,
+        track=None if track == "none" else track,
+        voice=Voice(quiet, as_json),
+    )

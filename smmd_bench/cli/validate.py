@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from . import options
+from . import completion, options
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -20,14 +20,19 @@ _SIGNS = {"passed": ("✓", "green"), "failed": ("✗", "bold red"), "unchecked"
 
 
 @click.command()
-@click.argument("plugins_to_check", metavar="[NAME|GROUP|FILE.py]...", nargs=-1)
+@click.argument(
+    "plugins_to_check",
+    metavar="[NAME|GROUP|FILE.py]...",
+    nargs=-1,
+    shell_complete=completion.plugins_and_files,
+)
 @click.option(
     "--run",
     type=click.Path(path_type=Path),
     default=None,
     help="A run of yours that reports are tried on, beside generated ones.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@options.as_json
 @options.data_dir
 @options.plugin
 def command(
@@ -50,29 +55,28 @@ def command(
     os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports the hub's client
     from tempfile import TemporaryDirectory
 
-    from rich.console import Console
-
     from ..conformance.generated_runs import GeneratedRuns
     from ..conformance.suite import findings, targets
     from ..registry import load_plugin_file
     from ..results.run import read_run
+    from .terminal import new_console
 
     for file in plugins:
         load_plugin_file(file)
     wanted = targets(plugins_to_check)
     if run is not None:
         read_run(run)
-    console = Console(width=None if Console().is_terminal else 100, highlight=False)
+    console = new_console()
     found = {}
     with TemporaryDirectory(prefix="smmd-bench-") as folder:
         runs = GeneratedRuns(Path(folder), run)
         for target in wanted:
-            with Console(stderr=True).status(f"Checking {target.label} ..."):
+            with new_console(stderr=True).status(f"Checking {target.label} ..."):
                 found[target] = findings(target, runs)
             if not as_json:
-                console.print(target.label, style="bold", markup=False)
+                console.print(target.label, style="bold", soft_wrap=True)
                 for finding in found[target]:
-                    console.print(_line(finding, console.width))
+                    console.print(_line(finding, console.width), soft_wrap=True)
     states: list[str] = [finding.state for checks in found.values() for finding in checks]
     counts = {state: states.count(state) for state in _SIGNS}
     if as_json:

@@ -1,21 +1,28 @@
 """All registered reports of a run: files, page, and the tables as text for a terminal.
 
 RUN/reports/tables/NAME.txt   a report that is a table only, within 100 columns
+RUN/reports/.terminal.json    the same tables, to be set for a terminal of another width
 """
 
 from __future__ import annotations
 
 import io
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..addresses import address
 from ..registry import entries
-from ..results.files import read_json, write_text
+from ..results.files import read_json, write_json, write_text
 from ..results.run import read_run
 from .publish import Section, build, write
-from .tables import to_terminal
+from .tables import as_text, bold_cells, to_terminal
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TERMINAL_WIDTH = 100
+_KEPT = ".terminal.json"
 
 
 def publish_run(folder: Path) -> list[Path]:
@@ -34,12 +41,15 @@ def publish_run(folder: Path) -> list[Path]:
     ]
     sections.sort(key=lambda s: s.artefact is None or s.artefact.figure is not None)  # tables first
     written = write(run, sections)
+    kept: dict[str, Any] = {}
     for section in sections:
         artefact = section.artefact
         if artefact is not None and artefact.table is not None and artefact.figure is None:
             path = folder / "reports" / "tables" / f"{section.name}.txt"
-            write_text(path, _rendered(section.title, artefact.table, artefact.caption))
+            kept[section.name] = _kept(section.title, artefact.table, artefact.caption)
+            write_text(path, _rendered(kept[section.name], TERMINAL_WIDTH))
             written.insert(-1, path)
+    write_json(folder / "reports" / _KEPT, kept)
     write_text(folder / "reports" / ".stamp", stamp)
     return written
 
@@ -62,19 +72,39 @@ def _stamp(folder: Path) -> str:
     return address({name: c.get("address", c.get("error", "")) for name, c in contents.items()})
 
 
-def published_tables(folder: Path) -> str:
-    """The tables of the last `publish_run`, as text."""
+def published_tables(
+    folder: Path, width: int = TERMINAL_WIDTH, names: Collection[str] | None = None
+) -> str:
+    """The tables of the last `publish_run`, or those of these reports, as text of that width."""
+    kept = read_json(folder / "reports" / _KEPT) or {}
     files = sorted((folder / "reports" / "tables").glob("*.txt"))
-    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+    return "\n".join(
+        _rendered(kept[file.stem], width) if file.stem in kept else file.read_text(encoding="utf-8")
+        for file in files
+        if names is None or file.stem in names
+    )
 
 
-def _rendered(title: str, frame: object, caption: str) -> str:
+def _kept(title: str, frame: pd.DataFrame, caption: str) -> dict[str, Any]:
+    text = as_text(frame)
+    return {
+        "title": title,
+        "caption": caption,
+        "columns": [*text.columns],
+        "rows": text.to_numpy().tolist(),
+        "values": sorted(map(str, frame.attrs.get("values", ()))),
+        "bold": sorted(bold_cells(frame)),
+    }
+
+
+def _rendered(kept: Mapping[str, Any], width: int) -> str:
     import pandas as pd
     from rich.console import Console
 
-    assert isinstance(frame, pd.DataFrame)
-    console = Console(file=io.StringIO(), width=TERMINAL_WIDTH, color_system=None)
-    console.print(to_terminal(frame, title, caption, TERMINAL_WIDTH))
+    frame = pd.DataFrame(kept["rows"], columns=kept["columns"], dtype="str")
+    frame.attrs["values"], frame.attrs["bold"] = kept["values"], kept.get("bold", ())
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(to_terminal(frame, kept["title"], kept["caption"], width))
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"

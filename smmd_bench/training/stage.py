@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from ..recipe import Recipe
 from ..results.files import write_json, write_parquet
 from ..scoring.canary import make_canary
 from ..scoring.checkpoints import at_most_positions
+from ..tracking import tracking
 from ..vision.processor import load_processor, reads_images
 from .data import RightPaddingCollator, TokenisedExamples
 from .epochs import Epochs
@@ -53,8 +55,11 @@ _LOG_COLUMNS = [
 ]
 
 
-def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
-    """Train a cell and write its receipt; for the base, write down its canary."""
+def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None = None) -> None:
+    """Train a cell and write its receipt; for the base, write down its canary.
+
+    track: a tracker that hears of it, see `smmd_bench.tracking`.
+    """
     quiet_libraries()
     tokenizer = load_tokenizer(cell.card.folder)
     processor = _processor(cell)
@@ -94,6 +99,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress) -> None:
             cell.seed,
             folder / "training",
             readers=0 if processor is None or device.type == "cpu" else _READERS,
+            tracker=tracking(track, cell.label, folder),
         ),
         train_dataset=data,
         data_collator=collator(tokenizer.pad_token_id),
@@ -128,11 +134,12 @@ def training_arguments(
     saves: bool = True,
     gpu: bool = True,
     readers: int = 0,
+    tracker: Mapping[str, Any] | None = None,
 ) -> TrainingArguments:
     """The Trainer's settings for a recipe, on one GPU where there is one (and `gpu`), else the CPU.
 
     steps: optimiser steps in place of the recipe's epochs. saves: one checkpoint an epoch. readers:
-    processes that make batches ahead, which a GPU would wait for.
+    processes that make batches ahead, which a GPU would wait for. tracker: settings of one.
     """
     gpu = gpu and torch.cuda.is_available()
     arguments = TrainingArguments(
@@ -154,7 +161,6 @@ def training_arguments(
         save_strategy="epoch" if saves else "no",
         save_total_limit=2,
         seed=seed,
-        report_to=[],
         disable_tqdm=True,
         remove_unused_columns=False,
         label_names=["labels"],
@@ -162,6 +168,7 @@ def training_arguments(
         dataloader_pin_memory=gpu,
         bf16=recipe.dtype == "bfloat16",
         use_cpu=not gpu,  # or bf16 is refused there
+        **(tracker or {"report_to": []}),
     )
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # a cell trains on one GPU: nn.DataParallel would change the batch

@@ -47,7 +47,10 @@ def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def score(folder: Path, *files: str, **options: str) -> subprocess.CompletedProcess[str]:
     arguments = [f"--predictions={file}" for file in files]
-    arguments += [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    arguments += [
+        f"--{name.replace('_', '-')}={value}" if value else f"--{name}"
+        for name, value in options.items()
+    ]
     return call(folder, "score", "--task", TASK, "--limit", str(COUNT), *arguments)
 
 
@@ -125,3 +128,17 @@ def test_help_is_quick_to_import() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "Examples:" in done.stdout
+
+
+def test_quiet_says_where_the_results_are_and_json_what_they_are(folder: Path) -> None:
+    quiet = score(folder, "ce.jsonl", "smmd.csv", out="said", quiet="")
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+    assert [line.split(":")[0] for line in quiet.stdout.splitlines()] == [
+        "Tables",
+        "Figures",
+        "Page",
+    ]
+    content = json.loads(score(folder, "ce.jsonl", "smmd.csv", out="said", json="").stdout)
+    assert (content["run"], content["worked"], content["failed"]) == ("said", False, {})
+    exact = {m["loss"]: m["value"] for m in content["metrics"] if m["metric"] == "exact_match"}
+    assert exact == {"ce": 60.0, "smmd": 75.0}

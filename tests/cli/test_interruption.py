@@ -1,0 +1,121 @@
+"""Ctrl-C in real runs: what is said, that nothing goes on behind, and that the same command ends
+with what an undisturbed run ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+
+from smmd_bench.results.run import read_run
+
+from .conftest import COMMAND, call
+
+RUN = [
+    "train-eval", "--task", "arithmetic", "--losses", "ce,ntl", "--train-examples", "768",
+    "--epochs", "2", "--validation-examples", "20", "--test-examples", "20",
+    "--engine", "transformers", "--no-base",
+]  # fmt: skip
+
+
+def interrupt(when: str, send: Callable[[int, int], None], cwd: Path) -> tuple[int, str]:
+    """Start the run in a process group of its own, and send SIGINT once a line begins so."""
+    process = subprocess.Popen(
+        [COMMAND, *RUN, "--out", "run"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert any(line.startswith(when) for line in process.stdout), "the line never came"
+    send(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    until = time.monotonic() + 10
+    while left := [p.pid for p in psutil.process_iter() if _group(p.pid) == process.pid]:
+        assert time.monotonic() < until, f"processes go on: {left}"
+        time.sleep(0.1)
+    assert not list(cwd.rglob("*.part*"))
+    assert not list(cwd.rglob("FAILED.json"))
+    return process.returncode, said
+
+
+def _group(process: int) -> int | None:
+    try:
+        return os.getpgid(process)
+    except ProcessLookupError:
+        return None
+
+
+@pytest.mark.slow
+def test_a_run_that_is_interrupted_three_times_ends_as_any_other(tmp_path: Path) -> None:
+    command = shlex.join(["smmd-bench", *RUN, "--out", "run"])
+    status, said = interrupt("train ce seed 0: 0 of 24", os.killpg, tmp_path)
+    assert (status, said.splitlines()) == (
+        130,
+        ["", "Interrupted.", "Kept in run:", "  0 of 2 cells finished", f"Go on with: {command}"],
+    )
+    status, said = interrupt("train ntl seed 0: 0 of 24", os.kill, tmp_path)  # the parent alone
+    assert status == 130
+    assert "ce seed 0: trained, to be decoded" in said
+    assert f"Go on with: {command}" in said
+    status, said = interrupt("start engine: 0 of 1", os.killpg, tmp_path)
+    assert status == 130
+    assert said.count("trained, to be decoded") == 2
+
+    ended = call(*RUN, "--out", "run", "--json", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    content = json.loads(ended.stdout)
+    assert (content["worked"], content["failed"], content["skipped"]) == (True, {}, {})
+    assert "validate ce seed 0: 40 of 40" in ended.stderr
+    again = call(*RUN, "--out", "run", "--quiet", cwd=tmp_path)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert [line.split(":")[0] for line in again.stdout.splitlines()] == [
+        "Tables", "Figures", "Page",
+    ]  # fmt: skip
+
+    whole = call(*RUN, "--out", "whole", "--track", "tensorboard", "--quiet", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    one, other = read_run(tmp_path / "run"), read_run(tmp_path / "whole")
+    pd.testing.assert_frame_equal(one.metrics, other.metrics)
+    logs = [run.train_log.drop(columns="seconds") for run in (one, other)]
+    pd.testing.assert_frame_equal(*logs)
+    for weights in (tmp_path / "run" / "cells").glob("*/checkpoint/model.safetensors"):
+        same = tmp_path / "whole" / weights.relative_to(tmp_path / "run")
+        assert weights.read_bytes() == same.read_bytes()  # a tracker changes no result, too
+    _check_curves(tmp_path / "whole", logs[1])
+
+
+def _check_curves(run: Path, log: pd.DataFrame) -> None:
+    """The event files hold every step's loss."""
+    code = (
+        "import sys, json\n"
+        "from tensorboard.backend.event_processing.event_accumulator import EventAccumulator\n"
+        "events = EventAccumulator(sys.argv[1]); events.Reload()\n"
+        "print(json.dumps({tag: [[e.step, e.value] for e in events.Scalars(tag)]\n"
+        "    for tag in events.Tags()['scalars']}))\n"
+    )
+    folders = sorted((run / "tracking" / "tensorboard").iterdir())
+    assert len(folders) == 2
+    for folder, loss in zip(folders, ("ce", "ntl"), strict=True):
+        assert f"-{loss}-seed-0_" in folder.name
+        python = str(Path(COMMAND).parent / "python")
+        out = subprocess.run([python, "-W", "ignore", "-c", code, folder], capture_output=True)
+        scalars = json.loads(out.stdout.splitlines()[-1])
+        rows = log[log["loss_name"] == loss] if "loss_name" in log else log[log["loss"] == loss]
+        for name in ("cross_entropy",):
+            curve = dict(map(tuple, scalars[f"train/{name}"]))
+            expected = dict(zip(rows["step"], rows[name], strict=True))
+            assert curve.keys() == expected.keys()
+            assert [*curve.values()] == pytest.approx([*expected.values()], rel=1e-6)
+        assert "train/loss" in scalars

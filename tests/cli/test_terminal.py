@@ -1,0 +1,118 @@
+"""Widths, colours and plain lines: on pipes of 80 columns, and on a real pseudo-terminal."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from smmd_bench.cli import cli
+from smmd_bench.progress import shown
+from tests.runs import run_folder  # noqa: F401  (fixture)
+
+from .conftest import call, on_terminal
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-7]|9[0-7]|4[0-7])[;m]")
+DRY = [
+    "train-eval",
+    "--task",
+    "arithmetic",
+    "--losses",
+    "ce,smmd[sigma=1+2,lambda=5]",
+    "--dry-run",
+]
+
+
+def lines(text: str) -> list[str]:
+    """What is seen of what was written; a line that is written over shows its last state."""
+    return [
+        line.rpartition("\r")[2] for line in ESCAPE.sub("", text).replace("\r\n", "\n").split("\n")
+    ]
+
+
+@pytest.mark.parametrize("name", ["report", "show"])
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_run_fits_the_terminal(
+    run_folder: Path,  # noqa: F811
+    name: str,
+    columns: int,
+) -> None:
+    seen = lines(on_terminal(name, run_folder, columns=columns))
+    paths = [line for line in seen if str(run_folder) in line]
+    widths = [len(line) for line in seen if line not in paths]
+    assert (55 if name == "show" else columns - 25) < max(widths) <= columns
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["ls"],
+        ["ls", "-v"],
+        ["doctor"],
+        DRY,
+        ["sample", "arithmetic", "-n", "1"],
+        ["clean", "--dry-run"],
+        ["prepare", "arithmetic", "--model", "builtin/tiny"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_80_columns_are_enough(arguments: list[str], tmp_path: Path) -> None:
+    seen = lines(on_terminal(*arguments, cwd=tmp_path))
+    assert [line for line in seen if len(line) > 80 and " /" not in line] == []
+
+
+def test_every_help_fits_80_columns() -> None:
+    for name in ["", *cli.list_commands(click.Context(cli))]:
+        arguments = [name, "--help"] if name else ["--help"]
+        out = CliRunner().invoke(cli, arguments, env={"COLUMNS": "80"}, terminal_width=80)
+        assert out.exit_code == 0
+        assert [line for line in out.output.splitlines() if len(line) > 80] == []
+
+
+def test_words_are_not_broken_on_a_terminal_and_a_pipe_gets_whole_lines(tmp_path: Path) -> None:
+    seen = lines(on_terminal(*DRY, cwd=tmp_path))
+    piped = call(*DRY, cwd=tmp_path, COLUMNS="").stdout.splitlines()
+    assert len(piped[0]) > 80
+    assert " ".join(line.strip() for line in seen[:3]).startswith(piped[0][:150])
+
+
+def test_pipes_and_no_color_have_no_colours(run_folder: Path) -> None:  # noqa: F811
+    assert COLOUR.search(on_terminal("show", run_folder))
+    assert not COLOUR.search(on_terminal("show", run_folder, NO_COLOR="1"))
+    assert "\x1b" not in call("show", run_folder).stdout
+    assert "\x1b" not in call("ls", "-v").stdout
+
+
+@pytest.mark.parametrize("columns", ["80", "100"])
+def test_published_tables_follow_columns(
+    run_folder: Path,  # noqa: F811
+    columns: str,
+) -> None:
+    text = call("report", run_folder, COLUMNS=columns).stdout
+    tables = text[: text.index(" files in ")].splitlines()[:-1]
+    assert int(columns) - 20 < max(map(len, tables)) <= int(columns)
+    narrow = call("report", run_folder, COLUMNS="40").stdout  # not below 80
+    assert (narrow == call("report", run_folder, COLUMNS="80").stdout) or columns == "100"
+
+
+def test_brackets_are_no_markup_in_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown(Console()) as progress:
+        progress("train smmd[sigma=1] seed 0", 1, 1)
+        progress("a note of smmd[red]", 0, 0)
+    assert "train smmd[sigma=1] seed 0: 1 of 1" in (out := capsys.readouterr().out)
+    assert "a note of smmd[red]" in out
+
+
+def test_brackets_are_no_markup_in_bars() -> None:
+    console = Console(force_terminal=True, width=80, color_system=None, record=True)
+    with shown(console) as progress:
+        progress("validate smmd[sigma=1,lambda=5] seed 0", 30, 60)
+        progress("a note of smmd[red]", 0, 0)
+    text = console.export_text()
+    assert "a note of smmd[red]" in text
+    assert "smmd[sigma=1" in text
+    assert "30/60" in text
+    assert len(f"validate{text.rpartition('validate')[2]}".rstrip()) <= 80  # as it is at the end

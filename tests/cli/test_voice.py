@@ -1,0 +1,62 @@
+"""`--quiet` and `--json` of commands that need no training; see also test_interruption."""
+
+import json
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from smmd_bench.cli.voice import _rows
+from smmd_bench.results.run import read_run
+from tests.runs import run_folder  # noqa: F401  (fixture)
+
+from .conftest import call
+
+
+def test_quiet_prints_where_the_results_are(run_folder: Path) -> None:  # noqa: F811
+    out = call("report", run_folder, "--quiet")
+    assert (out.returncode, out.stderr) == (0, "")
+    assert [line.split(":")[0] for line in out.stdout.splitlines()] == ["Tables", "Figures", "Page"]
+
+
+def test_json_is_one_object_with_paths_and_rows(run_folder: Path) -> None:  # noqa: F811
+    out = call("report", run_folder, "--json")
+    content = json.loads(out.stdout)
+    assert content["run"] == str(run_folder)
+    for file in (content["page"], *content["tables"], *content["figures"]):
+        assert Path(file).is_file()
+    metrics = read_run(run_folder).metrics
+    assert len(content["metrics"]) == len(metrics)
+    found = {(m["address"], m["metric"]): m["value"] for m in content["metrics"]}
+    for row in metrics.to_dict("records"):
+        value = found[row["address"], row["metric"]]
+        assert value == (row["value"] if math.isfinite(row["value"]) else None)
+    assert len(content["comparisons"]) == len(read_run(run_folder).comparisons)
+
+
+@pytest.mark.parametrize("flag", ["--quiet", "--json"])
+def test_errors_are_said_all_the_same(flag: str, tmp_path: Path) -> None:
+    out = call("report", tmp_path, flag)
+    assert (out.returncode, out.stdout) == (2, "")
+    assert "is no run folder" in out.stderr
+
+
+def test_a_dry_run_for_machines(tmp_path: Path) -> None:
+    flags = ["--task", "arithmetic", "--losses", "ce", "--dry-run"]
+    content = json.loads(call("train-eval", *flags, "--json", cwd=tmp_path).stdout)
+    assert [cell["to_do"] for cell in content["cells"]] == [["train", "decode", "measure"]] * 2
+    assert call("train-eval", *flags, "--quiet", cwd=tmp_path).stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_json_has_no_word_for_is_null() -> None:
+    frame = pd.DataFrame(
+        {"a": [1.5, math.nan, math.inf], "n": [1, 2, 3], "t": pd.Categorical(["x", None, "y"])}
+    )
+    assert _rows(frame) == [
+        {"a": 1.5, "n": 1, "t": "x"},
+        {"a": None, "n": 2, "t": None},
+        {"a": None, "n": 3, "t": "y"},
+    ]
+    json.dumps(_rows(frame), allow_nan=False)
