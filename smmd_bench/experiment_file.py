@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,14 @@ class ExperimentFile:
     def folder_name(self) -> str:
         """The name of the run's folder."""
         return self.name or self.experiments[0].name
+
+    def to_flags(self) -> list[str]:
+        """The `smmd-bench train-eval` command lines that mean the same, in order."""
+        first = [] if self.name is None else ["--out", f"runs/{self.name}"]
+        return [
+            shlex.join([*shlex.split(part.to_flags()), *first, *(["--extend"] if number else [])])
+            for number, part in enumerate(self.experiments)
+        ]
 
     @property
     def cells(self) -> list[Cell]:

@@ -37,6 +37,19 @@ class Outcome:
     notes: dict[str, list[str]]
 
 
+def together(outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcome of several calls on one folder."""
+    failed: dict[str, str] = {}
+    skipped: dict[str, str] = {}
+    notes: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        failed |= outcome.failed
+        skipped |= outcome.skipped
+        notes |= outcome.notes
+    worked = any(outcome.worked for outcome in outcomes)
+    return Outcome(outcomes[0].path, worked, failed, skipped, notes)
+
+
 def run_experiment(
     experiment: Experiment,
     out: Path,

@@ -43,6 +43,12 @@ def test_a_cell_of_two_parts_is_planned_once() -> None:
     assert [cell.loss for cell in read.cells] == ["base", "ce", "smmd"]
 
 
+def test_the_commands_that_mean_the_same_share_a_folder() -> None:
+    first, second = experiment_file(PARTS, "x.yaml").to_flags()
+    assert first.endswith("--out runs/both")
+    assert second.endswith("--out runs/both --extend")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

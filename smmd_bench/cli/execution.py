@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..experiment import Experiment
+from ..experiment_file import ExperimentFile
 from .interruption import keeping
 from .planning import check_folder, kept, say_plan, say_recipe
 from .voice import Voice, published
 
 
 def execute(
-    experiment: Experiment,
+    plan: ExperimentFile,
     out: Path | None,
     *,
     executor: str,
@@ -20,15 +20,15 @@ def execute(
     track: str | None = None,
     voice: Voice,
 ) -> int:
-    """Run an experiment and print its table; returns the exit status."""
+    """Run the experiments of one folder and print its tables; returns the exit status."""
     from ..registry import load
     from ..run_directory import RunDirectory
     from ..tracking import require_tracker
 
-    folder = out or Path("runs") / experiment.name
+    folder = out or Path("runs") / plan.folder_name
     load("executors", executor)
     require_tracker(track)
-    cells = experiment.cells
+    cells = plan.cells
     check_folder(folder)
     for cell in cells:
         _ = cell.addresses  # missing data, or a split that a task lacks: before anything is said
@@ -37,13 +37,21 @@ def execute(
         say_plan(voice, RunDirectory(folder), cells)
         return 0
     with keeping(lambda: kept(RunDirectory(folder), cells)):
-        from ..pipeline import run_experiment
+        from ..pipeline import run_experiment, together
         from ..publishing.run import is_published, publish_run
 
-        with voice.progress() as progress:
-            outcome = run_experiment(
-                experiment, folder, progress, executor=executor, extend=extend, track=track
-            )
+        outcomes = []
+        for number, experiment in enumerate(plan.experiments):
+            if len(plan.experiments) > 1:
+                voice.say(f"Part {number + 1} of {len(plan.experiments)}")
+            with voice.progress() as progress:
+                more = extend or number > 0
+                outcomes.append(
+                    run_experiment(
+                        experiment, folder, progress, executor=executor, extend=more, track=track
+                    )
+                )
+        outcome = together(outcomes)
         if not is_published(folder):
             with voice.waiting("Making tables, figures and the page ..."):
                 publish_run(folder)

@@ -31,17 +31,19 @@ def command(
     as_json: bool,
     print_flags: bool,
 ) -> int:
-    """Run the experiment that a YAML FILE describes (`train-eval --print-yaml` writes one).
+    """Run what a YAML FILE describes (`train-eval --print-yaml` writes one).
+
+    A file with `parts` holds several experiments that go into one folder, one after the other.
 
     \b
     Examples:
       smmd-bench train-eval --task arithmetic --losses ce \\
         --print-yaml > experiment.yaml
       smmd-bench run experiment.yaml
-      smmd-bench run experiment.yaml --dry-run
+      smmd-bench run experiments/miniature.yaml --dry-run
     """
     from ..errors import UserError
-    from ..experiment_file import experiment_from_yaml
+    from ..experiment_file import experiment_file
     from ..registry import load_plugin_file
     from .execution import execute
     from .voice import Voice
@@ -52,14 +54,15 @@ def command(
         raise UserError(f"The experiment file {file} cannot be read ({error.strerror}).") from error
     except UnicodeDecodeError as error:
         raise UserError(f"The experiment file {file} is not UTF-8: save it as UTF-8.") from error
-    experiment = experiment_from_yaml(text, str(file))
+    plan = experiment_file(text, str(file))
     if print_flags:
-        click.echo(experiment.to_flags())
+        for command_line in plan.to_flags():
+            click.echo(command_line)
         return 0
-    for plugin in experiment.plugins:
+    for plugin in dict.fromkeys(name for part in plan.experiments for name in part.plugins):
         load_plugin_file(Path(plugin))
     return execute(
-        experiment,
+        plan,
         out,
         executor=executor,
         extend=extend,

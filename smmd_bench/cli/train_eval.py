@@ -123,6 +123,7 @@ def command(
     """
     from ..errors import UserError
     from ..experiment import Experiment
+    from ..experiment_file import ExperimentFile
     from ..parameters import split_list
     from ..registry import load_plugin_file
     from .execution import execute
@@ -156,7 +157,7 @@ def command(
         click.echo(experiment.to_yaml(), nl=False)
         return 0
     return execute(
-        experiment,
+        ExperimentFile(None, (experiment,)),
         out,
         executor=executor,
         extend=extend,

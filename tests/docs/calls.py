@@ -1,0 +1,129 @@
+"""One call of a documented command, small enough for a test, in this process.
+
+What is appended to a command (the last of two equal options counts) is in `SMALL`; what a word of
+it stands for is in `WORDS`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+from click.testing import CliRunner
+
+from smmd_bench import registry
+from smmd_bench.cli import cli
+from smmd_bench.parameters import split_list
+
+from .commands import Command, repository
+from .in_process import InProcess
+
+_DATA = ("--data-dir", str(repository("tests/data")))
+_RECIPE = (
+    "--train-examples=24", "--validation-examples=4", "--test-examples=8", "--epochs=1",
+    "--engine=transformers", "--executor=in_process",
+)  # fmt: skip
+SMALL: dict[str, tuple[str, ...]] = {
+    "train-eval": _RECIPE,
+    "run": ("--executor=in_process",),
+    "regress": ("--limit=1", "--losses=ce", "--executor=in_process", "--data-dir=DIR"),
+    "score": ("--limit=8",),
+    "overhead": (
+        "--losses=ce", "--geometry=tiny", "--steps=2", "--drop=1", "--repeats=1",
+        "--batch-size=2", "--length=32", "--device=cpu", "--threads=1",
+        "--numeric-tokens=10",
+    ),
+    "sample": (),
+}  # fmt: skip
+WORDS: dict[str, tuple[str, ...]] = {
+    "...": ("--task", "arithmetic", "--losses", "ce,smmd"),
+    "0,1,2": ("0",),  # seeds
+    "ce,ntl,smmd": ("ce,smmd",),
+    "ce,gce,ntl,ntil,smmd": ("ce,smmd",),
+    "runs/arithmetic_tiny_ce_ntl_smmd_1a2b3c": ("runs/NAME",),
+    "mmlu": ("mmlu_anatomy,samsum",),  # one of the 57 subjects
+    "mmlu,samsum": ("mmlu_anatomy,samsum",),
+}
+_FETCHED = ("gsm8k", "svamp", "samsum")
+
+
+def small(command: Command, folder: Path) -> list[str]:
+    """The words of a command as it is called here, in `folder`."""
+    words = [word for given in command.words for word in WORDS.get(given, (given,))]
+    name = words[0]
+    words += SMALL.get(name, ())
+    if name != "regress" and any(w.partition("[")[0] in _FETCHED for w in words):
+        words += _DATA
+    if name == "sample" and "-n" in words:
+        at = words.index("-n") + 1
+        words[at] = str(min(20, int(words[at])))
+    if name == "validate":  # a plugin of one's own that is meant to be installed
+        words += [
+            f"--plugin={word}.py"
+            for word in words[1:]
+            if (folder / f"{word}.py").is_file() and word not in _installed()
+        ]
+    if name == "show":  # the beginning of an address
+        words = [_address(folder) if word == "3f9c" else word for word in words]
+    return words
+
+
+def call(words: Sequence[str], folder: Path) -> tuple[int, str]:
+    """(status, what was printed) of a call in `folder`; everything is afterwards as it was."""
+    with _as_a_process(folder):
+        result = CliRunner().invoke(cli, list(words), standalone_mode=False, input="")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return int(result.return_value or 0), result.output
+
+
+def meaning(words: Sequence[str], folder: Path) -> str:
+    """Equal for two calls in `folder` that do the same; click.UsageError: it cannot be read."""
+    command = cli.get_command(click.Context(cli), words[0])
+    assert command is not None, f"there is no command {words[0]}"
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_as_a_process(folder))
+        context = command.make_context(words[0], list(words[1:]))
+    return f"{words[0]} {sorted(context.params.items(), key=str)}"
+
+
+def losses_exist(command: Command) -> None:
+    """Load the losses that a command names, where fewer are trained or measured here."""
+    if "--losses" in command.words:
+        for spec in split_list(command.words[command.words.index("--losses") + 1]):
+            if spec != "base":
+                registry.load_loss(spec)
+
+
+@contextlib.contextmanager
+def _as_a_process(folder: Path) -> Iterator[None]:
+    """The working folder, the environment and the registry, as a new process has them."""
+    plugins = {group: dict(found) for group, found in registry._from_files.items()}
+    files, environment, here = list(registry._files), dict(os.environ), Path.cwd()
+    registry._from_files["executors"]["in_process"] = InProcess
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(here)
+        os.environ.clear()
+        os.environ.update(environment)
+        for group, found in plugins.items():
+            registry._from_files[group].clear()
+            registry._from_files[group].update(found)
+        registry._files[:] = files
+        loaders = (registry.load_task, registry.load_loss, registry.load_engine)
+        for loader in (*loaders, registry.engine_identity):
+            loader.cache_clear()
+
+
+def _installed() -> set[str]:
+    return {name for group in registry.GROUPS for name in registry.names(group)}
+
+
+def _address(folder: Path) -> str:
+    cells = sorted((folder / "runs" / "NAME" / "cells").iterdir())
+    return next(c.name for c in cells if (c / "checkpoint").is_dir())[:8]

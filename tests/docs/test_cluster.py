@@ -1,0 +1,60 @@
+"""docs/cluster.md: parts that ran apart make one run, and nothing of it is made again."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.run_directory import RunDirectory
+
+from . import calls
+from .commands import Command, documented, repository
+from .documents import blocks
+
+PAGE = "docs/cluster.md"
+
+
+def steps() -> list[Command | list[str]]:
+    """The commands of the page that are run, and what it copies between them, in order."""
+    commands = {c.line: c for c in documented() if c.page == PAGE and not c.marked}
+    found: list[tuple[int, Command | list[str]]] = list(commands.items())
+    for block in blocks(repository(PAGE).read_text(encoding="utf-8")):
+        for at, line in enumerate(block.text.splitlines(), start=block.line):
+            if line.startswith("cp -r "):
+                found.append((at, shlex.split(line)[2:]))
+    return [step for _, step in sorted(found, key=lambda step: step[0])]
+
+
+def test_parts_with_folders_of_their_own_are_gathered(tmp_path: Path) -> None:
+    said = []
+    for step in steps():
+        if isinstance(step, Command):
+            status, text = calls.call(calls.small(step, tmp_path), tmp_path)
+            assert status == 0, text
+            said.append(text)
+        else:
+            shutil.copytree(tmp_path / step[0], tmp_path / step[1], dirs_exist_ok=True)
+            trained = {f: f.stat().st_mtime_ns for f in (tmp_path / "gathered").rglob("train.json")}
+    plan, whole = said[-2:]
+    assert plan.count(" done") == 5
+    assert "to do" not in plan
+    assert {f: f.stat().st_mtime_ns for f in trained} == trained
+    assert len(trained) == 5
+    assert len(list((tmp_path / "gathered").rglob("comparison.json"))) == 4
+    assert "SMMD" in whole
+
+
+def test_a_second_process_in_the_same_folder_is_refused_as_the_page_says(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "NAME"
+    with (
+        RunDirectory(folder).locked(),
+        pytest.raises(UserError) as refused,
+        RunDirectory(folder).locked(),
+    ):
+        pass
+    page = repository(PAGE).read_text(encoding="utf-8")
+    assert f"Error: {refused.value}".replace(str(folder), "runs/NAME") in page

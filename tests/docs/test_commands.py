@@ -1,0 +1,80 @@
+"""Every command that the documentation shows works, or says that it wants a GPU or the hub.
+
+Run are all that are not marked, page by page, in a folder with a finished run at runs/NAME and the
+other files that they name, with the options of `calls.SMALL` behind them: a few examples, one
+epoch, the transformers engine, and jobs in this process. So a new command is run, or fails here
+until it is marked. A command that does the same as an earlier one with these options is run once.
+Where several losses are compared, ce and smmd are trained, with one seed (the run at runs/NAME has
+ntl and a second one); of `regress` and `overhead` only ce is measured, and of MMLU one subject. All
+losses named are loaded; tests/end_to_end, tests/regression and tests/overhead have the rest.
+
+`ELSEWHERE` are those that another test runs, because they take minutes or need an installation.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from . import calls
+from .commands import Command, documented, page_names, repository
+from .conftest import MakeFolder
+
+COMMANDS = documented()
+ELSEWHERE = {
+    "smmd-bench validate": "tests/conformance",
+    "smmd-bench validate losses": "tests/conformance/test_losses.py",
+    "smmd-bench validate reports --run runs/NAME": "tests/conformance/test_reports.py",
+    "smmd-bench prepare clock_time": "tests/tasks",  # 14,400 pictures
+    "smmd-bench doctor --json": "tests/cli/test_doctor.py",
+    "smmd-bench doctor --plugin my_task.py": "tests/cli/test_doctor.py",
+}
+PAGES_ELSEWHERE = {
+    "docs/cluster.md": "tests/docs/test_cluster.py",
+    "examples/smmd-bench-celsius/README.md": "tests/examples",
+}
+_AGAIN = ("train-eval", "run", "regress", "score", "overhead", "report", "validate", "doctor")
+_done: set[str] = set()
+
+
+@pytest.mark.parametrize("page", page_names(COMMANDS))
+def test_the_commands_of_a_page_work(page: str, make_folder: MakeFolder) -> None:
+    folder = make_folder("place")
+    for command in (c for c in COMMANDS if c.page == page):
+        if not (command.marked or command.text in ELSEWHERE or page in PAGES_ELSEWHERE):
+            _check(command, folder)
+
+
+def _check(command: Command, folder: Path) -> None:
+    words = calls.small(command, folder)
+    name = words[0]
+    if name in ("regress", "overhead") or calls.WORDS.keys() & set(command.words):
+        calls.losses_exist(command)
+    if name in _AGAIN and "--out" not in words:
+        same = calls.meaning(words, folder)
+        if same in _done and "--print-yaml" not in words:
+            return
+        _done.add(same)
+    try:
+        status, said = calls.call(words, folder)
+    except Exception as error:
+        raise AssertionError(f"{command}: {type(error).__name__}: {error}") from error
+    assert status == 0 or (name == "doctor" and status == 1), f"{command}: {said}"
+    if command.output is not None and not command.output.startswith("~"):
+        (folder / command.output).write_text(said, encoding="utf-8")
+
+
+def test_marked_commands_have_options_that_exist(tmp_path: Path) -> None:
+    marked = [command for command in COMMANDS if command.marked]
+    assert marked
+    for command in marked:
+        words = [word for word in command.words if "$" not in word]
+        assert calls.meaning(words, tmp_path)
+
+
+def test_what_is_run_elsewhere_is_still_documented_and_the_tests_are_there() -> None:
+    texts = {command.text for command in COMMANDS}
+    assert not set(ELSEWHERE) - texts
+    for test in (*ELSEWHERE.values(), *PAGES_ELSEWHERE.values()):
+        assert repository(test).exists()

@@ -1,0 +1,40 @@
+"""The references are what the code says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import smmd_bench
+
+from .documents import ROOT, anchors
+
+SCRIPTS = {"write_api_reference.py": "api.md", "write_cli_reference.py": "cli.md"}
+
+
+@pytest.mark.parametrize(("script", "page"), SCRIPTS.items())
+def test_a_reference_is_up_to_date_and_the_check_sees_where_it_is_not(
+    script: str, page: str, tmp_path: Path
+) -> None:
+    code = (ROOT / "scripts" / script).read_text(encoding="utf-8")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "scripts" / script).write_text(code, encoding="utf-8")
+    copy = tmp_path / "docs" / page
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    command = [sys.executable, str(tmp_path / "scripts" / script), "--check"]
+    for content, status in ((text, 0), (f"{text}more", 1)):
+        copy.write_text(content, encoding="utf-8")
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == status, done.stderr
+    assert "run `make docs`" in done.stderr
+
+
+def test_the_stable_api_is_in_the_reference() -> None:
+    page = anchors((ROOT / "docs" / "api.md").read_text(encoding="utf-8"))
+    assert {name for name in smmd_bench.__all__ if name != "__version__"} <= page
+    assert {"task", "loss", "report", "engine", "executor"} <= page
+    assert {"numerictargets", "numericloss", "violations"} <= page

@@ -1,0 +1,79 @@
+"""`make docs` builds a site that needs no network, and fails on what leads nowhere."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .documents import ROOT, anchors, blocks, documents
+
+
+def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """The command of the Makefile, into another folder."""
+    command = [sys.executable, "-W", "ignore", "-m", "mkdocs", "build", "--config-file"]
+    return subprocess.run(
+        [*command, str(config), "--site-dir", str(site)], capture_output=True, text=True
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "site"
+    done = build(ROOT / "mkdocs.yml", folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_page_is_there_with_the_anchors_that_github_makes(site: Path) -> None:
+    other = {"README": "index", "CHANGELOG": "changelog"}
+    for page in documents():
+        folder = page.parent.relative_to(ROOT)
+        if folder.name in ("docs", "", "benchmarks"):
+            name = "benchmarks" if folder.name == "benchmarks" else other.get(page.stem, page.stem)
+            html = (site / f"{name}.html").read_text(encoding="utf-8")
+            ids = set(re.findall(r'<h\d id="([^"]+)"', html))
+            github = anchors(page.read_text(encoding="utf-8"))
+            assert {re.sub(r"_(\d+)$", r"-\1", i) for i in ids} == github, name
+
+
+def test_formulas_are_mathml_and_none_is_left_as_tex(site: Path) -> None:
+    source = (ROOT / "docs" / "losses.md").read_text(encoding="utf-8")
+    html = (site / "losses.html").read_text(encoding="utf-8")
+    displayed = sum(block.language == "math" for block in blocks(source))
+    assert html.count('display="block"') == displayed
+    assert html.count("<math") == html.count("</math>") == displayed + source.count("$`")
+    assert "FORMULA" not in html
+    assert "\\mathrm" not in html
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r'<(?:script|img|iframe|source)[^>]*\bsrc="([^"]+)"', text)
+        loaded += re.findall(r'<link[^>]*\bhref="([^"]+)"', text)
+        assert loaded
+        assert not [url for url in loaded if "//" in url], page.name
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "losses.md#nothing", "../smmd_bench/nothing.py"])
+def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path, link: str) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "scripts").mkdir()
+    for name in ("mkdocs.yml", "README.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs", dirs_exist_ok=True)
+    shutil.copy(ROOT / "scripts" / "site_hooks.py", tmp_path / "scripts")
+    for name in ("benchmarks", "examples", "smmd_bench", "plugins", "tasks", "reports", "tests"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    good = build(tmp_path / "mkdocs.yml", tmp_path / "good")
+    assert good.returncode == 0, good.stderr
+    with (tmp_path / "docs" / "start.md").open("a", encoding="utf-8") as page:
+        page.write(f"\n[a link]({link})\n")
+    bad = build(tmp_path / "mkdocs.yml", tmp_path / "bad")
+    assert bad.returncode != 0
+    assert link.rpartition("/")[2].partition("#")[0] in bad.stderr
