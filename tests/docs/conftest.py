@@ -39,12 +39,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What stands for the names in the documentation: runs/NAME, ./my-checkpoint, ce.jsonl ..."""
     folder = tmp_path_factory.mktemp("place")
-    for name in ("examples", "tests"):
+    for name in ("examples", "experiments", "tests"):
         (folder / name).symlink_to(repository(name))
     (folder / "data").symlink_to(repository("tests/data"))
     (folder / "my-checkpoint").symlink_to(repository("smmd_bench/builtin/tiny"))
     status, said = call(["train-eval", *_RUN, *SMALL["train-eval"]], folder)
     assert status == 0, said
+    for name in ("BEFORE", "AFTER"):
+        (folder / "runs" / name).symlink_to(folder / "runs/NAME")
     trained = next((folder / "runs/NAME/cells").glob("*/checkpoint"))
     (folder / "other").symlink_to(trained)
     for kind, names in _PLUGINS.items():

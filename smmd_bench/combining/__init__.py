@@ -1,0 +1,1 @@
+"""Several runs: one beside the other, or all in one."""

@@ -1,0 +1,130 @@
+"""Several runs in one folder, for one report: their cells as hard links, without checkpoints."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+from ..results.files import read_json, write_json
+from ..results.run import read_run
+
+IDENTITY = ("model", "task", "loss", "seed")
+_FOLDERS = ("cells", "regression", "overhead")
+_LEFT_OUT = ("checkpoint", "epochs", "merged")
+
+
+def merge_runs(runs: Sequence[Path], out: Path) -> Path:
+    """Write `out`, a run folder with the cells of all `runs`, as reports read them.
+
+    A cell that several runs have at one address is there once. What the runs lack by themselves,
+    the comparison of a loss with a CE that another run trained, is made here. Made again from the
+    same runs, `out` is brought up to date; the files of `runs` are only read.
+
+    Raises UserError if a folder is no run, if two runs have different results for the same model,
+    task, loss and seed, or if `out` is there and was not made from these runs.
+    """
+    frames = [read_run(run) for run in runs]
+    names = [str(run.resolve()) for run in runs]
+    before = read_json(out / "manifest.json")
+    if out.exists() and any(out.iterdir()) and (before or {}).get("merged") != names:
+        raise UserError(f"{out} is there and not made from these runs: choose another with --out.")
+    cells: dict[tuple[Any, ...], tuple[str, Path]] = {}
+    for run, frame in zip(runs, frames, strict=True):
+        for cell in frame.cells.to_dict("records"):
+            key = tuple(cell[name] for name in IDENTITY)
+            address, origin = cells.setdefault(key, (str(cell["address"]), run))
+            if address != cell["address"]:
+                which = " ".join(map(str, key))
+                raise UserError(
+                    f"{origin} and {run} have different cells of {which} (another recipe, other "
+                    "data or another version): compare them with smmd-bench compare."
+                )
+    for run in runs:
+        for kind in _FOLDERS:
+            for folder in sorted((run / kind).glob("*")):
+                _link(folder, out / kind / folder.name)
+    manifests = [frame.manifest for frame in frames]
+    write_json(out / "manifest.json", _manifest(manifests, names, out.name))
+    _compare(out)
+    return out
+
+
+def _link(source: Path, target: Path) -> None:
+    """The files of a folder of results, as hard links where the disk allows it."""
+    if source.name.startswith(".") or source.name in _LEFT_OUT:
+        return
+    if source.is_dir():
+        for inner in source.iterdir():
+            _link(inner, target / inner.name)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists() and target.samefile(source):
+        return
+    if target.name == "comparison.json" and target.exists():
+        return
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _manifest(manifests: Sequence[dict[str, Any]], names: list[str], name: str) -> dict[str, Any]:
+    """The first run's manifest with models, data, experiments and cells of all."""
+    merged = dict(manifests[0])
+    for key in ("models", "data", "generation"):
+        merged[key] = {k: v for manifest in manifests for k, v in (manifest.get(key) or {}).items()}
+    experiments = [e for m in manifests for e in m.get("experiments") or [m.get("experiment")] if e]
+    listed = ("models", "tasks", "losses", "seeds")
+    merged["experiment"] = {
+        **(experiments[0] if experiments else {}),
+        **{
+            key: list(dict.fromkeys(i for e in experiments for i in e.get(key, ())))
+            for key in listed
+        },
+    }
+    merged["experiments"] = experiments
+    merged["cells"] = list(dict.fromkeys(a for m in manifests for a in m.get("cells") or ()))
+    merged["command"] = "; ".join(dict.fromkeys(str(m.get("command")) for m in manifests))
+    return {**merged, "name": name, "merged": names}
+
+
+def _compare(out: Path) -> None:
+    """Compare cells with the CE of their model, task, recipe and seed where no run did."""
+    from ..experiment import BASE
+    from ..registry import load_task
+    from ..scoring.comparison import Measured, write_comparison
+
+    done = read_run(out).cells
+    done = done[done["status"] == "done"]
+    cells = {
+        (
+            *(cell[k] for k in ("model", "task", "trained_on", "loss", "seed")),
+            str(cell["recipe"]),
+        ): cell
+        for cell in done.fillna({"trained_on": ""}).to_dict("records")
+    }
+    for (model, task, trained_on, loss, seed, recipe), cell in cells.items():
+        base = cells.get((model, task, "", BASE, 0, recipe))
+        other = cells.get((model, task, trained_on, "ce", seed, recipe), base)
+        other = base if loss == "ce" else other
+        if loss == BASE or other is None:
+            continue
+        pair = [
+            Measured(
+                folder := out / "cells" / str(c["address"]),
+                str(c["address"]),
+                str(c["loss"]),
+                str((read_json(folder / "metrics.json") or {})["address"]),
+            )
+            for c in (cell, other)
+        ]
+        try:
+            plugin = load_task(str(task))
+        except UserError:
+            continue
+        write_comparison(plugin, *pair)

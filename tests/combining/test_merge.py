@@ -1,0 +1,98 @@
+"""Several runs in one folder, against one run that has all cells itself."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import smmd_bench as sb
+from smmd_bench.combining.merge import merge_runs
+from smmd_bench.errors import UserError
+from smmd_bench.results.files import read_json, write_json
+from tests.runs import write_run
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """A run, and the same in two: base and ce with a checkpoint here, the other losses there."""
+    root = tmp_path_factory.mktemp("runs")
+    whole, first, second = root / "whole", root / "first", root / "second"
+    write_run(whole, seeds=(0, 1), losses=("ce", "smmd"))
+    run = sb.read_run(whole)
+    for half, losses in ((first, {"base", "ce"}), (second, {"smmd"})):
+        shutil.copytree(whole, half)
+        kept = set(run.cells[run.cells["loss"].isin(losses)]["address"])
+        for folder in (half / "cells").iterdir():
+            if folder.name not in kept:
+                shutil.rmtree(folder)
+        manifest = read_json(half / "manifest.json")
+        assert manifest is not None
+        listed = [address for address in run.cells["address"] if address in kept]
+        write_json(half / "manifest.json", {**manifest, "cells": listed})
+    for folder in (first / "cells").iterdir():
+        (folder / "checkpoint").mkdir()
+        (folder / "checkpoint" / "model.safetensors").write_bytes(b"weights")
+    for file in second.glob("cells/*/comparison.json"):
+        file.unlink()
+    return whole, first, second
+
+
+def test_the_merged_run_reads_like_the_whole(
+    halves: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    whole, first, second = halves
+    out = merge_runs([first, second], tmp_path / "merged")
+    merged, expected = sb.read_run(out), sb.read_run(whole)
+    for frame in ("cells", "metrics", "completions", "selection"):
+        pd.testing.assert_frame_equal(
+            getattr(merged, frame).reset_index(drop=True),
+            getattr(expected, frame).reset_index(drop=True),
+            check_categorical=False,
+        )
+    assert not list(out.rglob("*.safetensors"))
+    assert list(first.rglob("*.safetensors"))
+
+
+def test_what_no_run_could_compare_is_compared(
+    halves: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    whole, first, second = halves
+    assert sb.read_run(second).comparisons.empty
+    merged = sb.read_run(merge_runs([first, second], tmp_path / "merged")).comparisons
+    expected = sb.read_run(whole).comparisons
+    found = merged[merged["loss"] == "smmd"].set_index(["seed", "metric"])["difference"]
+    wanted = expected[expected["loss"] == "smmd"].set_index(["seed", "metric"])["difference"]
+    pd.testing.assert_series_equal(found, wanted[found.index])
+    assert set(merged[merged["loss"] == "smmd"]["against_loss"]) == {"ce"}
+    assert not list(second.rglob("comparison.json"))  # its files are only read
+
+
+def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(
+    halves: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    _, first, second = halves
+    out = merge_runs([first, second], tmp_path / "merged")
+    before = {file: file.read_bytes() for file in out.rglob("*.json")}
+    assert merge_runs([first, second], out) == out
+    assert {file: file.read_bytes() for file in out.rglob("*.json")} == before
+    with pytest.raises(UserError, match="not made from these runs"):
+        merge_runs([first], out)
+
+
+def test_two_results_for_one_cell_are_refused(
+    halves: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    _, first, _ = halves
+    other = Path(shutil.copytree(first, tmp_path / "other"))
+    folder = next(
+        f for f in (other / "cells").iterdir() if (read_json(f / "cell.json") or {})["loss"] == "ce"
+    )
+    folder.rename(folder.with_name("0123456789abcdef"))
+    manifest = read_json(other / "manifest.json") or {}
+    write_json(other / "manifest.json", {**manifest, "cells": ["0123456789abcdef"]})
+    with pytest.raises(UserError, match="have different cells of builtin/tiny"):
+        merge_runs([first, other], tmp_path / "merged")
+    assert not (tmp_path / "merged").exists()
