@@ -77,7 +77,13 @@ def write_run(folder: Path, cells: Sequence[GeneratedCell], n: int = 24, steps: 
             "versions": {"smmd-bench": "generated"},
             "created": "2026-01-02T03:04:05+00:00",
             "command": "smmd-bench validate",
-            "data": {task: {"identity": {"test": {"source": "synthetic"}}} for task in tasks},
+            "data": {
+                task: {
+                    "sizes": {"train": 10 * n, "validation": n, "test": n},
+                    "identity": {"test": {"source": "synthetic"}},
+                }
+                for task in tasks
+            },
         },
     )
     (folder / "cells").mkdir(exist_ok=True)

@@ -7,6 +7,12 @@ from functools import cached_property
 from pathlib import Path
 
 _MODELS, _LOSSES = ("builtin/tiny", "Qwen/Qwen2.5-0.5B"), ("ce", "ntl", "smmd")
+_VARIANTS = (
+    *("smmd[term=mmd]", "smmd[term=smooth]"),
+    *("smmd[kernel=random,term=mmd]", "smmd[kernel=shuffled,term=mmd]"),
+    *("smmd[sigma=1]", "smmd[sigma=4]", "smmd[sigma=1+2+3]"),
+    *("smmd[lambda=1]", "smmd[lambda=9]", "ntl[lambda=1]", "ntl[lambda=9]"),
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,8 @@ class GeneratedRuns:
 
     @cached_property
     def full(self) -> dict[str, Path]:
-        """All tasks and several losses, models and seeds, with a failed cell; an overhead run."""
+        """All tasks and several losses, models and seeds, with a failed cell; variants of the
+        losses; an overhead run."""
         from .generated_measurements import write_overhead, write_regression
         from .generated_run import GeneratedCell, known_tasks, matrix, write_run
 
@@ -57,6 +64,9 @@ class GeneratedRuns:
         failed = GeneratedCell("builtin/tiny", "arithmetic", "gce", 0, "failed")
         whole = write_run(self.folder / "full", [*cells, failed])
         write_regression(whole, [cell for cell in cells if cell.task == "gsm8k"])
+        variants = matrix(_MODELS[:1], ["arithmetic"], (*_LOSSES, *_VARIANTS), (0,))
+        lost = GeneratedCell(_MODELS[0], "arithmetic", "smmd[sigma=8]", 0, "failed")
+        varied = write_run(self.folder / "variants", [*variants, lost])
         overhead = write_overhead(self.folder / "overhead", _LOSSES[1:])
-        found = {"full": whole, "of `smmd-bench overhead`": overhead}
+        found = {"full": whole, "of variants": varied, "of `smmd-bench overhead`": overhead}
         return {**found, str(self.own): self.own} if self.own else found

@@ -2,12 +2,17 @@
 
 Cells that are already text are written as they stand; numbers are written with up to six
 significant digits, and what is missing as a dash (in CSV: in full, and as nothing).
+
+`frame.attrs["bold"]` may name cells to set in bold, as a list of (row, column): the position of the
+row from 0, and the column's name. Bold is `**...**` in Markdown, `\\textbf{...}` in LaTeX, and bold
+with a `*` after the value on a terminal; CSV has none.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
@@ -16,6 +21,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 DASH = "–"
+HOLES = ("failed", "skipped", "pending", "not run")
+"""What stands in place of a value that is not there, and why; a column of numbers may have it."""
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -86,8 +93,13 @@ def as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 def is_numeric(column: pd.Series[str]) -> bool:
     """Whether every filled text cell reads as a number, so that the column is right-aligned."""
-    filled = [cell for cell in column if cell not in (DASH, "")]
+    filled = [cell for cell in column if cell not in (DASH, "", *HOLES)]
     return bool(filled) and all(_NUMBER.match(cell) or cell[0] == "<" for cell in filled)
+
+
+def bold_cells(frame: pd.DataFrame) -> frozenset[tuple[int, str]]:
+    """The cells that `frame.attrs["bold"]` names: position of the row, name of the column."""
+    return frozenset((int(row), str(column)) for row, column in frame.attrs.get("bold", ()))
 
 
 def to_csv(frame: pd.DataFrame) -> str:
@@ -102,7 +114,7 @@ def to_markdown(frame: pd.DataFrame) -> str:
     text = as_text(frame).map(lambda cell: cell.replace("|", "\\|").replace("\n", " "))
     names = [str(name).replace("|", "\\|") for name in text.columns]
     marks = ["---:" if is_numeric(text[column]) else "---" for column in text.columns]
-    lines = [names, marks, *text.to_numpy().tolist()]
+    lines = [names, marks, *_marked(text, frame, "**{}**".format).to_numpy().tolist()]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -110,8 +122,9 @@ def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
     """A floating table in booktabs rules; needs nothing but `\\usepackage{booktabs}`."""
     text = as_text(frame)
     form = "".join("r" if is_numeric(text[column]) else "l" for column in text.columns)
+    text = _marked(text.map(_latex), frame, "\\textbf{{{}}}".format)
     text.columns = pd.Index([_latex(str(name)) for name in text.columns])
-    styler = text.map(_latex).style.hide(axis="index")
+    styler = text.style.hide(axis="index")
     return str(
         styler.to_latex(
             column_format=form,
@@ -139,8 +152,10 @@ def to_terminal(
 
     parts: list[RenderableType] = [Text(title, style="bold")]
     values = frozenset(frame.attrs.get("values", ()))
-    for at, block in enumerate(_fitting(as_text(frame), width, values)):
-        parts += [*([Text("")] if at else []), *_block(block, width, values)]
+    bold = bold_cells(frame)
+    text = _marked(as_text(frame), frame, lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
+    for at, block in enumerate(_fitting(text, width, values)):
+        parts += [*([Text("")] if at else []), *_block(block, width, values, bold)]
     return Group(*parts, *([Text(caption, style="dim")] if caption else []))
 
 
@@ -155,7 +170,9 @@ def _fitting(text: pd.DataFrame, width: int, values: frozenset[str]) -> list[pd.
     return [block for part in parts for block in _fitting(part, width, values)]
 
 
-def _block(text: pd.DataFrame, width: int, values: frozenset[str]) -> list[RenderableType]:
+def _block(
+    text: pd.DataFrame, width: int, values: frozenset[str], bold: frozenset[tuple[int, str]]
+) -> list[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
@@ -172,8 +189,9 @@ def _block(text: pd.DataFrame, width: int, values: frozenset[str]) -> list[Rende
     for name, size in zip(rows.columns, widths, strict=True):
         side: Literal["left", "right"] = "right" if is_numeric(text[name]) else "left"
         table.add_column(Text(name), justify=side, width=size, overflow="fold")
-    for row in rows.itertuples(index=False):
-        table.add_row(*(Text(cell) for cell in row))
+    for at, row in rows.iterrows():
+        cells = ((cell, "bold" if (at, name) in bold else "") for name, cell in row.items())
+        table.add_row(*(Text(cell, style) for cell, style in cells))
     fixed = [n for n in text.columns if n not in rows.columns and text[n].iloc[0] != DASH]
     line = " · ".join(f"{name} {text[name].iloc[0]}" for name in fixed)
     return [*([Text(line)] if fixed else []), table]
@@ -204,6 +222,16 @@ def _widths(rows: pd.DataFrame, *, whole_names: bool = True) -> list[int]:
 def _total(widths: list[int]) -> int:
     """The width of a table, which has two spaces between columns."""
     return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _marked(text: pd.DataFrame, frame: pd.DataFrame, mark: Callable[[str], str]) -> pd.DataFrame:
+    """The text of a table with its bold cells marked."""
+    bold = bold_cells(frame)
+    cells = {
+        name: [mark(cell) if (at, name) in bold else cell for at, cell in enumerate(text[name])]
+        for name in text.columns
+    }
+    return pd.DataFrame(cells, index=text.index, dtype="str")
 
 
 def _plain(value: Any) -> Any:

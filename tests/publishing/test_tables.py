@@ -131,3 +131,52 @@ def test_a_share_goes_in_a_second_line_where_the_table_is_too_wide():
     lines = [line.split() for line in rendered(table).splitlines()]
     assert ["726"] * 10 in lines
     assert ["(55.04)"] * 10 in lines
+
+
+def bold() -> pd.DataFrame:
+    table = pd.DataFrame(
+        {"Model": ["a", "a", "b"], "Loss": ["CE", "50%", "CE"], "Acc": ["1.0 [0.5, 1.5]"] * 3}
+    )
+    table.attrs["bold"] = [(1, "Acc"), (1, "Loss")]
+    return table
+
+
+def test_bold_cells_are_marked_in_markdown_and_latex_and_not_in_csv():
+    assert tables.to_markdown(bold()).splitlines()[1:4] == [
+        "| --- | --- | ---: |",
+        "| a | CE | 1.0 [0.5, 1.5] |",
+        "| a | **50%** | **1.0 [0.5, 1.5]** |",
+    ]
+    text = tables.to_latex(bold(), "", "")
+    assert r"a & \textbf{50\%} & \textbf{1.0 [0.5, 1.5]} \\" in text
+    assert text.count("textbf") == 2
+    plain = bold()
+    plain.attrs.clear()
+    assert tables.to_csv(bold()) == tables.to_csv(plain)
+
+
+def test_bold_cells_have_a_star_after_their_value_on_a_terminal():
+    lines = [line.split() for line in rendered(bold()).splitlines()]
+    assert ["a", "50%*", "1.0*", "[0.5,", "1.5]"] in lines
+    assert ["b", "CE", "1.0", "[0.5,", "1.5]"] in lines
+
+
+def test_the_star_stays_with_its_value_where_a_table_is_broken_and_split():
+    table = pd.concat([wide(7).assign(n=at) for at in (1, 2)], ignore_index=True)
+    table.insert(0, "Model", ["some/long-name", "some/long-name", "other", "other"])
+    table.attrs["bold"] = [[2, "column 3"]]  # as JSON gives it back
+    text = rendered(table)
+    assert text.count("*") == 1
+    assert "3.5*" in text.partition("Model other")[2]
+
+
+def test_bold_is_bold_on_a_terminal_with_colours():
+    console = Console(file=io.StringIO(), width=100, force_terminal=True)
+    console.print(tables.to_terminal(bold(), "A title"))
+    assert "\x1b[1m1.0* [0.5, 1.5]\x1b[0m" in str(console.file.getvalue())
+
+
+def test_a_hole_that_is_named_leaves_a_column_of_numbers_on_the_right():
+    frame = pd.DataFrame({"Acc": ["1.0 [0.5, 1.5]", "failed", "not run", tables.DASH]})
+    assert tables.is_numeric(tables.as_text(frame)["Acc"])
+    assert not tables.is_numeric(tables.as_text(pd.DataFrame({"Status": ["failed"]}))["Status"])

@@ -1,0 +1,213 @@
+"""What the paper's ablation tables share: rows are variants of a loss, columns tasks.
+
+Each value has its interval, the difference to cross-entropy with a corrected test, and the paper's
+value where the setting is the paper's. Several models: a block each. Where a run has one task the
+columns are what is told of it; where it has several, that goes in rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.publishing.style import loss_label
+from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
+
+from ._cells import (
+    REFERENCE,
+    decoding,
+    difference_to,
+    mean_over_seeds,
+    measured,
+    metrics_beside_published,
+    missing_note,
+    model_columns,
+)
+from ._paper import reference
+from ._significance import LEVEL, against_reference
+from ._variants import of_groups, of_shared_seeds, published_beside, sample_note
+
+if TYPE_CHECKING:
+    from smmd_bench.results.run import RunFrames
+
+ACCURACY, DIFFERENCE, P = "Acc (%)", "Δ to CE", "p (Holm)"
+PAPER, TO_PAPER, VALUE = "Paper", "Δ to paper", "Value"
+NOT_RUN = "not run"
+BACKBONES = (
+    "of Qwen2.5-1.5B (GSM8K, SVAMP, arithmetic) and Qwen2.5-VL-3B (Clock-Time, ChartQA), without "
+    "seeds or intervals"
+)
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """What differs between the tables.
+
+    `table` is its key in `paper.yaml`, `heading` what its rows vary, `meaning` a sentence on them,
+    `usual` the rows that other studies have as well: they alone make no table.
+    """
+
+    table: str
+    heading: str
+    meaning: str
+    usual: tuple[str, ...]
+
+    def skip(self, run: RunFrames, rows: Mapping[str, str]) -> str | None:
+        """Why there is no table of these rows; None: there is one."""
+        varied = run.cells[run.cells["loss"].isin([r for r in rows if r not in self.usual])]
+        if varied.empty:
+            return f"the run varies no {self.heading.lower()} of smmd"
+        if self.data(run, rows).empty:
+            return f"no variant of the {self.heading.lower()} of smmd has an accuracy yet"
+        return None
+
+    def cells(self, run: RunFrames, rows: Mapping[str, str]) -> pd.DataFrame:
+        """The cells of the rows, for the models and tasks that have a varied one."""
+        known = run.cells[run.cells["loss"].isin(list(rows))]
+        return of_groups(known, known[~known["loss"].isin(self.usual)])
+
+    def data(self, run: RunFrames, rows: Mapping[str, str]) -> pd.DataFrame:
+        """One row a cell with an accuracy, in full precision; empty if no varied one has."""
+        cells = measured(of_shared_seeds(self.cells(run, rows)))
+        if cells.empty:
+            return cells
+        data = metrics_beside_published(run, cells, ["exact_match", "parse_failure_rate"], None, ())
+        data = data[data["exact_match_value"].notna()]
+        data = of_groups(data, data[~data["loss"].isin(self.usual)])
+        records = data.to_dict("records")
+        beside = [published_beside(run, self.table, {**row}) for row in records]  # type: ignore[dict-item]
+        data["published"] = pd.Series(beside, index=data.index, dtype="float64")
+        data["against_published"] = data["exact_match_value"].astype("float64") - data["published"]
+        if data.empty:
+            return data
+        tests = against_reference(data)[["model", "task", "loss", "p", "p_holm", "better"]]
+        return data.merge(tests, how="left", on=["model", "task", "loss"])
+
+    def artefact(self, run: RunFrames, title: str, rows: Mapping[str, str]) -> Artefact:
+        """The table; `rows` names the loss specs that it shows, in order."""
+        data = self.data(run, rows)
+        of_run = of_groups(self.cells(run, rows), data)
+        cells = of_shared_seeds(of_run)
+        tasks = [task for task in data["task"].cat.categories if (data["task"] == task).any()]
+        lines = [
+            {
+                "model": model,
+                "loss": loss,
+                "task": task,
+                **_quantities(data, cells, model, task, loss),
+            }
+            for model in data["model"].cat.categories
+            if (data["model"] == model).any()
+            for loss in rows
+            for task in tasks
+        ]
+        table = self._frame(lines, rows, run, tasks)
+        table.attrs["title"] = f"{title}: {tasks[0]}" if len(tasks) == 1 else title
+        return Artefact(caption=self._caption(run, data, cells, of_run), table=table, data=data)
+
+    def _frame(
+        self,
+        lines: list[dict[str, str]],
+        rows: Mapping[str, str],
+        run: RunFrames,
+        tasks: list[str],
+    ) -> pd.DataFrame:
+        """The lines as they are of one task; of several, one row a line's quantity."""
+        params = run.cells.drop_duplicates("model").set_index("model")["params"]
+        quantities = [ACCURACY, DIFFERENCE, P, PAPER, TO_PAPER]
+        if all(line[PAPER] == DASH for line in lines):
+            quantities = quantities[:3]
+        found: list[dict[str, str]] = []
+        bold: list[tuple[int, str]] = []
+        for model in dict.fromkeys(line["model"] for line in lines):
+            name = " ".join(model_columns(model, params[model]).values())
+            for loss, label in rows.items():
+                head = {"Model": name, self.heading: label}
+                here = {x["task"]: x for x in lines if (x["model"], x["loss"]) == (model, loss)}
+                better = [task for task in tasks if here[task]["better"]]
+                if len(tasks) == 1:
+                    bold += [(len(found), ACCURACY)] * len(better)
+                    found.append({**head, **{q: here[tasks[0]][q] for q in quantities}})
+                    continue
+                bold += [(len(found), task_heading(task)) for task in better]
+                for quantity in quantities:
+                    texts = {task_heading(task): here[task][quantity] for task in tasks}
+                    if quantity == ACCURACY or {*texts.values()} != {DASH}:
+                        found.append({**head, VALUE: quantity, **texts})
+        table = pd.DataFrame(found)
+        table.attrs["bold"] = bold
+        return table
+
+    def _caption(
+        self,
+        run: RunFrames,
+        data: pd.DataFrame,
+        cells: pd.DataFrame,
+        of_run: pd.DataFrame,
+    ) -> str:
+        several = data.groupby(["model", "task", "loss"], observed=True).size().max() > 1
+        of_seeds = " and seed" if several else ""
+        parts = [
+            self.meaning,
+            decoding(run),
+            f"{ACCURACY} is exact match; a completion without a number counts as wrong.",
+            sample_note(data, cells, of_run),
+            "±: standard deviation over training seeds."
+            if several
+            else "Brackets: 95 % intervals, percentile bootstrap over the test examples.",
+            f"{DIFFERENCE}: paired difference on the same examples{of_seeds}.",
+            f"{P}: McNemar's exact test against CE"
+            f"{', the largest p of the seeds' if several else ''}, corrected by Holm over the "
+            "losses of this table for each model and task.",
+            f"Bold (on a terminal *): better than CE with a corrected p below {LEVEL}"
+            f"{' and in every seed' if several else ''}."
+            + ("" if data["better"].any() else " Nothing here is."),
+        ]
+        where = reference(self.table)
+        if data["published"].notna().any():
+            parts.append(f"Paper: {where}, {BACKBONES}; {TO_PAPER}: {ACCURACY} minus that.")
+        else:
+            parts.append(
+                f"{where} is {BACKBONES}: nothing of it is set beside another model, another level "
+                "or setting of a task, or synthetic data."
+            )
+        return " ".join(parts) + missing_note(cells)
+
+
+def task_heading(task: str) -> str:
+    """A task's spec as a heading that can break: `arithmetic [level=easy, operations=1..2]`."""
+    return task.replace("[", " [").replace(",", ", ")
+
+
+def _quantities(
+    data: pd.DataFrame, cells: pd.DataFrame, model: str, task: str, loss: str
+) -> dict[str, str]:
+    """What is told of one model, task and loss; `better` is empty if it is not."""
+
+    def of(frame: pd.DataFrame) -> pd.DataFrame:
+        same = (frame["model"] == model) & (frame["task"] == task) & (frame["loss"] == loss)
+        return frame[same]
+
+    found, there = of(data), of(cells)
+    texts = dict.fromkeys((ACCURACY, DIFFERENCE, P, PAPER, TO_PAPER), DASH) | {"better": ""}
+    if found.empty:
+        others = cells[(cells["model"] == model) & (cells["task"] == task)]
+        if len(others):
+            texts[ACCURACY] = NOT_RUN if there.empty else str(there["status"].iloc[0])
+        return texts
+    first, values = found.iloc[0], found["exact_match_value"]
+    if len(found) > 1:
+        texts[ACCURACY] = mean_over_seeds(values, 1)
+    else:
+        bounds = first["exact_match_low"], first["exact_match_high"]
+        texts[ACCURACY] = with_interval(values.iloc[0], *bounds, 1)
+    texts[DIFFERENCE] = difference_to(found, REFERENCE)[f"Δ to {loss_label(REFERENCE)}"]
+    if pd.notna(first["p_holm"]):
+        texts[P] = p_value(first["p_holm"])
+    texts[PAPER] = number(first["published"])
+    texts[TO_PAPER] = number(found["against_published"].mean(), 1, sign=True)
+    return {**texts, "better": "yes" if first["better"] else ""}

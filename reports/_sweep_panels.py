@@ -1,0 +1,194 @@
+"""How the sensitivity figures are drawn: curves with bars, bands, rings, and one legend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from smmd_bench.publishing.style import (
+    GREY,
+    WIDTH,
+    LossStyle,
+    legend_above,
+    loss_label,
+    loss_styles,
+    model_label,
+    new_figure,
+)
+from smmd_bench.scoring.statistics import over_seeds
+
+from ._cells import REFERENCE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMNS, WIDE, NARROW = 3, 3.0, 4.6
+"""Panels side by side, and inches of a panel among several and of one alone."""
+LONG = 34
+"""Letters of a task that fit above a panel."""
+
+
+def sweep_figure(
+    data: pd.DataFrame,
+    lacking: pd.DataFrame,
+    groups: Sequence[tuple[str, str]],
+    *,
+    series: Sequence[str],
+    symbol: str,
+    defaults: Mapping[str, float],
+    scale: Callable[[Sequence[float]], str],
+    zero: bool,
+) -> Figure:
+    """One panel a group (model, task).
+
+    `series` are the losses shown besides cross-entropy, the swept one first; `zero`: cross-entropy
+    is the point at 0 of every curve; `lacking` are cells of the figure without a result.
+    """
+    columns = min(COLUMNS, len(groups))
+    rows = math.ceil(len(groups) / columns)
+    width = NARROW if len(groups) == 1 else min(WIDTH, WIDE * columns + 0.6)
+    figure = new_figure(width, 0.6 + 2.7 * rows)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    styles = loss_styles([REFERENCE, *series])
+    for axis, (model, task) in zip(axes, groups, strict=False):
+        here = _points(data[(data["model"] == model) & (data["task"] == task)])
+        missing = lacking[(lacking["model"] == model) & (lacking["task"] == task)]
+        ce = here[here["series"] == REFERENCE]
+        grid = [v for v in [*here["value"], *missing["value"]] if math.isfinite(v)]
+        if zero and len(ce):
+            grid.append(0.0)
+        _scale(axis, grid, scale(grid))
+        _band(axis, ce, REFERENCE, styles[REFERENCE])
+        rings = []
+        for name in reversed(series):
+            points = here[here["series"] == name].sort_values("value")
+            if len(points) > 1:
+                _curve(axis, points, ce if zero else ce[:0], name, styles[name])
+                rings.append(points[points["value"] == defaults[name]])
+            else:
+                _band(axis, points, name, styles[name])
+        for ring in rings:
+            _ring(axis, ring)
+        if zero:
+            _bars(axis, ce.assign(value=0.0), styles[REFERENCE])
+        _crosses(axis, missing)
+        spec = task.replace("[", "\n[") if len(task) > LONG else task
+        axis.set_title(f"{model_label(model)}\n{spec}")
+        axis.set_xlabel(symbol)
+    for axis in axes[len(groups) :]:
+        axis.set_axis_off()
+    for axis in axes[::columns]:
+        axis.set_ylabel("Exact match (%)")
+    legend_above(figure, axes, columns=4 if columns == 1 else 6)
+    return figure
+
+
+def _points(data: pd.DataFrame) -> pd.DataFrame:
+    """One row a loss: mean over seeds, and the ends of its bar; one seed: its interval."""
+    rows = []
+    for _, cells in data.groupby("loss", observed=True):
+        first = cells.iloc[0]
+        mean, deviation = over_seeds([float(v) for v in cells["exact_match_value"]])
+        low, high = first["exact_match_low"], first["exact_match_high"]
+        if deviation is not None:
+            low, high = mean - deviation, mean + deviation
+        ends = [mean if end is None or pd.isna(end) else float(end) for end in (low, high)]
+        rows.append((first["series"], float(first["value"]), mean, *ends))
+    return pd.DataFrame(rows, columns=["series", "value", "mean", "low", "high"])
+
+
+def _bars(axis: Axes, points: pd.DataFrame, style: LossStyle) -> None:
+    lengths = [points["mean"] - points["low"], points["high"] - points["mean"]]
+    axis.errorbar(
+        points["value"],
+        points["mean"],
+        yerr=np.array(lengths).clip(min=0),
+        fmt=style.marker,
+        color=style.colour,
+        markersize=_size(style),
+        elinewidth=1.1,
+        capsize=2.5,
+        zorder=3,
+    )
+
+
+def _curve(
+    axis: Axes, points: pd.DataFrame, at_zero: pd.DataFrame, name: str, style: LossStyle
+) -> None:
+    start = at_zero.assign(value=0.0)
+    line = pd.concat([frame for frame in (start, points) if len(frame)])
+    line = line.drop_duplicates("value", keep="last")
+    axis.plot(
+        line["value"],
+        line["mean"],
+        color=style.colour,
+        linestyle=style.line,
+        marker=style.marker,
+        markersize=_size(style),
+        markevery=range(len(line) - len(points), len(line)),
+        label=loss_label(name),
+        zorder=2,
+    )
+    _bars(axis, points, style)
+
+
+def _ring(axis: Axes, point: pd.DataFrame) -> None:
+    axis.plot(
+        point["value"],
+        point["mean"],
+        "o",
+        markersize=14,
+        fillstyle="none",
+        color=GREY,
+        label="default",
+        zorder=4,
+    )
+
+
+def _size(style: LossStyle) -> int:
+    """A star needs more room than other markers to look as large."""
+    return 8 if style.marker == "*" else 5
+
+
+def _band(axis: Axes, point: pd.DataFrame, name: str, style: LossStyle) -> None:
+    for mean, low, high in point[["mean", "low", "high"]].to_numpy(float):
+        axis.axhspan(low, high, color=style.colour, alpha=0.13, linewidth=0, zorder=0)
+        axis.axhline(
+            mean, color=style.colour, linestyle=style.line, label=loss_label(name), zorder=1
+        )
+
+
+def _crosses(axis: Axes, missing: pd.DataFrame) -> None:
+    """What has no result, at the foot of the panel."""
+    values = missing["value"].dropna().unique()
+    if len(values):
+        axis.plot(
+            values,
+            [0.03] * len(values),
+            "X",
+            color=GREY,
+            linestyle="none",
+            transform=axis.get_xaxis_transform(),
+            label="no result",
+        )
+
+
+def _scale(axis: Axes, grid: Sequence[float], scale: str) -> None:
+    """A tick at every value of the grid; a zero stands one step to the left of the others."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    ticks = sorted(set(grid))
+    positive = [value for value in ticks if value > 0]
+    if scale == "log" and ticks[0] > 0:
+        axis.set_xscale("log")
+    elif scale == "log":
+        step = math.log10(positive[-1] / positive[0]) / (len(positive) - 1)
+        axis.set_xscale("symlog", linthresh=positive[0], linscale=step)
+    axis.xaxis.set_major_locator(FixedLocator(ticks))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.xaxis.set_minor_locator(NullLocator())

@@ -1,0 +1,200 @@
+"""The sensitivity figures, against the metrics of generated runs."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.container import ErrorbarContainer
+from smmd_bench.reports._sweep import scale_of
+from smmd_bench.reports.lambda_sensitivity import LambdaSensitivity
+from smmd_bench.reports.ntl_lambda_scan import NtlLambdaScan
+from smmd_bench.reports.sigma_sensitivity import SigmaSensitivity
+
+import smmd_bench as sb
+from smmd_bench.publishing.style import figure_style
+from smmd_bench.publishing.tables import to_csv
+from smmd_bench.results.files import read_json, write_json
+from tests.runs import write_run
+
+SIGMA = {"smmd[sigma=0.5]": 0.5, "smmd[sigma=1]": 1, "smmd": 2, "smmd[sigma=5]": 5}
+WEIGHT = {"smmd[lambda=0.3]": 0.3, "smmd[lambda=1]": 1, "smmd": 3, "smmd[lambda=10]": 10}
+NTL = {"ntl[lambda=0.1]": 0.1, "ntl[lambda=1]": 1, "ntl": 2, "ntl[lambda=5]": 5}
+OTHERS = ("smmd[sigma=1+2+3]", "smmd[lambda=7,sigma=4]", "smmd[term=mmd]", "gce")
+LOSSES = ("ce", *dict.fromkeys([*SIGMA, *WEIGHT, *NTL]), *OTHERS)
+CASES = [
+    (SigmaSensitivity(), "smmd", SIGMA), (LambdaSensitivity(), "smmd", WEIGHT),
+    (NtlLambdaScan(), "ntl", NTL),
+]  # fmt: skip
+cases = pytest.mark.parametrize(
+    ("report", "loss", "values"), CASES, ids=[report.name for report, _, _ in CASES]
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "sweep"
+    write_run(folder, losses=LOSSES, seeds=(0,), n=80, steps=3, resamples=50)
+    return sb.read_run(folder)
+
+
+def built(report, run):
+    with figure_style():
+        return report.build(run)
+
+
+def copied(run, tmp_path):
+    return Path(shutil.copytree(run.path, tmp_path / "run"))
+
+
+@cases
+def test_a_sweep_holds_the_cells_that_change_nothing_else(report, loss, values, run):
+    data = built(report, run).data
+    swept = data[data["series"] == loss]
+    assert dict(zip(swept["loss"], swept["value"], strict=True)) == values
+    assert list(data.loc[data["series"] == "ce", "loss"]) == ["ce"]
+
+
+@cases
+def test_points_and_bars_are_values_and_intervals_of_the_run(report, loss, values, run):
+    axis = built(report, run).figure.axes[0]
+    metrics = run.metrics.query("metric == 'exact_match'").set_index("loss")
+    expected = {value: tuple(metrics.loc[name, ["value", "low", "high"]])
+                for name, value in values.items()}  # fmt: skip
+    drawn = {}
+    for container in axis.containers:
+        assert isinstance(container, ErrorbarContainer)
+        (bars,) = container.lines[2]
+        x, y = container.lines[0].get_data()
+        for at, mean, ends in zip(x, y, bars.get_segments(), strict=True):
+            drawn[float(at), round(float(mean), 6)] = tuple(ends[:, 1])
+    for value, (mean, low, high) in expected.items():
+        assert drawn[value, round(mean, 6)] == pytest.approx((low, high))
+
+
+@cases
+def test_cross_entropy_is_a_band_and_the_point_at_a_weight_of_zero(report, loss, values, run):
+    axis = built(report, run).figure.axes[0]
+    ce = run.metrics.query("metric == 'exact_match' and loss == 'ce'").iloc[0]
+    bands = [patch.get_extents().transformed(axis.transData.inverted()) for patch in axis.patches]
+    assert any((band.y0, band.y1) == pytest.approx((ce["low"], ce["high"])) for band in bands)
+    curve = next(line for line in axis.lines if line.get_label() == loss.upper())
+    start = (float(curve.get_xdata()[0]), float(curve.get_ydata()[0]))
+    is_weight = report.name != "sigma_sensitivity"
+    assert (start == pytest.approx((0.0, ce["value"]))) is is_weight
+
+
+@cases
+def test_the_default_is_marked(report, loss, values, run):
+    rings = [line for line in built(report, run).figure.axes[0].lines
+             if line.get_label() == "default"]  # fmt: skip
+    expected = {values[loss]} | ({3.0} if report.name == "ntl_lambda_scan" else set())
+    assert {float(ring.get_xdata()[0]) for ring in rings} == expected
+
+
+def test_smmd_stands_as_a_band_beside_ntl_where_its_weight_was_not_varied(tmp_path):
+    write_run(
+        tmp_path, losses=("ce", "smmd", *NTL), seeds=(0,), n=40, steps=3, resamples=20
+    )  # fmt: skip
+    artefact = built(NtlLambdaScan(), sb.read_run(tmp_path))
+    axis = artefact.figure.axes[0]
+    assert len(axis.patches) == 2
+    assert "smmd" in set(artefact.data["loss"])
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ((0.5, 1, 2, 4, 8), "log"), ((0, 0.1, 1, 10), "log"), ((0.5, 1, 1.5, 2, 3, 5), "log"),
+        ((1, 2, 3, 4, 5), "linear"), ((0, 1, 2, 3), "linear"), ((1, 2), "linear"),
+    ],
+)  # fmt: skip
+def test_the_axis_is_the_one_in_which_the_steps_are_more_even(values, scale):
+    assert scale_of(values) == scale
+
+
+def test_every_value_has_a_tick(run):
+    axis = built(LambdaSensitivity(), run).figure.axes[0]
+    assert axis.get_xscale() == "symlog"
+    ticks = [label.get_text() for label in axis.get_xticklabels()]
+    assert ticks == ["0", "0.3", "1", "3", "10"]
+
+
+def test_several_seeds_give_mean_and_deviation(tmp_path):
+    write_run(tmp_path, losses=("ce", *SIGMA), n=40, steps=3, resamples=20)
+    run = sb.read_run(tmp_path)
+    artefact = built(SigmaSensitivity(), run)
+    curve = next(line for line in artefact.figure.axes[0].lines if line.get_label() == "SMMD")
+    metrics = run.metrics.query("metric == 'exact_match'")
+    means = [metrics.loc[metrics["loss"] == loss, "value"].mean() for loss in SIGMA]
+    assert list(curve.get_ydata()) == pytest.approx(means)
+    assert "mean ± standard deviation over training seeds" in artefact.caption
+    assert "seeds 0, 1" in artefact.caption
+
+
+def test_each_model_and_task_has_a_panel(tmp_path):
+    tasks = ("arithmetic[level=easy,operations=1..2]", "gsm8k")
+    write_run(
+        tmp_path, models=("builtin/tiny", "Qwen/Qwen2.5-0.5B"), tasks=tasks,
+        losses=("ce", *SIGMA), seeds=(0,), n=30, steps=3, resamples=20, base=False,
+    )  # fmt: skip
+    figure = built(SigmaSensitivity(), sb.read_run(tmp_path)).figure
+    assert [axis.get_title() for axis in figure.axes if axis.get_title()] == [
+        "builtin/tiny\narithmetic\n[level=easy,operations=1..2]", "builtin/tiny\ngsm8k",
+        "Qwen2.5-0.5B\narithmetic\n[level=easy,operations=1..2]", "Qwen2.5-0.5B\ngsm8k",
+    ]  # fmt: skip
+
+
+def test_a_value_without_a_result_is_a_cross_and_is_named(run, tmp_path):
+    folder = copied(run, tmp_path)
+    for file in folder.glob("cells/*/cell.json"):
+        if read_json(file)["loss"] == "smmd[sigma=1]":
+            file.with_name("metrics.json").unlink()
+            write_json(file.with_name("FAILED.json"), {"stage": "train", "error": "NaN"})
+    artefact = built(SigmaSensitivity(), sb.read_run(folder))
+    (cross,) = (x for x in artefact.figure.axes[0].lines if x.get_label() == "no result")
+    assert list(cross.get_xdata()) == [1.0]
+    assert artefact.caption.endswith("builtin/tiny smmd[sigma=1] seed 0 (failed in train).")
+
+
+@cases
+def test_fewer_than_three_values_are_skipped_with_the_reason(
+    report, loss, values, run, run_folder, tmp_path
+):
+    parameter = "sigma" if report.name.startswith("sigma") else "lambda"
+    said = f"the run has fewer than 3 values of {parameter} of {loss}"
+    assert report.skip(sb.read_run(run_folder)) == said
+    assert report.skip(run) is None
+    folder = copied(run, tmp_path)
+    for file in folder.glob("cells/*/cell.json"):
+        if read_json(file)["loss"] in list(values)[:2]:
+            file.with_name("metrics.json").unlink()
+    said = f"no model and task has 3 values of {parameter} of {loss} with an accuracy"
+    assert report.skip(sb.read_run(folder)) == said
+
+
+@cases
+def test_the_same_run_gives_the_same_bytes(report, loss, values, run):
+    first, again = (built(report, sb.read_run(run.path)) for _ in range(2))
+    assert (first.caption, to_csv(first.data)) == (again.caption, to_csv(again.data))
+    pictures = []
+    for artefact in (first, again):
+        file = io.BytesIO()
+        with figure_style():
+            artefact.figure.savefig(file, format="png", metadata={"Software": None})
+        pictures.append(file.getvalue())
+    assert pictures[0] == pictures[1]
+
+
+def test_nothing_sticks_out_of_the_figure(run):
+    figure = built(NtlLambdaScan(), run).figure
+    with figure_style():
+        figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for axis in figure.axes
+             for text in (axis.title, axis.xaxis.label, axis.yaxis.label)]  # fmt: skip
+    boxes += [legend.get_window_extent() for legend in figure.legends]
+    assert np.all([box.x0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes])
+    assert np.all([box.y0 >= 0 and box.y1 <= figure.bbox.y1 for box in boxes])
