@@ -30,6 +30,19 @@ def holm(p_values: Sequence[float] | pd.Series[float]) -> NDArray[np.float64]:
     return adjusted
 
 
+BOLD = (
+    "Bold (on a terminal *): better than CE, p < 0.05 after Holm's correction over the losses of a "
+    "model and task."
+)
+
+
+def bold_better(data: pd.DataFrame, column: str) -> list[tuple[int, str]]:
+    """`table.attrs["bold"]` of a table with one row a model, task and loss of `data`, in order."""
+    better = against_reference(data).set_index([*GROUP, "loss"])["better"]
+    rows = data.groupby([*GROUP, "loss"], observed=True).groups
+    return [(at, column) for at, key in enumerate(rows) if bool(better[key])]
+
+
 def against_reference(data: pd.DataFrame) -> pd.DataFrame:
     """One row a model, task and loss: difference, p, p_holm, and whether it is `better`.
 

@@ -26,6 +26,7 @@ from ._cells import (
     why_no_row,
 )
 from ._paper import paper_model, published, reference
+from ._significance import BOLD, bold_better
 
 if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
@@ -62,6 +63,7 @@ class VisionTable:
         data, cells = self.data(run), self.cells(run)
         table = self.frame(data)
         table.attrs["title"] = title_with_source(title, data, what)
+        table.attrs["bold"] = bold_better(data, self.columns["exact_match"])
         notes = [decoding(run), meaning, *self.notes(data, papers_data)]
         caption = " ".join(notes) + outside_note(run, cells) + missing_note(cells)
         return Artefact(caption=caption, table=table, data=data)
@@ -134,8 +136,9 @@ class VisionTable:
             f"Δ to {loss_label(opponent(data))}: paired difference of Acc on the same examples; "
             "p: McNemar's exact test"
             + (", one for each seed" if several else "")
-            + ", not corrected for the number of comparisons."
+            + ", not corrected."
         )
+        notes.append(BOLD)
         if data[[f"published_{metric}" for metric in self.beside]].notna().any(axis=None):
             notes.append(f"Paper: {where}; its seeds are not reported.")
         if (data["data"] == SYNTHETIC).any():

@@ -23,6 +23,7 @@ from ._cells import (
     why_no_row,
 )
 from ._paper import paper_model, reference
+from ._significance import BOLD, bold_better
 
 METRICS = ("exact_match", "mean_absolute_error", "r_squared", "parse_failure_rate")
 DIGITS = {"exact_match": 1, "mean_absolute_error": 2, "r_squared": 2, "parse_failure_rate": 1}
@@ -52,6 +53,7 @@ class ArithmeticTable:
         if not data["published_exact_match"].notna().any():
             table = table.drop(columns=[f"Paper {name}" for name in PUBLISHED.values()])
         table.attrs["title"] = title_with_levels(self.title, cells)
+        table.attrs["bold"] = bold_better(data, "Acc (%)")
         return Artefact(caption=_caption(run, data, cells), table=table, data=data)
 
 
@@ -103,8 +105,11 @@ def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
         parts.append("±: standard deviation over training seeds.")
     parts.append(
         "Δ Acc: paired difference on the same examples to the row named under vs; "
-        "p: McNemar's exact test" + (", one for each seed." if seeds > 1 else ".")
+        "p: McNemar's exact test"
+        + (", one for each seed" if seeds > 1 else "")
+        + ", not corrected."
     )
+    parts.append(BOLD)
     if data["published_exact_match"].notna().any():
         parts.append(f"Paper: {reference('arithmetic')}; its seeds are not reported.")
     elif any(paper_model(str(model)) for model in cells["model"].unique()):

@@ -25,6 +25,7 @@ from ._cells import (
     why_no_row,
 )
 from ._paper import paper_model, published, reference
+from ._significance import BOLD, bold_better
 
 TABLE, TASKS = "math_reasoning", ("gsm8k", "svamp")
 COLUMNS = {
@@ -65,6 +66,7 @@ class MathTable:
             if data[f"{metric}_value"].isna().all():
                 table = table.drop(columns=COLUMNS[metric])
         table.attrs["title"] = self.title
+        table.attrs["bold"] = bold_better(data, COLUMNS["exact_match"])
         return Artefact(caption=_caption(run, data, cells), table=table, data=data)
 
 
@@ -125,10 +127,9 @@ def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
         parts.append("±: standard deviation over training seeds.")
     parts.append(
         f"Δ to {loss_label(opponent(data))}: paired difference of Acc on the same examples; "
-        "p: McNemar's exact test"
-        + (", one for each seed" if several else "")
-        + ", not corrected for the number of comparisons."
+        "p: McNemar's exact test" + (", one for each seed" if several else "") + ", not corrected."
     )
+    parts.append(BOLD)
     if data["published_exact_match"].notna().any():
         parts.append(
             f"Paper: {reference(TABLE)}, which does not report its seeds, prompts or parser; "

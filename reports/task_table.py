@@ -23,9 +23,11 @@ from ._cells import (
     missing_note,
     model_columns,
 )
+from ._significance import BOLD, bold_better
 
 ELSEWHERE = ("arithmetic", "gsm8k", "svamp", "clock_time", "chartqa", "samsum")
 """Tasks with a table of their own."""
+EXACT = "exact_match"
 PARTS = ("value", "low", "high", "n")
 
 
@@ -61,6 +63,9 @@ class TaskTable:
             table.attrs["title"] = f"Results: {cells['task'].iloc[0]}"
         else:
             table.attrs["title"] = self.title
+        exact = data[data["metric"] == EXACT]
+        if len(exact) == len(cells[cells["status"] == "done"]):
+            table.attrs["bold"] = bold_better(exact, names[EXACT])
         return Artefact(caption=_caption(run, data, cells), table=table, data=data)
 
 
@@ -156,8 +161,8 @@ def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
         parts.append("±: standard deviation over training seeds.")
     parts.append(
         "Δ: paired difference of the first metric on the same examples to the row named under vs; "
-        "p: McNemar's exact test"
-        + (", one for each seed" if several else "")
-        + ", not corrected for the number of comparisons."
+        "p: McNemar's exact test" + (", one for each seed" if several else "") + ", not corrected."
     )
+    if (data["metric"] == EXACT).any():
+        parts.append(BOLD)
     return " ".join(parts) + missing_note(cells)
