@@ -13,6 +13,9 @@ from ..experiment import Cell
 from ..run_directory import RunDirectory
 from .voice import Voice
 
+_LARGE = 10**8
+"""Weights from which the time on a GPU is said, too."""
+
 
 def check_folder(folder: Path) -> None:
     """Raise UserError if the output folder is a file, or would lie below one."""
@@ -57,7 +60,7 @@ def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
 
 def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell]) -> None:
     """Which cells are done, and how long the others may take."""
-    from ..estimate import seconds, spell_seconds
+    from ..estimate import gpu_hours, seconds, spell_seconds
 
     plan: list[dict[str, Any]] = []
     for cell in cells:
@@ -69,6 +72,7 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell]) -> None:
                 "cell": cell.label,
                 "to_do": [*stages],
                 "seconds": round(estimate, 1),
+                "gpu_hours": round(gpu_hours(cell, stages), 3) if stages else 0.0,
             }
         )
     total = sum(line["seconds"] for line in plan)
@@ -82,6 +86,9 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell]) -> None:
             if (cell.model, cell.task) == place
         )
     voice.say(f"{len(plan)} cells, about {spell_seconds(total)} on this CPU (a rough estimate).")
+    if any(cell.card.parameter_count() >= _LARGE for cell in cells):
+        hours = sum(line["gpu_hours"] for line in plan)
+        voice.say(f"On one A100 about {hours:.1f} GPU hours, from its peak speed; not measured.")
 
 
 def _trained(cell: Cell) -> str:
