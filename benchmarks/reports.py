@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -86,9 +87,11 @@ def published(folder: Path) -> tuple[float, float, float]:
 
 
 def embedded(folder: Path) -> int:
+    from smmd_bench.publishing.packing import unpack
+
     page = (folder / "reports" / "index.html").read_text()
-    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
-    return sum(len(row[3]) for row in data["rows"])
+    data = re.search(r'<script type="([a-z/]+)" id="data">(.*?)</script>', page, re.DOTALL)
+    return len(unpack(*data.groups())["answers"]) if data else 0
 
 
 if __name__ == "__main__":

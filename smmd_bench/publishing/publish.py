@@ -21,6 +21,7 @@ from ..contracts import Artefact, Report
 from ..results.files import atomic, write_text
 from . import tables
 from .examples import embedded_examples
+from .latex import to_page
 from .page import PageSection, render_page
 from .style import figure_style, file_stem
 
@@ -109,12 +110,14 @@ def _write_artefact(folder: Path, section: Section, artefact: Artefact) -> list[
     if artefact.table is not None:
         stem = folder / "tables" / f"{section.name}.csv"
         markdown, heading = tables.to_markdown(artefact.table), f"**{section.title}**"
-        caption, label = f"{section.title}. {artefact.caption}", f"tab:{section.name}"
+        label = f"tab:{section.name}"
         texts[stem] = tables.to_csv(artefact.table)
         texts[stem.with_suffix(".md")] = "\n\n".join(
             [heading, markdown.rstrip(), artefact.caption + "\n"]
         )
-        texts[stem.with_suffix(".tex")] = tables.to_latex(artefact.table, caption, label)
+        texts[stem.with_suffix(".tex")] = to_page(
+            artefact.table, section.title, artefact.caption, label
+        )
     if artefact.data is not None:
         where = f"figures/{section.name}" if artefact.figure else f"tables/{section.name}_data"
         texts[folder / f"{where}.csv"] = tables.to_csv(artefact.data)

@@ -1,0 +1,64 @@
+"""The examples of the page in few bytes: columns, each text once, and compressed where large.
+
+What `examples.js` unpacks: a JSON object as it is, or the same gzipped and in base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping
+from typing import Any
+
+LARGE = 200_000
+"""Characters of JSON from which on it is compressed."""
+
+
+def columns(examples: Mapping[str, Any]) -> dict[str, Any]:
+    """What `embedded_examples` gives, by column and with every text once.
+
+    texts     all prompts, targets and completions, in the order of their first use
+    group, prompt, target, differing    one number a row; of texts, the place in `texts`
+    answers   one place a completion, all rows after one another
+    category, exact    one string a row
+    """
+    places: dict[str, int] = {}
+
+    def place(text: str) -> int:
+        return places.setdefault(text, len(places))
+
+    packed: dict[str, Any] = {key: value for key, value in examples.items() if key != "rows"}
+    names = ("group", "prompt", "target", "answers", "category", "exact", "differing")
+    packed |= {name: [] for name in names}
+    for group, prompt, target, answers, category, exact, differing in examples["rows"]:
+        packed["group"].append(group)
+        packed["prompt"].append(place(prompt))
+        packed["target"].append(place(target))
+        packed["answers"] += [place(answer) for answer in answers]
+        packed["category"].append(category)
+        packed["exact"].append(exact)
+        packed["differing"].append(differing)
+    return {**packed, "texts": list(places)}
+
+
+def pack(examples: Mapping[str, Any], large: int = LARGE) -> tuple[str, str]:
+    """The media type and the text of the script element that holds the examples.
+
+    The text is safe inside HTML: it has no `<`, `>` or `&`.
+    """
+    text = json.dumps(columns(examples), ensure_ascii=False, separators=(",", ":"))
+    if len(text) < large:
+        for letter in "<>&":
+            text = text.replace(letter, f"\\u{ord(letter):04x}")
+        return "application/json", text
+    squeezed = gzip.compress(text.encode(), compresslevel=6, mtime=0)
+    return "application/gzip", base64.b64encode(squeezed).decode("ascii")
+
+
+def unpack(kind: str, text: str) -> dict[str, Any]:
+    """What `pack` packed, with its columns."""
+    if kind == "application/gzip":
+        text = gzip.decompress(base64.b64decode(text)).decode()
+    content: dict[str, Any] = json.loads(text)
+    return content

@@ -1,0 +1,105 @@
+"""Tables as LaTeX for two columns, compiled where there is a TeX."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import smmd_bench as sb
+from smmd_bench.publishing.latex import PREAMBLE, ROWS, to_page
+from smmd_bench.publishing.publish import build
+from smmd_bench.registry import entries
+from smmd_bench.results.run import RunFrames
+
+TEX = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
+needs_tex = pytest.mark.skipif(TEX is None, reason="neither pdflatex nor tectonic is here")
+TABLES = ("math_table", "arithmetic_table", "scale_errors")
+
+
+def table(columns: int, rows: int = 3) -> pd.DataFrame:
+    return pd.DataFrame(
+        {f"Column {at}": [f"{row}.{at} [0.0, 9.9]" for row in range(rows)] for at in range(columns)}
+    )
+
+
+def rows_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.endswith(r"\\") and "Column" not in line]
+
+
+def test_a_table_goes_over_both_columns_only_where_it_is_wide():
+    assert r"\begin{table}" in to_page(table(2), "T", "C.", "tab:x")
+    assert r"\begin{table*}" in to_page(table(5), "T", "C.", "tab:x")
+
+
+def test_what_never_changes_goes_to_the_caption_of_a_table_wider_than_the_page():
+    frame = table(7).assign(Model="some/model", Paper="–", Metric="Acc")
+    frame.attrs["values"] = ["Metric"]
+    text = to_page(frame, "T", "C.", "tab:x")
+    assert r"\caption{T. Model some/model. C.}" in text
+    assert "& Metric" in text
+    assert "Paper" not in text
+    assert "& Model" in to_page(table(2).assign(Model="m"), "T", "C.", "tab:x")
+
+
+def test_a_long_table_goes_on_in_further_floats():
+    text = to_page(table(2, rows=2 * ROWS + 1), "A title", "C.", "tab:x")
+    assert [line.split()[0] for line in rows_of(text)] == [f"{at}.0" for at in range(2 * ROWS + 1)]
+    assert text.count(r"\begin{table}") == text.count(r"\bottomrule") == 3
+    assert text.count("A title, continued.") == 2
+    assert text.count(r"\label") == 1
+
+
+def test_a_table_without_rows_is_still_a_table():
+    assert r"\bottomrule" in to_page(table(2, rows=0), "T", "C.", "tab:x")
+
+
+def test_bold_cells_stay_bold_where_columns_went_to_the_caption():
+    frame = table(7).assign(Model="some/model")
+    frame = frame[["Model", *frame.columns[:-1]]]
+    frame.attrs["bold"] = [(1, "Column 0")]
+    assert re.findall(r"\\textbf{([^}]*)}", to_page(frame, "T", "C.", "tab:x")) == [
+        "1.0 [0.0, 9.9]"
+    ]
+
+
+def test_the_output_is_letters_that_every_latex_has():
+    text = to_page(table(2), "ŷ → β", "“a’ 10⁻³ é 漢 ≈ λ", "tab:x")
+    assert r"ŷ $\rightarrow$ $\beta$" in text
+    assert r"``a' 10$^-$$^3$ é U+6F22 $\approx$ $\lambda$" in text
+
+
+def compiled(folder: Path, texts: list[str]) -> str:
+    """The log of a two-column document of these tables."""
+    body = "\\clearpage\n".join(texts)
+    uses = PREAMBLE.removeprefix("% ")
+    document = rf"\documentclass[twocolumn]{{article}}{uses}\begin{{document}}Text.{body}"
+    (folder / "main.tex").write_text(document + "\\end{document}\n", encoding="utf-8")
+    assert TEX is not None
+    options = ["-interaction=nonstopmode", "-halt-on-error"] if "pdflatex" in TEX else ["-p"]
+    done = subprocess.run([TEX, *options, "main.tex"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
+    return done.stdout + done.stderr
+
+
+@needs_tex
+def test_tables_of_a_run_compile_and_fit_a_page_of_two_columns(run_folder: Path, tmp_path: Path):
+    run: RunFrames = sb.read_run(run_folder)
+    reports = [entry.plugin() for entry in entries("reports") if entry.name in TABLES]
+    texts = [
+        to_page(section.artefact.table, section.title, section.artefact.caption, section.name)
+        for section in build(run, reports)
+        if section.artefact is not None and section.artefact.table is not None
+    ]
+    assert texts
+    wide = table(12, rows=100)
+    wide.attrs["bold"] = [(3, "Column 4")]
+    texts.append(
+        to_page(wide, "Wide & long_ñ ŷ", "10⁻³ → 漢, 5 %, #1 {x} ~ ^ \\ β. " * 20, "tab:w")
+    )
+    log = compiled(tmp_path, texts)
+    assert not re.findall(r"Overfull.*|.*too large.*", log)
