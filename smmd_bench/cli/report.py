@@ -1,39 +1,114 @@
-"""`smmd-bench report RUN`: tables, figures and page again, from what is on disk."""
+"""`smmd-bench report RUN ...`: tables, figures and page again, from what is on disk."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from . import completion, options
 
+if TYPE_CHECKING:
+    from .voice import Voice
+
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path), shell_complete=completion.runs)
+@click.argument(
+    "runs", nargs=-1, required=True, type=click.Path(path_type=Path), shell_complete=completion.runs
+)
+@click.option(
+    "--only",
+    metavar="NAME,...",
+    help="Some reports alone, by name or by the paper's: arithmetic_table, table2, figure3.",
+)
+@click.option(
+    "--format",
+    "formats",
+    metavar="FORMAT,...",
+    help="Some formats alone: csv, markdown, latex, png, pdf.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Where several runs are put together (their cells as links, without checkpoints).",
+)
 @options.quiet
 @options.as_json
 @options.plugin
-def command(run: Path, quiet: bool, as_json: bool, plugins: tuple[Path, ...]) -> None:
-    """Make the tables, figures and page of the folder RUN again; nothing is trained or decoded.
+def command(
+    runs: tuple[Path, ...],
+    only: str | None,
+    formats: str | None,
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+    plugins: tuple[Path, ...],
+) -> None:
+    """Make the tables, figures and page of finished RUNS again; nothing is trained or decoded.
+
+    Several runs make one report, in a folder of their own.
 
     \b
     Examples:
       smmd-bench report runs/arithmetic_tiny_ce_ntl_smmd_1a2b3c
+      smmd-bench report runs/NAME --only table2,figure3 --format latex,pdf
+      smmd-bench report runs/BEFORE runs/AFTER --out runs/both
       smmd-bench report runs/NAME --plugin my_figure.py
     """
-    from ..publishing.run import publish_run
     from ..registry import load_plugin_file
-    from .interruption import keeping
     from .voice import Voice, published
 
     for file in plugins:
         load_plugin_file(file)
+    run = _one_run(runs, out)
     voice = Voice(quiet, as_json)
+    if only is None and formats is None:
+        _make_all(voice, run)
+    else:
+        _make_some(voice, run, only, formats)
+    if as_json:
+        voice.result(published(run))
+
+
+def _one_run(runs: tuple[Path, ...], out: Path | None) -> Path:
+    from ..errors import UserError
+
+    if len(runs) == 1 and out is None:
+        return runs[0]
+    if out is None:
+        raise UserError("Several runs need a folder for their report: name one with --out.")
+    from ..combining.merge import merge_runs
+
+    return merge_runs(runs, out)
+
+
+def _make_all(voice: Voice, run: Path) -> None:
+    from ..publishing.run import publish_run
+    from .interruption import keeping
+
     with keeping(tuple), voice.waiting("Making tables, figures and the page ..."):
         written = publish_run(run)
     voice.tables(run)
     voice.say(f"{len(written)} files in {run / 'reports'}")
     voice.paths(run)
-    if as_json:
-        voice.result(published(run))
+
+
+def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -> None:
+    from ..errors import UserError, did_you_mean
+    from ..parameters import split_list
+    from ..publishing.selection import SPELLINGS, publish_some
+    from .interruption import keeping
+
+    asked = list(SPELLINGS) if formats is None else split_list(formats)
+    for name in asked:
+        if name not in SPELLINGS:
+            raise UserError(f"Unknown format '{name}': {did_you_mean(name, SPELLINGS)}")
+    endings = [SPELLINGS[name] for name in asked]
+    with keeping(tuple), voice.waiting("Making what was asked for ..."):
+        sections, written = publish_some(run, split_list(only or ""), endings)
+    for section in sections:
+        if reason := section.skipped or section.error:
+            voice.note(f"Not made: {section.name}: {reason}")
+    for path in written:
+        voice.always(str(path))

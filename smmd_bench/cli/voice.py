@@ -39,6 +39,11 @@ class Voice:
         if not (self.quiet or self.as_json):
             print_sentence(sentence)
 
+    def always(self, line: str) -> None:
+        """Where a result is: also with --quiet."""
+        if not self.as_json:
+            click.echo(line)
+
     def rows(self, rows: Iterable[Sequence[str]]) -> None:
         """A table of what a command is about to do; the last column is broken where it must be."""
         if not (self.quiet or self.as_json):

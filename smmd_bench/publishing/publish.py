@@ -12,7 +12,7 @@ raises is listed with its error and breaks nothing else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..results.run import RunFrames
 
 _log = logging.getLogger(__name__)
+FORMATS = ("csv", "md", "tex", "png", "pdf")
 _WITHOUT_DATES = {
     "png": {"Software": None},
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
@@ -71,7 +72,7 @@ def write(run: RunFrames, sections: Sequence[Section]) -> list[Path]:
         error = section.error
         if section.artefact is not None:
             try:
-                files = _write_artefact(folder, section, section.artefact)
+                files = write_artefact(folder, section, section.artefact)
             except Exception as problem:  # a figure that cannot be drawn shows when it is saved
                 _log.warning("The report %s failed.", section.name, exc_info=True)
                 error = _say(problem)
@@ -105,7 +106,10 @@ def _build(run: RunFrames, report: Report) -> Section:
     return Section(name, title, paper, artefact)
 
 
-def _write_artefact(folder: Path, section: Section, artefact: Artefact) -> list[Path]:
+def write_artefact(
+    folder: Path, section: Section, artefact: Artefact, formats: Collection[str] = FORMATS
+) -> list[Path]:
+    """Write the files of one artefact below `folder`, in some formats; returns them."""
     texts: dict[Path, str] = {}
     if artefact.table is not None:
         stem = folder / "tables" / f"{section.name}.csv"
@@ -121,11 +125,13 @@ def _write_artefact(folder: Path, section: Section, artefact: Artefact) -> list[
     if artefact.data is not None:
         where = f"figures/{section.name}" if artefact.figure else f"tables/{section.name}_data"
         texts[folder / f"{where}.csv"] = tables.to_csv(artefact.data)
-    for path, text in texts.items():
-        write_text(path, text)
-    files = list(texts)
+    files = [path for path in texts if path.suffix[1:] in formats]
+    for path in files:
+        write_text(path, texts[path])
     if artefact.figure is not None:
         for form, metadata in _WITHOUT_DATES.items():
+            if form not in formats:
+                continue
             path = folder / "figures" / f"{section.name}.{form}"
             with atomic(path) as temporary, figure_style():
                 artefact.figure.savefig(temporary, format=form, metadata=metadata)

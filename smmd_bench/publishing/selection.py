@@ -1,0 +1,60 @@
+"""Some of a run's artefacts, in some formats; the page and the other files stay as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError, did_you_mean
+from ..registry import entries
+from ..results.run import read_run
+from .publish import FORMATS, Section, build, write_artefact
+
+SPELLINGS = {"csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "pdf": "pdf"}
+"""How `--format` spells a format, and the ending of its files."""
+
+
+def publish_some(
+    folder: Path, only: Sequence[str], formats: Collection[str] = FORMATS
+) -> tuple[list[Section], list[Path]]:
+    """Make the reports that `only` names (none: all); returns them and the files written.
+
+    A name is a report's or the paper's: `arithmetic_table`, `table2`, `figure3`. `formats` are
+    endings. Raises UserError for an unknown name, and where nothing can be made.
+    """
+    run = read_run(folder)
+    plugins: dict[str, Any] = {e.name: e.plugin for e in entries("reports") if e.plugin}
+    papers = {name: _plain(str(plugin.paper)) for name, plugin in plugins.items()}
+    names: dict[str, None] = {}
+    for asked in only or plugins:
+        known = [n for n in plugins if asked == n or _is_in(_plain(asked), papers[n])]
+        if not known:
+            spelled = [*plugins, *sorted({p for p in papers.values() if _PAPER.match(p)})]
+            raise UserError(f"Unknown report '{asked}': {did_you_mean(asked, spelled)}")
+        names |= dict.fromkeys(known)
+    sections = build(run, [plugins[name]() for name in names])
+    written: list[Path] = []
+    for section in sections:
+        if section.artefact is not None:
+            found = write_artefact(folder / "reports", section, section.artefact, formats)
+            written += found
+    if not written:
+        reasons = "; ".join(f"{s.name}: {s.skipped or s.error or _NONE}" for s in sections)
+        raise UserError(f"Nothing was made of {folder}: {reasons}.")
+    return sections, written
+
+
+_PAPER = re.compile(r"(table|figure)\d")
+_NONE = "it has none of these formats"
+
+
+def _plain(text: str) -> str:
+    """ "Figure 3 (a)" and "figure3a" alike."""
+    return re.sub(r"[^a-z0-9]", "", text.lower())
+
+
+def _is_in(asked: str, paper: str) -> bool:
+    """Whether a name of the paper's is that of a report, or of the figure that it is a part of."""
+    return bool(_PAPER.match(asked)) and re.fullmatch(f"{asked}[a-z]?", paper) is not None

@@ -1,0 +1,84 @@
+"""Some reports in some formats, by the command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.publishing.run import publish_run
+from smmd_bench.publishing.selection import publish_some
+from tests.cli.conftest import call
+from tests.runs import write_run
+
+
+@pytest.fixture
+def run(run_folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(run_folder, tmp_path / "run"))
+
+
+def files(run: Path) -> set[str]:
+    return {
+        str(f.relative_to(run / "reports")) for f in (run / "reports").rglob("*") if f.is_file()
+    }
+
+
+def test_a_name_of_the_papers_is_that_of_its_report(run: Path) -> None:
+    sections, written = publish_some(run, ["table2"], ["tex"])
+    assert [section.name for section in sections] == ["arithmetic_table"]
+    assert [path.name for path in written] == ["arithmetic_table.tex"]
+    assert files(run) == {"tables/arithmetic_table.tex"}
+
+
+def test_some_are_the_bytes_of_all_and_leave_the_page_alone(run: Path) -> None:
+    publish_run(run)
+    before = {name: (run / "reports" / name).read_bytes() for name in files(run)}
+    publish_some(run, ["arithmetic_table", "error_histogram"])
+    assert {name: (run / "reports" / name).read_bytes() for name in files(run)} == before
+
+
+def test_a_figure_of_two_parts_is_both(tmp_path: Path) -> None:
+    losses = (
+        "ce",
+        *(f"smmd[sigma={s}]" for s in (1, 3)),
+        "smmd",
+        "smmd[lambda=1]",
+        "smmd[lambda=9]",
+    )
+    write_run(tmp_path, losses=losses, seeds=(0,), n=40)
+    _, written = publish_some(tmp_path, ["figure3"], ["png"])
+    assert {path.name for path in written} == {"sigma_sensitivity.png", "lambda_sensitivity.png"}
+
+
+@pytest.mark.parametrize(
+    ("only", "words"),
+    [
+        ("tabel2", "Unknown report 'tabel2'.*table2"),
+        ("table1", "Nothing was made of .*: math_table: the run has no cell of gsm8k or svamp"),
+        ("table", "Unknown report 'table'"),
+    ],
+)
+def test_what_cannot_be_made_is_one_sentence(run: Path, only: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        publish_some(run, [only])
+
+
+def test_the_command_prints_the_files_and_makes_one_report_of_two_runs(
+    run: Path, tmp_path: Path
+) -> None:
+    made = call("report", run, "--only", "table2", "--format", "latex,markdown", "-q")
+    assert made.returncode == 0, made.stderr
+    names = [Path(line).name for line in made.stdout.splitlines()]
+    assert sorted(names) == ["arithmetic_table.md", "arithmetic_table.tex"]
+    assert call("report", run, "--format", "doc").returncode == 2
+    write_run(tmp_path / "other", tasks=("gsm8k",), seeds=(0,))
+    assert "--out" in call("report", run, tmp_path / "other").stderr
+    both = call("report", run, tmp_path / "other", "--out", tmp_path / "both", "--json")
+    assert both.returncode == 0, both.stderr
+    assert {row["task"] for row in json.loads(both.stdout)["metrics"]} == {
+        "arithmetic[operations=1..2]",
+        "gsm8k",
+    }
