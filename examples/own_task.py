@@ -30,7 +30,7 @@ class Doubling:
     licence: ClassVar[str] = "made here"
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 4000, "validation": 300, "test": 1000}
 
-    digits: int = parameter(3, "of the number to double", check=positive)
+    digits: int = parameter(6, "of the number to double", check=positive)
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """Numbers n with n mod 10 in 0..7 are for training, 8 for validation, 9 for the test."""

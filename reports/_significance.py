@@ -38,9 +38,11 @@ BOLD = (
 
 def bold_better(data: pd.DataFrame, column: str) -> list[tuple[int, str]]:
     """`table.attrs["bold"]` of a table with one row a model, task and loss of `data`, in order."""
-    better = against_reference(data).set_index([*GROUP, "loss"])["better"]
-    rows = data.groupby([*GROUP, "loss"], observed=True).groups
-    return [(at, column) for at, key in enumerate(rows) if bool(better[key])]
+    tested = against_reference(data)
+    keys = [*GROUP, "loss"]
+    better = dict(zip(map(tuple, tested[keys].to_numpy()), tested["better"], strict=True))
+    rows = data.groupby(keys, observed=True).groups
+    return [(at, column) for at, key in enumerate(rows) if better[key]]
 
 
 def against_reference(data: pd.DataFrame) -> pd.DataFrame:

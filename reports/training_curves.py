@@ -13,13 +13,14 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import (
     WIDTH,
     LossStyle,
-    legend_above,
     loss_label,
     loss_styles,
-    model_label,
     new_figure,
 )
 from smmd_bench.results.run import RunFrames
+
+from ._cells import missing_note
+from ._panels import fitted_legend, of_pair, pair_title, plain_ticks, that_fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 POINTS = 250
 """Steps kept of each cell's curve, evenly spaced, after smoothing."""
-GROUPS = 12
-"""Models and tasks drawn at most; the CSV has all."""
+GROUPS, LOSSES = 12, 8
+"""Models and tasks, and losses of each, drawn at most; the CSV has all."""
 CELL = ["address", "model", "task", "loss", "seed"]
 CURVES = {"cross_entropy": "Cross-entropy", "auxiliary": "Auxiliary (unweighted)"}
 NAMES = {"exact_match": "exact match (%)", "rougeL": "ROUGE-L"}
@@ -56,11 +57,8 @@ class TrainingCurves:
         data = pd.concat([curve for curve in curves if not curve.empty], ignore_index=True)
         for column in ("model", "task", "loss"):
             data[column] = pd.Categorical(data[column], categories=run.cells[column].cat.categories)
-        groups = [
-            (str(model), str(task))
-            for (model, task), _ in data.groupby(["model", "task"], observed=True)
-        ]
-        figure = _figure(data, run.selection, groups[:GROUPS])
+        drawn, left_out = that_fit(data, GROUPS, LOSSES, kept="CSV")
+        figure = _figure(data, run.selection, drawn)
         several = run.cells["seed"].nunique() > 1
         caption = (
             "Smoothed by an exponential mean over a twenty-fifth of the steps; the raw values are "
@@ -69,8 +67,7 @@ class TrainingCurves:
             "the selected one."
         )
         caption += " One line a seed." if several else ""
-        if len(groups) > GROUPS:
-            caption += f" Drawn are {GROUPS} of {len(groups)} pairs of model and task."
+        caption += left_out + missing_note(run.cells)
         return Artefact(caption, figure=figure, data=data)
 
 
@@ -86,19 +83,22 @@ def _curve(log: pd.DataFrame) -> pd.DataFrame:
     return log.iloc[kept]
 
 
-def _figure(data: pd.DataFrame, selection: pd.DataFrame, groups: list[tuple[str, str]]) -> Figure:
-    figure = new_figure(WIDTH, 0.5 + 2.5 * len(groups))
-    axes = figure.subplots(len(groups), 3, squeeze=False)
-    styles = loss_styles(data["loss"].cat.categories)
-    for (model, task), row in zip(groups, axes, strict=True):
-        here = data[(data["model"] == model) & (data["task"] == task)]
-        epochs = selection[(selection["model"] == model) & (selection["task"] == task)]
+def _figure(
+    data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[tuple[str, str], list[str]]
+) -> Figure:
+    figure = new_figure(WIDTH, 0.5 + 2.5 * len(drawn))
+    axes = figure.subplots(len(drawn), 3, squeeze=False)
+    every = loss_styles(data["loss"].cat.categories)
+    for (pair, losses), row in zip(drawn.items(), axes, strict=True):
+        here, epochs = of_pair(data, pair), of_pair(selection, pair)
+        styles = {loss: every[loss] for loss in losses}
+        here = here[here["loss"].isin(losses)]
         for axis, (name, label) in zip(row, CURVES.items(), strict=False):
             _by_step(axis, here, name, styles)
             axis.set_title(label)
         _by_epoch(row[2], epochs, styles)
-        row[0].set_ylabel(f"{model_label(model)}\n{task}")
-    legend_above(figure, axes.ravel())
+        row[0].set_ylabel(pair_title(pair))
+    fitted_legend(figure, axes.ravel(), (loss for losses in drawn.values() for loss in losses))
     return figure
 
 
@@ -120,7 +120,7 @@ def _by_step(axis: Axes, data: pd.DataFrame, name: str, styles: dict[str, LossSt
         axis.text(0.5, 0.5, "no loss here has one", ha="center", transform=axis.transAxes)
     elif (shown[f"{name}_smoothed"] > 0).all():
         axis.set_yscale("log")
-        _plain_ticks(axis)
+        plain_ticks(axis)
     axis.set_xlabel("Optimiser step")
 
 
@@ -150,18 +150,8 @@ def _by_epoch(axis: Axes, data: pd.DataFrame, styles: dict[str, LossStyle]) -> N
         axis.plot(
             best["epoch"], best[metric], "o", markersize=11, fillstyle="none", color=style.colour
         )
-    if len(data) and data["epoch"].nunique() <= 8:
+    if data.empty:
+        axis.text(0.5, 0.5, "no checkpoint is scored yet", ha="center", transform=axis.transAxes)
+    elif data["epoch"].nunique() <= 8:
         axis.set_xticks(sorted(data["epoch"].unique()))
     axis.set_xlabel("Epoch")
-
-
-def _plain_ticks(axis: Axes) -> None:
-    """Tick labels such as 0.5 and 2 instead of powers of ten on a short logarithmic axis."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    low, high = axis.get_ylim()
-    ratio = high / low
-    subs = (1, 1.5, 2, 3, 4, 5, 7) if ratio < 8 else (1, 2, 5) if ratio < 200 else (1,)
-    axis.yaxis.set_major_locator(LogLocator(subs=subs))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.yaxis.set_minor_formatter(NullFormatter())

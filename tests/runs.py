@@ -289,6 +289,7 @@ def train_log_of(loss: str, steps: int, seed: int) -> pd.DataFrame:
             "loss": ce + 3 * np.nan_to_num(auxiliary),
             "cross_entropy": ce,
             "auxiliary": auxiliary,
+            "relative_auxiliary": 3 * auxiliary / ce,
             "learning_rate": 2e-4 * (1 - step / steps),
             "grad_norm": np.abs(rng.normal(1, 0.2, steps)),
             "tokens": 96,

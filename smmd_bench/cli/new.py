@@ -26,8 +26,9 @@ def command(
 ) -> None:
     """Write a task, loss or report called NAME that works as it is, and its test.
 
-    In a folder with a pyproject.toml the entry point is added to it. Without one, the file stands
-    alone, for --plugin. No file that is there is ever overwritten.
+    In a folder with a pyproject.toml the entry point is added to it. Without one, and in
+    smmd-bench's own, the file stands alone, for --plugin. No file that is there is ever
+    overwritten.
 
     \b
     Examples:
@@ -54,6 +55,9 @@ def command(
     _say_what_next(kind, name, project, folder, written)
 
 
+_OFFLINE = "  (without a network: with --no-deps --no-build-isolation)"
+
+
 def _say_what_next(
     kind: str, name: str, project: str | None, folder: Path | None, written: Written
 ) -> None:
@@ -62,15 +66,17 @@ def _say_what_next(
         "loss": f"smmd-bench train-eval --task arithmetic --losses ce,{name}",
         "report": "smmd-bench report runs/NAME",
     }[kind]
-    click.echo(f"\nIt works as it is. Put yours in its place in {written.plugin}, then:")
+    click.echo(
+        f"\nIt works as it is. Put yours in its place in {written.plugin} and its test, then:"
+    )
     click.echo(f"  smmd-bench validate {_path(written.plugin)}")
     click.echo(f"  python -m pytest {_path(written.test)}")
     click.echo(f"  {use} --plugin {_path(written.plugin)}")
     if project is not None:
         root = (folder or Path()) / project
-        click.echo(f"To use it by its name alone: pip install -e {_path(root)}")
+        click.echo(f"To use it by its name alone: pip install -e {_path(root)}{_OFFLINE}")
     elif written.changed or written.entry_point:
-        click.echo("To use it by its name alone: pip install -e .")
+        click.echo(f"To use it by its name alone: pip install -e .{_OFFLINE}")
 
 
 def _path(path: Path) -> str:

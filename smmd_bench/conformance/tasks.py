@@ -37,6 +37,7 @@ def task_findings(task: Task) -> list[Finding]:
         "examples": suite.examples,
         "ids": suite.ids,
         "splits": suite.splits,
+        "repeats": suite.repeats,
         "first n": suite.prefix,
         "seeds": suite.seeds,
         "reproducible": suite.reproducible,
@@ -131,6 +132,19 @@ class _Suite:
         if len(asked) < 2:
             raise UncheckedError(f"there is only the {''.join(asked)} split")
         return f"no prompt (with its pictures) is in two splits, of {self.data.counts()}"
+
+    def repeats(self) -> str:
+        """Intervals and tests count examples: most of them must be questions of their own."""
+        said = []
+        for split, found in self.data.examples.items():
+            different = len({content(e) for e in found})
+            require(
+                2 * different >= len(found),
+                f"the {len(found):,} examples of {split} are {different:,} different questions: "
+                "intervals and p-values would count each repetition as one more",
+            )
+            said.append(f"{different:,} of {len(found):,} {split}")
+        return f"different questions: {', '.join(said)}"
 
     def prefix(self) -> str:
         """A shorter run sees a beginning of what a longer one sees."""

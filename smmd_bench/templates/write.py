@@ -33,7 +33,7 @@ class Written:
 def into_current_project(group: Group, name: str, folder: Path | None) -> Written:
     """Write into the project of the current folder, or, without one, a plugin file and its test."""
     settings = Path("pyproject.toml")
-    if not settings.is_file():
+    if not settings.is_file() or (folder is None and _is_the_harness(settings)):
         check_name(group, name, in_package=False)
         home = folder or Path()
         written = Written(home / f"{name}.py", home / f"test_{name}.py")
@@ -114,6 +114,11 @@ def _read(settings: Path) -> tuple[str, dict[str, Any]]:
         raise UserError(
             f"{settings.resolve()} is no TOML ({error}): mend it, or give another folder."
         ) from error
+
+
+def _is_the_harness(settings: Path) -> bool:
+    """Whether this is the source tree of smmd-bench, where plugins of others do not belong."""
+    return bool(_read(settings)[1].get("project", {}).get("name") == "smmd-bench")
 
 
 def _package(content: dict[str, Any]) -> Path:

@@ -16,9 +16,9 @@ from smmd_bench.plugins.engines.vllm import VllmEngine
 
 from smmd_bench.contracts import EngineSession, EngineSettings
 from smmd_bench.errors import UserError
-from smmd_bench.vision.prompts import expanded_lengths
 from smmd_bench.training.models import load_model
 from smmd_bench.vision.encoding import expand
+from smmd_bench.vision.prompts import expanded_lengths
 
 from ..tiny_vlms import ARCHITECTURES, draw_picture
 from .vlm_checkpoints import TinyVlm, build_variants

@@ -19,7 +19,6 @@ from smmd_bench.results.files import read_json, write_json
 from smmd_bench.scoring.canary import canary_images, check_canary, make_canary
 from smmd_bench.scoring.canary_picture import SIZE, canary_picture
 from smmd_bench.scoring.decode import decode_checkpoint
-from smmd_bench.vision.prompts import encode_examples, expanded_lengths, images_of
 from smmd_bench.scoring.probe import probe
 from smmd_bench.scoring.stage import decode_cells
 from smmd_bench.training.data import encode_targets
@@ -28,6 +27,7 @@ from smmd_bench.training.stage import train_cell
 from smmd_bench.vision.encoding import expand
 from smmd_bench.vision.images import read_image
 from smmd_bench.vision.processor import load_processor
+from smmd_bench.vision.prompts import encode_examples, expanded_lengths, images_of
 
 from ..tiny_vlms import draw_picture
 

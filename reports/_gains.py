@@ -1,0 +1,139 @@
+"""What each loss gains over cross-entropy on the first metric of a task, with 95% intervals.
+
+The first metric is the one that selects checkpoints. Over several seeds the interval is that of
+the mean of the seeds' paired differences by Student's t (statsmodels): what other seeds would give
+on this test set. Of one seed it is the paired bootstrap over the test examples: what another test
+set would give for these two checkpoints.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import pandas as pd
+
+from smmd_bench.errors import UserError
+from smmd_bench.publishing.style import loss_label
+from smmd_bench.registry import load_task
+
+from ._cells import REFERENCE, in_order, measured
+
+if TYPE_CHECKING:
+    from smmd_bench.results.run import RunFrames
+
+KEY = ["model", "task", "loss"]
+OVER_SEEDS, OVER_EXAMPLES = "t over seeds", "bootstrap over examples"
+INTERVALS = (
+    "95% intervals: over several seeds (filled markers) Student's t interval of the mean of the "
+    "seeds' paired differences, which says what other seeds would give on this test set, and is "
+    "very wide for two (none where all seeds have the same difference); of one seed (open "
+    "markers) the paired bootstrap over the test examples, which says what another test set "
+    "would give. They are not corrected for their number."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstMetric:
+    """The metric of a task that its losses are compared by."""
+
+    name: str
+    label: str
+    better: Literal["higher", "lower"]
+
+
+def first_metric(task: str) -> FirstMetric | None:
+    """The first metric of a task; None: its plugin is not here any more."""
+    try:
+        metric = load_task(task).metrics()[0]
+    except UserError:
+        return None
+    return FirstMetric(metric.name, metric.label, metric.better)
+
+
+def reference_of(run: RunFrames) -> str:
+    """What the losses are compared with: cross-entropy; the first of completions made elsewhere."""
+    others = run.comparisons["against_loss"].drop_duplicates()
+    elsewhere = "predictions" in run.manifest and len(others)
+    return str(others.iloc[0]) if elsewhere else REFERENCE
+
+
+def seed_gains(run: RunFrames) -> pd.DataFrame:
+    """One row a compared cell: metric, label, better, difference, low, high, n.
+
+    Of the first metric of each task whose plugin is here; `low` and `high` are the bounds of the
+    paired bootstrap.
+    """
+    found = run.comparisons[run.comparisons["against_loss"] == reference_of(run)]
+    parts = []
+    for task in found["task"].unique():
+        metric = first_metric(str(task))
+        if metric is not None:
+            rows = found[(found["task"] == task) & (found["metric"] == metric.name)]
+            rows = rows[rows["difference"].notna()]
+            parts.append(rows.assign(label=metric.label, better=metric.better))
+    columns = [*KEY, "seed", "metric", "label", "better", "difference", "low", "high", "n"]
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    return in_order(pd.concat(parts, ignore_index=True)[columns], run.cells)
+
+
+def gains(seeds: pd.DataFrame) -> pd.DataFrame:
+    """One row a model, task and loss of `seed_gains`: the mean over the seeds and its interval.
+
+    metric, label, better, seeds (their number), difference, low, high, interval (how it is made),
+    n (test examples of one seed).
+    """
+    rows = []
+    for key, group in seeds.groupby(KEY, observed=True):
+        first = group.iloc[0]
+        row = dict(zip(KEY, key, strict=True))
+        row |= {name: first[name] for name in ("metric", "label", "better")}
+        row |= {"seeds": len(group), "difference": float(group["difference"].mean())}
+        if len(group) == 1:
+            low, high, made = first["low"], first["high"], OVER_EXAMPLES
+        else:
+            (low, high), made = _over_seeds(group["difference"]), OVER_SEEDS
+        rows.append({**row, "low": low, "high": high, "interval": made, "n": int(group["n"].max())})
+    data = pd.DataFrame(rows)
+    for name in KEY:
+        data[name] = pd.Categorical(data[name], categories=seeds[name].cat.categories)
+    return data
+
+
+def why_no_gain(run: RunFrames) -> str | None:
+    """Why no loss can be compared; None: one can."""
+    if measured(run.cells).empty:
+        return "no cell has results"
+    if seed_gains(run).empty:
+        return "no loss has results beside those of cross-entropy for the same seed"
+    return None
+
+
+def failures_note(run: RunFrames) -> str:
+    """A sentence on the completions without a number; empty where no task counts them."""
+    rates = run.metrics[run.metrics["metric"] == "parse_failure_rate"].dropna(subset="value")
+    if rates.empty:
+        return ""
+    worst = rates.sort_values("value", kind="stable").iloc[-1]
+    return (
+        " Completions without a number count as wrong: at most "
+        f"{worst['value']:.1f} % of a cell ({loss_label(str(worst['loss']))} on {worst['task']})."
+    )
+
+
+def unknown_note(run: RunFrames) -> str:
+    """A sentence on the tasks left out since their plugin is not here; empty where none is."""
+    tasks = [str(task) for task in run.cells["task"].unique()]
+    lost = [task for task in tasks if first_metric(task) is None]
+    return f" Left out (no such task is installed): {', '.join(lost)}." if lost else ""
+
+
+def _over_seeds(differences: pd.Series[float]) -> tuple[float, float]:
+    from statsmodels.stats.weightstats import DescrStatsW
+
+    if differences.nunique() == 1:  # by chance: of no width is not of no doubt
+        return math.nan, math.nan
+    low, high = DescrStatsW(differences.to_numpy()).tconfint_mean()
+    return float(low), float(high)

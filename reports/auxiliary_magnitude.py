@@ -1,0 +1,168 @@
+"""How large the auxiliary of each loss is beside cross-entropy, by training step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.publishing.style import (
+    WIDTH,
+    LossStyle,
+    loss_label,
+    loss_styles,
+    model_label,
+    new_figure,
+)
+from smmd_bench.publishing.tables import number
+from smmd_bench.results.run import RunFrames
+
+from ._cells import REFERENCE, in_order
+from ._panels import fitted_legend, of_pair, pair_title, plain_ticks, that_fit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+STRETCHES = 40
+"""Stretches of a training, of each of which a median is drawn."""
+GROUPS, LOSSES = 6, 8
+"""Panels, and losses in each, drawn at most; table and CSV have all."""
+RATIO = "relative_auxiliary"
+KEY = ["model", "task", "loss"]
+
+
+@dataclass(frozen=True)
+class AuxiliaryMagnitude:
+    """The weighted auxiliary over cross-entropy: does one of the two drown the other?"""
+
+    name: ClassVar[str] = "auxiliary_magnitude"
+    title: ClassVar[str] = "Auxiliary beside cross-entropy"
+    paper: ClassVar[str] = "not in the paper"
+
+    def skip(self, run: RunFrames) -> str | None:
+        """A training log of a loss with an auxiliary is needed."""
+        if not any((run.path / "cells").glob("*/train_log.parquet")):
+            return "no cell has a training log"
+        logs = (run.read("train_log", [RATIO], [address]) for address in run.cells["address"])
+        if any(log[RATIO].notna().any() for log in logs if RATIO in log):
+            return None
+        return "no training log has an auxiliary beside cross-entropy"
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One panel a model and task, one line a loss."""
+        data = magnitudes(run)
+        drawn, left_out = that_fit(data, GROUPS, LOSSES)
+        table = _table(data)
+        table.attrs["title"] = self.title
+        caption = (
+            "Lambda times the auxiliary over the cross-entropy of the same optimiser step (for a "
+            "loss that replaces cross-entropy at numeric positions: what stands in its place, "
+            "weighted by the share of these positions). Both are means of the whole step. At 1 "
+            f"(line) they weigh the same. Drawn is the median of each {STRETCHES}th of the "
+            "training, the mean over seeds; band: the smallest and largest of the seeds."
+        )
+        counts = data.groupby(KEY, observed=True)["seed"].nunique()
+        caption += f" Seeds: {' or '.join(map(str, sorted(counts.unique())))}."
+        if (data["ratio"] <= 0).any():
+            named = data.loc[data["ratio"] <= 0, "loss"].unique()
+            caption += (
+                " A logarithmic axis shows nothing at or below 0, where the auxiliary of "
+                f"{', '.join(loss_label(str(loss)) for loss in named)} is at times."
+            )
+        caption += left_out + _without_log(run, data)
+        return Artefact(caption, table, _figure(data, drawn), data)
+
+
+def magnitudes(run: RunFrames) -> pd.DataFrame:
+    """One row a cell and stretch of its training: step (the last of it), part (0 to 1), ratio.
+
+    `ratio` is the median of the steps that have an auxiliary.
+    """
+    parts = []
+    for cell in run.cells.to_dict("records"):
+        log = run.read("train_log", ["step", RATIO], [str(cell["address"])])
+        if log.empty or RATIO not in log:
+            continue
+        steps = log["step"].to_numpy(np.float64)
+        stretch = np.ceil(steps / steps.max() * STRETCHES).clip(1)
+        ratio = log[RATIO].astype("float64")
+        found = ratio.groupby(stretch).median()
+        part = pd.DataFrame({"part": found.index / STRETCHES, "ratio": found.to_numpy()})
+        part["step"] = log.groupby(stretch)["step"].max().to_numpy()
+        identity = {name: cell[name] for name in ("model", "task", "loss", "seed")}
+        parts.append(part[part["ratio"].notna()].assign(**identity))
+    columns = [*KEY, "seed", "step", "part", "ratio"]
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    return in_order(pd.concat(parts, ignore_index=True)[columns], run.cells)
+
+
+def _without_log(run: RunFrames, data: pd.DataFrame) -> str:
+    """A sentence on the trained losses without an auxiliary in a log; empty where all have one."""
+    known = set(data[KEY].itertuples(index=False, name=None))
+    lost = []
+    for key, cells in run.cells.groupby(KEY, observed=True):
+        model, task, loss = map(str, key)
+        if loss not in ("base", REFERENCE) and (model, task, loss) not in known:
+            states = " and ".join(cells["status"].unique())
+            lost.append(f"{loss_label(loss)} ({model_label(model)} on {task}, {states})")
+    return f" Without an auxiliary in a training log: {'; '.join(lost)}." if lost else ""
+
+
+def _table(data: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for (model, task, loss), group in data.groupby(KEY, observed=True):
+        seeds = group["seed"].nunique()
+        row = {"Model": model_label(str(model)), "Task": str(task), "Loss": loss_label(str(loss))}
+        tenths = {"First tenth": group["part"] <= 0.1, "Last tenth": group["part"] > 0.9}
+        for name, inside in {**tenths, "Whole training": group["part"] <= 1}.items():
+            medians = group[inside].groupby("seed")["ratio"].median()
+            row[name] = number(float(medians.mean()), 3)
+        rows.append({**row, "Seeds": str(seeds)})
+    table = pd.DataFrame(rows)
+    return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
+
+
+def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]]) -> Figure:
+    columns = min(3, len(drawn))
+    rows = math.ceil(len(drawn) / columns)
+    figure = new_figure({1: 6.0, 2: 8.0}.get(columns, WIDTH), 0.8 + 2.8 * rows)
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    styles = loss_styles(data["loss"].cat.categories)
+    for at, (axis, (pair, losses)) in enumerate(zip(axes, drawn.items(), strict=False)):
+        here = of_pair(data[data["ratio"] > 0], pair)
+        axis.axhline(1, color="black", linewidth=0.9)
+        for loss in losses:
+            _line(axis, here[here["loss"] == loss], loss, styles[loss])
+        axis.set_yscale("log")
+        axis.set_title(pair_title(pair))
+        axis.set_xlabel("Optimiser step")
+        if at % columns == 0:
+            axis.set_ylabel("Weighted auxiliary : cross-entropy")
+    plain_ticks(axes[0])  # of all: the panels share them
+    for axis in axes[len(drawn) :]:
+        axis.set_axis_off()
+    fitted_legend(figure, axes, (loss for losses in drawn.values() for loss in losses))
+    return figure
+
+
+def _line(axis: Axes, data: pd.DataFrame, loss: str, style: LossStyle) -> None:
+    by_part = data.groupby("part").agg(
+        step=("step", "median"), mean=("ratio", "mean"), low=("ratio", "min"), high=("ratio", "max")
+    )
+    n = len(by_part)
+    if data["seed"].nunique() > 1:
+        axis.fill_between(
+            by_part["step"], by_part["low"], by_part["high"],
+            color=style.colour, alpha=0.16, linewidth=0,
+        )  # fmt: skip
+    axis.plot(
+        by_part["step"], by_part["mean"], color=style.colour, linestyle=style.line,
+        marker=style.marker, markevery=(n // 10, max(1, n // 5)), label=loss_label(loss),
+    )  # fmt: skip

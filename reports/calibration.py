@@ -1,0 +1,241 @@
+"""Calibration of the digit distributions: is the most probable number right as often as it says?
+
+Of every numeric token of a target, given the true text before it: confidence is the largest
+probability over V_num, and it is right if that number is the target.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from smmd_bench.contracts import Artefact
+from smmd_bench.parameters import parameter
+from smmd_bench.publishing.style import (
+    GREY,
+    WIDTH,
+    LossStyle,
+    loss_label,
+    loss_styles,
+    model_label,
+    new_figure,
+)
+from smmd_bench.publishing.tables import number, with_interval
+from smmd_bench.results.run import RunFrames
+
+from ._calibration import Binned, binned, error_intervals
+from ._cells import in_order, missing_note, without_numbers
+from ._panels import fitted_legend, of_pair, pair_title, that_fit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+GROUPS, COLUMNS, LOSSES = 6, 3, 7
+"""Panels in all and side by side, and losses in each, drawn at most; table and CSV have all."""
+FEWEST = 20
+"""Positions that a bin needs to be drawn."""
+KEY = ["model", "task", "loss"]
+_COLUMNS = ["digit", "target_value", "argmax_value", "maximum"]
+
+
+def _bins(value: int) -> str | None:
+    return None if 2 <= value <= 100 else "must be from 2 to 100"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Reliability diagrams, and the expected calibration error over V_num."""
+
+    name: ClassVar[str] = "calibration"
+    title: ClassVar[str] = "Calibration of the digit distributions"
+    paper: ClassVar[str] = "not in the paper"
+
+    bins: int = parameter(15, "equally wide bins of confidence", check=_bins)
+
+    def skip(self, run: RunFrames) -> str | None:
+        """Digit probes of answers that are numbers are needed."""
+        if not any((run.path / "cells").glob("*/probes.parquet")):
+            return "no cell has digit probes"
+        cells = _numeric(run)["address"]
+        some = any(len(run.read("probes", ["digit"], [address])) for address in cells)
+        return None if some else "no task with probes has numbers as answers"
+
+    def build(self, run: RunFrames) -> Artefact:
+        """One panel a model and task, one line a loss."""
+        found = _cells(run, self.bins)
+        data, errors = _data(run, found, self.bins), _errors(run, found)
+        table = _table(errors)
+        table.attrs["title"] = self.title
+        drawn, left_out = that_fit(errors, GROUPS, LOSSES)
+        caption = (
+            "Every numeric token of the targets of the test examples, the model given the true "
+            "text before it. Confidence: the largest probability over V_num (softmax over the "
+            "numeric tokens alone); accuracy: how often that number is the target. On the "
+            "diagonal both agree; below it a model is surer than it should be. "
+            f"{self.bins} equally wide bins; those of fewer than {FEWEST} positions are not drawn. "
+            "Below: the share of the positions by confidence. ECE: the mean over positions of "
+            "|accuracy − confidence| of their bin, with a basic 95% bootstrap interval over "
+            "examples."
+        )
+        trained = errors[errors["loss"] != "base"]
+        seeds = sorted(int(n) for n in (errors if trained.empty else trained)["seeds"].unique())
+        caption += (
+            f" Seeds: {' or '.join(map(str, seeds))}; ECE is their mean, curves pool them."
+            if seeds[-1] > 1
+            else " One seed."
+        )
+        caption += left_out
+        caption += missing_note(_numeric(run))
+        return Artefact(caption, table, _figure(data, drawn, self.bins), data)
+
+
+def _numeric(run: RunFrames) -> pd.DataFrame:
+    """The cells of tasks with numbers as answers; in a summary a number is none."""
+    return run.cells[~run.cells["task"].isin(without_numbers(run))]
+
+
+def _cells(run: RunFrames, bins: int) -> dict[tuple[str, str, str, int], Binned]:
+    """The binned probes of every cell that has any, by model, task, loss and seed."""
+    found = {}
+    for cell in _numeric(run).to_dict("records"):
+        probes = run.read("probes", _COLUMNS, [str(cell["address"])])
+        if len(probes):
+            key = str(cell["model"]), str(cell["task"]), str(cell["loss"]), int(cell["seed"])
+            found[key] = binned(probes, bins)
+    return found
+
+
+def _data(
+    run: RunFrames, found: dict[tuple[str, str, str, int], Binned], bins: int
+) -> pd.DataFrame:
+    """One row a model, task, loss, seed and bin that is not empty."""
+    edges = np.linspace(0, 1, bins + 1)
+    parts = []
+    for (model, task, loss, seed), cell in found.items():
+        part = pd.DataFrame({"bin_from": edges[:-1], "bin_to": edges[1:], "n": cell.count})
+        with np.errstate(invalid="ignore"):
+            part["confidence"] = cell.confidence / cell.count
+            part["accuracy"] = cell.right / cell.count
+        part = part[part["n"] > 0].astype({"n": "int64"})
+        part.insert(0, "seed", seed)
+        for name, value in reversed([("model", model), ("task", task), ("loss", loss)]):
+            part.insert(0, name, value)
+        parts.append(part)
+    return in_order(pd.concat(parts, ignore_index=True), run.cells)
+
+
+def _errors(run: RunFrames, found: dict[tuple[str, str, str, int], Binned]) -> pd.DataFrame:
+    """One row a model, task and loss: error, its mean over the seeds, and its interval."""
+    by_loss: dict[tuple[str, str, str], list[Binned]] = defaultdict(list)
+    for (model, task, loss, _), cell in found.items():
+        by_loss[model, task, loss].append(cell)
+    together: dict[tuple[str, str, int], list[tuple[str, str, str]]] = defaultdict(list)
+    for key, cells in by_loss.items():
+        sizes = {len(cell.size) for cell in cells}
+        together[*key[:2], sizes.pop() if len(sizes) == 1 else -1].append(key)
+    rows = []
+    for (_, _, n), keys in together.items():
+        # Seeds with different numbers of examples have no resample in common.
+        if n > 0:
+            intervals = error_intervals([by_loss[key] for key in keys])
+        else:
+            intervals = [(None, None)] * len(keys)
+        for key, (low, high) in zip(keys, intervals, strict=True):
+            cells = by_loss[key]
+            positions = sum(cell.size.sum() for cell in cells)
+            rows.append(
+                {
+                    **dict(zip(KEY, key, strict=True)),
+                    "seeds": len(cells),
+                    "examples": max(len(cell.size) for cell in cells),
+                    "positions": int(max(cell.size.sum() for cell in cells)),
+                    "accuracy": sum(cell.right.sum() for cell in cells) / positions,
+                    "confidence": sum(cell.confidence.sum() for cell in cells) / positions,
+                    "error": float(np.mean([cell.error for cell in cells])),
+                    "low": low,
+                    "high": high,
+                }
+            )
+    data = in_order(pd.DataFrame(rows), run.cells).sort_values(KEY, ignore_index=True)
+    return data.astype({"low": "float64", "high": "float64"})
+
+
+def _table(errors: pd.DataFrame) -> pd.DataFrame:
+    rows = [
+        {
+            "Model": model_label(str(row["model"])),
+            "Task": str(row["task"]),
+            "Loss": loss_label(str(row["loss"])),
+            "ECE (%)": with_interval(100 * row["error"], 100 * row["low"], 100 * row["high"]),
+            "Confidence (%)": number(100 * row["confidence"], 1),
+            "Accuracy (%)": number(100 * row["accuracy"], 1),
+            "Seeds": str(row["seeds"]),
+            "Examples": f"{row['examples']:,}",
+            "Positions": f"{row['positions']:,}",
+        }
+        for row in errors.to_dict("records")
+    ]
+    table = pd.DataFrame(rows)
+    return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
+
+
+def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]], bins: int) -> Figure:
+    columns = min(COLUMNS, len(drawn))
+    rows = -(-len(drawn) // columns)
+    figure = new_figure({1: 4.8, 2: 7.0}.get(columns, WIDTH), 0.7 + 4.0 * rows)
+    styles = loss_styles(data["loss"].cat.categories)
+    axes = figure.subplots(
+        2 * rows, columns, squeeze=False, gridspec_kw={"height_ratios": [3, 1] * rows}
+    )
+    above, below = axes[::2].ravel(), axes[1::2].ravel()
+    for at, (pair, losses) in enumerate(drawn.items()):
+        here = of_pair(data, pair)
+        summed = (
+            here.assign(right=here["accuracy"] * here["n"], sure=here["confidence"] * here["n"])
+            .groupby(["loss", "bin_from"], observed=True)[["n", "right", "sure"]]
+            .sum()
+        )
+        panels = {loss: summed.loc[[loss]].droplevel("loss") for loss in losses}
+        _panel(above[at], below[at], panels, styles, bins)
+        above[at].set_title(pair_title(pair))
+    for axis in (*above[len(drawn) :], *below[len(drawn) :]):
+        axis.set_axis_off()
+    fitted_legend(figure, above, (loss for losses in drawn.values() for loss in losses))
+    return figure
+
+
+def _panel(
+    above: Axes,
+    below: Axes,
+    losses: dict[str, pd.DataFrame],
+    styles: dict[str, LossStyle],
+    bins: int,
+) -> None:
+    above.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1)
+    for loss, by_bin in losses.items():
+        style, enough = styles[loss], by_bin[by_bin["n"] >= FEWEST]
+        above.plot(
+            enough["sure"] / enough["n"], enough["right"] / enough["n"], color=style.colour,
+            linestyle=style.line, marker=style.marker, label=loss_label(loss),
+            markersize=7 if style.marker == "*" else 4, linewidth=1.3,
+            clip_on=enough.empty,  # else the markers at 1 are cut; of no points a layout fails
+        )  # fmt: skip
+        shares = np.zeros(bins)
+        at = np.rint(by_bin.index.to_numpy(np.float64) * bins).astype(int)
+        shares[at] = by_bin["n"] / by_bin["n"].sum()
+        below.stairs(
+            shares, np.linspace(0, 1, bins + 1), color=style.colour, linestyle=style.line,
+            linewidth=1.1,
+        )  # fmt: skip
+    above.set(xlim=(0, 1), ylim=(0, 1), ylabel="Accuracy")
+    above.tick_params(labelbottom=False)
+    if all((by_bin["n"] < FEWEST).all() for by_bin in losses.values()):
+        text = f"no bin has {FEWEST} positions"
+        above.text(0.98, 0.05, text, ha="right", transform=above.transAxes, color=GREY)
+    below.set(xlim=(0, 1), xlabel="Confidence", ylabel="Share")
+    below.set_ylim(bottom=0)

@@ -1,0 +1,189 @@
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import calibration_curve
+from smmd_bench.reports._calibration import binned, error_intervals
+from smmd_bench.reports.calibration import FEWEST, Calibration
+
+import smmd_bench as sb
+from smmd_bench import registry
+from smmd_bench.errors import UserError
+from smmd_bench.publishing.publish import publish
+from smmd_bench.results.files import write_parquet
+from tests.runs import write_run
+
+TASK = "arithmetic[operations=1..2]"
+
+
+@pytest.fixture(scope="module")
+def run(run_folder):
+    return sb.read_run(run_folder)
+
+
+@pytest.fixture(scope="module")
+def artefact(run):
+    return Calibration().build(run)
+
+
+def of(run, loss, seed):
+    probes = run.probes
+    return probes[(probes["loss"] == loss) & (probes["seed"] == seed)]
+
+
+def looped_error(probes, bins):
+    """The definition, one position after another."""
+    inside = {}
+    for p, best, target in zip(
+        probes["maximum"], probes["argmax_value"], probes["target_value"], strict=True
+    ):
+        at = next(b for b in range(bins) if p <= (b + 1) / bins or b == bins - 1)
+        inside.setdefault(at, []).append((p, float(best == target)))
+    gaps = [
+        abs(sum(hit for _, hit in found) / len(found) - sum(p for p, _ in found) / len(found))
+        * len(found)
+        for found in inside.values()
+    ]
+    return sum(gaps) / len(probes)
+
+
+@pytest.mark.parametrize("bins", [10, 15])
+def test_the_error_is_that_of_a_loop_over_positions(run, bins):
+    for loss in ("ce", "smmd"):
+        probes = of(run, loss, 0)
+        assert binned(probes, bins).error == pytest.approx(looped_error(probes, bins))
+
+
+def test_the_curve_is_scikit_learns(artefact, run):
+    probes = of(run, "ntl", 1)
+    right = probes["argmax_value"] == probes["target_value"]
+    accuracy, confidence = calibration_curve(right, probes["maximum"], n_bins=15)
+    data = artefact.data
+    found = data[(data["loss"] == "ntl") & (data["seed"] == 1)]
+    assert found["accuracy"].tolist() == pytest.approx(accuracy.tolist())
+    assert found["confidence"].tolist() == pytest.approx(confidence.tolist())
+    assert found["n"].sum() == len(probes)
+
+
+def test_an_interval_resamples_whole_examples(run):
+    cells = [binned(of(run, "smmd", seed), 15) for seed in (0, 1)]
+    ((low, high),) = error_intervals([cells])
+    rng = np.random.default_rng(5)
+    n = len(cells[0].size)
+    resampled = []
+    for _ in range(400):
+        drawn = rng.integers(0, n, n)
+        each = [np.abs(c.gap[drawn].sum(0)).sum() / c.size[drawn].sum() for c in cells]
+        resampled.append(np.mean(each))
+    value = np.mean([cell.error for cell in cells])
+    expected = 2 * value - np.quantile(resampled, [0.975, 0.025])  # the basic interval
+    assert (low, high) == pytest.approx(expected, abs=0.004)
+    assert low < high
+
+
+def test_a_perfectly_calibrated_model_has_no_error_and_no_bound_below_0():
+    probes = pd.DataFrame(
+        {"digit": 0, "target_value": 3.0, "argmax_value": 3.0, "maximum": [1] * 8}
+    )
+    cell = binned(probes, 15)
+    assert cell.error == 0
+    assert error_intervals([[cell]]) == [(0, 0)]
+
+
+def test_a_single_example_has_no_interval():
+    probes = pd.DataFrame({"digit": [0, 1], "target_value": 3.0, "argmax_value": 3.0,
+                           "maximum": 0.5})  # fmt: skip
+    cell = binned(probes, 10)
+    assert (cell.gap.shape, cell.error) == ((1, 10), 0.5)
+    assert error_intervals([[cell]]) == [(None, None)]
+
+
+def test_the_table_has_the_mean_over_seeds_in_percent(artefact, run):
+    table = artefact.table.set_index("Loss")
+    assert list(table.index) == ["untuned", "CE", "NTL", "SMMD"]
+    mean = np.mean([looped_error(of(run, "ce", seed), 15) for seed in (0, 1)])
+    assert table.loc["CE", "ECE (%)"].startswith(f"{100 * mean:.2f} [")
+    assert table.loc["CE", "Seeds"] == "2"
+    assert table.loc["CE", "Positions"] == f"{len(of(run, 'ce', 0)):,}"
+
+
+def test_curves_pool_the_seeds_and_leave_out_bins_of_few_positions(artefact, run):
+    above, _ = artefact.figure.axes
+    labels = ["untuned", "CE", "NTL", "SMMD"]
+    assert above.get_legend_handles_labels()[1] == labels
+    line = next(line for line in above.lines if line.get_label() == "SMMD")
+    probes = run.probes[run.probes["loss"] == "smmd"]
+    counts = np.histogram(probes["maximum"], np.linspace(0, 1, 16))[0]
+    right = (probes["argmax_value"] == probes["target_value"]).to_numpy()
+    accuracy, _ = calibration_curve(right, probes["maximum"], n_bins=15)
+    enough = counts[counts > 0] >= FEWEST
+    assert list(line.get_ydata()) == pytest.approx(accuracy[enough].tolist())
+
+
+def test_tokens_of_several_digits_count_by_their_value(run_folder, tmp_path):
+    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
+    for file in folder.glob("cells/*/probes.parquet"):
+        probes = pd.read_parquet(file)
+        write_parquet(file, probes.assign(target_value=731.0, argmax_value=732.0))
+    table = Calibration().build(sb.read_run(folder)).table
+    assert set(table["Accuracy (%)"]) == {"0.0"}
+
+
+def test_pairs_and_losses_that_do_not_fit_are_named(tmp_path):
+    losses = ("ce", *(f"ntl[lambda={at}]" for at in range(3, 11)))
+    write_run(tmp_path, losses=losses, seeds=(0,), n=20, steps=3, resamples=5)
+    artefact = Calibration().build(sb.read_run(tmp_path))
+    assert "Not drawn, but in the table: NTL[lambda=8], NTL[lambda=9], NTL[lambda=10] (builtin" in (
+        artefact.caption
+    )
+    assert len(artefact.table) == 10
+
+
+def test_a_cell_without_a_result_is_named(run_folder, tmp_path):
+    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
+    victim = next(c for c in sb.read_run(folder).cells.itertuples() if c.loss == "smmd")
+    for name in ("metrics.json", "probes.parquet"):
+        (folder / "cells" / victim.address / name).unlink()
+    artefact = Calibration().build(sb.read_run(folder))
+    assert "Without a result: builtin/tiny smmd seed 0 (pending)." in artefact.caption
+    assert artefact.table.set_index("Loss").loc["SMMD", "Seeds"] == "1"
+
+
+def test_summaries_have_no_calibration(tmp_path):
+    write_run(tmp_path, tasks=("samsum",), losses=("ce",), seeds=(0,), n=8, steps=3, resamples=5)
+    reason = Calibration().skip(sb.read_run(tmp_path))
+    assert reason == "no task with probes has numbers as answers"
+
+
+def test_a_run_without_probes_is_skipped(run_folder, tmp_path):
+    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
+    for file in folder.glob("cells/*/probes.parquet"):
+        file.unlink()
+    assert Calibration().skip(sb.read_run(folder)) == "no cell has digit probes"
+
+
+def test_a_single_bin_is_a_users_error():
+    with pytest.raises(UserError, match="bins must be from 2 to 100"):
+        registry.load("reports", "calibration[bins=1]")
+
+
+def test_publishing_again_gives_the_same_bytes(run_folder, tmp_path):
+    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
+
+    def published():
+        files = publish(sb.read_run(folder), [Calibration()])
+        return [file.read_bytes() for file in files if file.name != "index.html"]
+
+    assert published() == published()
+
+
+def test_bins_of_too_few_positions_leave_a_panel_that_says_so(tmp_path, recwarn):
+    tasks = ("gsm8k", TASK)
+    write_run(tmp_path, tasks=tasks, losses=("ce",), seeds=(0,), n=4, steps=3, resamples=5)
+    figure = Calibration().build(sb.read_run(tmp_path)).figure
+    figure.savefig(tmp_path / "figure.png")
+    first, *_ = figure.axes
+    assert [text.get_text() for text in first.texts] == ["no bin has 20 positions"]
+    assert not recwarn.list

@@ -1,0 +1,117 @@
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from smmd_bench.reports.kernel_spectrum import KernelSpectrum, kernels, numeric_tokens
+
+import smmd_bench as sb
+from smmd_bench.publishing.publish import publish
+from smmd_bench.results.files import write_parquet
+from tests.runs import write_run
+
+LOSSES = ("ce", "smmd", "smmd[term=mmd]", "smmd[kernel=random,term=mmd]", "smmd[lambda=9]",
+          "smmd[term=smooth]", "smmd[sigma=1+3]")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "variants"
+    write_run(path, losses=LOSSES, seeds=(0,), n=20, steps=3, resamples=5)
+    return path
+
+
+@pytest.fixture(scope="module")
+def artefact(folder):
+    return KernelSpectrum().build(sb.read_run(folder))
+
+
+def gaussian(n, sigma=2.0):
+    return np.array(
+        [[math.exp(-((i - j) ** 2) / (2 * sigma**2)) for j in range(n)] for i in range(n)]
+    )
+
+
+@pytest.mark.parametrize("n", [10, 60])
+def test_kernel_and_form_are_those_of_the_paper(n):
+    (found,) = kernels(["smmd"], n)
+    K = gaussian(n)
+    alpha = n / (2 * K.sum())
+    A = K + alpha * (np.diag(K.sum(axis=0)) - K)
+    np.testing.assert_allclose(found.kernel, K, atol=1e-12)
+    np.testing.assert_allclose(found.form, A, atol=1e-12)
+    assert found.alpha == pytest.approx(alpha)
+    for eigenvalues, matrix in ((found.kernel_eigenvalues, K), (found.form_eigenvalues, A)):
+        expected = np.sort(np.linalg.eig(matrix)[0].real)[::-1]
+        np.testing.assert_allclose(eigenvalues, expected, rtol=1e-3, atol=1e-8)
+        assert (np.diff(eigenvalues) <= 0).all()
+
+
+def test_what_is_rounding_counts_as_0():
+    smooth, random = kernels(["smmd[term=smooth]", "smmd[kernel=random,term=mmd]"], 10)
+    assert smooth.form_eigenvalues[-1] == 0  # the constant vector of a graph Laplacian
+    assert (smooth.form_eigenvalues[:-1] > 0).all()
+    rank = np.linalg.matrix_rank(random.kernel)
+    assert ((random.kernel_eigenvalues > 0).sum(), random.alpha) == (rank, None)
+
+
+def test_the_table_has_every_kernel_once_and_losses_of_another_lambda_not(artefact):
+    assert artefact.table["Loss"].tolist() == [
+        "SMMD", "SMMD[term=mmd]", "SMMD[kernel=random,term=mmd]", "SMMD[term=smooth]",
+        "SMMD[sigma=1+3]",
+    ]  # fmt: skip
+    row = artefact.table.iloc[0]
+    assert row[["N", "σ", "A", "α"]].tolist() == ["10", "2", "K + αL", "0.1182"]
+
+
+def test_the_figure_has_two_heat_maps_and_a_spectrum_a_loss(artefact):
+    panels = [axis for axis in artefact.figure.axes if axis.get_label() != "<colorbar>"]
+    assert len(panels) == 4 * 3
+    titles = [axis.get_title() for axis in panels[:3]]
+    assert titles == ["K, σ = 2", "A = K + αL, α = 0.118", "Eigenvalues"]
+    (image,) = panels[0].images
+    np.testing.assert_allclose(image.get_array(), gaussian(10))
+    first, second = panels[2].lines
+    assert (first.get_marker(), second.get_marker()) == ("o", "s")
+    assert "Not drawn, but in the table: SMMD[sigma=1+3]." in artefact.caption
+
+
+def test_of_a_thousand_numbers_a_corner_is_drawn_and_all_eigenvalues(folder, tmp_path):
+    copy = Path(shutil.copytree(folder, tmp_path / "run"))
+    for file in copy.glob("cells/*/probes.parquet"):
+        probes = pd.read_parquet(file)
+        probes["vector"] = pd.Series([[0.001] * 1000, *[None] * (len(probes) - 1)], dtype=object)
+        write_parquet(file, probes)
+    for file in list(copy.glob("cells/*/cell.json")):
+        if '"smmd"' not in file.read_text().split('"loss_name"')[0]:
+            shutil.rmtree(file.parent)
+    run = sb.read_run(copy)
+    assert numeric_tokens(run) == [1000]
+    artefact = KernelSpectrum().build(run)
+    assert artefact.figure.axes[0].get_title() == "K, σ = 2\n0 to 39 of 1,000 numbers"
+    assert "(drawn: the numbers 0 to 39 of 1,000)" in artefact.caption
+    data = artefact.data[artefact.data["matrix"] == "A"]
+    assert data["what"].value_counts().to_dict() == {"entry": 1600, "eigenvalue": 1000}
+
+
+def test_a_run_without_such_a_loss_or_without_probes_is_skipped(tmp_path, folder):
+    write_run(tmp_path / "ntl", losses=("ce", "ntl"), seeds=(0,), n=5, steps=3, resamples=5)
+    reason = KernelSpectrum().skip(sb.read_run(tmp_path / "ntl"))
+    assert reason == "no loss of the run has a kernel"
+    copy = Path(shutil.copytree(folder, tmp_path / "run"))
+    for file in copy.glob("cells/*/probes.parquet"):
+        file.unlink()
+    reason = KernelSpectrum().skip(sb.read_run(copy))
+    assert reason == "no cell has digit probes, which tell the size N"
+
+
+def test_publishing_again_gives_the_same_bytes(folder, tmp_path):
+    copy = Path(shutil.copytree(folder, tmp_path / "run"))
+
+    def published():
+        files = publish(sb.read_run(copy), [KernelSpectrum()])
+        return [file.read_bytes() for file in files if file.name != "index.html"]
+
+    assert published() == published()
