@@ -38,6 +38,7 @@ docs: $(STAMP)  ## the references, from the code itself, and the site in site/
 	$(BIN)/python scripts/write_cli_reference.py
 	$(BIN)/python scripts/write_api_reference.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "The site: site/index.html"
 
 lock: $(STAMP)
 	(head -2 $(LOCK); $(BIN)/pip freeze --all --exclude-editable \
@@ -50,7 +51,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(DIGEST))
 .PHONY: $(STAMP)
 endif
 $(STAMP):
-	@echo "Setting up $(VENV) (about 2 minutes, 4 GB) ..."
+	@echo "Setting up $(VENV) (2 to 5 minutes, 5 GB) ..."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -qq --no-deps "$(TORCH)" || \
 	  $(BIN)/pip install -qq --no-deps --index-url $(TORCH_INDEX) "$(TORCH)"
@@ -58,6 +59,7 @@ $(STAMP):
 	$(BIN)/pip install -qq --no-deps --no-build-isolation -e .
 	@echo '$(WATCH)' > $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/smmd_bench_torchvision.pth
 	@echo "$(DIGEST)" > $@
+	@echo "Ready: $(BIN)/smmd-bench"
 
 clean:
 	rm -rf build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -40,7 +40,9 @@ def bold_better(data: pd.DataFrame, column: str) -> list[tuple[int, str]]:
     """`table.attrs["bold"]` of a table with one row a model, task and loss of `data`, in order."""
     tested = against_reference(data)
     keys = [*GROUP, "loss"]
-    better = dict(zip(map(tuple, tested[keys].to_numpy()), tested["better"], strict=True))
+    better: dict[Any, bool] = dict(
+        zip(map(tuple, tested[keys].to_numpy()), tested["better"], strict=True)
+    )
     rows = data.groupby(keys, observed=True).groups
     return [(at, column) for at, key in enumerate(rows) if better[key]]
 

@@ -63,6 +63,9 @@ class TaskTable:
             table.attrs["title"] = f"Results: {cells['task'].iloc[0]}"
         else:
             table.attrs["title"] = self.title
+        table.attrs["values"] = [
+            *names.values(), *(c for c in table if str(c).startswith("Δ")), "vs", "p",
+        ]  # fmt: skip
         exact = data[data["metric"] == EXACT]
         if len(exact) == len(cells[cells["status"] == "done"]):
             table.attrs["bold"] = bold_better(exact, names[EXACT])

@@ -35,16 +35,17 @@ def shown(console: Console) -> Iterator[Progress]:
     if not console.is_terminal:
         yield _Plain(console)
         return
+    wide = console.width >= _WIDE
     with RichProgress(
         TextColumn(
             "{task.description}",
             markup=False,  # a plugin's brackets are no markup
             table_column=Column(no_wrap=True, overflow="ellipsis"),
         ),
-        BarColumn(bar_width=20 if console.width >= _WIDE else 8),
+        BarColumn(bar_width=20 if wide else 8),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
+        *([TimeElapsedColumn()] if wide else []),
         TimeRemainingColumn(),
         console=console,
     ) as bars:

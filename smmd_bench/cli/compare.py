@@ -38,9 +38,12 @@ def command(a: Path, b: Path, metric: str | None, as_json: bool, plugins: tuple[
     from ..combining.compare import compare_runs
     from ..registry import load_plugin_file
     from ..results.run import read_run
+    from .run_plugins import load_plugins_of
+    from .voice import Voice
 
     for file in plugins:
         load_plugin_file(file)
+    load_plugins_of((a, b), Voice(as_json=as_json))
     found = compare_runs(read_run(a), read_run(b), metric)
     if as_json:
         content = {

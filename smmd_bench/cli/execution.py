@@ -69,10 +69,13 @@ def execute(
         reasons = {"failed": outcome.failed, "skipped": outcome.skipped, "notes": outcome.notes}
         voice.result({**published(folder), "worked": outcome.worked, **reasons})
     voice.paths(folder)
+    if track is not None:
+        voice.say(f"Tracked: {folder / 'tracking'} ({track})")
+    broken = voice.failed_reports(folder)
     if outcome.failed:
         voice.fail(
             f"{len(outcome.failed)} of {len(cells)} cells failed; tracebacks are in "
             f"{folder / 'cells'}/*/FAILED.json. The same command tries them again."
         )
         return 1
-    return 0
+    return 1 if broken else 0

@@ -64,7 +64,7 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell]) -> None:
 
     plan: list[dict[str, Any]] = []
     for cell in cells:
-        stages = run.missing(cell)
+        stages = [s for s in run.missing(cell) if s != "train" or not cell.is_base]
         estimate = seconds(cell, stages) if stages else 0.0
         plan.append(
             {

@@ -44,7 +44,7 @@ def command(
     quiet: bool,
     as_json: bool,
     plugins: tuple[Path, ...],
-) -> None:
+) -> int:
     """Make the tables, figures and page of finished RUNS again; nothing is trained or decoded.
 
     Several runs make one report, in a folder of their own.
@@ -57,18 +57,21 @@ def command(
       smmd-bench report runs/NAME --plugin my_figure.py
     """
     from ..registry import load_plugin_file
+    from .run_plugins import load_plugins_of
     from .voice import Voice, published
 
     for file in plugins:
         load_plugin_file(file)
-    run = _one_run(runs, out)
     voice = Voice(quiet, as_json)
+    load_plugins_of(runs, voice)
+    run = _one_run(runs, out)
     if only is None and formats is None:
-        _make_all(voice, run)
+        broken = _make_all(voice, run)
     else:
-        _make_some(voice, run, only, formats)
+        broken = _make_some(voice, run, only, formats)
     if as_json:
         voice.result(published(run))
+    return 1 if broken else 0
 
 
 def _one_run(runs: tuple[Path, ...], out: Path | None) -> Path:
@@ -83,7 +86,7 @@ def _one_run(runs: tuple[Path, ...], out: Path | None) -> Path:
     return merge_runs(runs, out)
 
 
-def _make_all(voice: Voice, run: Path) -> None:
+def _make_all(voice: Voice, run: Path) -> bool:
     from ..publishing.run import publish_run
     from .interruption import keeping
 
@@ -92,9 +95,10 @@ def _make_all(voice: Voice, run: Path) -> None:
     voice.tables(run)
     voice.say(f"{len(written)} files in {run / 'reports'}")
     voice.paths(run)
+    return voice.failed_reports(run)
 
 
-def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -> None:
+def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -> bool:
     from ..errors import UserError, did_you_mean
     from ..parameters import split_list
     from ..publishing.selection import SPELLINGS, publish_some
@@ -108,7 +112,10 @@ def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -
     with keeping(tuple), voice.waiting("Making what was asked for ..."):
         sections, written = publish_some(run, split_list(only or ""), endings)
     for section in sections:
-        if reason := section.skipped or section.error:
-            voice.note(f"Not made: {section.name}: {reason}")
+        if section.error:
+            voice.fail(f"Failed: report {section.name}: {section.error}")
+        elif section.skipped:
+            voice.note(f"Not made: {section.name}: {section.skipped}")
     for path in written:
         voice.always(str(path))
+    return any(section.error for section in sections)

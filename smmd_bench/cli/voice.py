@@ -99,6 +99,15 @@ class Voice:
                 click.echo(f"Figures: {folder / 'reports' / 'figures'}")
             click.echo(f"Page:    {folder / 'reports' / 'index.html'}")
 
+    def failed_reports(self, folder: Path) -> bool:
+        """Say which reports of a run failed; whether any did."""
+        from ..publishing.publish import FAILED, failed_reports
+
+        failed = failed_reports(folder)
+        for name, error in failed.items():
+            self.fail(f"Failed: report {name}: {error} (traceback: {folder / 'reports' / FAILED})")
+        return bool(failed)
+
     def result(self, content: Mapping[str, Any]) -> None:
         """The one JSON object."""
         if self.as_json:
@@ -116,8 +125,16 @@ def published(folder: Path) -> dict[str, Any]:
         "tables": [str(file) for file in sorted((reports / "tables").glob("*.csv"))],
         "figures": [str(file) for file in sorted((reports / "figures").glob("*.png"))],
         "metrics": _rows(run.metrics),
-        "comparisons": _rows(run.comparisons),
+        "comparisons": _comparisons(run.comparisons),
     }
+
+
+def _comparisons(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The comparisons; McNemar's test of exact match stands in the rows of exact match alone."""
+    tested = frame["metric"] == "exact_match"
+    kept = frame.copy()
+    kept[["b", "c", "p"]] = kept[["b", "c", "p"]].astype("float64").where(tested, axis=0)
+    return _rows(kept)
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

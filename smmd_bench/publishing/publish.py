@@ -4,6 +4,7 @@ RUN/reports/tables/NAME.csv, .md, .tex    the table as it is read
 RUN/reports/tables/NAME_data.csv          the numbers behind it, in full (a report without figure)
 RUN/reports/figures/NAME.png, .pdf, .csv  the figure, and the numbers behind it
 RUN/reports/index.html                    all of it in one file
+RUN/reports/failed.json                   reports that raised, if any, with their tracebacks
 
 The files follow from the run alone, byte for byte: no dates, no random names. A report that
 raises is listed with its error and breaks nothing else.
@@ -11,14 +12,14 @@ raises is listed with its error and breaks nothing else.
 
 from __future__ import annotations
 
-import logging
+import traceback
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..contracts import Artefact, Report
-from ..results.files import atomic, write_text
+from ..results.files import atomic, read_json, write_json, write_text
 from . import tables
 from .examples import embedded_examples
 from .latex import to_page
@@ -28,7 +29,7 @@ from .style import figure_style, file_stem
 if TYPE_CHECKING:
     from ..results.run import RunFrames
 
-_log = logging.getLogger(__name__)
+FAILED = "failed.json"
 FORMATS = ("csv", "md", "tex", "png", "pdf")
 _WITHOUT_DATES = {
     "png": {"Software": None},
@@ -46,6 +47,7 @@ class Section:
     artefact: Artefact | None = None
     skipped: str | None = None
     error: str | None = None
+    traceback: str | None = None
 
 
 def publish(run: RunFrames, reports: Iterable[Report]) -> list[Path]:
@@ -67,6 +69,7 @@ def write(run: RunFrames, sections: Sequence[Section]) -> list[Path]:
     folder = run.path / "reports"
     written: list[Path] = []
     shown = []
+    failed: dict[str, dict[str, str | None]] = {}
     for section in sections:
         files: list[Path] = []
         error = section.error
@@ -74,18 +77,33 @@ def write(run: RunFrames, sections: Sequence[Section]) -> list[Path]:
             try:
                 files = write_artefact(folder, section, section.artefact)
             except Exception as problem:  # a figure that cannot be drawn shows when it is saved
-                _log.warning("The report %s failed.", section.name, exc_info=True)
                 error = _say(problem)
+                failed[section.name] = {"error": error, "traceback": _traceback(problem)}
+        elif error is not None:
+            failed[section.name] = {"error": error, "traceback": section.traceback}
         written += files
         shown.append(_page_section(folder, section, files, error))
     try:
         examples = embedded_examples(run)
         page = render_page(run, shown, examples)
     except Exception as problem:
-        _log.warning("The completions cannot be shown.", exc_info=True)
+        failed["completions"] = {"error": _say(problem), "traceback": _traceback(problem)}
         page = render_page(run, shown, _say(problem))
     write_text(folder / "index.html", page)
+    (folder / FAILED).unlink(missing_ok=True)
+    if failed:
+        write_json(folder / FAILED, failed)
     return [*written, folder / "index.html"]
+
+
+def failed_reports(folder: Path) -> dict[str, str]:
+    """What the last `write` of a run could not make: the error of each report, by name."""
+    failed = read_json(folder / "reports" / FAILED) or {}
+    return {name: content["error"] for name, content in failed.items()}
+
+
+def _traceback(error: Exception) -> str:
+    return "".join(traceback.format_exception(error))
 
 
 def _build(run: RunFrames, report: Report) -> Section:
@@ -99,8 +117,7 @@ def _build(run: RunFrames, report: Report) -> Section:
         with figure_style():
             artefact = report.build(run)
     except Exception as problem:
-        _log.warning("The report %s failed.", name, exc_info=True)
-        return Section(name, title, paper, error=_say(problem))
+        return Section(name, title, paper, error=_say(problem), traceback=_traceback(problem))
     if artefact.table is not None:
         title = str(artefact.table.attrs.get("title") or title)
     return Section(name, title, paper, artefact)

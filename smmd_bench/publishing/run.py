@@ -49,6 +49,10 @@ def publish_run(folder: Path) -> list[Path]:
             kept[section.name] = _kept(section.title, artefact.table, artefact.caption)
             write_text(path, _rendered(kept[section.name], TERMINAL_WIDTH))
             written.insert(-1, path)
+    for kind in ("tables", "figures"):  # of a report that is not there any more
+        for file in (folder / "reports" / kind).glob("*.*"):
+            if file not in written:
+                file.unlink()
     write_json(folder / "reports" / _KEPT, kept)
     write_text(folder / "reports" / ".stamp", stamp)
     return written

@@ -45,7 +45,10 @@ def test_errors_are_said_all_the_same(flag: str, tmp_path: Path) -> None:
 def test_a_dry_run_for_machines(tmp_path: Path) -> None:
     flags = ["--task", "arithmetic", "--losses", "ce", "--dry-run"]
     content = json.loads(call("train-eval", *flags, "--json", cwd=tmp_path).stdout)
-    assert [cell["to_do"] for cell in content["cells"]] == [["train", "decode", "measure"]] * 2
+    assert [cell["to_do"] for cell in content["cells"]] == [
+        ["decode", "measure"],
+        ["train", "decode", "measure"],
+    ]
     assert call("train-eval", *flags, "--quiet", cwd=tmp_path).stdout == ""
     assert list(tmp_path.iterdir()) == []
 

@@ -24,7 +24,7 @@ _RUN = ("--task=arithmetic", "--losses=ce,ntl,smmd", "--seeds=0,1", "--out=runs/
 _PLUGINS = {"task": ("my_task",), "report": ("my_figure",)}
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A cache folder of this test's own."""
     folder = tmp_path_factory.mktemp("cache")
@@ -35,7 +35,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What stands for the names in the documentation: runs/NAME, ./my-checkpoint, ce.jsonl ..."""
     folder = tmp_path_factory.mktemp("place")
