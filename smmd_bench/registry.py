@@ -166,6 +166,8 @@ def entry(group: Group, name: str) -> Entry:
             plugin = point.load()
         except (Exception, SystemExit) as error:
             return Entry(name, origin, None, _say(error))
+        if lacking := _lacking(plugin, _PROTOCOLS[group]):
+            return Entry(name, origin, None, f"it lacks {', '.join(lacking)}")
     complaint = why_unusable(plugin)
     return Entry(name, origin, None if complaint else plugin, complaint)
 
@@ -175,11 +177,15 @@ def _say(error: BaseException) -> str:
 
 
 def _looks_like(plugin: type, protocol: type) -> bool:
+    return not _lacking(plugin, protocol) and isinstance(getattr(plugin, "name", None), str)
+
+
+def _lacking(plugin: Any, protocol: type) -> list[str]:
+    """The attributes and methods of a contract that a plugin does not have."""
     wanted = {
         name
         for base in protocol.__mro__
         for name in [*vars(base), *getattr(base, "__annotations__", {})]
         if not name.startswith("_")
     }
-    have = set(dir(plugin)) | set(getattr(plugin, "__dataclass_fields__", {}))
-    return bool(wanted) and wanted <= have and isinstance(getattr(plugin, "name", None), str)
+    return sorted(wanted - {*dir(plugin)} - {*getattr(plugin, "__dataclass_fields__", {})})

@@ -106,3 +106,18 @@ def test_a_plugin_file_takes_the_place_of_what_was_loaded(
     registry.load_plugin_file(file)
     assert type(registry.load_loss("ce")).__name__ == "Mine"
     registry.load_loss.cache_clear()
+
+
+def test_an_installed_plugin_that_lacks_a_part_of_its_contract_is_listed_with_what_it_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Point:
+        value, dist = "mine:Bare", None
+
+        def load(self) -> type:
+            return type("Bare", (), {"name": "bare", "title": "Bare", "skip": None})
+
+    monkeypatch.setattr(registry, "points", lambda group: {"bare": Point()})
+    entry = registry.entry("reports", "bare")
+    assert entry.plugin is None
+    assert entry.error == "it lacks build, paper"

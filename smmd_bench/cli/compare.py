@@ -53,6 +53,7 @@ def command(a: Path, b: Path, metric: str | None, as_json: bool, plugins: tuple[
             "only_a": found.only_a,
             "only_b": found.only_b,
             "settings": found.settings,
+            "unpaired": found.unpaired,
         }
         click.echo(json.dumps(content, indent=1, ensure_ascii=False))
         return
@@ -86,8 +87,8 @@ def _print(a: Path, b: Path, found: RunComparison) -> None:
         "Brackets: 95 % intervals, paired percentile bootstrap over the n test examples; p: "
         "McNemar's exact test of exact match, not corrected for the number of comparisons."
     )
-    if found.rows["n"].isna().any():
-        caption += " Without an interval: the two runs did not answer the same examples."
+    if found.unpaired:
+        caption += f" Without an interval: {'; '.join(found.unpaired)}."
     width = result_width()
     new_console().print(to_terminal(table, f"A: {a}\nB: {b}", caption, width))
     for run, cells in ((a, found.only_a), (b, found.only_b)):

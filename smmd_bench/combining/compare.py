@@ -28,7 +28,8 @@ class RunComparison:
 
     `rows` has one row a cell and metric: the value in the first run (a) and in the second (b),
     b - a with its 95 % paired bootstrap interval, n examples, and McNemar's exact p of exact match.
-    Where the test examples are not the same, the interval, n and p are missing. `only_a` and
+    Where the test examples are not the same, or the task's plugin is not here, the interval, n and
+    p are missing, and `unpaired` says why. `only_a` and
     `only_b` are labels of cells that one run alone has, `settings` sentences on what differs.
     """
 
@@ -36,6 +37,7 @@ class RunComparison:
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
     settings: list[str] = field(default_factory=list)
+    unpaired: list[str] = field(default_factory=list)
 
 
 def compare_runs(
@@ -54,7 +56,12 @@ def compare_runs(
             f"{a.path} and {b.path} share no measured cell of the same model, task, loss and seed: "
             "`smmd-bench report` on both says what each has."
         )
-    rows = [row for key in shared for row in _rows(a, b, left[key], right[key], metric, resamples)]
+    unpaired: dict[str, None] = {}
+    rows: list[dict[str, Any]] = []
+    for key in shared:
+        found = _rows(a, b, left[key], right[key], metric, resamples)
+        rows += found
+        unpaired |= {row.pop("why"): None for row in found if "why" in row}
     if not rows:
         known = sorted({*a.metrics["metric"], *b.metrics["metric"]})
         raise UserError(f"Unknown metric '{metric}': {did_you_mean(str(metric), known)}")
@@ -63,6 +70,7 @@ def compare_runs(
         [_label(key) for key in left if key not in right],
         [_label(key) for key in right if key not in left],
         _settings(a, b, [(left[key], right[key]) for key in shared]),
+        list(unpaired),
     )
 
 
@@ -93,7 +101,9 @@ def _rows(
         row = {key.removesuffix("_label"): left[key] for key in KEY}
         row |= {"metric": name, "a": values[0][name], "b": values[1][name]}
         row["difference"] = row["b"] - row["a"]
-        if paired is not None:
+        if isinstance(paired, str):
+            row["why"] = paired
+        elif paired is not None:
             row |= paired["metrics"].get(name, {})
             row["p"] = (paired["mcnemar"] or {}).get("p")
         rows.append(row)
@@ -102,12 +112,12 @@ def _rows(
 
 def _paired(
     a: RunFrames, b: RunFrames, left: Mapping[str, Any], right: Mapping[str, Any], resamples: int
-) -> dict[str, Any] | None:
-    """The paired comparison, b - a; None where the examples differ or the task is not here."""
+) -> dict[str, Any] | str:
+    """The paired comparison, b - a, or why there is none."""
     try:
         task = load_task(str(left["task"]))
     except UserError:
-        return None
+        return f"the plugin of {left['task']} is not here: give its file with --plugin"
     asked = [
         run.read("completions", ["uid", "prompt", "target"], [cell["address"]])
         .set_index("uid")[["prompt", "target"]]
@@ -115,7 +125,7 @@ def _paired(
         for run, cell in ((a, left), (b, right))
     ]
     if not asked[0].equals(asked[1]):
-        return None
+        return f"the two runs did not answer the same examples of {left['task']}"
     scores = [run.read("scores", None, [cell["address"]]) for run, cell in ((a, left), (b, right))]
     return compare(task, scores[1], scores[0], resamples=resamples)
 

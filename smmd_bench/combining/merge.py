@@ -6,14 +6,17 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..results.files import read_json, write_json
 from ..results.run import read_run
 
+if TYPE_CHECKING:
+    from ..results.run import RunFrames
+
 IDENTITY = ("model", "task", "loss", "seed")
-_FOLDERS = ("cells", "regression", "overhead")
+_FOLDERS = ("cells", "regression")
 _LEFT_OUT = ("checkpoint", "epochs", "merged")
 
 
@@ -32,17 +35,11 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     before = read_json(out / "manifest.json")
     if out.exists() and any(out.iterdir()) and (before or {}).get("merged") != names:
         raise UserError(f"{out} is there and not made from these runs: choose another with --out.")
-    cells: dict[tuple[Any, ...], tuple[str, Path]] = {}
     for run, frame in zip(runs, frames, strict=True):
-        for cell in frame.cells.to_dict("records"):
-            key = tuple(cell[name] for name in IDENTITY)
-            address, origin = cells.setdefault(key, (str(cell["address"]), run))
-            if address != cell["address"]:
-                which = " ".join(map(str, key))
-                raise UserError(
-                    f"{origin} and {run} have different cells of {which} (another recipe, other "
-                    "data or another version): compare them with smmd-bench compare."
-                )
+        if frame.cells.empty:
+            raise UserError(f"{run} has no cells (it may be of smmd-bench overhead): leave it out.")
+    _check_agreement(runs, frames)
+    write_json(out / "manifest.json", {"merged": names})  # a killed call is known by it
     for run in runs:
         for kind in _FOLDERS:
             for folder in sorted((run / kind).glob("*")):
@@ -51,6 +48,25 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     write_json(out / "manifest.json", _manifest(manifests, names, out.name))
     _compare(out)
     return out
+
+
+def _check_agreement(runs: Sequence[Path], frames: Sequence[RunFrames]) -> None:
+    """Raise UserError where two runs have one cell with different stages, such as another test
+    split, engine or recipe: the rows of one table could not be set side by side."""
+    found: dict[tuple[Any, ...], tuple[Any, Path]] = {}
+    for run, frame in zip(runs, frames, strict=True):
+        for cell in frame.cells.to_dict("records"):
+            key = tuple(cell[name] for name in IDENTITY)
+            content = read_json(run / "cells" / str(cell["address"]) / "cell.json") or {}
+            addresses = {**(content.get("addresses") or {}), "train": str(cell["address"])}
+            first, origin = found.setdefault(key, (addresses, run))
+            stages = [stage for stage in first if first[stage] != addresses.get(stage)]
+            if stages:
+                which = " ".join(map(str, key))
+                raise UserError(
+                    f"{origin} and {run} have different cells of {which} (they differ from the "
+                    f"stage {stages[0]} on): compare them with smmd-bench compare."
+                )
 
 
 def _link(source: Path, target: Path) -> None:

@@ -68,9 +68,22 @@ def test_what_is_equal_has_no_difference_and_what_changed_has_the_paired_one(
 
 def test_other_examples_are_not_paired(pair: tuple[Path, Path], tmp_path: Path) -> None:
     write_run(tmp_path, losses=("ce",), seeds=(0,), n=50)
-    rows = compare_runs(sb.read_run(pair[0]), sb.read_run(tmp_path)).rows
+    found = compare_runs(sb.read_run(pair[0]), sb.read_run(tmp_path))
+    assert found.unpaired == [
+        "the two runs did not answer the same examples of arithmetic[operations=1..2]"
+    ]
+    rows = found.rows
     assert rows["difference"].notna().all()
     assert rows[["low", "high", "n", "p"]].isna().all(axis=None)
+
+
+def test_without_the_tasks_plugin_the_reason_is_said(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", tasks=("halving",), seeds=(0,), n=20)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    found = compare_runs(sb.read_run(tmp_path / "a"), sb.read_run(tmp_path / "b"))
+    assert found.unpaired == ["the plugin of halving is not here: give its file with --plugin"]
+    assert (found.rows["difference"] == 0).all()
+    assert found.rows["n"].isna().all()
 
 
 def test_mistakes_are_one_sentence(pair: tuple[Path, Path], tmp_path: Path) -> None:

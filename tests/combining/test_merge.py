@@ -96,3 +96,35 @@ def test_two_results_for_one_cell_are_refused(
     with pytest.raises(UserError, match="have different cells of builtin/tiny"):
         merge_runs([first, other], tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
+
+
+def test_the_same_training_with_another_test_is_refused(
+    halves: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    _, first, _ = halves
+    other = Path(shutil.copytree(first, tmp_path / "other"))
+    for run, decode in ((first, "d0"), (other, "d1")):
+        for file in run.glob("cells/*/cell.json"):
+            content = read_json(file) or {}
+            addresses = {"train": file.parent.name, "decode": decode}
+            write_json(file, {**content, "addresses": addresses})
+    with pytest.raises(UserError, match="differ from the stage decode on"):
+        merge_runs([first, other], tmp_path / "merged")
+    for file in first.glob("cells/*/cell.json"):
+        content = read_json(file) or {}
+        content.pop("addresses")
+        write_json(file, content)
+
+
+def test_a_run_without_cells_is_refused_and_a_killed_merge_goes_on(
+    halves: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    _, first, second = halves
+    (tmp_path / "empty").mkdir()
+    write_json(tmp_path / "empty" / "manifest.json", {"cells": []})
+    with pytest.raises(UserError, match="has no cells"):
+        merge_runs([first, tmp_path / "empty"], tmp_path / "merged")
+    out = tmp_path / "killed"
+    write_json(out / "manifest.json", {"merged": [str(r.resolve()) for r in (first, second)]})
+    (out / "cells" / "half").mkdir(parents=True)
+    assert len(sb.read_run(merge_runs([first, second], out)).cells) == 5
