@@ -13,7 +13,6 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import (
     WIDTH,
     LossStyle,
-    legend_above,
     loss_label,
     loss_styles,
     model_label,
@@ -24,6 +23,7 @@ from smmd_bench.results.run import RunFrames
 
 from ._arithmetic import arithmetic_cells, title_with_levels
 from ._cells import measured, missing_note
+from ._panels import fitted_legend, of_pair, that_fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 GROUP = ["model", "task", "loss", "operations"]
 PANELS_A_ROW = 3
+GROUPS, LOSSES = 12, 8
+"""Models and levels, and losses of each, drawn at most; the table has all."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ class ArithmeticOperations:
             "examples each. Brackets and bars: 95 % Wilson intervals for that n"
             + (f", around the mean over up to {seeds} seeds." if seeds > 1 else ".")
         )
-        return Artefact(caption + missing_note(cells), table, _figure(data), data)
+        drawn, left_out = that_fit(data, GROUPS, LOSSES)
+        caption += left_out + missing_note(cells)
+        return Artefact(caption, table, _figure(data, drawn), data)
 
 
 def accuracy_by_operations(scores: pd.DataFrame) -> pd.DataFrame:
@@ -105,15 +109,15 @@ def _table(data: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
 
 
-def _figure(data: pd.DataFrame) -> Figure:
-    groups = list(data.groupby(["model", "task"], observed=True))
+def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]]) -> Figure:
+    groups = [(pair, of_pair(data, pair)) for pair in drawn]
     columns = min(PANELS_A_ROW, len(groups))
     rows = math.ceil(len(groups) / columns)
     figure = new_figure(min(WIDTH, 6.5 if columns == 1 else WIDTH), 0.4 + 2.9 * rows)
     axes = np.atleast_1d(figure.subplots(rows, columns, sharey=True, squeeze=False)).ravel()
     styles = loss_styles(data["loss"].cat.categories)
     for axis, ((model, task), group) in zip(axes, groups, strict=False):
-        _panel(axis, group, styles)
+        _panel(axis, group, {loss: styles[loss] for loss in drawn[model, task]})
         axis.set_title(f"{model_label(str(model))}\n{task}")
     highest = max(10.0, float(data["high"].max()))
     axes[0].set_ylim(-0.03 * highest, 1.04 * highest)  # shared by all
@@ -121,7 +125,7 @@ def _figure(data: pd.DataFrame) -> Figure:
         axis.set_visible(at < len(groups))
         if at % columns == 0:
             axis.set_ylabel("Exact match (%)")
-    legend_above(figure, axes)
+    fitted_legend(figure, axes, {loss for losses in drawn.values() for loss in losses})
     return figure
 
 

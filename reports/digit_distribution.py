@@ -32,6 +32,7 @@ from smmd_bench.publishing.tables import number
 from smmd_bench.results.run import RunFrames
 
 from ._cells import without_numbers
+from ._panels import of_pair, that_fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 DIGITS = [f"p{digit}" for digit in range(10)]
 GROUP = ["model", "task", "loss", "digit"]
 CLOCK = "clock_time"
-BLOCKS = 3
-"""Models and tasks drawn at most; the CSV has all."""
+BLOCKS, LOSSES = 3, 7
+"""Models and tasks, and losses of each, drawn at most; the CSV has all."""
 
 
 def is_digit(value: int) -> str | None:
@@ -78,10 +79,7 @@ class DigitDistribution:
 
 def digit_artefact(run: RunFrames, data: pd.DataFrame, title: str | None = None) -> Artefact:
     """Table and figure of rows of `first_digit_distributions`."""
-    blocks = [
-        (str(model), str(task))
-        for (model, task), _ in data.groupby(["model", "task"], observed=True)
-    ]
+    drawn, left_out = that_fit(data, BLOCKS, LOSSES, kept="CSV")
     caption = (
         "Mean probability of each digit at the first digit of the answer, over the n test "
         "examples whose answer starts with the true digit named at the left, normalised over "
@@ -91,12 +89,11 @@ def digit_artefact(run: RunFrames, data: pd.DataFrame, title: str | None = None)
     seeds = int(data["seeds"].max())
     caption += f" Mean over up to {seeds} seeds." if seeds > 1 else ""
     caption += _reduction_note(run) + _clock_note(run, data)
-    if len(blocks) > BLOCKS:
-        caption += f" Drawn are {BLOCKS} of {len(blocks)} pairs of model and task."
+    caption += left_out
     table = _table(data)
     if title is not None:
         table.attrs["title"] = title
-    return Artefact(caption, table, _figure(data, blocks[:BLOCKS]), data)
+    return Artefact(caption, table, _figure(data, drawn), data)
 
 
 def first_digit_distributions(run: RunFrames, task: str | None = None) -> pd.DataFrame:
@@ -196,21 +193,19 @@ def _table(data: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
 
 
-def _figure(data: pd.DataFrame, blocks: list[tuple[str, str]]) -> Figure:
+def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]]) -> Figure:
     rows = data["digit"].nunique()
     height = (0.85 if rows > 1 else 2.0) * rows + 0.9
-    figure = new_figure(WIDTH, height * len(blocks))
-    parts = figure.subfigures(len(blocks), 1, squeeze=False)[:, 0]
-    for part, (model, task) in zip(parts, blocks, strict=True):
-        here = data[(data["model"] == model) & (data["task"] == task)]
-        _block(part, here)
+    figure = new_figure(WIDTH, height * len(drawn))
+    parts = figure.subfigures(len(drawn), 1, squeeze=False)[:, 0]
+    for part, ((model, task), losses) in zip(parts, drawn.items(), strict=True):
+        _block(part, of_pair(data, (model, task)), losses)
         part.suptitle(f"{model_label(model)}, {task}", fontsize=10)
     return figure
 
 
-def _block(part: SubFigure, data: pd.DataFrame) -> None:
+def _block(part: SubFigure, data: pd.DataFrame, losses: list[str]) -> None:
     digits = sorted(data["digit"].unique())
-    losses = [loss for loss in data["loss"].cat.categories if (data["loss"] == loss).any()]
     axes = part.subplots(len(digits), len(losses), sharex=True, sharey=True, squeeze=False)
     for row, digit in zip(axes, digits, strict=True):
         for axis, loss in zip(row, losses, strict=True):
@@ -220,7 +215,7 @@ def _block(part: SubFigure, data: pd.DataFrame) -> None:
         n = int(data[data["digit"] == digit]["n"].max())
         row[0].set_ylabel(f"true {digit}\nn = {n:,}", rotation=0, ha="right", va="center")
     for axis, loss in zip(axes[0], losses, strict=True):
-        axis.set_title(loss_label(loss))
+        axis.set_title(loss_label(loss).replace("[", "\n[").replace(",", ",\n"))
     for axis in axes[-1]:
         axis.set_xticks(range(10))
         axis.set_xlabel("digit")
