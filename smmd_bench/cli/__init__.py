@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 import click
@@ -87,6 +88,7 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: a user's mistake is one sentence and status 2."""
+    _print_what_can_be_printed()
     try:
         sys.exit(cli(standalone_mode=False) or 0)
     except UserError as error:
@@ -108,3 +110,10 @@ def main() -> None:
 
         click.echo(farewell(error), err=True)
         sys.exit(130)
+
+
+def _print_what_can_be_printed() -> None:
+    """Write "?" for a character that the encoding of standard output or error does not have."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")

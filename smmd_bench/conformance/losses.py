@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError, gradcheck
 
 from ..contracts import Loss, NumericTargets
+from ..errors import CellSkippedError
 from ..training.numeric_loss import NumericLoss
 from ..training.objective import count_units, numeric_objective
 from ..training.supervised import numeric_positions, supervised_targets
@@ -114,16 +115,15 @@ class _Suite:
 
     def micro_batches(self) -> str:
         """The sums over parts of a step that share its counts."""
-        for n in (10, 1000):
-            case = batch(n)
-            try:
-                bound = bind(self.loss, n)
-            except Exception:
-                if n == 10:
-                    raise
-                continue
-            self._split(case, bound)
-        return "totals and gradients of 1 + 3 and of 2 + 2 rows add up to those of 4"
+        self._split(batch(), bind(self.loss))
+        at = "at N = 10 and 1,000"
+        try:
+            bound = bind(self.loss, 1000)
+        except CellSkippedError as error:
+            at = f"at N = 10 alone (at 1,000: {error})"
+        else:
+            self._split(batch(1000), bound)
+        return f"totals and gradients of 1 + 3 and of 2 + 2 rows add up to those of 4, {at}"
 
     def _split(self, case: Batch, bound: NumericLoss) -> None:
         counts = int((~case.ignored).sum()), count_units(bound, case.labels)
@@ -185,10 +185,11 @@ class _Suite:
         for name, one in (("numeric targets", empty), ("targets", nothing)):
             leaf = one.logits.clone().requires_grad_()
             out = one.objective(bound, leaf)
+            require(not out.units, f"units() counts {out.units} without {name}")
             require(float(out.auxiliary.detach()) == 0.0, f"the auxiliary is not 0 without {name}")
             out.total.backward()
             require(bool(leaf.grad.isfinite().all()), f"the gradient is not finite without {name}")
-        return "the auxiliary is a zero with a gradient path"
+        return "units() counts none, so forward is not called: the harness gives the zero itself"
 
     def half_precision(self) -> str:
         """bfloat16 and float16 logits against the same numbers in float32."""

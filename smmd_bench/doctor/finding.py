@@ -8,6 +8,9 @@ from typing import Literal
 State = Literal["ok", "note", "problem"]
 """ok: as it should be; note: it works, with a limit; problem: something will fail."""
 
+LONGER = "try again; `smmd-bench doctor --full` waits longer"
+"""The remedy for what was not imported in time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from ..registry import plugin_files, singular
 from .child import Said
-from .finding import Finding
+from .finding import LONGER, Finding
 
 _CODE = """
 from pathlib import Path
-from smmd_bench.registry import GROUPS, entries, load_plugin_file
+from smmd_bench.registry import GROUPS, entry, load_plugin_file, names, points, singular
 for file in {files!r}:
+    say(loading=["the plugin file " + file, "mend " + file + ", or leave it out"])
     load_plugin_file(Path(file))
 for group in GROUPS:
-    said = [[entry.name, entry.origin, entry.error] for entry in entries(group)]
-    say(**{{"plugins_" + group: said}})
+    rows = []
+    for name in names(group):
+        point = points(group).get(name)
+        origin = point.dist.name if point and point.dist else "a file"
+        own = "the " + singular(group) + " '" + name + "' of " + origin
+        say(loading=[own, "mend or uninstall " + origin])
+        found = entry(group, name)
+        rows.append([name, found.origin, found.error])
+    say(**{{"plugins_" + group: rows}})
 """
 _GROUP = "plugins_"
 
@@ -38,7 +46,15 @@ def plugin_findings(said: Said) -> list[Finding]:
         if error is not None
     ]
     if said.failure is not None:
-        text = f"not all of them could be imported: {said.failure}"
-        remedy = "`smmd-bench ls` shows which comes last; uninstall that one"
-        return [*broken, Finding("plugins", "note" if said.late else "problem", text, remedy)]
+        return [*broken, _unfinished(said)]
     return [Finding("plugins", "ok", f"{len(known) - len(broken)} can be used"), *broken]
+
+
+def _unfinished(said: Said) -> Finding:
+    """Which plugin the child was importing when it died, or when its time was over."""
+    name, remedy = said.facts.get("loading", ("", "install smmd-bench again"))
+    last = f", the last of them {name}" if name else ""
+    text = f"not all of them could be imported{last}: {said.failure}"
+    if said.late:
+        return Finding("plugins", "note", text, LONGER)
+    return Finding("plugins", "problem", text, remedy)

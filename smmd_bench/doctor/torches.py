@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 
 from ..sizes import spell_bytes
 from .child import Said
-from .finding import Finding
+from .finding import LONGER, Finding
 from .libraries import installed
 
 TORCH = """
@@ -41,6 +41,10 @@ def torch_findings(torch: Said, torchvision: Said) -> list[Finding]:
     """Findings named torch, GPU and torchvision, of what the steps said."""
     if installed("torch") is None:
         return [Finding("torch", "problem", "it is not installed", _TORCH), *_gpu({})]
+    if "torch" not in torch.facts and torch.late:
+        text = f"{installed('torch')}: its import was not over in time ({torch.failure})"
+        unknown = "not known: torch was not imported in time"
+        return [Finding("torch", "note", text, LONGER), Finding("GPU", "note", unknown, LONGER)]
     if "torch" not in torch.facts:
         text = f"{installed('torch')} cannot be imported: {torch.failure}"
         remedy = "install torch again, in the build that this machine's driver supports"
@@ -105,6 +109,9 @@ def _torchvision(torch: str, said: Said) -> Finding:
     remedy = f"{pair}torch {torch}; tasks of text do not need it"
     if there is None:
         return Finding(name, "note", "it is not installed: tasks with pictures may need it", remedy)
+    if "torchvision" not in facts and said.late:
+        text = f"{there}: its import was not over in time ({said.failure})"
+        return Finding(name, "note", text, LONGER)
     if "torchvision" not in facts:
         return Finding(name, "problem", f"{there} cannot be imported: {said.failure}", remedy)
     if wanted and not wanted.specifier.contains(torch, prereleases=True):

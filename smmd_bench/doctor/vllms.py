@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .child import Said
-from .finding import Finding
+from .finding import LONGER, Finding
 from .libraries import installed
 
 VLLM = """
@@ -29,7 +29,7 @@ def vllm_finding(said: Said, *, full: bool = False) -> Finding:
     name = f"{there} {installed(there)}"
     if said.late:
         text = f"{name}: its import was not over in time ({said.failure})"
-        return Finding("vLLM", "note", text, "try again; `smmd-bench doctor --full` waits longer")
+        return Finding("vLLM", "note", text, LONGER)
     if said.failure is not None:
         text = f"{name} cannot be imported: {said.failure}"
         return Finding("vLLM", "problem", text, f"install vLLM and torch again; {_INSTEAD}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -44,10 +45,18 @@ class Listed:
 
 
 def listed(entry: Entry) -> Listed:
-    """What an imported entry says of itself."""
+    """What an imported entry says of itself; an error where an attribute of it cannot be read."""
     if entry.plugin is None:
         return Listed(entry.name, origin=_origin(entry), error=entry.error)
-    plugin = entry.plugin
+    try:
+        return _read(entry, entry.plugin)
+    except Exception as error:  # a plugin's own
+        said = (str(error).strip() or "without a message").splitlines()[0]
+        text = f"its attributes cannot be read ({type(error).__name__}: {said})"
+        return Listed(entry.name, origin=_origin(entry), error=text)
+
+
+def _read(entry: Entry, plugin: type) -> Listed:
     made = _made(plugin, entry.name)
     return Listed(
         name=entry.name,
@@ -59,7 +68,7 @@ def listed(entry: Entry) -> Listed:
         ),
         licence=_of(str, getattr(made, "licence", None)),
         sources=tuple(map(_source, getattr(made, "sources", ()))),
-        scales={str(n): float(s) for n, s in getattr(plugin, "relative_scale", {}).items()},
+        scales=_scales(getattr(plugin, "relative_scale", {})),
         scales_of=_of(str, getattr(plugin, "relative_scale_of", None)),
         origin=_origin(entry),
     )
@@ -81,6 +90,13 @@ def _made(plugin: type, name: str) -> Any:
 
 def _of(kind: type, value: Any) -> Any:
     return value if isinstance(value, kind) else None
+
+
+def _scales(given: Mapping[Any, Any]) -> dict[str, float]:
+    scales = {str(n): float(scale) for n, scale in given.items()}
+    if not all(map(math.isfinite, scales.values())):
+        raise ValueError(f"relative_scale is not finite: {scales}")
+    return scales
 
 
 def _source(source: Any) -> dict[str, str]:

@@ -69,6 +69,14 @@ def find_group(wanted: Wanted) -> Group:
                 "or another --run."
             )
     done = found[found["status"] == "done"]
+    if run.cells.empty:
+        raise UserError(
+            f"{path} has no cells: give a run of `smmd-bench train-eval` or `run` with --run."
+        )
+    if found.empty:
+        raise UserError(
+            f"No cell of {path} is meant by all of these options: give one of {_list(run.cells)}."
+        )
     if done.empty:
         raise UserError(
             f"No finished cell of {path} is meant, but {_list(found)}: the command that made the "
@@ -87,11 +95,20 @@ def find_group(wanted: Wanted) -> Group:
 
 
 def newest_run(runs: Path = RUNS) -> Path:
-    """The run whose manifest was written last; raises UserError if there is none."""
+    """Of the runs that have a measured cell, the one whose manifest was written last.
+
+    Raises UserError if there is none.
+    """
     manifests = sorted(runs.glob("*/manifest.json"), key=lambda file: file.stat().st_mtime)
     if not manifests:
         raise UserError(f"There is no run in {runs.absolute()}: give its folder with --run.")
-    return manifests[-1].parent
+    for manifest in reversed(manifests):
+        if (read_run(manifest.parent).cells["status"] == "done").any():
+            return manifest.parent
+    raise UserError(
+        f"No run in {runs.absolute()} has a measured cell yet: the command that made a run goes on "
+        "with it, or give another folder with --run."
+    )
 
 
 def _place(wanted: Wanted) -> tuple[Path, str | None]:

@@ -6,6 +6,7 @@ import importlib.util
 import keyword
 import re
 import sys
+from pathlib import Path
 
 from ..errors import UserError
 from ..registry import Group, names, singular
@@ -33,11 +34,27 @@ def check_name(group: Group, name: str, *, in_package: bool) -> None:
             f"There is a {kind} '{name}' already (see `smmd-bench ls {group}`): choose another "
             f"name, such as {' or '.join(free)}."
         )
-    if not in_package and (name in sys.stdlib_module_names or importlib.util.find_spec(name)):
+    if not in_package and hides_a_module(name):
         raise UserError(
             f"{name}.py would hide the module {name} from what is run beside it: choose another "
             f"name, such as my_{name}."
         )
+
+
+def is_module_name(name: str) -> bool:
+    """Whether an import statement can name it."""
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def hides_a_module(name: str, own: Path | None = None) -> bool:
+    """Whether a module of this name can be imported already, from elsewhere than `own`."""
+    if name in sys.stdlib_module_names or name == "__main__":
+        return True
+    found = importlib.util.find_spec(name)
+    if found is None or own is None:
+        return found is not None
+    places = [*(found.submodule_search_locations or ()), found.origin or ""]
+    return not any(Path(place).resolve().is_relative_to(own.resolve()) for place in places if place)
 
 
 def class_name(name: str) -> str:

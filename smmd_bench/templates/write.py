@@ -15,7 +15,7 @@ from ..errors import UserError
 from ..registry import Group, singular
 from ..results.files import write_text
 from .entry_points import lines_of, with_entry_point
-from .names import check_name, class_name
+from .names import check_name, class_name, hides_a_module, is_module_name
 
 
 @dataclass
@@ -40,10 +40,11 @@ def into_current_project(group: Group, name: str, folder: Path | None) -> Writte
         return _write(written, group, name, by_file=True)
     text, content = _read(settings)
     home = folder or _package(content)
+    _check_home(home, content)
     inside = (home / "__init__.py").is_file()
     check_name(group, name, in_package=inside)
     written = Written(home / f"{name}.py", Path("tests") / f"test_{name}.py")
-    value = f"{_module(home, name)}:{class_name(name)}"
+    value = f"{'.'.join([*_modules(home), name])}:{class_name(name)}"
     changed = with_entry_point(text, group, name, value)
     if changed is None:
         written.entry_point = lines_of(group, name, value)
@@ -56,9 +57,15 @@ def into_current_project(group: Group, name: str, folder: Path | None) -> Writte
 def into_new_project(group: Group, name: str, project: str, folder: Path | None) -> Written:
     """Write a project of that name: pyproject.toml, a package with the plugin, its test."""
     package = re.sub(r"[-.]", "_", project).lower()
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", project) or not package.isidentifier():
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", project) or not is_module_name(package):
         raise UserError(
-            f"'{project}' cannot name a project: take letters, digits, '-' and '_', a letter first."
+            f"'{project}' cannot name a project: take letters, digits, '-' and '_', a letter "
+            "first, and no word of Python's own."
+        )
+    if hides_a_module(package):
+        raise UserError(
+            f"The package {package} of the project would hide the module of that name: choose "
+            f"another --project, such as my-{project}."
         )
     check_name(group, name, in_package=True)
     root = (folder or Path()) / project
@@ -88,9 +95,30 @@ def _write(written: Written, group: Group, name: str, *, by_file: bool) -> Writt
             raise UserError(f"{path} exists already and is left as it is: choose another name.")
     texts = {path: _rendered(template, **values) for path, template in own.items()}
     written.files = {**texts, **written.files}
-    for path, text in written.files.items():
-        write_text(path, text)
+    _write_all(written)
     return written
+
+
+def _write_all(written: Written) -> None:
+    """All folders, then all files; on any error what was made is removed again.
+
+    The settings of a project are changed last, and whole or not at all.
+    """
+    made: list[Path] = []
+    try:
+        for path in written.files:
+            for folder in [*reversed(path.parent.parents), path.parent]:
+                if not folder.is_dir():
+                    folder.mkdir()
+                    made.append(folder)
+        for path, text in written.files.items():
+            if path != written.changed:
+                made.append(path)
+            write_text(path, text)
+    except BaseException:
+        for path in reversed(made):
+            path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
+        raise
 
 
 def _rendered(template: str, *, name: str, **values: Any) -> str:
@@ -130,8 +158,35 @@ def _package(content: dict[str, Any]) -> Path:
     return Path()
 
 
-def _module(home: Path, name: str) -> str:
-    """The import path of `home/name.py`, seen from the project's folder or its `src`."""
-    parts = Path(os.path.relpath(home)).parts
-    parts = parts[1:] if parts and parts[0] == "src" else parts
-    return ".".join([*(part for part in parts if part != "."), name])
+def _check_home(home: Path, content: dict[str, Any]) -> None:
+    """Raises UserError for a folder whose files cannot be imported where the project is installed.
+
+    A package that has the project's name may be the installed project itself.
+    """
+    modules = _modules(home)
+    remedy = "choose another --folder, or leave it out"
+    if not home.resolve().is_relative_to(Path.cwd()):
+        raise UserError(
+            f"{home} is outside the project in {Path.cwd()}: choose a folder of it, or run the "
+            "command in another."
+        )
+    if bad := [part for part in modules if not is_module_name(part)]:
+        raise UserError(
+            f"Files in {home} cannot be imported, because '{bad[0]}' cannot name a module: "
+            f"{remedy}."
+        )
+    known = re.sub(r"[-.]", "_", str(content.get("project", {}).get("name", ""))).lower()
+    if not modules or modules[0].lower() == known:
+        return
+    below = Path(os.path.relpath(home))
+    if hides_a_module(modules[0], [below, *below.parents][len(modules) - 1]):
+        raise UserError(
+            f"Files in {home} cannot be imported, because there is a module {modules[0]} "
+            f"elsewhere: {remedy}."
+        )
+
+
+def _modules(home: Path) -> list[str]:
+    """The packages that a folder is, seen from the project's folder or its `src`."""
+    parts = [part for part in Path(os.path.relpath(home)).parts if part != "."]
+    return parts[1:] if parts[:1] == ["src"] else parts

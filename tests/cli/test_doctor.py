@@ -119,6 +119,18 @@ def test_torch_that_cannot_be_imported_is_a_problem():
     assert "OSError: libtorch.so" in found["torch"].text
 
 
+def test_an_import_that_is_not_over_in_time_is_a_note():
+    late = Said({}, "it takes more than 60 s", late=True)
+    for found, names in (
+        (findings_of(late, late), {"torch", "GPU"}),
+        (findings_of(Said(FACTS), late), {"torchvision"}),
+    ):
+        for name in names:
+            assert found[name].state == "note"
+            assert "in time" in found[name].text
+            assert "doctor --full" in str(found[name].remedy)
+
+
 def test_a_gpu_is_named_with_its_memory():
     gpu = {"name": "NVIDIA H100", "free": 70 * 2**30, "total": 80 * 2**30}
     found = findings_of(Said({**FACTS, "cuda": "12.8", "gpus": [gpu]}), Said())
@@ -174,6 +186,34 @@ def test_a_plugin_that_fails_to_import_is_a_problem_with_its_origin():
 def test_a_plugin_that_takes_the_process_with_it_is_a_problem():
     (found,) = plugins.plugin_findings(Said({}, "the process is killed by SIGSEGV"))
     assert (found.state, "SIGSEGV" in found.text) == ("problem", True)
+
+
+@pytest.mark.parametrize("where", ["distribution", "file"])
+def test_the_plugin_that_takes_the_process_with_it_is_named(tmp_path, monkeypatch, where):
+    file = tmp_path / "dying.py"
+    file.write_text("import os\nos._exit(7)\n")
+    if where == "distribution":
+        facts = tmp_path / "dying_package-1.dist-info"
+        facts.mkdir()
+        (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: dying-package\nVersion: 1\n")
+        (facts / "entry_points.txt").write_text("[smmd_bench.losses]\ndying = dying:Dying\n")
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        named, remedy = "the loss 'dying' of dying-package", "mend or uninstall dying-package"
+    else:
+        monkeypatch.setattr(plugins, "plugin_files", lambda: [file])
+        named, remedy = f"the plugin file {file}", f"mend {file}, or leave it out"
+    said = ask({"plugins": plugins.plugins_code()}, 120)["plugins"]
+    (found,) = plugins.plugin_findings(said)
+    assert (found.state, found.remedy) == ("problem", remedy)
+    assert f"the last of them {named}: the process ends with status 7" in found.text
+
+
+def test_a_plugin_that_is_not_imported_in_time_is_a_note():
+    loading = ["the loss 'slow' of a-package", "mend or uninstall a-package"]
+    said = Said({"loading": loading}, "it takes more than 60 s", late=True)
+    (found,) = plugins.plugin_findings(said)
+    assert (found.state, "doctor --full" in str(found.remedy)) == ("note", True)
+    assert "the loss 'slow' of a-package" in found.text
 
 
 def test_plugin_files_are_among_the_plugins(monkeypatch):

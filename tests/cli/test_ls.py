@@ -133,3 +133,25 @@ def test_a_known_listing_imports_no_torch() -> None:
         "assert not {'torch', 'pandas', 'transformers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "said"),
+    [
+        ("sources: ClassVar = 5", "TypeError: 'int' object is not iterable"),
+        ("relative_scale: ClassVar = 5", "AttributeError: 'int' object has no attribute 'items'"),
+        ("relative_scale: ClassVar = {10: float('nan')}", "ValueError: relative_scale is not"),
+    ],
+)
+def test_an_odd_attribute_is_the_error_of_its_plugin_alone(
+    site: Path, tmp_path: Path, attribute: str, said: str
+) -> None:
+    distribution(site, "own", LOSS.replace("    def bind", f"    {attribute}\n    def bind"))
+    environment = {"PYTHONPATH": str(site), "SMMD_BENCH_CACHE": str(tmp_path / "cache")}
+    for _ in range(2):  # read, and then kept
+        out = call("ls", "losses", "--json", **environment)
+        assert (out.returncode, out.stderr) == (0, "")
+        found = {loss["name"]: loss for loss in json.loads(out.stdout)["losses"]}
+        assert found["own"]["error"].startswith(f"its attributes cannot be read ({said}")
+        assert found["own"]["origin"]["distribution"] == "own-package"
+        assert found["smmd"]["error"] is None

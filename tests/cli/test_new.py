@@ -8,6 +8,8 @@ from click.testing import CliRunner, Result
 
 from smmd_bench.cli import cli
 from smmd_bench.errors import UserError
+from smmd_bench.results.files import write_text
+from smmd_bench.templates import write
 from smmd_bench.templates.entry_points import with_entry_point
 
 BIN = Path(sys.executable).parent
@@ -165,3 +167,90 @@ def test_a_project_that_exists_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     with pytest.raises(UserError, match="exists already"):
         new("task", "fine", "--project", "mine")
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [
+        ("../outside", "is outside the project"),
+        ("my-plugins", "'my-plugins' cannot name a module"),
+        ("src/mine/class", "'class' cannot name a module"),
+        ("json", "a module json elsewhere"),
+        ("torch/mine", "a module torch elsewhere"),
+    ],
+)
+def test_a_folder_of_which_nothing_can_be_imported_is_refused(
+    folder: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    settings = project / "pyproject.toml"
+    settings.write_text('[project]\nname = "mine"\nversion = "1"\n')
+    before = settings.read_text()
+    monkeypatch.chdir(project)
+    with pytest.raises(UserError, match=said):
+        new("task", "fine", "--folder", folder)
+    assert [*tmp_path.iterdir(), *project.iterdir()] == [project, settings]
+    assert settings.read_text() == before
+
+
+def test_what_is_installed_within_the_project_is_another_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"\nversion = "1"\n')
+    installed = tmp_path / ".venv" / "site"
+    (installed / "other_pack").mkdir(parents=True)
+    (installed / "other_pack" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(installed)
+    with pytest.raises(UserError, match="a module other_pack elsewhere"):
+        new("loss", "fine", "--folder", "other_pack/mine")
+    assert not (tmp_path / "other_pack").exists()
+
+
+def test_a_folder_of_the_project_that_can_be_imported_is_no_other_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text('[project]\nname = "mine"\nversion = "1"\n')
+    (tmp_path / "extra_losses").mkdir()
+    (tmp_path / "extra_losses" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    new("loss", "fine", "--folder", str(tmp_path / "extra_losses" / "more"))
+    assert 'fine = "extra_losses.more.fine:Fine"' in settings.read_text()
+
+
+@pytest.mark.parametrize(
+    ("project", "said"),
+    [("class", "cannot name a project"), ("torch", "would hide the module"), ("Json", "hide")],
+)
+def test_a_project_whose_package_cannot_be_imported_is_refused(
+    project: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=said):
+        new("task", "fine", "--project", project)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_a_folder_leaves_nothing_half_written(tmp_path: Path) -> None:
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text('[project]\nname = "mine"\nversion = "1"\n')
+    before = settings.read_text()
+    (tmp_path / "tests").touch()
+    with pytest.raises(FileExistsError):
+        new("task", "fine", "--folder", "mine/parts")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["pyproject.toml", "tests"]
+    assert settings.read_text() == before
+
+
+def test_what_was_written_is_removed_when_a_later_file_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(path: Path, text: str) -> None:
+        if path.name == "pyproject.toml":
+            raise OSError(28, "No space left on device", str(path))
+        write_text(path, text)
+
+    monkeypatch.setattr(write, "write_text", fails)
+    with pytest.raises(OSError, match="No space left"):
+        new("task", "fine", "--project", "mine")
+    assert list(tmp_path.iterdir()) == []

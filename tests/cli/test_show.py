@@ -115,6 +115,29 @@ def test_without_a_run_it_is_the_newest_in_runs(run_folder, tmp_path, monkeypatc
     assert as_json()["run"] == str(Path("runs") / "new")
 
 
+def test_the_newest_run_is_one_with_a_measured_cell(run_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    overhead, unfinished = Path("runs") / "overhead", Path("runs") / "unfinished"
+    write_json(overhead / "manifest.json", {"name": "overhead", "overhead": {}})
+    shutil.copytree(run_folder, unfinished)
+    for file in unfinished.glob("cells/*/metrics.json"):
+        file.unlink()
+    assert "has a measured cell yet" in show(expect_error=True)
+    shutil.copytree(run_folder, Path("runs") / "old")
+    os.utime(Path("runs") / "old" / "manifest.json", (1_000_000_000, 1_000_000_000))
+    assert as_json()["run"] == str(Path("runs") / "old")
+    text = show(overhead, expect_error=True)
+    assert text.startswith("runs/overhead has no cells: give a run of")
+    assert "the command that made the run goes on" in show(unfinished, expect_error=True)
+
+
+def test_options_that_no_cell_has_together_are_refused(run_folder, tmp_path):
+    run = Path(shutil.copytree(run_folder, tmp_path / "run"))
+    shutil.rmtree(run / "cells" / address(run, "smmd", 1))
+    text = show(run, "--loss", "smmd", "--seed", 1, expect_error=True)
+    assert "is meant by all of these options" in text
+
+
 def test_every_loss_of_the_seed_is_there_with_the_base(run_folder):
     found = as_json(run_folder, "--seed", 1)
     assert [a["loss"] for a in found["answers"]] == ["base", "ce", "ntl", "smmd"]

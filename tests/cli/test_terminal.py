@@ -116,3 +116,13 @@ def test_brackets_are_no_markup_in_bars() -> None:
     assert "smmd[sigma=1" in text
     assert "30/60" in text
     assert len(f"validate{text.rpartition('validate')[2]}".rstrip()) <= 80  # as it is at the end
+
+
+def test_what_the_encoding_lacks_is_a_question_mark(
+    run_folder: Path,  # noqa: F811
+) -> None:
+    ascii_only = {"PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
+    for words in (["validate", "local"], ["compare", run_folder, run_folder], ["show", run_folder]):
+        out = call(*words, **ascii_only)
+        assert (out.returncode, out.stdout.isascii()) == (0, True), out.stderr
+    assert "? " in call("validate", "local", **ascii_only).stdout

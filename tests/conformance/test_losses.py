@@ -83,8 +83,23 @@ class Spec:
         return self.module(self, vocabulary)
 
 
+class OnlyInBatches(Good):
+    def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
+        assert len(numeric.target)
+        return super().forward(numeric)
+
+
+class CountsNothing(Good):
+    def units(self, target: Tensor, row: Tensor, position: Tensor) -> int:
+        return max(1, len(target))
+
+
 def states(loss: Any) -> dict[str, str]:
     return {finding.check: finding.state for finding in loss_findings(loss)}
+
+
+def details(loss: Any) -> dict[str, str]:
+    return {finding.check: finding.detail for finding in loss_findings(loss)}
 
 
 def test_a_loss_without_a_fault_passes_every_check() -> None:
@@ -101,6 +116,7 @@ def test_a_loss_without_a_fault_passes_every_check() -> None:
         (NotSeparable, "separable"),
         (Noisy, "deterministic"),
         (Trainable, "contract"),
+        (CountsNothing, "no numeric targets"),
     ],
 )
 def test_a_defect_is_found_by_its_check(module: type[NumericLoss], check: str) -> None:
@@ -127,6 +143,26 @@ def test_what_cannot_apply_is_no_failure() -> None:
 
     assert states(DigitsOnly())["1,000 numeric tokens"] == "unchecked"
     assert "failed" not in states(DigitsOnly()).values()
+    detail = details(DigitsOnly())["micro-batches"]
+    assert detail.endswith("at N = 10 alone (at 1,000: it needs single digits)")
+
+
+def test_any_other_error_at_1000_tokens_fails_the_micro_batches_too() -> None:
+    @dataclass(frozen=True)
+    class Overflows(Spec):
+        def bind(self, vocabulary: NumericVocabulary) -> NumericLoss:
+            if len(vocabulary) > 10:
+                raise ValueError("too many tokens")
+            return super().bind(vocabulary)
+
+    found = states(Overflows())
+    assert found["micro-batches"] == found["1,000 numeric tokens"] == "failed"
+    assert details(Spec())["micro-batches"].endswith("of 4, at N = 10 and 1,000")
+
+
+def test_forward_need_not_take_an_empty_batch_and_the_line_says_so() -> None:
+    assert states(Spec(OnlyInBatches))["no numeric targets"] == "passed"
+    assert "forward is not called" in details(Spec(OnlyInBatches))["no numeric targets"]
 
 
 def test_the_cost_is_a_ratio_and_no_verdict() -> None:
