@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from smmd_bench.results.run import RunFrames
 
-REFERENCE = "ce"
+REFERENCE, PAPERS = "ce", "smmd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,13 @@ class Comparison:
     def others(self) -> tuple[str, ...]:
         """The losses besides the reference."""
         return tuple(loss for loss in self.losses if loss != self.reference)
+
+    def drawn(self, most: int) -> tuple[str, ...]:
+        """The first of the others, and SMMD in any case: the paper draws it alone."""
+        first = self.others[:most]
+        if PAPERS in self.others and PAPERS not in first:
+            return (*first[:-1], PAPERS)
+        return first
 
     @property
     def label(self) -> str:
@@ -194,7 +201,9 @@ def limit_note(drawn: Sequence[Comparison], every: Sequence[Comparison], losses:
     if len(drawn) < len(every):
         notes.append(f"{len(drawn)} of {len(every)} pairs of model and task")
     if any(len(comparison.others) > losses for comparison in drawn):
-        notes.append(f"the first {losses} losses beside {loss_label(drawn[0].reference)}")
+        shown = dict.fromkeys(loss for comparison in drawn for loss in comparison.drawn(losses))
+        names = ", ".join(loss_label(loss) for loss in shown)
+        notes.append(f"{names} beside {loss_label(drawn[0].reference)}")
     return f" Drawn are {' and '.join(notes)}; the CSV has all." if notes else ""
 
 

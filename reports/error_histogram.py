@@ -185,7 +185,7 @@ def _figure(found: list[tuple[Comparison, CommonErrors]], data: pd.DataFrame) ->
         part.suptitle(subset_title(comparison, common), fontsize=10)
         axes = part.subplots(1, columns, sharex=True, sharey=True, squeeze=False)[0]
         here = data[(data["model"] == comparison.model) & (data["task"] == comparison.task)]
-        for axis, loss in zip(axes, comparison.others, strict=False):
+        for axis, loss in zip(axes, comparison.drawn(LOSSES), strict=False):
             axis.set_title(panel_title(comparison, loss))
             for height, name in zip((0.72, 0.6), (comparison.reference, loss), strict=True):
                 bins = here[here["loss"] == name]

@@ -194,12 +194,12 @@ def _block(
         here = data[data["digit"] == digit]
         n = int(here["n"].max())
         row[0].set_ylabel(f"last digit {digit}\nn = {n:,}", rotation=0, ha="right", va="center")
-        for axis, loss in zip(row, comparison.others, strict=False):
+        for axis, loss in zip(row, comparison.drawn(LOSSES), strict=False):
             _outline(axis, here, comparison.reference, styles, filled=True)
             _outline(axis, here, loss, styles, filled=False)
         for axis in row[len(comparison.others) :]:
             axis.set_visible(False)
-    for axis, loss in zip(axes[0], comparison.others, strict=False):
+    for axis, loss in zip(axes[0], comparison.drawn(LOSSES), strict=False):
         axis.set_title(panel_title(comparison, loss))
     for axis in axes[-1]:
         axis.set_xlabel("error")

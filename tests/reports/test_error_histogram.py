@@ -101,7 +101,7 @@ def test_every_loss_is_drawn_over_cross_entropy_in_a_line_style_of_its_own(word_
 
 
 def test_more_losses_and_groups_than_can_be_drawn_are_named(tmp_path):
-    losses = ["ce", *(f"smmd[sigma={at}]" for at in range(6))]
+    losses = ["ce", *(f"smmd[sigma={at}]" for at in range(5, 10)), "smmd"]
     answers = ["1", "2", "3"]
     run = planted(
         tmp_path, answers, dict.fromkeys(losses, answers), models=[f"m{at}" for at in range(5)]
@@ -109,8 +109,8 @@ def test_more_losses_and_groups_than_can_be_drawn_are_named(tmp_path):
     artefact = ErrorHistogram().build(run)
     assert len(artefact.figure.axes) == 4 * 4
     assert artefact.caption.endswith(
-        "Drawn are 4 of 5 pairs of model and task and the first 4 losses beside CE; the CSV has "
-        "all."
+        "Drawn are 4 of 5 pairs of model and task and SMMD[sigma=5], SMMD[sigma=6], "
+        "SMMD[sigma=7], SMMD beside CE; the CSV has all."
     )
     assert artefact.data["loss"].nunique() == 7
 
