@@ -36,6 +36,7 @@ def interrupt(when: str, send: Callable[[int, int], None], cwd: Path) -> tuple[i
         text=True,
         cwd=cwd,
         start_new_session=True,
+        preexec_fn=_hears_interrupts,
     )
     assert process.stdout is not None
     assert any(line.startswith(when) for line in process.stdout), "the line never came"
@@ -48,6 +49,11 @@ def interrupt(when: str, send: Callable[[int, int], None], cwd: Path) -> tuple[i
     assert not list(cwd.rglob("*.part*"))
     assert not list(cwd.rglob("FAILED.json"))
     return process.returncode, said
+
+
+def _hears_interrupts() -> None:
+    """A shell's background job, as these tests may be, and its children ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _group(process: int) -> int | None:
