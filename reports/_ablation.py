@@ -15,13 +15,13 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
+from smmd_bench.publishing.tables import DASH, number, p_value
 
 from ._cells import (
     REFERENCE,
     decoding,
     difference_to,
-    mean_over_seeds,
+    estimate,
     measured,
     metrics_beside_published,
     missing_note,
@@ -199,12 +199,8 @@ def _quantities(
         if len(others):
             texts[ACCURACY] = NOT_RUN if there.empty else str(there["status"].iloc[0])
         return texts
-    first, values = found.iloc[0], found["exact_match_value"]
-    if len(found) > 1:
-        texts[ACCURACY] = mean_over_seeds(values, 1)
-    else:
-        bounds = first["exact_match_low"], first["exact_match_high"]
-        texts[ACCURACY] = with_interval(values.iloc[0], *bounds, 1)
+    first = found.iloc[0]
+    texts[ACCURACY] = estimate(found, "exact_match_", 1, interval=True)
     texts[DIFFERENCE] = difference_to(found, REFERENCE)[f"Δ to {loss_label(REFERENCE)}"]
     if pd.notna(first["p_holm"]):
         texts[P] = p_value(first["p_holm"])

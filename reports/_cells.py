@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from smmd_bench.errors import UserError
 from smmd_bench.publishing.style import loss_label, model_label
-from smmd_bench.publishing.tables import DASH, count, p_value, with_deviation, with_interval
+from smmd_bench.publishing.tables import (
+    DASH,
+    count,
+    number,
+    p_value,
+    with_deviation,
+    with_interval,
+)
+from smmd_bench.registry import load_task
 from smmd_bench.scoring.statistics import over_seeds
 
 from ._paper import paper_model, published
 
 if TYPE_CHECKING:
+    from smmd_bench.contracts import Metric
     from smmd_bench.results.run import RunFrames
 
 
@@ -122,6 +132,27 @@ def mean_over_seeds(values: pd.Series[float], digits: int, *, sign: bool = False
     return with_deviation(*over_seeds(found), digits, sign=sign) if found else DASH
 
 
+def estimate(cells: pd.DataFrame, prefix: str, digits: int, *, interval: bool) -> str:
+    """A metric of one model, task and loss: over seeds mean ± deviation, else with its interval.
+
+    `prefix` stands before `value`, `low` and `high` in the names of the columns.
+    """
+    values, first = cells[f"{prefix}value"], cells.iloc[0]
+    if len(cells) > 1:
+        return mean_over_seeds(values, digits)
+    if interval:
+        return with_interval(values.iloc[0], first[f"{prefix}low"], first[f"{prefix}high"], digits)
+    return number(values.iloc[0], digits)
+
+
+def metrics_of(task: str) -> Sequence[Metric]:
+    """The metrics of a task, the one that selects first; none where its plugin is not here."""
+    try:
+        return load_task(task).metrics()
+    except UserError:
+        return ()
+
+
 def opponent(data: pd.DataFrame) -> str:
     """What the rows are compared with: cross-entropy, or what stands in for it."""
     others = list(data["against_loss"].dropna().unique())
@@ -134,11 +165,25 @@ def difference_to(cells: pd.DataFrame, other: str) -> dict[str, str]:
     compared = cells[cells["against_loss"] == other]
     if compared.empty:
         return {heading: DASH, "p": DASH}
-    first, values = compared.iloc[0], compared["difference"]
-    if len(cells) > 1:
-        text = mean_over_seeds(values, 1, sign=True)
-    else:
-        text = with_interval(
-            values.iloc[0], first["difference_low"], first["difference_high"], 1, sign=True
-        )
+    text = _difference(compared, several=len(cells) > 1)
     return {heading: text, "p": " / ".join(p_value(p) for p in compared["difference_p"])}
+
+
+def difference_and_opponent(cells: pd.DataFrame, heading: str) -> dict[str, str]:
+    """The paired difference to whatever the cells were compared with, which is named as well."""
+    against = cells["against_loss"].iloc[0]
+    if not isinstance(against, str):
+        return {heading: DASH, "vs": DASH, "p": DASH}
+    return {
+        heading: _difference(cells, several=len(cells) > 1),
+        "vs": loss_label(against),
+        "p": " / ".join(p_value(p) for p in cells["difference_p"].dropna()) or DASH,
+    }
+
+
+def _difference(cells: pd.DataFrame, *, several: bool) -> str:
+    first, values = cells.iloc[0], cells["difference"]
+    if several:
+        return mean_over_seeds(values, 1, sign=True)
+    bounds = (first["difference_low"], first["difference_high"])
+    return with_interval(values.iloc[0], *bounds, 1, sign=True)

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
-from smmd_bench.errors import UserError
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.registry import load_task
 
-from ._cells import REFERENCE, in_order, measured
+from ._cells import REFERENCE, in_order, measured, metrics_of
 
 if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
@@ -45,11 +43,8 @@ class FirstMetric:
 
 def first_metric(task: str) -> FirstMetric | None:
     """The first metric of a task; None: its plugin is not here any more."""
-    try:
-        metric = load_task(task).metrics()[0]
-    except UserError:
-        return None
-    return FirstMetric(metric.name, metric.label, metric.better)
+    metric = next(iter(metrics_of(task)), None)
+    return None if metric is None else FirstMetric(metric.name, metric.label, metric.better)
 
 
 def reference_of(run: RunFrames) -> str:

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from smmd_bench.errors import UserError
-from smmd_bench.parameters import parameters_of, split_spec
+from smmd_bench.parameters import parameters_of
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.registry import load_loss
 
 from ._paper import published
-from ._vision import SYNTHETIC, UNKNOWN, data_source
+from ._vision import data_source, papers_task
 
 if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
 
 GROUP = ["model", "task"]
-PICTURES = ("clock_time", "chartqa")
-"""Tasks of the paper whose data may be synthetic here."""
 
 
 def values_of(loss: str, name: str, parameter: str) -> tuple[float, ...] | None:
@@ -91,16 +89,10 @@ def sample_note(data: pd.DataFrame, cells: pd.DataFrame, of_run: pd.DataFrame) -
 
 
 def published_beside(run: RunFrames, table: str, row: dict[str, Any]) -> float | None:
-    """The paper's accuracy for the model, task and loss of a row, where it is on the paper's data.
-
-    A picture task of unknown or synthetic source has none; one that only names its source has.
-    """
-    task = str(row["task"])
-    name, parameters = split_spec(task)
-    if name in PICTURES:
-        if data_source(run, task) in (SYNTHETIC, UNKNOWN):
-            return None
-        task = name if set(parameters) <= {"source"} else task
+    """The paper's accuracy for the model, task and loss of a row, where it is on its own data."""
+    task = papers_task(str(row["task"]), data_source(run, str(row["task"])))
+    if task is None:
+        return None
     found = published(table, model=str(row["model"]), task=task, loss=str(row["loss"]))
     return found.get("exact_match")
 

@@ -11,13 +11,13 @@ import pandas as pd
 from smmd_bench.contracts import Artefact
 from smmd_bench.parameters import split_spec
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.publishing.tables import DASH, number, with_interval
+from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.files import read_json
 
 from ._cells import (
     decoding,
     difference_to,
-    mean_over_seeds,
+    estimate,
     measured,
     metrics_beside_published,
     missing_note,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
 
 SYNTHETIC, UNKNOWN = "synthetic", DASH
+PICTURES = ("clock_time", "chartqa")
+"""Tasks of the paper whose data may be synthetic here."""
 
 
 @dataclass(frozen=True)
@@ -99,27 +101,20 @@ class VisionTable:
             "Task": str(first["task"]),
             "Data": str(first["data"]),
             "Loss": loss_label(first["loss"]),
-            **{name: self._estimate(cells, metric) for metric, name in self.columns.items()},
+            **{
+                name: estimate(cells, f"{metric}_", 1, interval=metric in self.intervals)
+                for metric, name in self.columns.items()
+            },
             **difference_to(cells, other),
             "n": f"{int(first['exact_match_n']):,}",
             "Seeds": str(len(cells)),
             **{name: number(first[f"published_{m}"]) for m, name in self.beside.items()},
         }
 
-    def _estimate(self, cells: pd.DataFrame, metric: str) -> str:
-        values, first = cells[f"{metric}_value"], cells.iloc[0]
-        if len(cells) > 1:
-            return mean_over_seeds(values, 1)
-        if metric in self.intervals:
-            return with_interval(values.iloc[0], first[f"{metric}_low"], first[f"{metric}_high"], 1)
-        return number(values.iloc[0], 1)
-
     def _published(self, row: Mapping[Any, Any]) -> Mapping[str, float]:
-        if row["data"] in (SYNTHETIC, UNKNOWN):
+        task = papers_task(str(row["task"]), str(row["data"]))
+        if task is None:
             return {}
-        task = str(row["task"])
-        name, parameters = split_spec(task)
-        task = name if set(parameters) <= {"source"} else task
         return published(self.table, model=str(row["model"]), task=task, loss=str(row["loss"]))
 
     def notes(self, data: pd.DataFrame, papers_data: str) -> list[str]:
@@ -159,6 +154,19 @@ def data_source(run: RunFrames, task: str) -> str:
     data = (run.manifest.get("data") or {}).get(task) or {}
     source = ((data.get("identity") or {}).get("test") or {}).get("source")
     return str(source) if source else UNKNOWN
+
+
+def papers_task(task: str, source: str) -> str | None:
+    """A task as the paper's tables name it; None: it is one of pictures, and not the paper's.
+
+    `source` is what `data_source` says. A spec that only names its source is the paper's task.
+    """
+    name, parameters = split_spec(task)
+    if name not in PICTURES:
+        return task
+    if source in (SYNTHETIC, UNKNOWN):
+        return None
+    return name if set(parameters) <= {"source"} else task
 
 
 def title_with_source(title: str, data: pd.DataFrame, what: str) -> str:

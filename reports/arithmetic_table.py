@@ -9,13 +9,14 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
+from smmd_bench.publishing.tables import number
 from smmd_bench.results.run import RunFrames
 
 from ._arithmetic import arithmetic_cells, title_with_levels
 from ._cells import (
     decoding,
-    mean_over_seeds,
+    difference_and_opponent,
+    estimate,
     measured,
     metrics_beside_published,
     missing_note,
@@ -60,7 +61,6 @@ class ArithmeticTable:
 def _row(cells: pd.DataFrame) -> dict[str, str]:
     """The row of one (model, level, loss): its cells differ in their seed alone."""
     first = cells.iloc[0]
-    several = len(cells) > 1
     row = {
         **model_columns(first["model"], first["params"]),
         "Task": first["task"],
@@ -68,24 +68,9 @@ def _row(cells: pd.DataFrame) -> dict[str, str]:
     }
     labels = ("Acc (%)", "MAE", "R²", "Parse fail (%)")
     for metric, label in zip(METRICS, labels, strict=True):
-        values = cells[f"{metric}_value"]
-        if several:
-            row[label] = mean_over_seeds(values, DIGITS[metric])
-        elif metric == "exact_match":
-            bounds = (first[f"{metric}_low"], first[f"{metric}_high"])
-            row[label] = with_interval(values.iloc[0], *bounds, DIGITS[metric])
-        else:
-            row[label] = number(values.iloc[0], DIGITS[metric])
-    against = first["against_loss"]
-    row["Δ Acc"] = row["vs"] = row["p"] = DASH
-    if isinstance(against, str):
-        row["vs"] = loss_label(against)
-        row["p"] = " / ".join(p_value(p) for p in cells["difference_p"].dropna())
-        if several:
-            row["Δ Acc"] = mean_over_seeds(cells["difference"], 1, sign=True)
-        else:
-            bounds = (first["difference_low"], first["difference_high"])
-            row["Δ Acc"] = with_interval(first["difference"], *bounds, 1, sign=True)
+        interval = metric == "exact_match"
+        row[label] = estimate(cells, f"{metric}_", DIGITS[metric], interval=interval)
+    row |= difference_and_opponent(cells, "Δ Acc")
     row["n"] = f"{int(first['exact_match_n']):,}"
     row["Seeds"] = str(len(cells))
     for metric, name in PUBLISHED.items():

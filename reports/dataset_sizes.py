@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact
-from smmd_bench.parameters import split_spec
 from smmd_bench.publishing.tables import DASH
 
 from ._paper import reference, rows
-from ._variants import PICTURES
-from ._vision import SYNTHETIC, UNKNOWN, data_source
+from ._vision import SYNTHETIC, UNKNOWN, data_source, papers_task
 
 if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
@@ -52,7 +50,8 @@ def dataset_sizes(run: RunFrames) -> pd.DataFrame:
     """One row a task: source, train, validation, test, published_train and published_test."""
     found = []
     for task, sizes in _sizes(run).items():
-        paper, source = _published(run, task), data_source(run, task)
+        source = data_source(run, task)
+        paper = _published(papers_task(task, source))
         line = {"task": task, "source": source, **{split: sizes.get(split) for split in SPLITS}}
         found.append({**line, **{f"published_{split}": paper.get(split) for split in BESIDE}})
     data = pd.DataFrame(found)
@@ -65,13 +64,8 @@ def _sizes(run: RunFrames) -> dict[str, dict[str, int]]:
     return {task: known["sizes"] for task, known in data.items() if known.get("sizes")}
 
 
-def _published(run: RunFrames, task: str) -> dict[str, Any]:
+def _published(task: str | None) -> dict[str, Any]:
     """The paper's sizes; none for another level or setting of a task, or for synthetic data."""
-    name, parameters = split_spec(task)
-    if name in PICTURES:
-        if data_source(run, task) in (SYNTHETIC, UNKNOWN):
-            return {}
-        task = name if set(parameters) <= {"source"} else task
     return next((row for row in rows(TABLE) if row["task"] == task), {})
 
 

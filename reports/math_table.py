@@ -9,14 +9,14 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.publishing.tables import DASH, number, with_interval
+from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.run import RunFrames
 
 from ._cells import (
     REFERENCE,
     decoding,
     difference_to,
-    mean_over_seeds,
+    estimate,
     measured,
     metrics_beside_published,
     missing_note,
@@ -77,19 +77,10 @@ def _math_cells(run: RunFrames) -> pd.DataFrame:
 def _row(cells: pd.DataFrame, other: str) -> dict[str, str]:
     """The row of one (model, task, loss): its cells differ in their seed alone."""
     first = cells.iloc[0]
-    several = len(cells) > 1
     row = model_columns(first["model"], first["params"])
     row |= {"Task": first["task"], "Loss": loss_label(first["loss"])}
     for metric, label in COLUMNS.items():
-        values = cells[f"{metric}_value"]
-        if several:
-            row[label] = mean_over_seeds(values, 1)
-        elif metric == "exact_match":
-            row[label] = with_interval(
-                values.iloc[0], first[f"{metric}_low"], first[f"{metric}_high"], 1
-            )
-        else:
-            row[label] = number(values.iloc[0], 1)
+        row[label] = estimate(cells, f"{metric}_", 1, interval=metric == "exact_match")
         if metric == "exact_match":
             row |= difference_to(cells, other)
     row["n"] = f"{int(first['exact_match_n']):,}"

@@ -8,18 +8,18 @@ from typing import ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact
-from smmd_bench.errors import UserError
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
-from smmd_bench.registry import load_task
+from smmd_bench.publishing.tables import DASH
 from smmd_bench.results.run import RunFrames
 
 from ._cells import (
     decoding,
+    difference_and_opponent,
+    estimate,
     in_order,
-    mean_over_seeds,
     measured,
     metrics_beside_published,
+    metrics_of,
     missing_note,
     model_columns,
 )
@@ -52,9 +52,7 @@ class TaskTable:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
         cells = _cells(run)
         data = task_scores(run, measured(cells))
-        labels: dict[str, str] = {}
-        for task in data["task"].unique():
-            labels |= metric_labels(str(task))
+        labels = {m.name: m.label for task in data["task"].unique() for m in metrics_of(str(task))}
         names = {metric: labels.get(metric, _spelled(metric)) for metric in data["metric"].unique()}
         groups = data.groupby(["model", "task", "loss"], observed=True)
         table = pd.DataFrame([_row(group, names) for _, group in groups]).fillna(DASH)
@@ -90,14 +88,6 @@ def task_scores(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
     return in_order(pd.concat(parts, ignore_index=True), cells)
 
 
-def metric_labels(task: str) -> dict[str, str]:
-    """What the task calls its metrics; empty where the plugin is not here any more."""
-    try:
-        return {metric.name: metric.label for metric in load_task(task).metrics()}
-    except UserError:
-        return {}
-
-
 def _cells(run: RunFrames) -> pd.DataFrame:
     return run.cells[~run.cells["task_name"].isin(ELSEWHERE)]
 
@@ -118,38 +108,12 @@ def _row(rows: pd.DataFrame, names: dict[str, str]) -> dict[str, str]:
     for metric in metrics:
         digits = 1 if names[metric].endswith("(%)") else 2
         of_metric = rows[rows["metric"] == metric]
-        row[names[metric]] = _estimate(of_metric, digits, interval=metric == metrics[0])
+        row[names[metric]] = estimate(of_metric, "", digits, interval=metric == metrics[0])
     main = rows[rows["metric"] == metrics[0]]
-    row |= {f"Δ {_short(names[metrics[0]])}": _difference(main), "vs": DASH, "p": DASH}
-    if isinstance(first["against_loss"], str):
-        row["vs"] = loss_label(first["against_loss"])
-        row["p"] = " / ".join(p_value(p) for p in main["difference_p"].dropna()) or DASH
+    row |= difference_and_opponent(main, f"Δ {names[metrics[0]].partition(' (')[0]}")
     row["n"] = f"{int(first['n']):,}"
     row["Seeds"] = str(len(main))
     return row
-
-
-def _short(label: str) -> str:
-    return label.partition(" (")[0]
-
-
-def _estimate(cells: pd.DataFrame, digits: int, *, interval: bool) -> str:
-    values, first = cells["value"], cells.iloc[0]
-    if len(cells) > 1:
-        return mean_over_seeds(values, digits)
-    if interval:
-        return with_interval(values.iloc[0], first["low"], first["high"], digits)
-    return number(values.iloc[0], digits)
-
-
-def _difference(cells: pd.DataFrame) -> str:
-    first = cells.iloc[0]
-    if not isinstance(first["against_loss"], str):
-        return DASH
-    if len(cells) > 1:
-        return mean_over_seeds(cells["difference"], 1, sign=True)
-    bounds = (first["difference_low"], first["difference_high"])
-    return with_interval(first["difference"], *bounds, 1, sign=True)
 
 
 def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:

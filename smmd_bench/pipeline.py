@@ -15,13 +15,13 @@ import yaml
 
 from .contracts import Executor, Job, Progress
 from .errors import CellSkippedError, UserError
-from .experiment import BASE, Cell, Experiment
+from .experiment import Cell, Experiment
 from .experiment_file import experiment_from_yaml
 from .preflight import preflight
 from .registry import load, load_plugin_file, plugin_files
 from .results.files import read_json, write_json, write_parquet
 from .run_directory import RunDirectory, Stage, cell_to_json, record_failure
-from .scoring.comparison import Measured, write_comparison
+from .scoring.comparison import CellKey, Measured, opponents, write_comparison
 from .scoring.measure import measure
 
 
@@ -164,20 +164,14 @@ def _measure(run: RunDirectory, state: dict[Cell, list[Stage]]) -> bool:
 
 def _compare(run: RunDirectory, cells: Sequence[Cell]) -> bool:
     """Compare each loss with CE of the same recipe and seed; CE, or without CE, with the base."""
-    known = {(c.model, c.task, c.trained_on, c.recipe, c.loss, c.seed): c for c in cells}
+    known = {CellKey(c.model, c.task, c.trained_on, c.recipe, c.loss, c.seed): c for c in cells}
     worked = False
-    for cell in cells:
-        model, task, recipe = cell.model, cell.task, cell.recipe
-        base = known.get((model, task, None, recipe, BASE, 0))
-        same = (model, task, cell.trained_on, recipe)
-        other = base if cell.loss == "ce" else known.get((*same, "ce", cell.seed), base)
-        if cell.is_base or other is None:
-            continue
+    for key, other in opponents(known.keys()).items():
         pair = (
             Measured(run.cell_folder(c), c.addresses["train"], c.loss, c.addresses["measure"])
-            for c in (cell, other)
+            for c in (known[key], known[other])
         )
-        worked |= write_comparison(cell.task_plugin, *pair)
+        worked |= write_comparison(known[key].task_plugin, *pair)
     return worked
 
 

@@ -85,7 +85,7 @@ def _prepare_data(voice: Voice, name: str, task: Task) -> None:
             rows = f"{len(source.rows(split)):,} rows"
             task.examples(split, 0, None)  # whether it can be read as a task, too
             voice.say(f"{name} {split}: {rows}, {size}, {licence}")
-            click.echo(f"{'' if voice.quiet else '  '}{file}")
+            _say_where(voice, file)
 
 
 def _prepare_pictures(voice: Voice, name: str, task: Task) -> None:
@@ -100,7 +100,7 @@ def _prepare_pictures(voice: Voice, name: str, task: Task) -> None:
         licence = getattr(task, "licence", _UNKNOWN)
         voice.say(f"{name} {split}: {len(paths):,} pictures, {size:.1f} MiB, {licence}")
         if paths:
-            click.echo(f"{'' if voice.quiet else '  '}{os.path.commonpath(paths)}")
+            _say_where(voice, os.path.commonpath(paths))
 
 
 def _prepare_model(voice: Voice, name: str) -> None:
@@ -117,4 +117,8 @@ def _prepare_model(voice: Voice, name: str) -> None:
     voice.say(
         f"{name}: {card.parameter_count():,} weights in {count}, {spell_bytes(size)}, {licence}"
     )
-    click.echo(f"{'' if voice.quiet else '  '}{card.folder}")
+    _say_where(voice, card.folder)
+
+
+def _say_where(voice: Voice, path: Path | str) -> None:
+    voice.always(f"{'' if voice.quiet else '  '}{path}")

@@ -111,36 +111,21 @@ def _manifest(manifests: Sequence[dict[str, Any]], names: list[str], name: str) 
 
 def _compare(out: Path) -> None:
     """Compare cells with the CE of their model, task, recipe and seed where no run did."""
-    from ..experiment import BASE
     from ..registry import load_task
-    from ..scoring.comparison import Measured, write_comparison
+    from ..scoring.comparison import CellKey, Measured, opponents, write_comparison
 
     done = read_run(out).cells
-    done = done[done["status"] == "done"]
-    cells = {
-        (
-            *(cell[k] for k in ("model", "task", "trained_on", "loss", "seed")),
-            str(cell["recipe"]),
-        ): cell
-        for cell in done.fillna({"trained_on": ""}).to_dict("records")
-    }
-    for (model, task, trained_on, loss, seed, recipe), cell in cells.items():
-        base = cells.get((model, task, "", BASE, 0, recipe))
-        other = cells.get((model, task, trained_on, "ce", seed, recipe), base)
-        other = base if loss == "ce" else other
-        if loss == BASE or other is None:
-            continue
-        pair = [
-            Measured(
-                folder := out / "cells" / str(c["address"]),
-                str(c["address"]),
-                str(c["loss"]),
-                str((read_json(folder / "metrics.json") or {})["address"]),
-            )
-            for c in (cell, other)
-        ]
+    known = {}
+    for cell in done[done["status"] == "done"].to_dict("records"):
+        trained_on = cell["trained_on"] if isinstance(cell["trained_on"], str) else None
+        recipe = str(cell["recipe"])
+        key = CellKey(cell["model"], cell["task"], trained_on, recipe, cell["loss"], cell["seed"])
+        folder = out / "cells" / cell["address"]
+        measured = (read_json(folder / "metrics.json") or {})["address"]
+        known[key] = Measured(folder, cell["address"], cell["loss"], measured)
+    for key, other in opponents(known.keys()).items():
         try:
-            plugin = load_task(str(task))
+            plugin = load_task(key.task)
         except UserError:
             continue
-        write_comparison(plugin, *pair)
+        write_comparison(plugin, known[key], known[other])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from ..experiment import BASE
 from ..results.files import read_json, write_json
 from .measure import compare
 
@@ -21,6 +23,30 @@ class Measured:
     name: str
     loss: str
     address: str
+
+
+class CellKey(NamedTuple):
+    """What tells a cell from the others of a run; `trained_on`: of a test of transfer."""
+
+    model: str
+    task: str
+    trained_on: str | None
+    recipe: Hashable
+    loss: str
+    seed: int
+
+
+def opponents(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
+    """What each trained cell is compared with, where that is there: CE of the same recipe and
+    seed; of CE, and without it, the untuned base."""
+    found = {}
+    for key in keys:
+        base = key._replace(trained_on=None, loss=BASE, seed=0)
+        choices = [base] if key.loss == "ce" else [key._replace(loss="ce"), base]
+        other = next((choice for choice in choices if choice in keys), None)
+        if key.loss != BASE and other is not None:
+            found[key] = other
+    return found
 
 
 def write_comparison(task: Task, cell: Measured, other: Measured) -> bool:

@@ -33,12 +33,13 @@ class Written:
 def into_current_project(group: Group, name: str, folder: Path | None) -> Written:
     """Write into the project of the current folder, or, without one, a plugin file and its test."""
     settings = Path("pyproject.toml")
-    if not settings.is_file() or (folder is None and _is_the_harness(settings)):
+    found = _read(settings) if settings.is_file() else None
+    if found is None or (folder is None and _is_the_harness(found[1])):
         check_name(group, name, in_package=False)
         home = folder or Path()
         written = Written(home / f"{name}.py", home / f"test_{name}.py")
         return _write(written, group, name, by_file=True)
-    text, content = _read(settings)
+    text, content = found
     home = folder or _package(content)
     _check_home(home, content)
     inside = (home / "__init__.py").is_file()
@@ -144,9 +145,9 @@ def _read(settings: Path) -> tuple[str, dict[str, Any]]:
         ) from error
 
 
-def _is_the_harness(settings: Path) -> bool:
+def _is_the_harness(content: dict[str, Any]) -> bool:
     """Whether this is the source tree of smmd-bench, where plugins of others do not belong."""
-    return bool(_read(settings)[1].get("project", {}).get("name") == "smmd-bench")
+    return bool(content.get("project", {}).get("name") == "smmd-bench")
 
 
 def _package(content: dict[str, Any]) -> Path:
