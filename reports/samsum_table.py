@@ -26,6 +26,7 @@ from ._cells import (
     why_no_row,
 )
 from ._paper import published, reference
+from ._vision import SYNTHETIC, data_source, title_with_source
 
 TASK, TABLE = "samsum", "samsum"
 KINDS = {"rouge1": "1", "rouge2": "2", "rougeL": "L"}
@@ -54,7 +55,8 @@ class SamsumTable:
         table = pd.DataFrame([_row(group, other) for _, group in groups])
         if data["published"].isna().all():
             table = table.drop(columns=["Paper", f"Paper Δ to {loss_label(other)}"])
-        table.attrs["title"] = self.title
+        data["data"] = [data_source(run, str(task)) for task in data["task"]]
+        table.attrs["title"] = title_with_source(self.title, data, "dialogues")
         return Artefact(caption=_caption(run, data, cells), table=table, data=data)
 
 
@@ -72,7 +74,7 @@ def rouge_scores(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
         )
         part = part.rename(columns={f"{metric}_{p}": p for p in ("value", "low", "high", "n")})
         part = part.rename(columns={"truncation_rate_value": "truncation_rate"})
-        whole = part["n"] == WHOLE
+        whole = (part["n"] == WHOLE) & (part["task"] == TASK)
         paper = part.pop(f"published_{metric}").astype("float64").where(whole)
         reference = [_reference(row, metric) for row in part.to_dict("records")]
         part = part.assign(metric=metric, published=paper, published_difference=paper - reference)
@@ -147,6 +149,11 @@ def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
         parts.append(
             f"Paper: {reference(TABLE)}, which does not report its seeds, prompt, intervals or "
             "whether ROUGE stems."
+        )
+    elif (data["data"] == SYNTHETIC).any():
+        parts.append(
+            f"{reference(TABLE)} is of the corpus: nothing is compared with synthetic dialogues, "
+            "which are far easier."
         )
     elif (data["n"] != WHOLE).any():
         parts.append(f"{reference(TABLE)} is of all {WHOLE} test dialogues: not set beside these.")

@@ -5,6 +5,9 @@ seeds: [0, 1, 2]             # what stands here holds in every part that does no
 parts:
   - {tasks: [arithmetic], losses: [ce, smmd]}
   - {tasks: [clock_time], losses: [ce, gce, smmd]}
+  - {tasks: [gsm8k], losses: [ce, smmd], optional: true}
+
+An optional part is left out, and named, where its data or model cannot be had.
 """
 
 from __future__ import annotations
@@ -21,15 +24,19 @@ import yaml
 from .errors import UserError, did_you_mean
 from .experiment import LISTS, Cell, Experiment
 
-PARTS, NAME = "parts", "name"
+PARTS, NAME, OPTIONAL = "parts", "name", "optional"
 
 
 @dataclass(frozen=True)
 class ExperimentFile:
-    """What to run, in order, in one folder: its name, or None where the experiment names it."""
+    """What to run, in order, in one folder: its name, or None where the experiment names it.
+
+    `optional` holds those of the experiments that are left out where their data cannot be had.
+    """
 
     name: str | None
     experiments: tuple[Experiment, ...]
+    optional: tuple[Experiment, ...] = ()
 
     @property
     def folder_name(self) -> str:
@@ -43,6 +50,25 @@ class ExperimentFile:
             shlex.join([*shlex.split(part.to_flags()), *first, *(["--extend"] if number else [])])
             for number, part in enumerate(self.experiments)
         ]
+
+    def that_can_run(self) -> tuple[ExperimentFile, dict[str, str]]:
+        """This file without those optional parts whose data or model is missing: task -> reason.
+
+        Raises UserError for what is missing of the other parts, or if nothing is left.
+        """
+        kept, reasons = [], {}
+        for experiment in self.experiments:
+            try:
+                for cell in experiment.cells:
+                    _ = cell.addresses  # from the digests of data and model
+                kept.append(experiment)
+            except UserError as error:
+                if experiment not in self.optional:
+                    raise
+                reasons[", ".join(experiment.tasks)] = str(error)
+        if not kept:
+            raise UserError(next(iter(reasons.values())))
+        return dataclasses.replace(self, experiments=tuple(kept)), reasons
 
     @property
     def cells(self) -> list[Cell]:
@@ -74,11 +100,15 @@ def experiment_file(text: str, origin: str) -> ExperimentFile:
         raise UserError(f"parts in {origin} must be a list of experiments, each a mapping.")
     if name is None:
         raise UserError(f"{origin} has parts and no name: give the run's folder one, with 'name'.")
-    experiments = [
-        _experiment({**content, **part}, f"{origin}, part {number}")
-        for number, part in enumerate(parts, start=1)
-    ]
-    return ExperimentFile(name, tuple(experiments))
+    experiments, optional = [], []
+    for number, part in enumerate(parts, start=1):
+        where = f"{origin}, part {number}"
+        may_miss = part.pop(OPTIONAL, False)
+        if not isinstance(may_miss, bool):
+            raise UserError(f"optional in {where} must be true or false, not {may_miss!r}.")
+        experiments.append(_experiment({**content, **part}, where))
+        optional += [experiments[-1]] * may_miss
+    return ExperimentFile(name, tuple(experiments), tuple(optional))
 
 
 def experiment_from_yaml(text: str, origin: str) -> Experiment:

@@ -11,6 +11,7 @@ arXiv), or hub knkarthick/samsum, at the commit that added the last of its three
 own Samsung/samsum is gone from the hub (huggingface/datasets issue 7573). Quirks: lines end in \r\n
 or \n; an empty dialogue (the train set is said to have one) is kept, so that n is the paper's. The
 whole corpus was never read in the making of this file: sizes are those that Gliwa et al. give.
+`samsum[source=synthetic]` asks for dialogues made here, to see the whole path without the corpus.
 
 No number is the answer of a summary: `parse` gives none, and ROUGE is what is measured.
 """
@@ -19,12 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
 from smmd_bench.data_files import DataSource, HubData
 from smmd_bench.errors import UserError
+from smmd_bench.parameters import parameter
 
+from ._dialogues import GENERATOR, made_dialogue
 from ._rouge import METRICS, rouge
 
 FORMAT = 1
@@ -58,18 +61,47 @@ class SAMSum:
     version: ClassVar[int] = 1
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 128
-    licence: ClassVar[str] = "CC BY-NC-ND 4.0 (Samsung R&D Institute Poland): do not redistribute"
-    sources: ClassVar[tuple[DataSource, ...]] = (SOURCE,)
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 14732, "validation": 818, "test": 819}
 
+    source: Literal["corpus", "synthetic"] = parameter(
+        "corpus", "corpus: --data-dir or the hub; synthetic: far easier dialogues made here"
+    )
+
+    @property
+    def data_label(self) -> str:
+        """Which dialogues these are."""
+        return self.source
+
+    @property
+    def licence(self) -> str:
+        """Of the dialogues in use."""
+        if self.source == "synthetic":
+            return "synthetic dialogues, made here"
+        return "CC BY-NC-ND 4.0 (Samsung R&D Institute Poland): do not redistribute"
+
+    @property
+    def sources(self) -> tuple[DataSource, ...]:
+        """Where rows come from; none where the dialogues are made."""
+        return () if self.source == "synthetic" else (SOURCE,)
+
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        """The first `limit` examples, in the order of the file; the seed draws nothing."""
-        rows = SOURCE.rows(split)[:limit]
+        """The first `limit` examples: in the order of the file, for which the seed draws nothing,
+        or as the seed makes them."""
+        rows: Sequence[Mapping[str, Any]]
+        if self.source == "synthetic":
+            count = self.paper_sizes[split] if limit is None else limit
+            rows = [made_dialogue(split, seed, at) for at in range(count)]
+        else:
+            rows = SOURCE.rows(split)[:limit]
         return [_example(f"samsum-{split}-{at}", row) for at, row in enumerate(rows)]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        """The digest of the file."""
-        return {**SOURCE.identity(split), "format": FORMAT, "prompt": PROMPT}
+        """The digest of the file; generator and seed of made dialogues."""
+        same = {"format": FORMAT, "prompt": PROMPT}
+        if self.source == "synthetic":
+            made = {"source": "synthetic", "generator": GENERATOR, "split": split, "seed": seed}
+            return {"task": self.name, **made, **same}
+        return {**SOURCE.identity(split), **same}
 
     def parse(self, completion: str) -> Answer | None:
         """None: a summary is no number, even where it holds some."""

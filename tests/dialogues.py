@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from smmd_bench.tasks.samsum import PROMPT
+from smmd_bench.tasks.samsum import SAMSum
 
 from tests.word_problems import as_completions
 
 TASKS = ("samsum",)
-_NAMES = ("Ada", "Bruno", "Clara", "Dora", "Emil", "Fynn", "Greta", "Hana")
-_THINGS = ("the tent", "a cake", "the keys", "two chairs", "his bike", "the scarf", "an umbrella")
-_DAYS = ("on Monday", "tonight", "next week", "after the meeting", "at the station")
+_WRONG = ("Ada", "Bruno", "Clara", "Dora")
 
 
 def problems(n: int, seed: int) -> pd.DataFrame:
     """Dialogues and their summaries, of which a third hold a number: uid, prompt, target."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for at in range(n):
-        one, two = rng.choice(_NAMES, 2, replace=False)
-        thing, day = rng.choice(_THINGS), rng.choice(_DAYS)
-        when = f"at {rng.integers(1, 13)}" if rng.random() < 1 / 3 else day
-        said = f"{one}: Will you bring {thing}?\n{two}: Yes, {when}."
-        target = f" {two} will bring {thing} for {one} {when}."
-        rows.append((f"samsum-test-{at}", PROMPT.format(dialogue=said), target))
+    examples = SAMSum(source="synthetic").examples("test", seed, n)
+    rows = [(example.uid, example.prompt, example.target) for example in examples]
     return pd.DataFrame(rows, columns=["uid", "prompt", "target"])
 
 
@@ -34,7 +25,7 @@ def summaries_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFram
     texts = []
     for target in examples["target"]:
         words = [
-            word if good else str(rng.choice(_NAMES))
+            word if good else str(rng.choice(_WRONG))
             for word, good in zip(target.split(), rng.random(99) < skill + 0.3, strict=False)
         ]
         texts.append(" ".join(words[: int(rng.integers(4, 12))]) if rng.random() > 0.02 else "")

@@ -126,7 +126,7 @@ def write_run(
             "data": {
                 task: {"identity": {"test": {"source": source}}}
                 for task in tasks
-                if task.partition("[")[0] in vision_problems.TASKS
+                if task.partition("[")[0] in vision_problems.TASKS or "source=" in task
             },
         },
     )  # fmt: skip
@@ -322,7 +322,7 @@ def _write_cell(
     )  # fmt: skip
     if planted is not None:
         completions = planted.completions(cell, examples)
-    elif cell.task in dialogues.TASKS:
+    elif cell.task.partition("[")[0] in dialogues.TASKS:
         completions = dialogues.summaries_of(examples, float(skill), seed)
     elif "operations" in examples.columns:
         completions = completions_of(examples, float(skill), seed)

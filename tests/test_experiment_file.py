@@ -49,6 +49,23 @@ def test_the_commands_that_mean_the_same_share_a_folder() -> None:
     assert second.endswith("--out runs/both --extend")
 
 
+def test_an_optional_part_is_left_out_where_its_data_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
+    part = "{tasks: [gsm8k], losses: [ce], optional: true}"
+    arithmetic = "{tasks: [arithmetic], losses: [ce]}"
+    read = experiment_file(f"name: n\nparts: [{arithmetic}, {part}]", "x.yaml")
+    assert {cell.task for cell in read.cells} > {"gsm8k"}
+    found, reasons = read.that_can_run()
+    assert found.experiments == read.experiments[:1]
+    assert reasons["gsm8k"].startswith(f"The data folder {tmp_path} has no gsm8k/")
+    with pytest.raises(UserError, match="has no gsm8k/"):
+        experiment_file(f"name: n\nparts: [{part}]", "x.yaml").that_can_run()
+    with pytest.raises(UserError, match="has no gsm8k/"):
+        experiment_file("tasks: [gsm8k]\nlosses: [ce]", "x.yaml").that_can_run()
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -58,6 +75,10 @@ def test_the_commands_that_mean_the_same_share_a_folder() -> None:
         ("name: n\nparts: {tasks: [a]}", "must be a list of experiments"),
         ("name: n\nparts: [arithmetic]", "must be a list of experiments"),
         ("name: n\nparts: [{tasks: [arithmetic]}]", "x.yaml, part 1 lacks the key 'losses'"),
+        (
+            "name: n\nparts: [{tasks: [a], losses: [ce], optional: 1}]",
+            "x.yaml, part 1 must be true",
+        ),
         ("name: n\nparts: [{tasks: [arithmetic], loses: [ce]}]", "Unknown key 'loses' in x.yaml"),
     ],
 )

@@ -28,11 +28,12 @@ def execute(
     folder = out or Path("runs") / plan.folder_name
     load("executors", executor)
     require_tracker(track)
-    cells = plan.cells
     check_folder(folder)
-    for cell in cells:
-        _ = cell.addresses  # missing data, or a split that a task lacks: before anything is said
+    plan, left_out = plan.that_can_run()  # what is missing is found before anything is said
+    cells = plan.cells
     say_recipe(voice, cells)
+    for tasks, reason in left_out.items():
+        voice.note(f"Left out, as it is optional: {tasks}: {reason}")
     if dry_run:
         say_plan(voice, RunDirectory(folder), cells)
         return 0
@@ -63,10 +64,13 @@ def execute(
             voice.note(f"Note: {label}: {sentence}")
     for label, reason in outcome.skipped.items():
         voice.note(f"Skipped: {label}: {reason}")
+    for tasks, reason in left_out.items():
+        voice.note(f"Left out: {tasks}: {reason}")
     for label, reason in outcome.failed.items():
         voice.fail(f"Failed: {label}: {reason}")
     if voice.as_json:
         reasons = {"failed": outcome.failed, "skipped": outcome.skipped, "notes": outcome.notes}
+        reasons["left_out"] = left_out
         voice.result({**published(folder), "worked": outcome.worked, **reasons})
     voice.paths(folder)
     if track is not None:

@@ -139,3 +139,16 @@ def test_the_page_marks_no_summary_as_right_or_wrong(seeds_run: RunFrames) -> No
     for group, *_, exact, _ in found["rows"]:
         flags[found["groups"][group]["task"]] |= set(exact)
     assert flags == {"samsum": {"-"}, "gsm8k": {"0", "1"}}
+
+
+def test_made_dialogues_are_named_and_never_beside_the_paper(tmp_path: Path) -> None:
+    task = "samsum[source=synthetic]"
+    write_run(
+        tmp_path / "run", models=(MODEL,), tasks=(task,), losses=("ce", "smmd"), seeds=(0,), n=819,
+        steps=5, resamples=100,
+    )  # fmt: skip
+    made = SamsumTable().build(sb.read_run(tmp_path / "run"))
+    assert made.table is not None
+    assert made.table.attrs["title"] == "SAMSum dialogue summarization, synthetic dialogues"
+    assert "Paper" not in made.table
+    assert "nothing is compared with synthetic dialogues" in made.caption

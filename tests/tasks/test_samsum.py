@@ -81,8 +81,30 @@ def test_it_is_a_task() -> None:
     task = load_task("samsum")
     assert isinstance(task, Task)
     assert task.paper_sizes == {"train": 14732, "validation": 818, "test": 819}
-    assert "CC BY-NC-ND 4.0" in SAMSum.licence
+    assert "CC BY-NC-ND 4.0" in SAMSum().licence
     assert paper_recipe("samsum").epochs == 5
+
+
+def test_dialogues_made_here_need_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SMMD_BENCH_DATA")
+    made = load_task("samsum[source=synthetic]")
+    assert isinstance(made, SAMSum)
+    assert "made here" in made.licence
+    assert made.sources == ()
+    train, validation, test = (made.examples(s, 0, 300) for s in ("train", "validation", "test"))
+    texts = [{example.prompt for example in split} for split in (train, validation, test)]
+    assert not texts[0] & texts[1] | texts[1] & texts[2] | texts[0] & texts[2]
+    assert list(train[:50]) == list(made.examples("train", 0, 50))
+    assert made.examples("train", 1, 1) != made.examples("train", 0, 1)
+    numbers = sum(any(c.isdigit() for c in example.target) for example in train)
+    assert numbers == 100
+    assert made.identity("test", 0) != made.identity("test", 1)
+    first = train[0]
+    assert first.prompt.endswith("\n\nSummary:")
+    two, one = first.target.split()[0], first.target.split(" for ")[1].split()[0]
+    assert f"{two}: " in first.prompt
+    assert f"{one}: " in first.prompt
+    assert first.attributes["turns"] >= 4
 
 
 def test_a_dialogue() -> None:
