@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -20,20 +20,41 @@ from smmd_bench.publishing.tables import (
 from smmd_bench.registry import load_task
 from smmd_bench.scoring.statistics import over_seeds
 
-from ._paper import paper_model, published
+from ._paper import paper_model
+from ._setting import published_beside
 
 if TYPE_CHECKING:
     from smmd_bench.contracts import Metric
     from smmd_bench.results.run import RunFrames
 
 
+_IDENTITY = ("model", "params", "task", "loss", "seed", "status", "stage")
 REFERENCE = "ce"
 """The loss that the others are compared with."""
+P_HOLM, TO_PAPER = "p (Holm)", "Δ to paper"
 
 
 def measured(cells: pd.DataFrame) -> pd.DataFrame:
     """Those of the cells that have results."""
     return cells[cells["status"] == "done"]
+
+
+def with_holes(cells: pd.DataFrame) -> pd.DataFrame:
+    """The measured cells, and all cells of a model, task and loss that has none of them."""
+    done = cells["status"] == "done"
+    groups = [cells[name] for name in ("model", "task", "loss")]
+    return cells[done | ~done.groupby(groups, observed=True).transform("any")]
+
+
+def why_missing(cells: pd.DataFrame) -> str:
+    """Why a row has no result: `failed in train`, `skipped`, `pending`; empty where it has one."""
+    if (cells["status"] == "done").any():
+        return ""
+    reasons = (
+        f"failed in {stage}" if status == "failed" else str(status)
+        for status, stage in zip(cells["status"], cells["stage"], strict=True)
+    )
+    return " / ".join(dict.fromkeys(reasons))
 
 
 def why_no_row(cells: pd.DataFrame, what: str) -> str | None:
@@ -44,15 +65,26 @@ def why_no_row(cells: pd.DataFrame, what: str) -> str | None:
 
 
 def missing_note(cells: pd.DataFrame) -> str:
-    """A sentence that names the cells without results; empty if there are none."""
+    """A sentence that names the cells without results; empty if there are none.
+
+    Losses that lack the same seeds for the same reason stand together.
+    """
     lacking = cells[cells["status"] != "done"]
     if lacking.empty:
         return ""
     several = cells["task"].nunique() > 1
+    seeds: dict[tuple[str, str, str], list[str]] = {}
+    for cell in lacking.itertuples():
+        why = f"{cell.status} in {cell.stage}" if cell.status == "failed" else str(cell.status)
+        where = f"{cell.model} {cell.task}" if several else str(cell.model)
+        seeds.setdefault((where, str(cell.loss), why), []).append(str(cell.seed))
+    losses: dict[tuple[str, str, str], list[str]] = {}
+    for (where, loss, why), found in seeds.items():
+        which = f"seed{'s' * (len(found) > 1)} {', '.join(found)}"
+        losses.setdefault((where, which, why), []).append(loss)
     named = "; ".join(
-        f"{cell.model} {f'{cell.task} ' if several else ''}{cell.loss} seed {cell.seed} "
-        f"({cell.status}" + (f" in {cell.stage})" if cell.status == "failed" else ")")
-        for cell in lacking.itertuples()
+        f"{where} {', '.join(those)} {which} ({why})"
+        for (where, which, why), those in losses.items()
     )
     return f" Without a result: {named}."
 
@@ -72,13 +104,14 @@ def metrics_beside_published(
     cells: pd.DataFrame,
     metrics: Sequence[str],
     table: str | None,
-    published_metrics: Iterable[str],
+    published_metrics: Collection[str],
     compared: str = "exact_match",
 ) -> pd.DataFrame:
     """One row a cell, in full precision: metrics, difference to another cell, published values.
 
-    Columns: model, params, task, loss, seed; METRIC_value, _low, _high and _n; against_loss,
-    difference (of the metric `compared`) and difference_low, _high, _b, _c, _p; published_METRIC.
+    Columns: model, params, task, loss, seed, status, stage; METRIC_value, _low, _high and _n;
+    against_loss, difference (of the metric `compared`) and difference_low, _high, _b, _c, _p;
+    published_METRIC and against_published_METRIC (ours minus that), where the setting is the same.
     What a cell does not have is missing. `table` is the paper's; None: it has none.
     """
     found = run.metrics[run.metrics["address"].isin(cells["address"])].to_dict("records")
@@ -88,7 +121,7 @@ def metrics_beside_published(
     rows = []
     for cell in cells.to_dict("records"):
         address = str(cell["address"])
-        row = {str(name): cell[name] for name in ("model", "params", "task", "loss", "seed")}
+        row = {str(name): cell[name] for name in _IDENTITY}
         for metric in metrics:
             for part in ("value", "low", "high", "n"):
                 row[f"{metric}_{part}"] = values.get((address, metric), {}).get(part)
@@ -97,12 +130,16 @@ def metrics_beside_published(
             row[part] = difference.get(part)
         for part in ("low", "high", "b", "c", "p"):
             row[f"difference_{part}"] = difference.get(part)
-        spec = {name: str(row[name]) for name in ("model", "task", "loss")}
-        paper = {} if table is None else published(table, **spec)
+        paper = {} if table is None else published_beside(run, cell, table)
         for metric in published_metrics:
             row[f"published_{metric}"] = paper.get(metric)
         rows.append(row)
-    return in_order(pd.DataFrame(rows), cells)
+    data = pd.DataFrame(rows)
+    for metric in published_metrics:
+        paper_values = data[f"published_{metric}"].astype("float64")
+        data[f"published_{metric}"] = paper_values
+        data[f"against_published_{metric}"] = data[f"{metric}_value"].astype("float64") - paper_values
+    return in_order(data, cells)
 
 
 def decoding(run: RunFrames) -> str:
@@ -163,21 +200,42 @@ def difference_to(cells: pd.DataFrame, other: str) -> dict[str, str]:
     """The paired difference to the opponent; dashes where a cell was not compared with it."""
     heading = f"Δ to {loss_label(other)}"
     compared = cells[cells["against_loss"] == other]
-    if compared.empty:
-        return {heading: DASH, "p": DASH}
-    text = _difference(compared, several=len(cells) > 1)
-    return {heading: text, "p": " / ".join(p_value(p) for p in compared["difference_p"])}
+    text = DASH if compared.empty else _difference(compared, several=len(cells) > 1)
+    return {heading: text, **corrected_p(cells)}
+
+
+def corrected_p(cells: pd.DataFrame) -> dict[str, str]:
+    """The p-value of a model, task and loss, which `_significance.tested` has corrected."""
+    p = cells["p_holm"].iloc[0]
+    return {P_HOLM: DASH if pd.isna(p) else p_value(p)}
+
+
+def beside_paper(cells: pd.DataFrame, headings: Mapping[str, str]) -> dict[str, str]:
+    """The published values, and how far the mean of the first of the metrics is from its own."""
+    first, *_ = headings
+    row = {name: number(cells[f"published_{m}"].iloc[0]) for m, name in headings.items()}
+    return {**row, TO_PAPER: number(cells[f"against_published_{first}"].mean(), 1, sign=True)}
+
+
+def without_paper(table: pd.DataFrame, headings: Mapping[str, str]) -> pd.DataFrame:
+    """The table without the columns of `beside_paper` where the paper has nothing for any row."""
+    unused = [name for name in headings.values() if (table[name] == DASH).all()]
+    return table.drop(columns=unused + [TO_PAPER] * (len(unused) == len(headings)))
 
 
 def difference_and_opponent(cells: pd.DataFrame, heading: str) -> dict[str, str]:
-    """The paired difference to whatever the cells were compared with, which is named as well."""
-    against = cells["against_loss"].iloc[0]
-    if not isinstance(against, str):
+    """The paired difference to one opponent of the cells, CE where it is one, which is named.
+
+    Cells that were not compared with it do not count.
+    """
+    if cells["against_loss"].isna().all():
         return {heading: DASH, "vs": DASH, "p": DASH}
+    other = opponent(cells)
+    compared = cells[cells["against_loss"] == other]
     return {
-        heading: _difference(cells, several=len(cells) > 1),
-        "vs": loss_label(against),
-        "p": " / ".join(p_value(p) for p in cells["difference_p"].dropna()) or DASH,
+        heading: _difference(compared, several=len(cells) > 1),
+        "vs": loss_label(other),
+        "p": " / ".join(p_value(p) for p in compared["difference_p"].dropna()) or DASH,
     }
 
 

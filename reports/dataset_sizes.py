@@ -11,7 +11,7 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.tables import DASH
 
 from ._paper import reference, rows
-from ._vision import SYNTHETIC, UNKNOWN, data_source, papers_task
+from ._setting import SYNTHETIC, UNKNOWN, data_source, papers_task
 
 if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
@@ -83,8 +83,9 @@ def _row(line: dict[Any, Any]) -> dict[str, str]:
 
 def _caption(data: pd.DataFrame, *, known: bool) -> str:
     parts = [
-        "Examples of each split that the run used, as its manifest says; no training examples: the "
-        "checkpoints of another task, or none, were tested.",
+        "Examples of each split that the run used, as its manifest says"
+        + ("; a dash: none" if data[[*SPLITS]].isna().any(axis=None) else "")
+        + ".",
         f"Paper: {reference(TABLE)}, which rounds to tens, counts GSM8K's whole training set and "
         "names no validation split."
         if known

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -57,7 +57,7 @@ def manifest_of(experiment: Experiment) -> dict[str, Any]:
     return {
         "name": experiment.name,
         "experiment": experiment.to_dict(),
-        "flags": experiment.to_flags(),
+        "flags": [experiment.to_flags()],
         **circumstances(),
         "models": {
             name: dict(card.identity)
@@ -65,6 +65,18 @@ def manifest_of(experiment: Experiment) -> dict[str, Any]:
         },
         "data": {task: _data(cell) for task, cell in {c.task: c for c in experiment.cells}.items()},
         "generation": _generation(experiment.cells),
+    }
+
+
+def together(experiments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Several experiments as one: models, tasks, losses and seeds of all, in order; the rest as in
+    the first."""
+    return {
+        **(experiments[0] if experiments else {}),
+        **{
+            key: list(dict.fromkeys(item for e in experiments for item in e.get(key) or ()))
+            for key in ("models", "tasks", "losses", "seeds")
+        },
     }
 
 

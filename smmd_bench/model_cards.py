@@ -8,7 +8,9 @@ backbones have their cards in `models/backbones.yaml`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -23,8 +25,10 @@ from .recipe import Recipe, paper_recipe
 from .registry import load_task
 
 _BUILTIN = "builtin/"
+_WITH_WEIGHTS = ContextVar("_WITH_WEIGHTS", default=True)
+_WEIGHTS = "*.safetensors"
 _PARTS = (
-    "*.safetensors",
+    _WEIGHTS,
     "*.safetensors.index.json",
     "config.json",
     "generation_config.json",
@@ -79,8 +83,18 @@ class ModelCard:
         return own
 
     def parameter_count(self) -> int:
-        """How many weights the safetensors files hold; raises UserError for a broken one."""
-        return sum(_weights_in(file) for file in sorted(self.folder.glob("*.safetensors")))
+        """How many weights the safetensors files hold; raises UserError for a broken one.
+
+        Within `without_weights`, of a hub model that is not here: what its tables or its files'
+        headers on the hub say.
+        """
+        files = sorted(self.folder.glob(_WEIGHTS))
+        if files or "hub" not in self.identity:
+            return sum(_weights_in(file) for file in files)
+        known = str(self.content.get("params", ""))
+        if known.endswith("B"):
+            return round(float(known.removesuffix("B")) * 1e9)
+        return _weights_on_the_hub(self.identity["hub"], self.identity["commit"])
 
     def require_numeric_tokens(self, found: int) -> None:
         """Raise UserError if the card says another size of the numeric vocabulary than `found`."""
@@ -94,6 +108,18 @@ class ModelCard:
 
     def _task(self, name: str) -> dict[str, Any]:
         return dict(self.content.get("tasks", {}).get(name, {}))
+
+
+@contextmanager
+def without_weights() -> Iterator[None]:
+    """For a plan: within it the weights of hub models are not fetched, only their small files."""
+    token = _WITH_WEIGHTS.set(False)
+    model_card.cache_clear()
+    try:
+        yield
+    finally:
+        _WITH_WEIGHTS.reset(token)
+        model_card.cache_clear()
 
 
 @cache
@@ -148,9 +174,10 @@ def _hub(name: str) -> ModelCard:
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     repository, _, revision = name.partition("@")
+    parts = [part for part in _PARTS if _WITH_WEIGHTS.get() or part != _WEIGHTS]
     try:
         folder = Path(
-            snapshot_download(repository, revision=revision or None, allow_patterns=list(_PARTS))
+            snapshot_download(repository, revision=revision or None, allow_patterns=parts)
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -170,7 +197,7 @@ def _hub(name: str) -> ModelCard:
 
 def _lacking(folder: Path) -> str | None:
     """The pattern of a part that a checkpoint cannot do without; None: all are there."""
-    needed = ("config.json", "*.safetensors")
+    needed = ("config.json", _WEIGHTS) if _WITH_WEIGHTS.get() else ("config.json",)
     return next((pattern for pattern in needed if not any(folder.glob(pattern))), None)
 
 
@@ -200,3 +227,16 @@ def _weights_in(file: Path) -> int:
             f"The weights {file} are no whole safetensors file ({error}): copy or save the "
             "checkpoint again."
         ) from error
+
+
+def _weights_on_the_hub(repository: str, commit: str) -> int:
+    from huggingface_hub import get_safetensors_metadata
+
+    try:
+        found = get_safetensors_metadata(repository, revision=commit)
+    except Exception as error:  # whatever lies between here and the hub
+        raise UserError(
+            f"The size of the model '{repository}' cannot be read from the hub ({error}): fetch it "
+            f"first with smmd-bench prepare --model {repository}."
+        ) from error
+    return sum(found.parameter_count.values())

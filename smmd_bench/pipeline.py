@@ -16,7 +16,7 @@ import yaml
 from .contracts import Executor, Job, Progress
 from .errors import CellSkippedError, UserError
 from .experiment import Cell, Experiment
-from .experiment_file import experiment_from_yaml
+from .experiment_file import ExperimentFile, experiment_from_yaml
 from .preflight import preflight
 from .registry import load, load_plugin_file, plugin_files
 from .results.files import read_json, write_json, write_parquet
@@ -48,6 +48,17 @@ def together(outcomes: Sequence[Outcome]) -> Outcome:
         notes |= outcome.notes
     worked = any(outcome.worked for outcome in outcomes)
     return Outcome(outcomes[0].path, worked, failed, skipped, notes)
+
+
+def claim(plan: ExperimentFile, out: Path, extend: bool) -> None:
+    """Make `out` the folder of all of a file's experiments, before the first of them runs.
+
+    Raises UserError if it belongs to another one and `extend` does not add to it.
+    """
+    run = RunDirectory(out)
+    with run.locked():
+        for number, experiment in enumerate(plan.experiments):
+            run.claim(experiment, extend or number > 0, plan.name)
 
 
 def run_experiment(

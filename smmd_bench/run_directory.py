@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from .errors import CellSkippedError, UserError
 from .experiment import Cell, Experiment
-from .manifest import manifest_of
+from .manifest import manifest_of, together
 from .results.files import parquet_address, read_json, write_json
 
 Stage = Literal["train", "decode", "measure"]
@@ -113,10 +113,11 @@ class RunDirectory:
         finally:
             lock.release()
 
-    def claim(self, experiment: Experiment, extend: bool) -> None:
+    def claim(self, experiment: Experiment, extend: bool, name: str | None = None) -> None:
         """Write the manifest and every cell.json, or check that the folder is this experiment's.
 
-        With `extend` the experiment is added to those of the folder. A cell with the same model,
+        `name` is that of a new run (None: the experiment's). With `extend` the experiment is added
+        to those of the folder. A cell with the same model,
         task, loss and seed as an earlier one takes its place; the files of that one stay. Raises
         UserError if the folder belongs to another experiment, or holds something that is no run.
         """
@@ -136,17 +137,21 @@ class RunDirectory:
         cells = _with_earlier(self.path, experiment.cells, (manifest or {}).get("cells", []))
         _check_training(self.path, experiment.cells, cells)
         earlier = (manifest or {}).get("experiments", [])
-        experiments = [*(e for e in earlier if e != experiment.to_dict()), experiment.to_dict()]
+        own = experiment.to_dict()
+        experiments = earlier if own in earlier else [*earlier, own]
         known = manifest is not None and manifest["cells"] == cells
         if not known or len(experiments) != len(earlier):
-            first = manifest or {}
+            first = manifest or ({} if name is None else {"name": name})
+            new = manifest_of(experiment)
             write_json(
                 self.path / "manifest.json",
                 {
-                    **(own := manifest_of(experiment)),
+                    **new,
                     **{key: first[key] for key in ("name", "created") if key in first},
+                    "experiment": together(experiments),
+                    "flags": list(dict.fromkeys([*first.get("flags", []), *new["flags"]])),
                     **{
-                        key: {**first.get(key, {}), **own[key]}
+                        key: {**first.get(key, {}), **new[key]}
                         for key in ("models", "data", "generation")
                     },
                     "experiments": experiments,
@@ -230,14 +235,16 @@ def _check_training(path: Path, new: list[Cell], cells: list[str]) -> None:
 
 
 def _with_earlier(path: Path, cells: list[Cell], earlier: list[str]) -> list[str]:
-    """Addresses of the folder's earlier cells that no new one replaces, then of the new ones."""
+    """Addresses of the folder's cells in the order in which they came: of the earlier ones that no
+    new one replaces, and of the new ones."""
     new = {cell.addresses["train"]: (cell.model, cell.task, cell.loss, cell.seed) for cell in cells}
     taken = set(new.values())
     kept = []
     for address in earlier:
         content = read_json(path / "cells" / address / "cell.json")
-        if address not in new and content is not None:
+        if address in new:
+            kept.append(address)
+        elif content is not None:
             identity = tuple(content[k] for k in ("model", "task", "loss", "seed"))
-            if identity not in taken:
-                kept.append(address)
-    return [*kept, *new]
+            kept += [address] * (identity not in taken)
+    return list(dict.fromkeys([*kept, *new]))

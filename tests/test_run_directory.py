@@ -153,6 +153,20 @@ def test_an_extension_keeps_the_earlier_cells_and_the_earlier_command(run: RunDi
     assert list(read_run(run.path).cells.loss) == ["base", "ce", "ntl"]
 
 
+def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    parts = [dataclasses.replace(PLAIN, losses=losses) for losses in (("ce", "gce"), ("ntl", "ce"))]
+    with run.locked():
+        for part in (*parts, *parts):
+            run.claim(part, extend=True, name="both")
+            manifest = json.loads((run.path / "manifest.json").read_text())
+    assert manifest["name"] == "both"
+    assert manifest["experiment"]["losses"] == ["ce", "gce", "ntl"]
+    assert manifest["experiments"] == [part.to_dict() for part in parts]
+    assert manifest["flags"] == [part.to_flags() for part in parts]
+    assert list(read_run(run.path).cells.loss) == ["base", "ce", "gce", "ntl"]
+
+
 def test_a_test_of_transfer_waits_for_its_source_and_never_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 from ..experiment_file import ExperimentFile
@@ -21,6 +22,7 @@ def execute(
     voice: Voice,
 ) -> int:
     """Run the experiments of one folder and print its tables; returns the exit status."""
+    from ..model_cards import without_weights
     from ..registry import load
     from ..run_directory import RunDirectory
     from ..tracking import require_tracker
@@ -29,27 +31,28 @@ def execute(
     load("executors", executor)
     require_tracker(track)
     check_folder(folder)
-    plan, left_out = plan.that_can_run()  # what is missing is found before anything is said
-    cells = plan.cells
-    say_recipe(voice, cells)
-    for tasks, reason in left_out.items():
-        voice.note(f"Left out, as it is optional: {tasks}: {reason}")
-    if dry_run:
-        say_plan(voice, RunDirectory(folder), cells)
-        return 0
+    with without_weights() if dry_run else nullcontext():
+        plan, left_out = plan.that_can_run()  # what is missing is found before anything is said
+        cells = plan.cells
+        say_recipe(voice, cells)
+        for tasks, reason in left_out.items():
+            voice.note(f"Left out, as it is optional: {tasks}: {reason}")
+        if dry_run:
+            say_plan(voice, RunDirectory(folder), cells)
+            return 0
     with keeping(lambda: kept(RunDirectory(folder), cells)):
-        from ..pipeline import run_experiment, together
+        from ..pipeline import claim, run_experiment, together
         from ..publishing.run import is_published, publish_run
 
+        claim(plan, folder, extend)
         outcomes = []
         for number, experiment in enumerate(plan.experiments):
             if len(plan.experiments) > 1:
                 voice.say(f"Part {number + 1} of {len(plan.experiments)}")
             with voice.progress() as progress:
-                more = extend or number > 0
                 outcomes.append(
                     run_experiment(
-                        experiment, folder, progress, executor=executor, extend=more, track=track
+                        experiment, folder, progress, executor=executor, extend=True, track=track
                     )
                 )
         outcome = together(outcomes)

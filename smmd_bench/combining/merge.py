@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
+from ..manifest import together
 from ..results.files import read_json, write_json
 from ..results.run import read_run
 
@@ -95,16 +96,10 @@ def _manifest(manifests: Sequence[dict[str, Any]], names: list[str], name: str) 
     for key in ("models", "data", "generation"):
         merged[key] = {k: v for manifest in manifests for k, v in (manifest.get(key) or {}).items()}
     experiments = [e for m in manifests for e in m.get("experiments") or [m.get("experiment")] if e]
-    listed = ("models", "tasks", "losses", "seeds")
-    merged["experiment"] = {
-        **(experiments[0] if experiments else {}),
-        **{
-            key: list(dict.fromkeys(i for e in experiments for i in e.get(key, ())))
-            for key in listed
-        },
-    }
+    merged["experiment"] = together(experiments)
     merged["experiments"] = experiments
     merged["cells"] = list(dict.fromkeys(a for m in manifests for a in m.get("cells") or ()))
+    merged["flags"] = list(dict.fromkeys(f for m in manifests for f in m.get("flags") or ()))
     merged["command"] = "; ".join(dict.fromkeys(str(m.get("command")) for m in manifests))
     return {**merged, "name": name, "merged": names}
 

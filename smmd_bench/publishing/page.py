@@ -69,7 +69,8 @@ def render_page(
         name=name,
         title=str((manifest.get("experiment") or {}).get("title") or name),
         command=manifest.get("command"),
-        flags=manifest.get("flags") if manifest.get("flags") != manifest.get("command") else None,
+        flags=[f for f in manifest.get("flags") or () if f != manifest.get("command")],
+        absent=_absent(run),
         report_command=command,
         created=manifest.get("created"),
         versions=manifest.get("versions") or {},
@@ -99,6 +100,12 @@ def report_command(run: RunFrames) -> str:
     path = run.path.resolve()
     folder = f"runs/{path.name}" if path.parent.name == "runs" else path.name
     return shlex.join(["smmd-bench", "report", folder])
+
+
+def _absent(run: RunFrames) -> list[str]:
+    """Addresses of the cells that the manifest lists and that have no folder."""
+    listed = run.manifest.get("cells") or ()
+    return [str(a) for a in listed if not (run.path / "cells" / a / "cell.json").is_file()]
 
 
 def _parts(sections: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

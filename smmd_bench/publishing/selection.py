@@ -26,12 +26,12 @@ def publish_some(
     """
     run = read_run(folder)
     plugins: dict[str, Any] = {e.name: e.plugin for e in entries("reports") if e.plugin}
-    papers = {name: _plain(str(plugin.paper)) for name, plugin in plugins.items()}
+    papers = {name: _numbered(str(plugin.paper)) for name, plugin in plugins.items()}
     names: dict[str, None] = {}
     for asked in only or plugins:
         known = [n for n in plugins if asked == n or _is_in(_plain(asked), papers[n])]
         if not known:
-            spelled = [*plugins, *sorted({p for p in papers.values() if _PAPER.match(p)})]
+            spelled = [*plugins, *sorted(filter(None, papers.values()))]
             raise UserError(f"Unknown report '{asked}': {did_you_mean(asked, spelled)}")
         names |= dict.fromkeys(known)
     sections = build(run, [plugins[name]() for name in names])
@@ -46,7 +46,7 @@ def publish_some(
     return sections, written
 
 
-_PAPER = re.compile(r"(table|figure)\d")
+_PAPER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 _NONE = "it has none of these formats"
 
 
@@ -55,6 +55,12 @@ def _plain(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
+def _numbered(paper: str) -> str:
+    """`figure3a` of "Figure 3 (a)", `figure4` of "Figure 4 (Appendix C.1)"; empty: no number."""
+    found = _PAPER.match(paper)
+    return _plain(found[0]) if found else ""
+
+
 def _is_in(asked: str, paper: str) -> bool:
     """Whether a name of the paper's is that of a report, or of the figure that it is a part of."""
-    return bool(_PAPER.match(asked)) and re.fullmatch(f"{asked}[a-z]?", paper) is not None
+    return bool(paper) and asked in (paper, paper.rstrip("ab"))

@@ -171,6 +171,15 @@ class RunFrames:
             cells, lambda folder: columns_of(folder / f"{file}.parquet", columns)
         )
 
+    def only(self, cells: pd.DataFrame) -> RunFrames:
+        """The run as if it had these of its cells alone; categories that none has are dropped."""
+        kept = cells.copy()
+        for column in ("model", "task", "loss"):
+            kept[column] = kept[column].cat.remove_unused_categories()
+        part = RunFrames(self.path)
+        part.__dict__["cells"] = kept  # where cached_property looks
+        return part
+
     def _done(self) -> pd.DataFrame:
         return self.cells[self.cells["status"] == "done"]
 

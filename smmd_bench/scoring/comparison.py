@@ -38,13 +38,14 @@ class CellKey(NamedTuple):
 
 def opponents(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     """What each trained cell is compared with, where that is there: CE of the same recipe and
-    seed; of CE, and without it, the untuned base."""
+    seed; of CE, and where CE has no seed at all, the untuned base."""
+    with_ce = {key._replace(seed=0) for key in keys if key.loss == "ce"}
     found = {}
     for key in keys:
-        base = key._replace(trained_on=None, loss=BASE, seed=0)
-        choices = [base] if key.loss == "ce" else [key._replace(loss="ce"), base]
-        other = next((choice for choice in choices if choice in keys), None)
-        if key.loss != BASE and other is not None:
+        other = key._replace(loss="ce")
+        if key.loss == "ce" or other._replace(seed=0) not in with_ce:
+            other = key._replace(trained_on=None, loss=BASE, seed=0)
+        if key.loss != BASE and other in keys:
             found[key] = other
     return found
 

@@ -123,6 +123,19 @@ def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub: Hub, tmp_path: P
     assert (offline.returncode, offline.stdout) == (0, f"{folder.strip()}\n")
 
 
+def test_a_plan_fetches_no_weights(hub: Hub, tmp_path: Path) -> None:
+    plan = ("train-eval", "--task", "arithmetic", "--losses", "ce", "--model", "someone/whole")
+    sizes = ("--train-examples", "8", "--test-examples", "4", "--out", tmp_path / "run")
+    out = call(*plan, *sizes, "--dry-run", **online(hub, tmp_path / "home"))
+    assert out.returncode == 0, out.stderr
+    assert "to do: train, decode, measure" in out.stdout
+    assert not list((tmp_path / "home").rglob("*.safetensors"))
+    assert any(path.endswith("model.safetensors") for path in hub.asked)  # its header
+    whole = call("prepare", "--model", "someone/whole", "-q", **online(hub, tmp_path / "home"))
+    assert whole.returncode == 0, whole.stderr
+    assert list((tmp_path / "home").rglob("*.safetensors"))
+
+
 def test_a_repository_of_pickles_is_refused(hub: Hub, tmp_path: Path) -> None:
     out = call("prepare", "--model", "someone/pickled", "-q", **online(hub, tmp_path))
     assert out.returncode == 2

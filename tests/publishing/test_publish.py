@@ -211,6 +211,19 @@ def test_commands_name_the_folder_of_runs_but_none_above_it(tmp_path):
     assert str(tmp_path) not in page(run)
 
 
+def test_the_page_names_cells_without_a_folder_and_every_experiment(run):
+    file = run.path / "manifest.json"
+    manifest = json.loads(file.read_text())
+    listed = [*run.cells["address"], "0123456789abcdef"]
+    file.write_text(json.dumps({**manifest, "cells": listed, "flags": ["one --a", "two --b"]}))
+    publish(sb.read_run(run.path), [Skipping()])
+    text = page(run)
+    assert "whose folders are not there: 0123456789abcdef." in text
+    assert '<code class="command">one --a</code>' in text
+    assert '<code class="command">two --b</code>' in text
+    assert "from the second on, <code>--extend</code>" in text
+
+
 def test_the_page_has_the_manifest(run):
     publish(run, [Skipping()])
     shown = re.search(r"<pre>(.*?)</pre>", page(run), re.DOTALL)
