@@ -15,10 +15,14 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.publishing.tables import DASH, number, p_value
+from smmd_bench.publishing.tables import DASH
 
 from ._cells import (
+    P_HOLM,
     REFERENCE,
+    TO_PAPER,
+    beside_paper,
+    corrected_p,
     decoding,
     difference_to,
     estimate,
@@ -26,16 +30,19 @@ from ._cells import (
     metrics_beside_published,
     missing_note,
     model_columns,
+    why_missing,
 )
 from ._paper import reference
-from ._significance import LEVEL, against_reference
-from ._variants import of_groups, of_shared_seeds, published_beside, sample_note
+from ._sample import sample_note
+from ._setting import setting_note
+from ._significance import significance_note, with_tests
+from ._variants import of_groups, of_shared_seeds
 
 if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
 
-ACCURACY, DIFFERENCE, P = "Acc (%)", "Δ to CE", "p (Holm)"
-PAPER, TO_PAPER, VALUE = "Paper", "Δ to paper", "Value"
+ACCURACY, DIFFERENCE = "Acc (%)", "Δ to CE"
+PAPER, VALUE = "Paper", "Value"
 NOT_RUN = "not run"
 BACKBONES = (
     "of Qwen2.5-1.5B (GSM8K, SVAMP, arithmetic) and Qwen2.5-VL-3B (Clock-Time, ChartQA), without "
@@ -75,17 +82,11 @@ class Ablation:
         cells = measured(of_shared_seeds(self.cells(run, rows)))
         if cells.empty:
             return cells
-        data = metrics_beside_published(run, cells, ["exact_match", "parse_failure_rate"], None, ())
+        metrics = ("exact_match", "parse_failure_rate")
+        data = metrics_beside_published(run, cells, metrics, self.table, ["exact_match"])
         data = data[data["exact_match_value"].notna()]
         data = of_groups(data, data[~data["loss"].isin(self.usual)])
-        records = data.to_dict("records")
-        beside = [published_beside(run, self.table, {**row}) for row in records]  # type: ignore[dict-item]
-        data["published"] = pd.Series(beside, index=data.index, dtype="float64")
-        data["against_published"] = data["exact_match_value"].astype("float64") - data["published"]
-        if data.empty:
-            return data
-        tests = against_reference(data)[["model", "task", "loss", "p", "p_holm", "better"]]
-        return data.merge(tests, how="left", on=["model", "task", "loss"])
+        return data if data.empty else with_tests(data)
 
     def artefact(self, run: RunFrames, title: str, rows: Mapping[str, str]) -> Artefact:
         """The table; `rows` names the loss specs that it shows, in order."""
@@ -118,7 +119,7 @@ class Ablation:
     ) -> pd.DataFrame:
         """The lines as they are of one task; of several, one row a line's quantity."""
         params = run.cells.drop_duplicates("model").set_index("model")["params"]
-        quantities = [ACCURACY, DIFFERENCE, P, PAPER, TO_PAPER]
+        quantities = [ACCURACY, DIFFERENCE, P_HOLM, PAPER, TO_PAPER]
         if all(line[PAPER] == DASH for line in lines):
             quantities = quantities[:3]
         found: list[dict[str, str]] = []
@@ -155,27 +156,20 @@ class Ablation:
             self.meaning,
             decoding(run),
             f"{ACCURACY} is exact match; a completion without a number counts as wrong.",
-            sample_note(data, cells, of_run),
+            sample_note(run, of_groups(cells, data), of_run),
             "±: standard deviation over training seeds."
             if several
             else "Brackets: 95 % intervals, percentile bootstrap over the test examples.",
             f"{DIFFERENCE}: paired difference on the same examples{of_seeds}.",
-            f"{P}: McNemar's exact test against CE"
-            f"{', the largest p of the seeds' if several else ''}, corrected by Holm over the "
-            "losses of this table for each model and task.",
-            f"Bold (on a terminal *): better than CE with a corrected p below {LEVEL}"
-            f"{' and in every seed' if several else ''}."
+            significance_note(REFERENCE, several=several)
             + ("" if data["better"].any() else " Nothing here is."),
         ]
         where = reference(self.table)
-        if data["published"].notna().any():
+        if data["published_exact_match"].notna().any():
             parts.append(f"Paper: {where}, {BACKBONES}; {TO_PAPER}: {ACCURACY} minus that.")
         else:
-            parts.append(
-                f"{where} is {BACKBONES}: nothing of it is set beside another model, another level "
-                "or setting of a task, or synthetic data."
-            )
-        return " ".join(parts) + missing_note(cells)
+            parts.append(f"{where} is {BACKBONES}.")
+        return " ".join(parts) + setting_note(run, of_groups(cells, data)) + missing_note(cells)
 
 
 def task_heading(task: str) -> str:
@@ -193,17 +187,14 @@ def _quantities(
         return frame[same]
 
     found, there = of(data), of(cells)
-    texts = dict.fromkeys((ACCURACY, DIFFERENCE, P, PAPER, TO_PAPER), DASH) | {"better": ""}
+    texts = dict.fromkeys((ACCURACY, DIFFERENCE, P_HOLM, PAPER, TO_PAPER), DASH) | {"better": ""}
     if found.empty:
         others = cells[(cells["model"] == model) & (cells["task"] == task)]
         if len(others):
-            texts[ACCURACY] = NOT_RUN if there.empty else str(there["status"].iloc[0])
+            texts[ACCURACY] = NOT_RUN if there.empty else why_missing(there)
         return texts
     first = found.iloc[0]
     texts[ACCURACY] = estimate(found, "exact_match_", 1, interval=True)
     texts[DIFFERENCE] = difference_to(found, REFERENCE)[f"Δ to {loss_label(REFERENCE)}"]
-    if pd.notna(first["p_holm"]):
-        texts[P] = p_value(first["p_holm"])
-    texts[PAPER] = number(first["published"])
-    texts[TO_PAPER] = number(found["against_published"].mean(), 1, sign=True)
+    texts |= corrected_p(found) | beside_paper(found, {"exact_match": PAPER})
     return {**texts, "better": "yes" if first["better"] else ""}

@@ -51,7 +51,7 @@ def why_missing(cells: pd.DataFrame) -> str:
     if (cells["status"] == "done").any():
         return ""
     reasons = (
-        f"failed in {stage}" if status == "failed" else str(status)
+        f"failed in {stage!s}" if status == "failed" else str(status)
         for status, stage in zip(cells["status"], cells["stage"], strict=True)
     )
     return " / ".join(dict.fromkeys(reasons))
@@ -75,7 +75,7 @@ def missing_note(cells: pd.DataFrame) -> str:
     several = cells["task"].nunique() > 1
     seeds: dict[tuple[str, str, str], list[str]] = {}
     for cell in lacking.itertuples():
-        why = f"{cell.status} in {cell.stage}" if cell.status == "failed" else str(cell.status)
+        why = str(cell.status) + (f" in {cell.stage!s}" if cell.status == "failed" else "")
         where = f"{cell.model} {cell.task}" if several else str(cell.model)
         seeds.setdefault((where, str(cell.loss), why), []).append(str(cell.seed))
     losses: dict[tuple[str, str, str], list[str]] = {}
@@ -136,9 +136,9 @@ def metrics_beside_published(
         rows.append(row)
     data = pd.DataFrame(rows)
     for metric in published_metrics:
-        paper_values = data[f"published_{metric}"].astype("float64")
-        data[f"published_{metric}"] = paper_values
-        data[f"against_published_{metric}"] = data[f"{metric}_value"].astype("float64") - paper_values
+        ours, theirs = f"{metric}_value", f"published_{metric}"
+        data[theirs] = data[theirs].astype("float64")
+        data[f"against_{theirs}"] = data[ours].astype("float64") - data[theirs]
     return in_order(data, cells)
 
 

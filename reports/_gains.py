@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
-from smmd_bench.publishing.style import loss_label
-
 from ._cells import REFERENCE, in_order, measured, metrics_of
 
 if TYPE_CHECKING:
@@ -104,18 +102,6 @@ def why_no_gain(run: RunFrames) -> str | None:
     if seed_gains(run).empty:
         return "no loss has results beside those of cross-entropy for the same seed"
     return None
-
-
-def failures_note(run: RunFrames) -> str:
-    """A sentence on the completions without a number; empty where no task counts them."""
-    rates = run.metrics[run.metrics["metric"] == "parse_failure_rate"].dropna(subset="value")
-    if rates.empty:
-        return ""
-    worst = rates.sort_values("value", kind="stable").iloc[-1]
-    return (
-        " Completions without a number count as wrong: at most "
-        f"{worst['value']:.1f} % of a cell ({loss_label(str(worst['loss']))} on {worst['task']})."
-    )
 
 
 def unknown_note(run: RunFrames) -> str:

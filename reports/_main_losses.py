@@ -1,4 +1,4 @@
-"""The losses that a run is about, without the variants that only an ablation or a sweep asks for."""
+"""The losses that a run is about, without the variants that only an ablation asks for."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from smmd_bench.publishing.style import (
@@ -44,7 +44,8 @@ def that_fit(
 ) -> tuple[dict[tuple[str, str], list[str]], str]:
     """The losses to draw of each pair, and a sentence on what is left out (empty: nothing).
 
-    At most so many of each, and no two that look the same; `kept` is what has them all the same.
+    At most so many of each, and no two that look the same; plain losses go before variants such as
+    `smmd[sigma=1]`. `kept` is what has them all the same.
     """
     styles = loss_styles(data["loss"].cat.categories)
     taken: dict[LossStyle, str] = {}
@@ -55,10 +56,16 @@ def that_fit(
             notes.append(name)
             continue
         distinct = [loss for loss in every if taken.setdefault(styles[loss], loss) == loss]
-        drawn[pair] = distinct[:losses]
+        drawn[pair] = plain_first(distinct, losses)
         if lost := [loss_label(loss) for loss in every if loss not in drawn[pair]]:
             notes.append(f"{', '.join(lost)} ({name})")
     return drawn, f" Not drawn, but in the {kept}: {'; '.join(notes)}." if notes else ""
+
+
+def plain_first(losses: Sequence[str], most: int) -> list[str]:
+    """At most so many of the losses, in their order: variants only where plain ones leave room."""
+    kept = set(sorted(losses, key=lambda loss: "[" in loss)[:most])
+    return [loss for loss in losses if loss in kept]
 
 
 def pair_title(pair: tuple[str, str]) -> str:

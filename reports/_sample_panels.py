@@ -80,9 +80,10 @@ class Block:
 
     @cached_property
     def key(self) -> list[str]:
-        """The lines that say which labels the numbered ones stand for."""
+        """The lines that say which labels the numbered ones stand for, whole and never cut."""
         numbered = [f"{text}: {label}" for label, text in self.labels.items() if text != label]
-        return wrapped(drawable(", ".join(numbered)), SIZE, 72 * (WIDTH - 2 * MARGIN), 4)
+        room = 72 * (WIDTH - 2 * MARGIN)
+        return wrapped(drawable(", ".join(numbered)), SIZE, room, None)
 
     def draw(self, figure: Figure, top: float) -> None:
         """Draw the block with its upper edge that many inches above the figure's lower one."""

@@ -18,8 +18,9 @@ import pandas as pd
 from smmd_bench.contracts import Artefact
 
 from ._cells import REFERENCE, decoding, in_order, measured, metrics_beside_published, missing_note
+from ._sample import sample_note
 from ._sweep_panels import sweep_figure
-from ._variants import GROUP, default_of, of_groups, of_shared_seeds, sample_note, values_of
+from ._variants import GROUP, default_of, of_groups, of_shared_seeds, values_of
 
 if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
@@ -141,7 +142,8 @@ class Sweep:
             f"Bars and bands: {spread}. The band with a line is CE"
             + (f", which is what {self.symbol} = 0 gives: the point at 0." if self.weight else "."),
             "A ring marks the default.",
-            sample_note(data, cells, of_groups(self._of_run(run), data)),
+            *self._axis_notes(data),
+            sample_note(run, cells, of_groups(self._of_run(run), data)),
             self.finding,
         ]
         if panels > PANELS:
@@ -149,6 +151,18 @@ class Sweep:
         if (cells["status"] != "done").any():
             parts.append("A cross at the foot marks a value without a result.")
         return " ".join(parts)
+
+    def _axis_notes(self, data: pd.DataFrame) -> list[str]:
+        """What has to be said of the values along the axis."""
+        notes = []
+        swept = data[data["value"].notna()]
+        counts = swept.groupby([*GROUP, "series"], observed=True)["value"].nunique()
+        if (counts[counts > 1].groupby(GROUP, observed=True).size() > 1).any():
+            notes.append(f"Losses with the same {self.symbol} stand side by side.")
+        grids = swept.groupby(GROUP, observed=True)["value"].apply(list)
+        if self.weight and any(scale_of(grid) == "log" for grid in grids):
+            notes.append("The axis is logarithmic but for 0, left of the //.")
+        return notes
 
 
 def scale_of(values: Sequence[float]) -> str:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from smmd_bench.publishing.style import (
     GREY,
+    NARROW,
     WIDTH,
     LossStyle,
     legend_above,
@@ -24,11 +25,14 @@ from smmd_bench.scoring.statistics import over_seeds
 from ._cells import REFERENCE
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS, WIDE, NARROW = 3, 3.0, 4.6
-"""Panels side by side, and inches of a panel among several and of one alone."""
+COLUMNS = 3
+"""Panels side by side."""
+APART = 6.0
+"""Points between the bars of two curves at the same value."""
 LONG = 34
 """Letters of a task that fit above a panel."""
 
@@ -51,8 +55,7 @@ def sweep_figure(
     """
     columns = min(COLUMNS, len(groups))
     rows = math.ceil(len(groups) / columns)
-    width = NARROW if len(groups) == 1 else min(WIDTH, WIDE * columns + 0.6)
-    figure = new_figure(width, 0.6 + 2.7 * rows)
+    figure = new_figure(NARROW if columns == 1 else WIDTH, 0.6 + 2.7 * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     styles = loss_styles([REFERENCE, *series])
     for axis, (model, task) in zip(axes, groups, strict=False):
@@ -64,16 +67,20 @@ def sweep_figure(
             grid.append(0.0)
         _scale(axis, grid, scale(grid))
         _band(axis, ce, REFERENCE, styles[REFERENCE])
-        rings = []
+        curves = {}
         for name in reversed(series):
             points = here[here["series"] == name].sort_values("value")
             if len(points) > 1:
-                _curve(axis, points, ce if zero else ce[:0], name, styles[name])
-                rings.append(points[points["value"] == defaults[name]])
+                curves[name] = points
             else:
                 _band(axis, points, name, styles[name])
-        for ring in rings:
-            _ring(axis, ring)
+        shifts = {name: APART * ((len(curves) - 1) / 2 - at) for at, name in enumerate(curves)}
+        for name, points in curves.items():
+            start = ce if zero else ce[:0]
+            _shift(figure, _curve(axis, points, start, name, styles[name]), shifts[name])
+        for name, points in curves.items():
+            ring = _ring(axis, points[points["value"] == defaults[name]])
+            _shift(figure, [ring], shifts[name])
         if zero:
             _bars(axis, ce.assign(value=0.0), styles[REFERENCE])
         _crosses(axis, missing)
@@ -102,9 +109,9 @@ def _points(data: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["series", "value", "mean", "low", "high"])
 
 
-def _bars(axis: Axes, points: pd.DataFrame, style: LossStyle) -> None:
+def _bars(axis: Axes, points: pd.DataFrame, style: LossStyle) -> Sequence[Artist]:
     lengths = [points["mean"] - points["low"], points["high"] - points["mean"]]
-    axis.errorbar(
+    bars = axis.errorbar(
         points["value"],
         points["mean"],
         yerr=np.array(lengths).clip(min=0),
@@ -115,15 +122,25 @@ def _bars(axis: Axes, points: pd.DataFrame, style: LossStyle) -> None:
         capsize=2.5,
         zorder=3,
     )
+    return bars.get_children()
+
+
+def _shift(figure: Figure, drawn: Sequence[Artist], points: float) -> None:
+    """Move what is drawn that many points to the right; its data stay what they are."""
+    from matplotlib.transforms import ScaledTranslation
+
+    moved = ScaledTranslation(points / 72, 0, figure.dpi_scale_trans)
+    for artist in drawn:
+        artist.set_transform(artist.get_transform() + moved)
 
 
 def _curve(
     axis: Axes, points: pd.DataFrame, at_zero: pd.DataFrame, name: str, style: LossStyle
-) -> None:
+) -> Sequence[Artist]:
     start = at_zero.assign(value=0.0)
     line = pd.concat([frame for frame in (start, points) if len(frame)])
     line = line.drop_duplicates("value", keep="last")
-    axis.plot(
+    drawn = axis.plot(
         line["value"],
         line["mean"],
         color=style.colour,
@@ -134,11 +151,11 @@ def _curve(
         label=loss_label(name),
         zorder=2,
     )
-    _bars(axis, points, style)
+    return [*drawn, *_bars(axis, points, style)]
 
 
-def _ring(axis: Axes, point: pd.DataFrame) -> None:
-    axis.plot(
+def _ring(axis: Axes, point: pd.DataFrame) -> Artist:
+    (ring,) = axis.plot(
         point["value"],
         point["mean"],
         "o",
@@ -148,6 +165,7 @@ def _ring(axis: Axes, point: pd.DataFrame) -> None:
         label="default",
         zorder=4,
     )
+    return ring
 
 
 def _size(style: LossStyle) -> int:
@@ -179,7 +197,10 @@ def _crosses(axis: Axes, missing: pd.DataFrame) -> None:
 
 
 def _scale(axis: Axes, grid: Sequence[float], scale: str) -> None:
-    """A tick at every value of the grid; a zero stands one step to the left of the others."""
+    """A tick at every value of the grid; a zero stands one step to the left of the others.
+
+    On a logarithmic axis // is between them: nothing is to scale there.
+    """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     ticks = sorted(set(grid))
@@ -189,6 +210,11 @@ def _scale(axis: Axes, grid: Sequence[float], scale: str) -> None:
     elif scale == "log":
         step = math.log10(positive[-1] / positive[0]) / (len(positive) - 1)
         axis.set_xscale("symlog", linthresh=positive[0], linscale=step)
+        axis.text(
+            positive[0] / 2, 0, "//", ha="center", va="center", fontweight="bold",
+            transform=axis.get_xaxis_transform(), zorder=5,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+        )  # fmt: skip
     axis.xaxis.set_major_locator(FixedLocator(ticks))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.xaxis.set_minor_locator(NullLocator())

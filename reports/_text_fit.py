@@ -30,18 +30,31 @@ def clipped(text: str, size: float, room: float, keep: Literal["start", "end"] =
     return ELLIPSIS
 
 
-def wrapped(text: str, size: float, room: float, most: int) -> list[str]:
-    """The text in at most that many lines of `room` points; the last one is clipped."""
+def wrapped(text: str, size: float, room: float, most: int | None) -> list[str]:
+    """The text in at most that many lines of `room` points; the last one is clipped.
+
+    A word that is wider than a line goes on in the next. None: as many lines as it takes.
+    """
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()
-        if not lines[-1] or width(longer, size) <= room:
+        if width(longer, size) <= room:
             lines[-1] = longer
         else:
-            lines.append(word)
-    if len(lines) > most:
+            lines += _parts(word, size, room)
+    if most is not None and len(lines) > most:
         lines = [*lines[: most - 1], " ".join(lines[most - 1 :])]
     return [clipped(line, size, room) for line in lines if line]
+
+
+def _parts(word: str, size: float, room: float) -> list[str]:
+    """A word in parts that fit."""
+    parts = [""]
+    for letter in word:
+        if parts[-1] and width(parts[-1] + letter, size) > room:
+            parts.append("")
+        parts[-1] += letter
+    return parts
 
 
 @cache
@@ -53,8 +66,10 @@ def _advance(letter: str) -> float:
 
 @cache
 def _font() -> Any:
-    from matplotlib.font_manager import FontProperties, findfont, get_font
+    from matplotlib.font_manager import FontProperties, findfont
+    from matplotlib.ft2font import FT2Font
 
-    font = get_font(findfont(FontProperties(family="DejaVu Sans")))
+    # not `get_font`: its fonts are matplotlib's own, which sets their size as it draws
+    font = FT2Font(findfont(FontProperties(family="DejaVu Sans")))
     font.set_size(_SIZE, 72)
     return font

@@ -1,21 +1,14 @@
-"""Variants of a loss within a run: what they change, the seeds they share, what they rest on."""
+"""Variants of a loss within a run: what they change, and the seeds they share."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from smmd_bench.errors import UserError
 from smmd_bench.parameters import parameters_of
-from smmd_bench.publishing.style import loss_label
 from smmd_bench.registry import load_loss
-
-from ._paper import published
-from ._vision import data_source, papers_task
-
-if TYPE_CHECKING:
-    from smmd_bench.results.run import RunFrames
 
 GROUP = ["model", "task"]
 
@@ -61,42 +54,3 @@ def of_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
         shared = set.intersection(*seeds)
         kept.append(group[group["seed"].isin(shared)] if shared else group)
     return pd.concat(kept) if kept else cells
-
-
-def sample_note(data: pd.DataFrame, cells: pd.DataFrame, of_run: pd.DataFrame) -> str:
-    """A sentence with n, seeds and parse failures of the cells shown.
-
-    `data` has their metrics; `of_run` are all cells of these losses, models and tasks: seeds that
-    are not shown are named.
-    """
-    sizes = data.drop_duplicates("task").set_index("task")["exact_match_n"].astype(int)
-    if sizes.nunique() == 1:
-        n = f"{sizes.iloc[0]:,}"
-    else:
-        n = ", ".join(f"{size:,} ({task})" for task, size in sizes.items())
-    failures = data["parse_failure_rate_value"].astype("float64").max()
-    text = f"n = {n} test examples; {_named_seeds(cells)}"
-    left = of_run[~of_run["address"].isin(cells["address"])]
-    if len(left):
-        losses = ", ".join(loss_label(str(loss)) for loss in left["loss"].drop_duplicates())
-        text += (
-            f", those that every row has ({losses}: the run has {_named_seeds(left)} besides, "
-            "which are not counted here)"
-        )
-    if pd.notna(failures):
-        text += f"; at most {failures:.1f} % of the completions of a cell without a number"
-    return f"{text}."
-
-
-def published_beside(run: RunFrames, table: str, row: dict[str, Any]) -> float | None:
-    """The paper's accuracy for the model, task and loss of a row, where it is on its own data."""
-    task = papers_task(str(row["task"]), data_source(run, str(row["task"])))
-    if task is None:
-        return None
-    found = published(table, model=str(row["model"]), task=task, loss=str(row["loss"]))
-    return found.get("exact_match")
-
-
-def _named_seeds(cells: pd.DataFrame) -> str:
-    seeds = sorted(cells["seed"].unique())
-    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"

@@ -23,16 +23,20 @@ from smmd_bench.results.run import RunFrames
 
 from ._arithmetic import arithmetic_cells, title_with_levels
 from ._cells import measured, missing_note
-from ._panels import fitted_legend, of_pair, that_fit
+from ._columns import hole, that_have_columns
+from ._main_losses import main_losses
+from ._panels import fitted_legend, of_pair, pairs, that_fit
+from ._sample import sample_note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 GROUP = ["model", "task", "loss", "operations"]
+INTERVAL = ["accuracy", "low", "high"]
 PANELS_A_ROW = 3
 GROUPS, LOSSES = 12, 8
-"""Models and levels, and losses of each, drawn at most; the table has all."""
+"""Models and levels, and losses of each, drawn at most; the CSV has all."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +57,21 @@ class ArithmeticOperations:
 
     def build(self, run: RunFrames) -> Artefact:
         """One panel a model and level, one line a loss."""
-        cells = arithmetic_cells(run)
+        run, left = main_losses(run.only(arithmetic_cells(run)))
+        cells = run.cells
         scores = run.read("scores", ["exact", "operations"], measured(cells)["address"])
         data = accuracy_by_operations(scores)
-        table = _table(data)
+        losses, lacking = that_have_columns(cells["loss"].cat.categories)
+        table = _table(data, cells, losses)
         table.attrs["title"] = title_with_levels(self.title, cells)
-        seeds = int(data["seeds"].max())
+        several = int(data["seeds"].max()) > 1
         caption = (
             "Exact match (%) by value, by the number of binary operations in the expression, n "
             "examples each. Brackets and bars: 95 % Wilson intervals for that n"
-            + (f", around the mean over up to {seeds} seeds." if seeds > 1 else ".")
+            f"{', around the mean over the seeds' if several else ''}. "
         )
-        drawn, left_out = that_fit(data, GROUPS, LOSSES)
-        caption += left_out + missing_note(cells)
+        drawn, left_out = that_fit(data, GROUPS, LOSSES, kept="CSV")
+        caption += sample_note(run, cells) + lacking + left_out + left + missing_note(cells)
         return Artefact(caption, table, _figure(data, drawn), data)
 
 
@@ -93,19 +99,22 @@ def accuracy_by_operations(scores: pd.DataFrame) -> pd.DataFrame:
     return data[[*GROUP, "accuracy", "low", "high", "n", "seeds"]]
 
 
-def _table(data: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for (model, task, operations), group in data.groupby(
-        ["model", "task", "operations"], observed=True
-    ):
-        row = {"Model": model_label(str(model)), "Task": str(task), "Operations": str(operations)}
-        row["n"] = f"{int(group['n'].max()):,}"
-        for loss, accuracy, low, high in zip(
-            group["loss"], group["accuracy"], group["low"], group["high"], strict=True
-        ):
-            row[loss_label(str(loss))] = with_interval(accuracy, low, high, 1)
-        rows.append(row)
-    table = pd.DataFrame(rows)
+def _table(data: pd.DataFrame, cells: pd.DataFrame, losses: list[str]) -> pd.DataFrame:
+    """One row a model, task and number of operations, one column a loss of `losses`."""
+    blocks = []
+    for pair in pairs(data):
+        group, there = of_pair(data, pair), of_pair(cells, pair)
+        sizes = group.groupby("operations")["n"].max()
+        block = pd.DataFrame({"Binary ops": sizes.index.astype("str"), "n": sizes.to_numpy()})
+        block["n"] = [f"{n:,}" for n in block["n"]]
+        block.insert(0, "Task", pair[1])
+        block.insert(0, "Model", model_label(pair[0]))
+        for loss in losses:
+            found = group[group["loss"] == loss].set_index("operations").reindex(sizes.index)
+            texts = [with_interval(a, low, high, 1) for a, low, high in found[INTERVAL].to_numpy()]
+            block[loss_label(loss)] = hole(there, loss, len(block)) or texts
+        blocks.append(block)
+    table = pd.concat(blocks, ignore_index=True)
     return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
 
 

@@ -9,26 +9,39 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.publishing.tables import number
+from smmd_bench.publishing.tables import DASH
 from smmd_bench.results.run import RunFrames
 
 from ._arithmetic import arithmetic_cells, title_with_levels
 from ._cells import (
+    TO_PAPER,
+    beside_paper,
     decoding,
-    difference_and_opponent,
+    difference_to,
     estimate,
     measured,
     metrics_beside_published,
     missing_note,
     model_columns,
+    opponent,
+    why_missing,
     why_no_row,
+    with_holes,
+    without_paper,
 )
-from ._paper import paper_model, reference
-from ._significance import BOLD, bold_better
+from ._main_losses import main_losses
+from ._paper import reference
+from ._sample import sample_note
+from ._setting import setting_note
+from ._significance import bold_better, significance_note, with_tests
 
 METRICS = ("exact_match", "mean_absolute_error", "r_squared", "parse_failure_rate")
 DIGITS = {"exact_match": 1, "mean_absolute_error": 2, "r_squared": 2, "parse_failure_rate": 1}
-PUBLISHED = {"exact_match": "Acc", "mean_absolute_error": "MAE", "r_squared": "R²"}
+PUBLISHED = {
+    "exact_match": "Paper Acc",
+    "mean_absolute_error": "Paper MAE",
+    "r_squared": "Paper R²",
+}
 
 
 @dataclass(frozen=True)
@@ -45,20 +58,23 @@ class ArithmeticTable:
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a model, level and loss; over several seeds mean ± standard deviation."""
-        cells = arithmetic_cells(run)
-        data = metrics_beside_published(run, measured(cells), METRICS, "arithmetic", PUBLISHED)
+        run, left = main_losses(run.only(arithmetic_cells(run)))
+        cells = run.cells
+        data = metrics_beside_published(run, with_holes(cells), METRICS, "arithmetic", PUBLISHED)
+        other = opponent(data)
+        data = with_tests(data, other)
         groups = data.groupby(["model", "task", "loss"], observed=True)
-        table = pd.DataFrame([_row(group) for _, group in groups])
+        table = pd.DataFrame([_row(group, other) for _, group in groups]).fillna(DASH)
         if cells["task"].nunique() == 1:
             table = table.drop(columns="Task")
-        if not data["published_exact_match"].notna().any():
-            table = table.drop(columns=[f"Paper {name}" for name in PUBLISHED.values()])
+        table = without_paper(table, PUBLISHED)
         table.attrs["title"] = title_with_levels(self.title, cells)
         table.attrs["bold"] = bold_better(data, "Acc (%)")
-        return Artefact(caption=_caption(run, data, cells), table=table, data=data)
+        caption = _caption(run, data, cells) + setting_note(run, cells) + left
+        return Artefact(caption=caption + missing_note(cells), table=table, data=data)
 
 
-def _row(cells: pd.DataFrame) -> dict[str, str]:
+def _row(cells: pd.DataFrame, other: str) -> dict[str, str]:
     """The row of one (model, level, loss): its cells differ in their seed alone."""
     first = cells.iloc[0]
     row = {
@@ -66,37 +82,33 @@ def _row(cells: pd.DataFrame) -> dict[str, str]:
         "Task": first["task"],
         "Loss": loss_label(first["loss"]),
     }
+    if why := why_missing(cells):
+        return {**row, "Acc (%)": why}
     labels = ("Acc (%)", "MAE", "R²", "Parse fail (%)")
     for metric, label in zip(METRICS, labels, strict=True):
         interval = metric == "exact_match"
         row[label] = estimate(cells, f"{metric}_", DIGITS[metric], interval=interval)
-    row |= difference_and_opponent(cells, "Δ Acc")
+    row |= difference_to(cells, other)
     row["n"] = f"{int(first['exact_match_n']):,}"
     row["Seeds"] = str(len(cells))
-    for metric, name in PUBLISHED.items():
-        row[f"Paper {name}"] = number(first[f"published_{metric}"])
-    return row
+    return row | beside_paper(cells, PUBLISHED)
 
 
 def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
-    seeds = data.groupby(["model", "task", "loss"], observed=True).size().max()
+    several = measured(data).groupby(["model", "task", "loss"], observed=True).size().max() > 1
+    other = opponent(data)
     parts = [
         decoding(run),
         "Acc is exact match by value; a completion without a number counts as wrong, and is left "
         "out of MAE and R², which a single wild completion can dominate.",
+        sample_note(run, cells),
         "Brackets: 95 % intervals, percentile bootstrap over the n test examples.",
     ]
-    if seeds > 1:
+    if several:
         parts.append("±: standard deviation over training seeds.")
-    parts.append(
-        "Δ Acc: paired difference on the same examples to the row named under vs; "
-        "p: McNemar's exact test"
-        + (", one for each seed" if seeds > 1 else "")
-        + ", not corrected."
-    )
-    parts.append(BOLD)
+    parts.append(f"Δ to {loss_label(other)}: paired difference of Acc on the same examples.")
+    parts.append(significance_note(other, several=several))
     if data["published_exact_match"].notna().any():
-        parts.append(f"Paper: {reference('arithmetic')}; its seeds are not reported.")
-    elif any(paper_model(str(model)) for model in cells["model"].unique()):
-        parts.append("The paper's values are for its own level, and so are not shown here.")
-    return " ".join(parts) + missing_note(cells)
+        where = reference("arithmetic")
+        parts.append(f"Paper: {where}; its seeds are not reported. {TO_PAPER}: Acc minus that.")
+    return " ".join(parts)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import (
+    NARROW,
     WIDTH,
     LossStyle,
     loss_label,
@@ -22,6 +23,8 @@ from smmd_bench.publishing.tables import number
 from smmd_bench.results.run import RunFrames
 
 from ._cells import REFERENCE, in_order
+from ._figure_notes import seeds_and_steps
+from ._main_losses import main_losses
 from ._panels import fitted_legend, of_pair, pair_title, plain_ticks, that_fit
 
 if TYPE_CHECKING:
@@ -55,6 +58,7 @@ class AuxiliaryMagnitude:
 
     def build(self, run: RunFrames) -> Artefact:
         """One panel a model and task, one line a loss."""
+        run, left_to_ablations = main_losses(run)
         data = magnitudes(run)
         drawn, left_out = that_fit(data, GROUPS, LOSSES)
         table = _table(data)
@@ -66,15 +70,14 @@ class AuxiliaryMagnitude:
             f"(line) they weigh the same. Drawn is the median of each {STRETCHES}th of the "
             "training, the mean over seeds; band: the smallest and largest of the seeds."
         )
-        counts = data.groupby(KEY, observed=True)["seed"].nunique()
-        caption += f" Seeds: {' or '.join(map(str, sorted(counts.unique())))}."
+        caption += seeds_and_steps(data)
         if (data["ratio"] <= 0).any():
             named = data.loc[data["ratio"] <= 0, "loss"].unique()
             caption += (
                 " A logarithmic axis shows nothing at or below 0, where the auxiliary of "
                 f"{', '.join(loss_label(str(loss)) for loss in named)} is at times."
             )
-        caption += left_out + _without_log(run, data)
+        caption += left_out + left_to_ablations + _without_log(run, data)
         return Artefact(caption, table, _figure(data, drawn), data)
 
 
@@ -132,7 +135,7 @@ def _table(data: pd.DataFrame) -> pd.DataFrame:
 def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]]) -> Figure:
     columns = min(3, len(drawn))
     rows = math.ceil(len(drawn) / columns)
-    figure = new_figure({1: 6.0, 2: 8.0}.get(columns, WIDTH), 0.8 + 2.8 * rows)
+    figure = new_figure(NARROW if columns == 1 else WIDTH, 0.8 + 2.8 * rows)
     axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
     styles = loss_styles(data["loss"].cat.categories)
     for at, (axis, (pair, losses)) in enumerate(zip(axes, drawn.items(), strict=False)):

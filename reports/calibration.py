@@ -6,8 +6,10 @@ probability over V_num, and it is right if that number is the target.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -17,6 +19,7 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.parameters import parameter
 from smmd_bench.publishing.style import (
     GREY,
+    NARROW,
     WIDTH,
     LossStyle,
     loss_label,
@@ -24,11 +27,13 @@ from smmd_bench.publishing.style import (
     model_label,
     new_figure,
 )
-from smmd_bench.publishing.tables import number, with_interval
+from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.run import RunFrames
 
-from ._calibration import Binned, binned, error_intervals
+from ._calibration import Binned, Corrected, binned, corrected_errors
 from ._cells import in_order, missing_note, without_numbers
+from ._figure_notes import n_and_seeds
+from ._main_losses import main_losses
 from ._panels import fitted_legend, of_pair, pair_title, that_fit
 
 if TYPE_CHECKING:
@@ -67,30 +72,31 @@ class Calibration:
 
     def build(self, run: RunFrames) -> Artefact:
         """One panel a model and task, one line a loss."""
+        run, left_to_ablations = main_losses(run)
         found = _cells(run, self.bins)
         data, errors = _data(run, found, self.bins), _errors(run, found)
         table = _table(errors)
         table.attrs["title"] = self.title
         drawn, left_out = that_fit(errors, GROUPS, LOSSES)
+        numeric = _numeric(run)
         caption = (
             "Every numeric token of the targets of the test examples, the model given the true "
             "text before it. Confidence: the largest probability over V_num (softmax over the "
             "numeric tokens alone); accuracy: how often that number is the target. On the "
             "diagonal both agree; below it a model is surer than it should be. "
             f"{self.bins} equally wide bins; those of fewer than {FEWEST} positions are not drawn. "
-            "Below: the share of the positions by confidence. ECE: the mean over positions of "
-            "|accuracy − confidence| of their bin, with a basic 95% bootstrap interval over "
-            "examples."
+            "Below: the share of the positions by confidence. Plain ECE: the mean over positions "
+            "of |accuracy − confidence| of their bin, to which the noise of the bins adds. ECE: "
+            "without that bias as far as a bootstrap over examples shows it (twice the plain one "
+            "less the median of the resamples), with the basic 95% interval of the same resamples."
         )
-        trained = errors[errors["loss"] != "base"]
-        seeds = sorted(int(n) for n in (errors if trained.empty else trained)["seeds"].unique())
-        caption += (
-            f" Seeds: {' or '.join(map(str, seeds))}; ECE is their mean, curves pool them."
-            if seeds[-1] > 1
-            else " One seed."
-        )
-        caption += left_out
-        caption += missing_note(_numeric(run))
+        if errors["seeds"].max() > 1:
+            caption += " Both are means over the seeds; curves pool them."
+        caption += " Examples and positions are those that one seed has probes of."
+        shown = set(errors[KEY].itertuples(index=False, name=None))
+        keys = numeric[KEY].itertuples(index=False, name=None)
+        caption += n_and_seeds(run, numeric[[key in shown for key in keys]])
+        caption += left_out + left_to_ablations + missing_note(numeric)
         return Artefact(caption, table, _figure(data, drawn, self.bins), data)
 
 
@@ -130,7 +136,7 @@ def _data(
 
 
 def _errors(run: RunFrames, found: dict[tuple[str, str, str, int], Binned]) -> pd.DataFrame:
-    """One row a model, task and loss: error, its mean over the seeds, and its interval."""
+    """One row a model, task and loss: its error over the seeds, plain and corrected."""
     by_loss: dict[tuple[str, str, str], list[Binned]] = defaultdict(list)
     for (model, task, loss, _), cell in found.items():
         by_loss[model, task, loss].append(cell)
@@ -141,11 +147,8 @@ def _errors(run: RunFrames, found: dict[tuple[str, str, str, int], Binned]) -> p
     rows = []
     for (_, _, n), keys in together.items():
         # Seeds with different numbers of examples have no resample in common.
-        if n > 0:
-            intervals = error_intervals([by_loss[key] for key in keys])
-        else:
-            intervals = [(None, None)] * len(keys)
-        for key, (low, high) in zip(keys, intervals, strict=True):
+        found_here = corrected_errors([by_loss[key] for key in keys]) if n > 0 else []
+        for key, corrected in zip_longest(keys, found_here):
             cells = by_loss[key]
             positions = sum(cell.size.sum() for cell in cells)
             rows.append(
@@ -156,13 +159,11 @@ def _errors(run: RunFrames, found: dict[tuple[str, str, str, int], Binned]) -> p
                     "positions": int(max(cell.size.sum() for cell in cells)),
                     "accuracy": sum(cell.right.sum() for cell in cells) / positions,
                     "confidence": sum(cell.confidence.sum() for cell in cells) / positions,
-                    "error": float(np.mean([cell.error for cell in cells])),
-                    "low": low,
-                    "high": high,
+                    "plain": float(np.mean([cell.error for cell in cells])),
+                    **(corrected or Corrected(math.nan, math.nan, math.nan))._asdict(),
                 }
             )
-    data = in_order(pd.DataFrame(rows), run.cells).sort_values(KEY, ignore_index=True)
-    return data.astype({"low": "float64", "high": "float64"})
+    return in_order(pd.DataFrame(rows), run.cells).sort_values(KEY, ignore_index=True)
 
 
 def _table(errors: pd.DataFrame) -> pd.DataFrame:
@@ -171,7 +172,10 @@ def _table(errors: pd.DataFrame) -> pd.DataFrame:
             "Model": model_label(str(row["model"])),
             "Task": str(row["task"]),
             "Loss": loss_label(str(row["loss"])),
-            "ECE (%)": with_interval(100 * row["error"], 100 * row["low"], 100 * row["high"]),
+            "ECE (%)": DASH
+            if math.isnan(row["error"])
+            else with_interval(*(100 * row[name] for name in Corrected._fields)),
+            "Plain ECE (%)": number(100 * row["plain"], 2),
             "Confidence (%)": number(100 * row["confidence"], 1),
             "Accuracy (%)": number(100 * row["accuracy"], 1),
             "Seeds": str(row["seeds"]),
@@ -187,7 +191,7 @@ def _table(errors: pd.DataFrame) -> pd.DataFrame:
 def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]], bins: int) -> Figure:
     columns = min(COLUMNS, len(drawn))
     rows = -(-len(drawn) // columns)
-    figure = new_figure({1: 4.8, 2: 7.0}.get(columns, WIDTH), 0.7 + 4.0 * rows)
+    figure = new_figure(NARROW if columns == 1 else WIDTH, 0.7 + 4.0 * rows)
     styles = loss_styles(data["loss"].cat.categories)
     axes = figure.subplots(
         2 * rows, columns, squeeze=False, gridspec_kw={"height_ratios": [3, 1] * rows}
@@ -195,14 +199,13 @@ def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]], bins: i
     above, below = axes[::2].ravel(), axes[1::2].ravel()
     for at, (pair, losses) in enumerate(drawn.items()):
         here = of_pair(data, pair)
-        summed = (
-            here.assign(right=here["accuracy"] * here["n"], sure=here["confidence"] * here["n"])
-            .groupby(["loss", "bin_from"], observed=True)[["n", "right", "sure"]]
-            .sum()
-        )
-        panels = {loss: summed.loc[[loss]].droplevel("loss") for loss in losses}
+        sums = here.assign(right=here["accuracy"] * here["n"], sure=here["confidence"] * here["n"])
+        panels = {
+            loss: sums[sums["loss"] == loss].groupby("bin_from")[["n", "right", "sure"]].sum()
+            for loss in losses
+        }
         _panel(above[at], below[at], panels, styles, bins)
-        above[at].set_title(pair_title(pair))
+        above[at].set_title(pair_title(pair), pad=9)  # markers at 1 reach above the panel
     for axis in (*above[len(drawn) :], *below[len(drawn) :]):
         axis.set_axis_off()
     fitted_legend(figure, above, (loss for losses in drawn.values() for loss in losses))

@@ -41,6 +41,4 @@ class ChartTable:
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
-        return TABLE.artefact(
-            run, self.title, what="charts", meaning=MEANING, papers_data="ChartQA's own charts"
-        )
+        return TABLE.artefact(run, self.title, what="charts", meaning=MEANING)

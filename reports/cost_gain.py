@@ -19,20 +19,21 @@ from smmd_bench.publishing.style import (
     model_label,
     new_figure,
 )
-from smmd_bench.publishing.tables import with_interval
+from smmd_bench.publishing.tables import DASH, with_interval
 from smmd_bench.results.run import RunFrames
 
-from ._cells import REFERENCE, in_order, missing_note
+from ._cells import REFERENCE, in_order, missing_note, why_missing
 from ._gains import (
     INTERVALS,
-    failures_note,
     first_metric,
     gains,
     reference_of,
     seed_gains,
     why_no_gain,
 )
-from ._panels import fitted_legend, of_pair, pair_title, that_fit
+from ._main_losses import main_losses
+from ._panels import fitted_legend, of_pair, pair_title, pairs, that_fit
+from ._sample import sample_note
 from .forest_plot import window
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ GROUPS, LOSSES = 6, 12
 """Panels, and losses in each, drawn at most; table and CSV have all."""
 KEY = ["model", "task", "loss"]
 COST = ["ratio", "ratio_low", "ratio_high"]
+RATIO = "Step time : CE"
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,10 @@ class CostGain:
 
     def build(self, run: RunFrames) -> Artefact:
         """One panel a model and task, one point a loss."""
+        run, left = main_losses(run)
         data = _joined(run)
-        table = pd.DataFrame([_row(row) for row in data.to_dict("records")])
+        table = pd.DataFrame([row for pair in pairs(data) for row in _rows(run, data, pair)])
+        table = table.fillna(DASH)
         table = table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
         table.attrs["title"] = self.title
         caption = (
@@ -78,19 +82,10 @@ class CostGain:
             "other: where a machine does other work as well, these ratios say more of that work "
             "than of the loss; `smmd-bench overhead` measures step times side by side. Up: the "
             "difference of the task's first metric to cross-entropy; higher in the panel is "
-            f"better. {INTERVALS} A bar may go on beyond the panel."
+            f"better. {INTERVALS} A bar may go on beyond the panel. {sample_note(run, run.cells)}"
         )
-        parts = []
-        for (model, task), group in data.groupby(["model", "task"], observed=True):
-            seeds = " or ".join(map(str, sorted(group["seeds"].unique())))
-            plural = "" if seeds == "1" else "s"
-            parts.append(
-                f"{model_label(str(model))} on {task}: n = {group['n'].max():,}, "
-                f"{seeds} seed{plural}, {group['steps'].max():,} steps"
-            )
-        caption += f" {'; '.join(parts)}."
         drawn, left_out = that_fit(data, GROUPS, LOSSES)
-        caption += left_out + failures_note(run) + missing_note(run.cells)
+        caption += left_out + left + missing_note(run.cells)
         return Artefact(caption, table, _figure(drawn, data), data)
 
 
@@ -142,14 +137,26 @@ def _joined(run: RunFrames) -> pd.DataFrame:
     return gains(seed_gains(run)).merge(step_costs(run), on=KEY)
 
 
+def _rows(run: RunFrames, data: pd.DataFrame, pair: tuple[str, str]) -> list[dict[str, str]]:
+    """The rows of a model and task; a loss that has no result has the reason in place."""
+    found = {row["loss"]: row for row in of_pair(data, pair).to_dict("records")}
+    there = of_pair(run.cells, pair)
+    there = there[~there["loss"].isin(["base", REFERENCE])]
+    head = {"Model": model_label(pair[0]), "Task": pair[1]}
+    return [
+        {**head, **_row(found[loss])}
+        if loss in found
+        else {**head, "Loss": loss_label(str(loss)), RATIO: why_missing(cells) or DASH}
+        for loss, cells in there.groupby("loss", observed=True)
+    ]
+
+
 def _row(row: dict[Hashable, Any]) -> dict[str, str]:
     cost = row["ratio"], row["ratio_low"], row["ratio_high"]
     gain = row["difference"], row["low"], row["high"]
     return {
-        "Model": model_label(str(row["model"])),
-        "Task": str(row["task"]),
         "Loss": loss_label(str(row["loss"])),
-        "Step time : CE": with_interval(*cost),
+        RATIO: with_interval(*cost),
         "Steps": f"{row['steps']:,}",
         "Metric": str(row["label"]),
         "Δ to CE": with_interval(*gain, sign=True),
@@ -195,5 +202,5 @@ def _panel(axis: Axes, data: pd.DataFrame, styles: dict[str, LossStyle]) -> None
     reversed_note = ", reversed axis" if metric.better == "lower" else ""
     ends = window(data, data)
     axis.set_ylim(*(ends if metric.better == "higher" else reversed(ends)))
-    axis.set_xlabel("Step time : CE")
+    axis.set_xlabel(RATIO)
     axis.set_ylabel(f"Δ {metric.label} to CE{reversed_note}")

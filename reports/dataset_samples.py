@@ -19,15 +19,18 @@ from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.thumbnails import small_picture
 from smmd_bench.results.run import RunFrames
 
-from ._cells import measured
+from ._cells import measured, missing_note
+from ._figure_notes import n_and_seeds, trained
+from ._main_losses import main_losses
+from ._panels import plain_first
 from ._sample_panels import Block, Panel, grid
-from ._vision import SYNTHETIC, data_source
+from ._setting import SYNTHETIC, data_source
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-TASKS = 6
-"""Tasks drawn at most."""
+TASKS, LOSSES = 6, 8
+"""Tasks, and losses of each, drawn at most; the CSV has all losses."""
 
 _TEMPLATE = re.compile(r"^(Question|Q):\s*|\s*(Answer|A):$")
 LARGEST = 512
@@ -44,7 +47,7 @@ class DatasetSamples:
 
     name: ClassVar[str] = "dataset_samples"
     title: ClassVar[str] = "Dataset samples"
-    paper: ClassVar[str] = "Appendix C.1, dataset samples"
+    paper: ClassVar[str] = "Figure 4 (Appendix C.1)"
 
     rows: int = parameter(2, "rows of examples for each task", check=_is_count)
 
@@ -54,29 +57,51 @@ class DatasetSamples:
 
     def build(self, run: RunFrames) -> Artefact:
         """One grid a task, of the first model and the first seed that have results."""
+        run, left_to_ablations = main_losses(run)
         cells = measured(run.cells)
         tasks = [task for task in cells["task"].cat.categories if (cells["task"] == task).any()]
-        found = [
-            _samples(run, _of_one_model(cells[cells["task"] == task]), self.rows)
-            for task in tasks[:TASKS]
-        ]
+        shown = [_of_one_model(run.cells[run.cells["task"] == task]) for task in tasks[:TASKS]]
+        found = [_samples(run, of_task, self.rows) for of_task in shown]
+        every = pd.concat(shown)
         caption = (
             "Test examples, spread evenly over the test split and not chosen by their answers, "
-            "with what each loss answers: ✓ exact, ✗ not. Long texts are cut."
+            "with what each loss answers: ✓ exact, ✗ not. Long texts are cut. Of each task the "
+            "first model is shown, with its first seed that has results."
         )
+        caption += n_and_seeds(run, every)
+        if len(seeds := sorted(trained(run.cells)["seed"].unique())) > 1:
+            caption += f" The run has seeds {', '.join(map(str, seeds))}."
         if len(tasks) > TASKS:
             caption += f" Drawn are {TASKS} of {len(tasks)} tasks."
+        caption += _left_out_note(shown) + left_to_ablations + missing_note(every)
         data = pd.concat([data for _, data in found], ignore_index=True)
         return Artefact(caption=caption, figure=grid([block for block, _ in found]), data=data)
 
 
 def _of_one_model(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells of a task that are shown: of one model and seed, the untuned base beside."""
-    cells = cells[cells["model"] == cells["model"].iloc[0]]
-    trained = cells[cells["loss"] != "base"]
-    seed = trained["seed"].min() if len(trained) else cells["seed"].min()
-    shown: pd.DataFrame = cells[(cells["seed"] == seed) | (cells["loss"] == "base")]
+    """The cells of a task that are shown: of one model and seed, the untuned base beside.
+
+    Both have results; the cells of other losses with them may have none.
+    """
+    done = measured(cells)
+    done = trained(done[done["model"] == done["model"].iloc[0]])
+    of_model = cells[cells["model"] == done["model"].iloc[0]]
+    shown: pd.DataFrame = of_model[
+        (of_model["seed"] == done["seed"].min()) | (of_model["loss"] == "base")
+    ]
     return shown
+
+
+def _drawn(cells: pd.DataFrame) -> pd.Series[bool]:
+    """Which of the cells shown of a task have a line in its panels."""
+    return cells["loss"].isin(plain_first([str(loss) for loss in cells["loss"]], LOSSES))
+
+
+def _left_out_note(shown: list[pd.DataFrame]) -> str:
+    """A sentence on the losses that are not drawn; empty where all are."""
+    left = (loss for cells in shown for loss in cells.loc[~_drawn(cells), "loss"])
+    names = dict.fromkeys(loss_label(str(loss)) for loss in left)
+    return f" Not drawn, but in the CSV: {', '.join(names)}." if names else ""
 
 
 def _heading(run: RunFrames, cells: pd.DataFrame) -> str:
@@ -89,28 +114,37 @@ def _heading(run: RunFrames, cells: pd.DataFrame) -> str:
 
 def _samples(run: RunFrames, cells: pd.DataFrame, rows: int) -> tuple[Block, pd.DataFrame]:
     """The panels of a task, and the same as a tidy frame: one row an example and loss."""
-    addresses = [str(address) for address in cells["address"]]
+    done = measured(cells)
+    addresses = [str(address) for address in done["address"]]
     asked = run.read("completions", ["uid", "prompt", "target", "image"], addresses[:1])
     if "image" not in asked:
         asked["image"] = None
     columns = _columns(small_picture(asked["image"].iloc[0], LARGEST))
     asked = asked.iloc[_spread(len(asked), rows * columns)]
-    answers = [_answers(run, address, list(asked["uid"])) for address in addresses]
+    answers = {address: _answers(run, address, list(asked["uid"])) for address in addresses}
     panels, tidy = [], []
-    for row, *given in zip(asked.to_dict("records"), *answers, strict=True):
-        labelled = zip(cells["loss"], given, strict=True)
+    drawn = cells[_drawn(cells)]
+    labels = [loss_label(str(loss)) for loss in drawn["loss"]]
+    for at, row in enumerate(asked.to_dict("records")):
+        shown = [
+            answers[str(cell.address)][at]
+            if cell.status == "done"
+            else (f"no result ({cell.status})", None)
+            for cell in drawn.itertuples()
+        ]
         panels.append(
             Panel(
                 question=_TEMPLATE.sub("", str(row["prompt"]).strip()),
                 truth=str(row["target"]),
-                answers=[(loss_label(str(loss)), *answer) for loss, answer in labelled],
+                answers=[(label, *answer) for label, answer in zip(labels, shown, strict=True)],
                 picture=small_picture(row["image"], LARGEST),
                 pictured=isinstance(row["image"], str),
             )
         )
         shared = {name: row[name] for name in ("model", "task", "uid", "prompt", "target")}
-        for loss, (text, exact) in zip(cells["loss"], given, strict=True):
-            tidy.append({**shared, "loss": loss, "completion": text, "exact": exact})
+        for cell in done.itertuples():
+            text, exact = answers[str(cell.address)][at]
+            tidy.append({**shared, "loss": cell.loss, "completion": text, "exact": exact})
     return Block(_heading(run, cells), panels, columns), pd.DataFrame(tidy)
 
 

@@ -11,9 +11,9 @@ the probability of all of 1, 10 to 19 and 100 to 199.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -28,21 +28,24 @@ from smmd_bench.publishing.style import (
     model_label,
     new_figure,
 )
-from smmd_bench.publishing.tables import number
+from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.run import RunFrames
 
-from ._cells import without_numbers
+from ._cells import missing_note, without_numbers
+from ._figure_notes import n_and_seeds, trained
+from ._first_digits import DIGITS, first_digit_distributions, probed
+from ._main_losses import main_losses
 from ._panels import of_pair, that_fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-DIGITS = [f"p{digit}" for digit in range(10)]
-GROUP = ["model", "task", "loss", "digit"]
 CLOCK = "clock_time"
 BLOCKS, LOSSES = 3, 7
-"""Models and tasks, and losses of each, drawn at most; the CSV has all."""
+"""Models and tasks, and losses of each, drawn at most; table and CSV have all."""
+LETTERS = 12
+"""Letters of a line above a panel."""
 
 
 def is_digit(value: int) -> str | None:
@@ -56,7 +59,7 @@ class DigitDistribution:
 
     name: ClassVar[str] = "digit_distribution"
     title: ClassVar[str] = "Digit distribution at the first digit of the answer"
-    paper: ClassVar[str] = "Appendix C.6"
+    paper: ClassVar[str] = "Figure 6 (Appendix C.6)"
 
     digit: int | None = parameter(
         None, "the true first digit to show; none: a row for each of 1 to 9", check=is_digit
@@ -66,89 +69,36 @@ class DigitDistribution:
         """Without digit probes of answers that are numbers there is nothing to draw."""
         if not any((run.path / "cells").glob("*/probes.parquet")):
             return "no cell has digit probes"
-        return None if any(_probed(run)) else "no task has numbers as answers"
+        return None if any(probed(run)) else "no task has numbers as answers"
 
     def build(self, run: RunFrames) -> Artefact:
         """One block of panels a model and task."""
-        data = first_digit_distributions(run)
-        if self.digit is None:
-            return digit_artefact(run, data)
-        title = f"{self.title}, where it is {self.digit}"
-        return digit_artefact(run, data[data["digit"] == self.digit], title)
+        return digit_artefact(run, self.title, self.digit)
 
 
-def digit_artefact(run: RunFrames, data: pd.DataFrame, title: str | None = None) -> Artefact:
-    """Table and figure of rows of `first_digit_distributions`."""
-    drawn, left_out = that_fit(data, BLOCKS, LOSSES, kept="CSV")
+def digit_artefact(run: RunFrames, title: str, digit: int | None = None) -> Artefact:
+    """Table and figure of `first_digit_distributions`: of one true digit or all."""
+    run = run.only(run.cells[~run.cells["task"].isin(without_numbers(run))])
+    run, left_to_ablations = main_losses(run)
+    data = first_digit_distributions(run)
+    if digit is not None:
+        data, title = data[data["digit"] == digit], f"{title}, where it is {digit}"
+    drawn, left_out = that_fit(data, BLOCKS, LOSSES)
     caption = (
-        "Mean probability of each digit at the first digit of the answer, over the n test "
-        "examples whose answer starts with the true digit named at the left, normalised over "
-        "the numeric tokens. Hatched bar and bold number: the true digit; whiskers: one "
-        "standard deviation over examples."
+        "Mean probability of each digit at the first digit of the answer, over the test examples "
+        "whose answer starts with the true digit named at the left (their number beside it, of "
+        "one seed), normalised over the numeric tokens. The model is given the true text before "
+        "the digit: nothing is parsed here. Hatched bar and bold number: the true digit, which is "
+        "d of p(d) in the table; whiskers: one standard deviation over examples."
     )
-    seeds = int(data["seeds"].max())
-    caption += f" Mean over up to {seeds} seeds." if seeds > 1 else ""
+    if trained(run.cells)["seed"].nunique() > 1:
+        caption += " Means are over the examples of all seeds."
+    caption += n_and_seeds(run, run.cells)
     caption += _reduction_note(run) + _clock_note(run, data)
-    caption += left_out
+    caption += left_out + left_to_ablations + missing_note(run.cells)
     table = _table(data)
-    if title is not None:
-        table.attrs["title"] = title
+    table.attrs["title"] = title
     return Artefact(caption, table, _figure(data, drawn), data)
-
-
-def first_digit_distributions(run: RunFrames, task: str | None = None) -> pd.DataFrame:
-    """One row a model, task, loss and true first digit: mean and deviation of p0 to p9, n, seeds.
-
-    task: its plain name; None: every task with numbers as answers.
-
-    Where tokens hold several digits, the digit is the leading one of the target token's value.
-    n is that of one seed; mean and deviation are over the examples of all seeds.
-    """
-    parts = []
-    for cell in _probed(run):
-        if task is not None and cell["task_name"] != task:
-            continue
-        address = str(cell["address"])
-        probes = run.read("probes", ["digit", "target_value", *DIGITS], [address])
-        if probes.empty:
-            continue
-        first = probes[probes["digit"] == 0]
-        p = first[DIGITS].to_numpy(np.float64)  # [n, 10]
-        values, which = np.unique(first["target_value"].to_numpy(np.float64), return_inverse=True)
-        true = np.array([_leading_digit(value) for value in values])[which]  # [n]
-        member = np.equal.outer(np.arange(1, 10), true).astype(np.float64)  # [9, n]
-        frame = pd.DataFrame(
-            {name: cell[name] for name in ("model", "task", "loss", "seed")}, range(9)
-        )
-        frame["digit"], frame["n"] = np.arange(1, 10), member.sum(axis=1).astype(int)
-        frame[[f"sum_{name}" for name in DIGITS]] = member @ p
-        frame[[f"square_{name}" for name in DIGITS]] = member @ p**2
-        parts.append(frame[frame["n"] > 0])
-    if not parts:
-        return pd.DataFrame(columns=[*GROUP, "n", "seeds"])
-    cells = pd.concat(parts, ignore_index=True)
-    for column in ("model", "task", "loss"):
-        cells[column] = pd.Categorical(cells[column], categories=run.cells[column].cat.categories)
-    grouped = cells.groupby(GROUP, observed=True)
-    total, data = grouped["n"].sum(), grouped.agg(n=("n", "max"), seeds=("seed", "nunique"))
-    for name in DIGITS:
-        mean = grouped[f"sum_{name}"].sum() / total
-        data[name] = mean
-        spread = grouped[f"square_{name}"].sum() / total - mean**2
-        data[f"{name}_deviation"] = np.sqrt(spread.clip(lower=0))
-    return data.reset_index()
-
-
-def _probed(run: RunFrames) -> Iterator[dict[Hashable, Any]]:
-    """The cells with probes; not of summaries, where a number is no answer."""
-    cells = run.cells[~run.cells["task"].isin(without_numbers(run))]
-    for cell in cells.to_dict("records"):
-        if (run.path / "cells" / str(cell["address"]) / "probes.parquet").is_file():
-            yield cell
-
-
-def _leading_digit(value: float) -> int:
-    return int(f"{abs(value):e}"[0])
 
 
 def _reduction_note(run: RunFrames) -> str:
@@ -181,14 +131,18 @@ def _clock_note(run: RunFrames, data: pd.DataFrame) -> str:
 
 
 def _table(data: pd.DataFrame) -> pd.DataFrame:
-    """p(true first digit) by loss: the heights of the highlighted bars."""
-    rows = []
-    for (model, task, digit), group in data.groupby(["model", "task", "digit"], observed=True):
-        row = {"Model": model_label(str(model)), "Task": str(task), "First digit": str(digit)}
-        row["n"] = f"{int(group['n'].max()):,}"
-        for loss, mean in zip(group["loss"], group[f"p{digit}"], strict=True):
-            row[f"p(digit), {loss_label(str(loss))}"] = number(float(mean), 3)
-        rows.append(row)
+    """p(true first digit) by digit: the heights of the highlighted bars; n is their first row."""
+    digits, rows = sorted(data["digit"].unique()), []
+    for (model, task), block in data.groupby(["model", "task"], observed=True):
+        pair = {"Model": model_label(str(model)), "Task": str(task)}
+        n = block.groupby("digit")["n"].max()
+        counts = {f"p({digit})": f"{n[digit]:,}" if digit in n else DASH for digit in digits}
+        rows.append({**pair, "Loss": "n", "Seeds": DASH, **counts})
+        for loss, group in block.groupby("loss", observed=True):
+            p = {int(row["digit"]): row[f"p{row['digit']}"] for row in group.to_dict("records")}
+            means = {f"p({digit})": number(p.get(digit), 3) for digit in digits}
+            seeds = str(group["seeds"].max())
+            rows.append({**pair, "Loss": loss_label(str(loss)), "Seeds": seeds, **means})
     table = pd.DataFrame(rows)
     return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
 
@@ -198,29 +152,46 @@ def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]]) -> Figu
     height = (0.85 if rows > 1 else 2.0) * rows + 0.9
     figure = new_figure(WIDTH, height * len(drawn))
     parts = figure.subfigures(len(drawn), 1, squeeze=False)[:, 0]
+    most = max(len(losses) for losses in drawn.values())
     for part, ((model, task), losses) in zip(parts, drawn.items(), strict=True):
-        _block(part, of_pair(data, (model, task)), losses)
+        _block(part, of_pair(data, (model, task)), losses, most)
         part.suptitle(f"{model_label(model)}, {task}", fontsize=10)
     return figure
 
 
-def _block(part: SubFigure, data: pd.DataFrame, losses: list[str]) -> None:
+def _block(part: SubFigure, data: pd.DataFrame, losses: list[str], columns: int) -> None:
     digits = sorted(data["digit"].unique())
-    axes = part.subplots(len(digits), len(losses), sharex=True, sharey=True, squeeze=False)
+    axes = part.subplots(len(digits), columns, sharex=True, sharey=True, squeeze=False)
+    for axis in axes[:, len(losses) :].ravel():
+        axis.set_axis_off()
+    axes = axes[:, : len(losses)]
     for row, digit in zip(axes, digits, strict=True):
         for axis, loss in zip(row, losses, strict=True):
             found = data[(data["digit"] == digit) & (data["loss"] == loss)]
             if len(found):
                 _bars(axis, found.iloc[0], int(digit))
         n = int(data[data["digit"] == digit]["n"].max())
-        row[0].set_ylabel(f"true {digit}\nn = {n:,}", rotation=0, ha="right", va="center")
+        row[0].set_ylabel(
+            f"true {digit}\nn = {n:,}", rotation=0, ha="right", va="center", labelpad=7
+        )
     for axis, loss in zip(axes[0], losses, strict=True):
-        axis.set_title(loss_label(loss).replace("[", "\n[").replace(",", ",\n"))
+        axis.set_title(_broken(loss_label(loss)))
     for axis in axes[-1]:
         axis.set_xticks(range(10))
+        axis.tick_params(axis="x", labelsize=8)
         axis.set_xlabel("digit")
     axes[0][0].set_ylim(0, 1.12)
     axes[0][0].set_yticks([0, 0.5, 1])
+
+
+def _broken(label: str) -> str:
+    """The label of a loss in lines that fit above a panel: `SMMD`, `[sigma=1+`, `1.5+2]`."""
+    lines = [""]
+    for part in re.split(r"(?<=[,+])|(?=\[)", label):
+        if lines[-1] and len(lines[-1] + part) > LETTERS:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def _bars(axis: Axes, row: pd.Series[float], digit: int) -> None:

@@ -9,7 +9,8 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.parameters import parameter
 from smmd_bench.results.run import RunFrames
 
-from .digit_distribution import CLOCK, digit_artefact, first_digit_distributions, is_digit
+from ._first_digits import first_digit_distributions
+from .digit_distribution import CLOCK, digit_artefact, is_digit
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,18 @@ class DigitProbe:
 
     def skip(self, run: RunFrames) -> str | None:
         """Probed clocks with such an hour are needed."""
-        if not (run.cells["task_name"] == CLOCK).any():
+        clocks = _of_clocks(run)
+        if clocks.cells.empty:
             return f"the run has no {CLOCK} cell"
-        data = first_digit_distributions(run, CLOCK)
+        data = first_digit_distributions(clocks)
         if (data["digit"] == self.digit).any():
             return None
         return f"no probed clock shows an hour that begins with {self.digit}"
 
     def build(self, run: RunFrames) -> Artefact:
         """One block of panels a model."""
-        data = first_digit_distributions(run, CLOCK)
-        title = f"{self.title}, where it is {self.digit}"
-        return digit_artefact(run, data[data["digit"] == self.digit], title)
+        return digit_artefact(_of_clocks(run), self.title, self.digit)
+
+
+def _of_clocks(run: RunFrames) -> RunFrames:
+    return run.only(run.cells[run.cells["task_name"] == CLOCK])

@@ -1,7 +1,8 @@
 """GSM8K overall error histogram (the paper's Appendix C.7): log10(|ŷ - y| + 1), each loss and CE.
 
-For every task with numbers as answers, on the common-valid subset; with the 90th percentile of the
-absolute error, which the paper gives as 168.40 for CE and 150.00 for SMMD.
+For every task with numbers as answers, each loss and CE on the common-valid subset of the two; with
+the 90th percentile of the absolute error, which the paper gives as 168.40 for CE and 150.00 for
+SMMD.
 """
 
 from __future__ import annotations
@@ -15,32 +16,18 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import (
-    WIDTH,
     LossStyle,
-    legend_above,
     loss_label,
     loss_styles,
     model_label,
-    new_figure,
 )
 from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.run import RunFrames
 
 from ._cells import in_order, mean_over_seeds, missing_note
-from ._errors import (
-    CommonErrors,
-    Comparison,
-    common_errors,
-    comparisons,
-    legend_columns,
-    limit_note,
-    panel_title,
-    silent_note,
-    square_root,
-    subset_note,
-    subset_title,
-    why_none,
-)
+from ._error_notes import in_brief, limit_note, outside_counts, silent_note, subset_note
+from ._error_panels import legend, new_blocks, panel_title, square_root
+from ._errors import CommonErrors, Comparison, Errors, Pair, common_errors, comparisons, why_none
 from ._paper import published, reference, rows
 
 if TYPE_CHECKING:
@@ -50,8 +37,8 @@ if TYPE_CHECKING:
 EDGES = np.linspace(0, 6, 25)
 """Edges of the bins of log10(|ŷ - y| + 1); errors from 10^6 on are counted as outside."""
 QUANTILE = 0.9
-GROUPS, LOSSES = 4, 4
-"""Models and tasks, and losses beside the reference, drawn at most; table and CSV have all."""
+GROUPS = 4
+"""Models and tasks that are drawn at most; the table has all, and all losses."""
 TABLE = "error_p90"
 
 
@@ -61,42 +48,48 @@ class ErrorHistogram:
 
     name: ClassVar[str] = "error_histogram"
     title: ClassVar[str] = "Histogram of absolute errors"
-    paper: ClassVar[str] = "Appendix C.7, overall error histogram"
+    paper: ClassVar[str] = "Figure 7 (Appendix C.7)"
 
     def skip(self, run: RunFrames) -> str | None:
         """Two trained losses with answers to the same examples are needed."""
         return why_none(run)
 
     def build(self, run: RunFrames) -> Artefact:
-        """One row of panels a model and task, one panel a loss beside the reference."""
+        """One row of panels a model and task, one panel a loss over the reference."""
         every = comparisons(run)
         found = [(comparison, common_errors(run, comparison)) for comparison in every]
-        data = in_order(pd.concat([error_bins(*pair) for pair in found]), run.cells)
-        table = pd.DataFrame([row for pair in found for row in _rows(*pair)])
-        if (table["Paper p90"] == DASH).all():
-            table = table.drop(columns="Paper p90")
+        pairs = [(each, pair, errors[pair.loss]) for each, errors in found for pair in each.pairs]
+        data = in_order(pd.concat([error_bins(*pair) for pair in pairs]), run.cells)
+        table = _table(pairs)
         table.attrs["title"] = self.title
-        caption = f"{_caption(every)} {subset_note(found)}{silent_note(run)}{_outside_note(data)}"
-        caption += limit_note(every[:GROUPS], every, LOSSES) + missing_note(run.cells)
+        caption = f"{_caption(every)} {subset_note(found)}{silent_note(run)}"
+        caption += _outside_note(every, data) + limit_note(every, GROUPS)
+        caption += missing_note(run.cells)
         return Artefact(caption, table, _figure(found[:GROUPS], data), data)
 
 
-def error_bins(comparison: Comparison, common: CommonErrors) -> pd.DataFrame:
-    """One row a loss and bin: low and high of log10(|ŷ - y| + 1), count, share of n in percent.
+def error_bins(comparison: Comparison, pair: Pair, common: CommonErrors) -> pd.DataFrame:
+    """The histograms of a pair's loss and of the reference, on the same examples.
 
-    The last bin of a loss has no upper end: the errors of a million and more.
+    model, task   what was trained on what
+    pair          the loss that stands beside the reference
+    loss          whose answers these are: that loss's, or the reference's
+    seeds, n      the seeds that both have, and the answers of each to what both answer
+    low, high     ends of a bin of log10(|ŷ - y| + 1); the last, from a million on, has no upper end
+    count, share  the answers in the bin, and their share of n in percent
     """
     parts = []
     edges = np.append(EDGES, np.inf)
-    for loss in comparison.losses:
+    for loss in (comparison.reference, pair.loss):
         errors = common.of(loss)["error"].to_numpy(np.float64)
         counts, _ = np.histogram(np.log10(errors + 1), edges)
         share = 100 * counts / max(1, common.n)
         part = pd.DataFrame({"low": edges[:-1], "high": edges[1:], "count": counts, "share": share})
-        part = part.assign(model=comparison.model, task=comparison.task, loss=loss, n=common.n)
-        parts.append(part)
-    columns = ["model", "task", "loss", "n", "low", "high", "count", "share"]
-    return pd.concat(parts, ignore_index=True)[columns]
+        parts.append(part.assign(loss=loss, n=common.n, seeds=len(pair.seeds)))
+    data = pd.concat(parts, ignore_index=True)
+    data = data.assign(model=comparison.model, task=comparison.task, pair=pair.loss)
+    columns = ["model", "task", "pair", "loss", "seeds", "n", "low", "high", "count", "share"]
+    return data[columns]
 
 
 def p90_by_seed(common: CommonErrors, loss: str) -> pd.Series[float]:
@@ -108,30 +101,52 @@ def p90_by_seed(common: CommonErrors, loss: str) -> pd.Series[float]:
     return errors.quantile(QUANTILE)
 
 
-def _rows(comparison: Comparison, common: CommonErrors) -> list[dict[str, str]]:
-    """The rows of the table for one model and task, one a loss."""
-    found = []
-    for loss in comparison.losses:
-        errors = common.of(loss)["error"]
-        p90 = p90_by_seed(common, loss)
-        if len(p90) == 1:
-            text = with_interval(p90.iloc[0], *_interval(errors), 2)
-        else:
-            text = mean_over_seeds(p90, 2)
-        key = {"model": comparison.model, "task": comparison.task, "loss": loss}
-        found.append(
-            {
-                "Model": model_label(comparison.model),
-                "Task": comparison.task,
-                "Loss": loss_label(loss),
-                "n": f"{common.n:,}",
-                "Seeds": str(len(comparison.seeds)),
-                "Error 0 (%)": number(100 * float((errors == 0).mean()), 1),
-                "p90 of the error": text,
-                "Paper p90": number(published(TABLE, **key).get("p90")),
-            }
-        )
-    return found
+def _table(pairs: list[tuple[Comparison, Pair, CommonErrors]]) -> pd.DataFrame:
+    """One row a pair, the paper's values last where it has any."""
+    table = pd.DataFrame([_row(*pair) for pair in pairs]).fillna(DASH)
+    fixed = ["Model", "Task", "Loss", "n", "Seeds"]
+    paper = [name for name in table.columns if name.startswith("Paper")]
+    values = [*table.columns.drop([*fixed, *paper]), *paper]
+    values = [name for name in values if name not in paper or (table[name] != DASH).any()]
+    table = table[[*fixed, *values]]
+    table.attrs["values"] = ["n", *values]
+    return table
+
+
+def _row(comparison: Comparison, pair: Pair, common: CommonErrors) -> dict[str, str]:
+    reference = comparison.reference
+    other, key = loss_label(reference), {"model": comparison.model, "task": comparison.task}
+    paper = [published(TABLE, **key, loss=loss).get("p90") for loss in (pair.loss, reference)]
+    return {
+        "Model": model_label(comparison.model),
+        "Task": comparison.task,
+        "Loss": loss_label(pair.loss),
+        "n": f"{common.n:,}",
+        "Seeds": str(len(pair.seeds)),
+        "Error 0 (%)": _exact(common, pair.loss),
+        "p90 of the error": _p90(common, pair.loss),
+        f"{other}: error 0 (%)": _exact(common, reference),
+        f"{other}: p90": _p90(common, reference),
+        f"Paper p90 ({other})": "{} ({})".format(*map(number, paper)) if paper[0] else DASH,
+    }
+
+
+def _exact(common: CommonErrors, loss: str) -> str:
+    return number(100 * float((common.of(loss)["error"] == 0).mean()), 1)
+
+
+def _p90(common: CommonErrors, loss: str) -> str:
+    """The percentile with its interval of one seed, or mean and deviation over several."""
+    p90 = p90_by_seed(common, loss)
+    digits = _digits(float(p90.mean()))
+    if len(p90) == 1:
+        return with_interval(p90.iloc[0], *_interval(common.of(loss)["error"]), digits)
+    return mean_over_seeds(p90, digits)
+
+
+def _digits(p90: float) -> int:
+    """Decimals that an error of that size is given with."""
+    return 1 if p90 >= 10 else 2
 
 
 def _interval(errors: pd.Series[float]) -> tuple[float, float]:
@@ -146,11 +161,11 @@ def _caption(every: list[Comparison]) -> str:
     parts = [
         "Share of answers by log10(|error| + 1), where the error is the answer given minus the "
         "true one; the scale of the shares is that of square roots, so that the tail shows beside "
-        "the exact answers. Each panel has one loss over cross-entropy (grey area), or over the "
-        "first loss where there is no cross-entropy. Vertical lines: the 90th percentile (p90) of "
-        "the absolute error, mean over seeds.",
-        "In the table: p90 with a 95 % interval by order statistics, or with the standard "
-        "deviation over seeds (±).",
+        "the exact answers. Each panel has one loss over the reference (grey area): cross-entropy, "
+        "or the first loss where there is none. Vertical lines: the 90th percentile (p90) of the "
+        "absolute error, mean over seeds.",
+        "In the table: each loss and, on the same examples, the reference; p90 with a 95 % "
+        "interval by order statistics, or with the standard deviation over seeds (±).",
     ]
     paper = {loss_label(row["loss"]): row["p90"] for row in rows(TABLE)}
     if any(comparison.task == "gsm8k" for comparison in every):
@@ -162,45 +177,30 @@ def _caption(every: list[Comparison]) -> str:
     return " ".join(parts)
 
 
-def _outside_note(data: pd.DataFrame) -> str:
+def _outside_note(every: list[Comparison], data: pd.DataFrame) -> str:
     """A sentence on the errors beyond the last edge; empty where there are none."""
-    beyond = data[np.isinf(data["high"]) & (data["count"] > 0)]
-    named = "; ".join(
-        f"{model_label(str(row['model']))}, {row['task']}, {loss_label(str(row['loss']))}: "
-        f"{row['count']:,}"
-        for row in beyond.to_dict("records")
-    )
-    return f" Outside, with errors of about a million and more: {named}." if named else ""
+    counts = outside_counts(every, data)
+    if not any(outside for _, outside, _ in counts):
+        return ""
+    return f" Outside, with errors of about a million and more: {in_brief(counts)}."
 
 
-def _figure(found: list[tuple[Comparison, CommonErrors]], data: pd.DataFrame) -> Figure:
-    columns = min(LOSSES, max(len(comparison.others) for comparison, _ in found))
-    figure = new_figure(max(5.5, WIDTH * columns / LOSSES), 0.5 + 2.5 * len(found))
-    parts = figure.subfigures(len(found), 1, squeeze=False)[:, 0]
+def _figure(found: list[tuple[Comparison, Errors]], data: pd.DataFrame) -> Figure:
+    figure, blocks = new_blocks(found, rows=1, height=2.7)
     styles = loss_styles(data["loss"].cat.categories)
     highest = float(data.loc[data["count"] > 0, "low"].max()) if data["count"].any() else 0.0
     last = min(EDGES[-1], max(2.0, highest + EDGES[1]))
-    every = []
-    for part, (comparison, common) in zip(parts, found, strict=True):
-        part.suptitle(subset_title(comparison, common), fontsize=10)
-        axes = part.subplots(1, columns, sharex=True, sharey=True, squeeze=False)[0]
-        here = data[(data["model"] == comparison.model) & (data["task"] == comparison.task)]
-        for axis, loss in zip(axes, comparison.drawn(LOSSES), strict=False):
-            axis.set_title(panel_title(comparison, loss))
-            for height, name in zip((0.72, 0.6), (comparison.reference, loss), strict=True):
-                bins = here[here["loss"] == name]
-                _outline(axis, bins, styles[name], name, filled=name == comparison.reference)
-                _mark(axis, float(p90_by_seed(common, name).mean()), styles[name], height, last)
-        for axis in axes[len(comparison.others) :]:
-            axis.set_visible(False)
-        for axis in axes:
+    for block in blocks:
+        here, reference = block.of(data), block.comparison.reference
+        for (axis,), pair, common in block.columns():
+            axis.set_title(panel_title(block.comparison, pair, common.n))
             axis.set_xlabel("log10(|error| + 1)")
-        _square_root_scale(axes[0], float(here["share"].max()))
-        axes[0].set_xlim(0, last)
-        axes[0].set_xticks(range(math.floor(last) + 1))
-        axes[0].set_ylabel("Answers (%)")
-        every += list(axes)
-    legend_above(figure, every, legend_columns(found, columns))
+            for height, loss in zip((0.72, 0.6), (reference, pair.loss), strict=True):
+                bins = here[(here["pair"] == pair.loss) & (here["loss"] == loss)]
+                _outline(axis, bins, styles[loss], loss, filled=loss == reference)
+                _mark(axis, float(p90_by_seed(common, loss).mean()), styles[loss], height, last)
+        _scales(block.axes[0, 0], float(here["share"].max()), last)  # shared by all
+    legend(figure, blocks)
     return figure
 
 
@@ -209,15 +209,9 @@ def _outline(axis: Axes, bins: pd.DataFrame, style: LossStyle, loss: str, *, fil
     edges = np.append(inside["low"].to_numpy(), inside["high"].iloc[-1])
     if filled:
         axis.stairs(inside["share"], edges, fill=True, color="#DDDDDD")
-    axis.stairs(
-        inside["share"],
-        edges,
-        color=style.colour,
-        linestyle=style.line,
-        linewidth=1.6,
-    )
-    legend = axis.plot([], [], color=style.colour, linestyle=style.line, marker=style.marker)
-    legend[0].set_label(loss_label(loss))
+    axis.stairs(inside["share"], edges, color=style.colour, linestyle=style.line, linewidth=1.6)
+    (named,) = axis.plot([], [], color=style.colour, linestyle=style.line, marker=style.marker)
+    named.set_label(loss_label(loss))
 
 
 def _mark(axis: Axes, p90: float, style: LossStyle, height: float, last: float) -> None:
@@ -228,7 +222,7 @@ def _mark(axis: Axes, p90: float, style: LossStyle, height: float, last: float) 
     axis.axvline(where, color=style.colour, linestyle=style.line, linewidth=1)
     right = where < 0.6 * last
     axis.annotate(
-        f"p90 {number(p90, 1)}",
+        f"p90 {number(p90, _digits(p90))}",
         (where, height),
         xycoords=axis.get_xaxis_transform(),
         xytext=(7 if right else -7, 0),
@@ -244,7 +238,10 @@ def _mark(axis: Axes, p90: float, style: LossStyle, height: float, last: float) 
     )  # fmt: skip
 
 
-def _square_root_scale(axis: Axes, highest: float) -> None:
+def _scales(axis: Axes, highest: float, last: float) -> None:
     axis.set_yscale("function", functions=(square_root, np.square))
     axis.set_yticks([tick for tick in (0, 1, 5, 10, 20, 40, 60, 80, 100) if tick <= highest])
     axis.set_ylim(0, 1.1 * max(highest, 1))
+    axis.set_ylabel("Answers (%)")
+    axis.set_xlim(0, last)
+    axis.set_xticks(range(math.floor(last) + 1))

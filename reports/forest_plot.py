@@ -23,12 +23,11 @@ from smmd_bench.publishing.style import (
 from smmd_bench.publishing.tables import DASH, with_interval
 from smmd_bench.results.run import RunFrames
 
-from ._cells import missing_note
+from ._cells import missing_note, why_missing
 from ._gains import (
     INTERVALS,
     OVER_SEEDS,
     FirstMetric,
-    failures_note,
     first_metric,
     gains,
     reference_of,
@@ -36,6 +35,8 @@ from ._gains import (
     unknown_note,
     why_no_gain,
 )
+from ._main_losses import main_losses
+from ._sample import sample_note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,6 +62,7 @@ class ForestPlot:
 
     def build(self, run: RunFrames) -> Artefact:
         """One row of panels a task, one column a model."""
+        run, left_out = main_losses(run)
         seeds = seed_gains(run)
         blocks = _blocks(run, seeds)
         tasks, left = _that_fit(blocks)
@@ -75,14 +77,14 @@ class ForestPlot:
             f"seeds their mean; faint dots: each seed. {INTERVALS} An arrow: the interval goes on "
             "beyond the panel."
         )
-        caption += _sizes(gains(seeds)) + failures_note(run)
+        caption += f" {sample_note(run, run.cells)}"
         if any(metric is not None and metric.better == "lower" for metric in blocks_metrics(tasks)):
             caption += " Where lower is better the axis is reversed."
         if len(models) > MODELS:
             caption += f" Not drawn: {', '.join(model_label(m) for m in models[MODELS:])}."
         if left:
             caption += f" Not drawn for lack of room: {', '.join(left)}."
-        caption += unknown_note(run) + missing_note(run.cells)
+        caption += unknown_note(run) + left_out + missing_note(run.cells)
         drawn = {task: blocks[task] for task in tasks}
         return Artefact(caption, table, _figure(run, seeds, drawn, models[:MODELS]), seeds)
 
@@ -115,11 +117,9 @@ def _that_fit(blocks: dict[str, list[str]]) -> tuple[list[str], list[str]]:
 def _status(cells: pd.DataFrame, model: str, task: str, loss: str) -> str:
     """What stands where a loss has no difference."""
     here = (cells["model"] == model) & (cells["task"] == task) & (cells["loss"] == loss)
-    states = cells.loc[here, "status"]
-    if states.empty:
+    if not here.any():
         return "not run"
-    state = str(states.iloc[0])
-    return "no cross-entropy to compare with" if state == "done" else state
+    return why_missing(cells[here]) or "no cross-entropy to compare with"
 
 
 def _table(run: RunFrames, found: pd.DataFrame, blocks: dict[str, list[str]]) -> pd.DataFrame:
@@ -144,35 +144,31 @@ def _table(run: RunFrames, found: pd.DataFrame, blocks: dict[str, list[str]]) ->
     return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
 
 
-def _sizes(found: pd.DataFrame) -> str:
-    """A sentence with n and seeds of each task."""
-    parts = []
-    for task, group in found.groupby("task", observed=True):
-        seeds = sorted(group["seeds"].unique())
-        several = "seed" if seeds == [1] else "seeds"
-        parts.append(f"{task}: n = {group['n'].max():,}, {' or '.join(map(str, seeds))} {several}")
-    return f" {'; '.join(parts)}."
-
-
 def _figure(
     run: RunFrames, seeds: pd.DataFrame, blocks: dict[str, list[str]], models: list[str]
 ) -> Figure:
+    """One row of panels a task: a panel for each of the models that the run has of it."""
     heights = [0.85 + 0.24 * len(losses) for losses in blocks.values()]
-    figure = new_figure(WIDTH if len(models) > 1 else 7.0, 0.2 + sum(heights))
+    known = set(zip(run.cells["task"], run.cells["model"], strict=True))
+    of_task = {task: [model for model in models if (task, model) in known] for task in blocks}
+    columns = max(1, *(len(found) for found in of_task.values()))
+    figure = new_figure(WIDTH if columns > 1 else 7.0, 0.2 + sum(heights))
     axes = figure.subplots(
-        len(blocks), len(models), sharex="row", sharey="row", squeeze=False,
+        len(blocks), columns, sharex="row", sharey="row", squeeze=False,
         gridspec_kw={"height_ratios": heights},
     )  # fmt: skip
     styles = loss_styles(run.cells["loss"].cat.categories)
     for row, (task, losses) in zip(axes, blocks.items(), strict=True):
         metric = first_metric(task)
         assert metric is not None
-        of_task = seeds[(seeds["task"] == task) & seeds["model"].isin(models)]
-        limits = (-1.0, 1.0) if of_task.empty else window(of_task, gains(of_task))
-        for axis, model in zip(row, models, strict=True):
+        found = seeds[(seeds["task"] == task) & seeds["model"].isin(models)]
+        limits = (-1.0, 1.0) if found.empty else window(found, gains(found))
+        for axis in row[len(of_task[task]) :]:
+            axis.set_visible(False)
+        for axis, model in zip(row, of_task[task], strict=False):
             axis.set_xlim(*(limits if metric.better == "higher" else reversed(limits)))
             axis.axvline(0, color="black", linewidth=0.9)
-            here = of_task[of_task["model"] == model]
+            here = found[found["model"] == model]
             for at, loss in enumerate(losses):
                 of_loss = here[here["loss"] == loss]
                 if of_loss.empty:
@@ -188,7 +184,7 @@ def _figure(
                 axis.axhspan(at - 0.5, at + 0.5, color="#F4F4F4", zorder=0)
             words = f"{model_label(model)}, {task}".replace("[", " [").replace(",", ", ")
             axis.set_title(
-                textwrap.fill(" ".join(words.split()), 75 // len(models), break_long_words=False)
+                textwrap.fill(" ".join(words.split()), 75 // columns, break_long_words=False)
             )
             reversed_note = ", reversed axis" if metric.better == "lower" else ""
             axis.set_xlabel(

@@ -9,11 +9,13 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.publishing.tables import DASH, number
+from smmd_bench.publishing.tables import DASH
 from smmd_bench.results.run import RunFrames
 
 from ._cells import (
     REFERENCE,
+    TO_PAPER,
+    beside_paper,
     decoding,
     difference_to,
     estimate,
@@ -22,10 +24,16 @@ from ._cells import (
     missing_note,
     model_columns,
     opponent,
+    why_missing,
     why_no_row,
+    with_holes,
+    without_paper,
 )
-from ._paper import paper_model, published, reference
-from ._significance import BOLD, bold_better
+from ._main_losses import main_losses
+from ._paper import published, reference
+from ._sample import sample_note
+from ._setting import setting_note
+from ._significance import bold_better, significance_note, with_tests
 
 TABLE, TASKS = "math_reasoning", ("gsm8k", "svamp")
 COLUMNS = {
@@ -35,7 +43,7 @@ COLUMNS = {
     "parse_failure_rate": "Parse fail (%)",
     "truncation_rate": "Cut off (%)",
 }
-OTHER_MODEL, OTHER_TASK = "none for this model", "none for this task"
+PUBLISHED = {"exact_match": "Paper"}
 
 
 @dataclass(frozen=True)
@@ -52,22 +60,21 @@ class MathTable:
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
-        cells = _math_cells(run)
-        data = metrics_beside_published(
-            run, measured(cells), tuple(COLUMNS), TABLE, ["exact_match"]
-        )
-        data["against_published"] = data["exact_match_value"] - data[
-            "published_exact_match"
-        ].astype("float64")
-        groups = data.groupby(["model", "task", "loss"], observed=True)
+        run, left = main_losses(run.only(_math_cells(run)))
+        cells = run.cells
+        data = metrics_beside_published(run, with_holes(cells), tuple(COLUMNS), TABLE, PUBLISHED)
         other = opponent(data)
-        table = pd.DataFrame([_row(group, other) for _, group in groups])
+        data = with_tests(data, other)
+        groups = data.groupby(["model", "task", "loss"], observed=True)
+        table = pd.DataFrame([_row(group, other) for _, group in groups]).fillna(DASH)
         for metric in ("strict_match", "flexible_match"):
             if data[f"{metric}_value"].isna().all():
                 table = table.drop(columns=COLUMNS[metric])
+        table = without_paper(table, PUBLISHED)
         table.attrs["title"] = self.title
         table.attrs["bold"] = bold_better(data, COLUMNS["exact_match"])
-        return Artefact(caption=_caption(run, data, cells), table=table, data=data)
+        caption = _caption(run, data, cells) + setting_note(run, cells) + left
+        return Artefact(caption=caption + missing_note(cells), table=table, data=data)
 
 
 def _math_cells(run: RunFrames) -> pd.DataFrame:
@@ -79,34 +86,25 @@ def _row(cells: pd.DataFrame, other: str) -> dict[str, str]:
     first = cells.iloc[0]
     row = model_columns(first["model"], first["params"])
     row |= {"Task": first["task"], "Loss": loss_label(first["loss"])}
+    if why := why_missing(cells):
+        return {**row, COLUMNS["exact_match"]: why}
     for metric, label in COLUMNS.items():
         row[label] = estimate(cells, f"{metric}_", 1, interval=metric == "exact_match")
         if metric == "exact_match":
             row |= difference_to(cells, other)
     row["n"] = f"{int(first['exact_match_n']):,}"
     row["Seeds"] = str(len(cells))
-    return row | _beside_paper(cells)
-
-
-def _beside_paper(cells: pd.DataFrame) -> dict[str, str]:
-    """The paper's accuracy, and how far the mean over seeds is from it; or why there is none."""
-    model, task = (str(cells.iloc[0][name]) for name in ("model", "task"))
-    if paper_model(model) is None:
-        return {"Paper": OTHER_MODEL, "Δ to paper": DASH}
-    if not published(TABLE, model=model, task=task, loss=REFERENCE):
-        return {"Paper": OTHER_TASK, "Δ to paper": DASH}
-    return {
-        "Paper": number(cells.iloc[0]["published_exact_match"]),
-        "Δ to paper": number(cells["against_published"].mean(), 1, sign=True),
-    }
+    return row | beside_paper(cells, PUBLISHED)
 
 
 def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
-    several = data.groupby(["model", "task", "loss"], observed=True).size().max() > 1
+    several = measured(data).groupby(["model", "task", "loss"], observed=True).size().max() > 1
+    other = opponent(data)
     parts = [
         decoding(run),
         "Acc is exact match by value of the final answer; a completion without a number counts as "
         "wrong.",
+        sample_note(run, cells),
     ]
     if data["strict_match_value"].notna().any():
         parts.append(
@@ -116,26 +114,22 @@ def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
     parts.append("Brackets: 95 % intervals, percentile bootstrap over the n test examples.")
     if several:
         parts.append("±: standard deviation over training seeds.")
-    parts.append(
-        f"Δ to {loss_label(opponent(data))}: paired difference of Acc on the same examples; "
-        "p: McNemar's exact test" + (", one for each seed" if several else "") + ", not corrected."
-    )
-    parts.append(BOLD)
+    parts.append(f"Δ to {loss_label(other)}: paired difference of Acc on the same examples.")
+    parts.append(significance_note(other, several=several))
     if data["published_exact_match"].notna().any():
         parts.append(
             f"Paper: {reference(TABLE)}, which does not report its seeds, prompts or parser; "
-            "Δ to paper: Acc minus that."
+            f"{TO_PAPER}: Acc minus that."
         )
         parts += _printed_twice(data)
-    else:
-        parts.append(f"{reference(TABLE)} has nothing to set beside these rows.")
-    return " ".join(parts) + missing_note(cells)
+    return " ".join(parts)
 
 
 def _printed_twice(data: pd.DataFrame) -> list[str]:
     """What the paper prints elsewhere for the same cross-entropy rows."""
     notes = []
-    shown = data.loc[data["loss"] == REFERENCE, ["model", "task"]].drop_duplicates()
+    beside = (data["loss"] == REFERENCE) & data["published_exact_match"].notna()
+    shown = data.loc[beside, ["model", "task"]].drop_duplicates()
     for model, task in shown.itertuples(index=False):
         row = {"model": str(model), "task": str(task), "loss": REFERENCE}
         here, ablation, counts = (

@@ -26,6 +26,7 @@ from ._regression import (
     with_error,
     without_constant,
 )
+from ._setting import other_training
 
 TABLE, SUITE = "mmlu", "mmlu"
 GROUPS = {
@@ -37,7 +38,7 @@ GROUPS = {
 }
 HERE = "here"
 PAPER_TASK, PAPER_SHOTS, WHOLE = "gsm8k", 5, 14042
-"""The paper's values stand beside checkpoints trained on this, and all questions, only."""
+"""The paper's values stand beside checkpoints trained as there on this, and all questions, only."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class MmluTable:
         """One row a checkpoint; after it, where there is one, the paper's."""
         frame = run.regression
         data = frame[(frame["suite"] == SUITE) & frame["name"].isin(GROUPS)]
-        data = _with_published(data)
+        others = {c["address"]: ", ".join(other_training(c)) for c in run.cells.to_dict("records")}
+        data = _with_published(data.assign(other_training=data["cell"].map(others)))
         other = opponent_of(data)
         rows = []
         for _, group in data.groupby("address", sort=False):
@@ -92,7 +94,8 @@ def _rows(groups: Mapping[str, Mapping[Any, Any]], other: str) -> list[dict[str,
 def _paper(row: Mapping[str, Any]) -> Mapping[str, float]:
     """The published values, where model, training and setting are the same."""
     same = row["task"] == PAPER_TASK and row["shots"] == PAPER_SHOTS
-    if not same or not pd.isna(row["limit"]) or row["documents"] != WHOLE:
+    whole = pd.isna(row["limit"]) and row["documents"] == WHOLE
+    if not (same and whole) or row["other_training"]:
         return {}
     return published(TABLE, model=str(row["model"]), task=TABLE, loss=str(row["loss"]))
 
@@ -121,4 +124,6 @@ def _caption(data: pd.DataFrame, other: str) -> str:
             f"Paper: {reference(TABLE)}, which does not say whether it started from a base or an "
             "instruction-tuned checkpoint, nor from how many seeds."
         )
+    if others := [text for text in data["other_training"].dropna().unique() if text]:
+        parts.append(f"No values of the paper beside another training: {'; '.join(others)}.")
     return " ".join(parts) + limit_note(data, "subject") + truncation_note(data)

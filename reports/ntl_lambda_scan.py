@@ -29,7 +29,7 @@ class NtlLambdaScan:
 
     name: ClassVar[str] = "ntl_lambda_scan"
     title: ClassVar[str] = "λ scan of NTL"
-    paper: ClassVar[str] = "Appendix C, λ scan for the NTL baseline"
+    paper: ClassVar[str] = "Figure 5 (Appendix C)"
 
     def skip(self, run: RunFrames) -> str | None:
         """At least three weights of NTL must have been tried."""

@@ -16,6 +16,7 @@ from smmd_bench.results.run import RunFrames
 
 from ._cells import (
     REFERENCE,
+    TO_PAPER,
     decoding,
     mean_over_seeds,
     measured,
@@ -23,15 +24,18 @@ from ._cells import (
     missing_note,
     model_columns,
     opponent,
+    why_missing,
     why_no_row,
+    with_holes,
 )
+from ._main_losses import main_losses
 from ._paper import published, reference
-from ._vision import SYNTHETIC, data_source, title_with_source
+from ._sample import sample_note
+from ._setting import SYNTHETIC, data_source, setting_note
+from ._vision import title_with_source
 
 TASK, TABLE = "samsum", "samsum"
 KINDS = {"rouge1": "1", "rouge2": "2", "rougeL": "L"}
-WHOLE = 819
-"""Dialogues of the test split: the paper's values stand beside these only."""
 
 
 @dataclass(frozen=True)
@@ -48,24 +52,27 @@ class SamsumTable:
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a model, loss and kind of ROUGE; over seeds mean ± standard deviation."""
-        cells = _summaries(run)
-        data = rouge_scores(run, measured(cells))
+        run, left = main_losses(run.only(_summaries(run)))
+        cells = run.cells
+        data = rouge_scores(run, with_holes(cells))
         groups = data.groupby(["model", "loss", "metric"], observed=True, sort=False)
         other = opponent(data)
-        table = pd.DataFrame([_row(group, other) for _, group in groups])
+        table = pd.DataFrame([_row(group, other) for _, group in groups]).fillna(DASH)
         if data["published"].isna().all():
-            table = table.drop(columns=["Paper", f"Paper Δ to {loss_label(other)}"])
+            table = table.drop(columns=["Paper", TO_PAPER, f"Paper Δ to {loss_label(other)}"])
         data["data"] = [data_source(run, str(task)) for task in data["task"]]
         table.attrs["title"] = title_with_source(self.title, data, "dialogues")
-        return Artefact(caption=_caption(run, data, cells), table=table, data=data)
+        caption = _caption(run, data, cells) + setting_note(run, cells) + left
+        return Artefact(caption=caption + missing_note(cells), table=table, data=data)
 
 
 def rouge_scores(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
     """One row a cell and kind of ROUGE, in full precision.
 
-    model, params, task, loss, seed, metric; value, low, high, n; against_loss, difference,
-    difference_low, difference_high; published and published_difference (to CE), where all of the
-    test split was scored; truncation_rate; tokens and numeric of the supervised targets.
+    model, params, task, loss, seed, status, stage, metric; value, low, high, n; against_loss,
+    difference, difference_low, difference_high; published, against_published (ours minus that) and
+    published_difference (to CE), where the setting is the same; truncation_rate; tokens and numeric
+    of the supervised targets.
     """
     parts = []
     for metric in KINDS:
@@ -74,10 +81,14 @@ def rouge_scores(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
         )
         part = part.rename(columns={f"{metric}_{p}": p for p in ("value", "low", "high", "n")})
         part = part.rename(columns={"truncation_rate_value": "truncation_rate"})
-        whole = (part["n"] == WHOLE) & (part["task"] == TASK)
-        paper = part.pop(f"published_{metric}").astype("float64").where(whole)
+        part = part.rename(
+            columns={
+                f"published_{metric}": "published",
+                f"against_published_{metric}": "against_published",
+            }
+        )
         reference = [_reference(row, metric) for row in part.to_dict("records")]
-        part = part.assign(metric=metric, published=paper, published_difference=paper - reference)
+        part = part.assign(metric=metric, published_difference=part["published"] - reference)
         part = part.drop(columns=["difference_b", "difference_c", "difference_p"])
         parts.append(part.drop(columns=[c for c in part if str(c).startswith("truncation_rate_")]))
     receipts = [
@@ -107,6 +118,13 @@ def _reference(row: Mapping[Any, Any], metric: str) -> float:
 def _row(cells: pd.DataFrame, other: str) -> dict[str, str]:
     """The row of one (model, loss, kind): its cells differ in their seed alone."""
     first = cells.iloc[0]
+    row = {
+        **model_columns(first["model"], first["params"]),
+        "Loss": loss_label(first["loss"]),
+        "ROUGE": KINDS[first["metric"]],
+    }
+    if why := why_missing(cells):
+        return {**row, "F1 × 100": why}
     compared = cells[cells["against_loss"] == other]
     difference = DASH
     if len(cells) > 1:
@@ -120,12 +138,11 @@ def _row(cells: pd.DataFrame, other: str) -> dict[str, str]:
     paper = first["published_difference"] if first["loss"] != REFERENCE else float("nan")
     to = f"Δ to {loss_label(other)}"
     return {
-        **model_columns(first["model"], first["params"]),
-        "Loss": loss_label(first["loss"]),
-        "ROUGE": KINDS[first["metric"]],
+        **row,
         "F1 × 100": value,
         to: difference,
         "Paper": number(first["published"]),
+        TO_PAPER: number(cells["against_published"].mean(), 1, sign=True),
         f"Paper {to}": number(paper, sign=True),
         "n": f"{int(first['n']):,}",
         "Seeds": str(len(cells)),
@@ -133,12 +150,13 @@ def _row(cells: pd.DataFrame, other: str) -> dict[str, str]:
 
 
 def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
-    several = data.groupby(["model", "loss", "metric"], observed=True).size().max() > 1
+    several = measured(data).groupby(["model", "loss", "metric"], observed=True).size().max() > 1
     trained_here = "predictions" not in run.manifest
     parts = [
         decoding(run),
         "ROUGE-1, ROUGE-2 and ROUGE-L of the first paragraph against the one reference, F1, words "
         "stemmed (rouge-score)" + ("; validation ROUGE-L selects the epoch." * trained_here or "."),
+        sample_note(run, cells),
         "Brackets: 95 % intervals, percentile bootstrap over the n test dialogues; differences are "
         "paired, on the same dialogues.",
     ]
@@ -148,18 +166,11 @@ def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
     if data["published"].notna().any():
         parts.append(
             f"Paper: {reference(TABLE)}, which does not report its seeds, prompt, intervals or "
-            "whether ROUGE stems."
+            f"whether ROUGE stems. {TO_PAPER}: F1 × 100 minus that."
         )
-    elif (data["data"] == SYNTHETIC).any():
-        parts.append(
-            f"{reference(TABLE)} is of the corpus: nothing is compared with synthetic dialogues, "
-            "which are far easier."
-        )
-    elif (data["n"] != WHOLE).any():
-        parts.append(f"{reference(TABLE)} is of all {WHOLE} test dialogues: not set beside these.")
-    else:
-        parts.append(f"{reference(TABLE)} has nothing to set beside these rows.")
-    return " ".join(parts) + missing_note(cells)
+    if (data["data"] == SYNTHETIC).any():
+        parts.append("Synthetic dialogues are far easier than the corpus.")
+    return " ".join(parts)
 
 
 def _numeric_share(data: pd.DataFrame) -> list[str]:

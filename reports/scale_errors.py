@@ -18,8 +18,13 @@ from smmd_bench.results.run import RunFrames
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
 from ._cells import in_order, measured, missing_note
+from ._columns import hole, that_have_columns
 from ._errors import numeric_tasks
-from ._paper import published, reference
+from ._main_losses import main_losses
+from ._panels import of_pair, pairs
+from ._paper import reference
+from ._sample import sample_note
+from ._setting import published_beside, setting_note
 
 TABLE = "categories"
 GROUP = ["model", "task", "loss"]
@@ -54,15 +59,18 @@ class ScaleErrors:
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a model, task and category; one column a loss, then those of the paper."""
-        data = category_counts(run)
-        groups = data[data["category"].isin(_shown(data))].groupby(["model", "task"], observed=True)
-        table = pd.concat([_block(group) for _, group in groups], ignore_index=True)
-        losses = [loss_label(str(loss)) for loss in data["loss"].cat.categories]
-        columns = ["Model", "Task", "Category", *losses, *(f"Paper {loss}" for loss in losses)]
-        table = table[[name for name in columns if name in table]].fillna(DASH)
+        tasks = numeric_tasks(run, measured(run.cells))
+        run, left = main_losses(run.only(run.cells[run.cells["task"].isin(tasks)]))
+        cells, data = run.cells, category_counts(run)
+        losses, lacking = that_have_columns(cells["loss"].cat.categories)
+        rows = data[data["category"].isin(_shown(data))]
+        blocks = [_block(of_pair(rows, pair), of_pair(cells, pair), losses) for pair in pairs(rows)]
+        table = pd.concat(blocks, ignore_index=True).fillna(DASH)
+        papers = [name for name in table if str(name).startswith("Paper ")]
+        table = table[[name for name in table if name not in papers] + papers]
         table.attrs["title"] = self.title
-        cells = run.cells[run.cells["task"].isin(data["task"].unique())]
-        return Artefact(_caption(data) + missing_note(cells), table, data=data)
+        caption = f"{_caption(data)} {sample_note(run, cells)}{setting_note(run, cells)}"
+        return Artefact(caption + lacking + left + missing_note(cells), table, data=data)
 
 
 def category_counts(run: RunFrames) -> pd.DataFrame:
@@ -70,7 +78,7 @@ def category_counts(run: RunFrames) -> pd.DataFrame:
 
     count and left_out are means over the seeds: of the examples in the category, and of those that
     do not count at all since their target holds no number; share is in percent of n; published is
-    the paper's count.
+    the paper's count, where the setting is the same.
     """
     cells = measured(run.cells)
     cells = cells[cells["task"].isin(numeric_tasks(run, cells))]
@@ -85,7 +93,8 @@ def category_counts(run: RunFrames) -> pd.DataFrame:
     rows = []
     for found in groups.join(seeds.rename("seeds")).reset_index().to_dict("records"):
         key = {name: str(found[name]) for name in GROUP}
-        paper = published(TABLE, **key)
+        here = (cells[list(key)] == pd.Series(key)).all(axis=1)
+        paper = published_beside(run, cells[here].to_dict("records")[0], TABLE)
         for category in ROWS:
             count, n = found[category], found[TOTAL]
             row = {"category": category, "count": count, "share": 100 * count / n if n else None}
@@ -102,8 +111,8 @@ def _shown(data: pd.DataFrame) -> list[str]:
     return [category for category in ROWS if category not in SCALES or most[category] > 0]
 
 
-def _block(data: pd.DataFrame) -> pd.DataFrame:
-    """The rows of one model and task."""
+def _block(data: pd.DataFrame, cells: pd.DataFrame, losses: list[str]) -> pd.DataFrame:
+    """The rows of one model and task, with a column for each of `losses`."""
     first = data.iloc[0]
     categories = list(data["category"].unique())
     columns = {
@@ -111,8 +120,11 @@ def _block(data: pd.DataFrame) -> pd.DataFrame:
         "Task": [str(first["task"])] * len(categories),
         "Category": [ROWS[category] for category in categories],
     }
-    for loss, rows in data.groupby("loss", observed=True):
-        label, by_category = loss_label(str(loss)), rows.set_index("category")
+    for loss in losses:
+        label, by_category = loss_label(loss), data[data["loss"] == loss].set_index("category")
+        if by_category.empty:
+            columns[label] = hole(cells, loss, len(categories)) or [DASH] * len(categories)
+            continue
         digits = 0 if by_category["seeds"].iloc[0] == 1 else 1
         columns[label] = _texts(by_category["count"], digits)
         if by_category["published"].notna().any():
@@ -140,7 +152,7 @@ def _caption(data: pd.DataFrame) -> str:
         "read.",
     ]
     if data["seeds"].max() > 1:
-        parts.append(f"Means over up to {data['seeds'].max()} seeds.")
+        parts.append("Means over the seeds.")
     if data["left_out"].max() > 0:
         parts.append(
             f"Up to {data['left_out'].max():,.0f} examples of a task are left out: their target "

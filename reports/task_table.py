@@ -13,6 +13,8 @@ from smmd_bench.publishing.tables import DASH
 from smmd_bench.results.run import RunFrames
 
 from ._cells import (
+    P_HOLM,
+    corrected_p,
     decoding,
     difference_and_opponent,
     estimate,
@@ -22,8 +24,13 @@ from ._cells import (
     metrics_of,
     missing_note,
     model_columns,
+    opponent,
+    why_missing,
+    with_holes,
 )
-from ._significance import BOLD, bold_better
+from ._main_losses import main_losses
+from ._sample import sample_note
+from ._significance import bold_better, significance_note, with_tests
 
 ELSEWHERE = ("arithmetic", "gsm8k", "svamp", "clock_time", "chartqa", "samsum")
 """Tasks with a table of their own."""
@@ -50,8 +57,12 @@ class TaskTable:
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
-        cells = _cells(run)
-        data = task_scores(run, measured(cells))
+        run, left = main_losses(run.only(_cells(run)))
+        cells = run.cells
+        shown = with_holes(cells)
+        data = task_scores(run, shown)
+        exact = data[data["metric"] == EXACT]
+        data = with_tests(data, opponent(data), of=exact)
         labels = {m.name: m.label for task in data["task"].unique() for m in metrics_of(str(task))}
         names = {metric: labels.get(metric, _spelled(metric)) for metric in data["metric"].unique()}
         groups = data.groupby(["model", "task", "loss"], observed=True)
@@ -62,26 +73,25 @@ class TaskTable:
         else:
             table.attrs["title"] = self.title
         table.attrs["values"] = [
-            *names.values(), *(c for c in table if str(c).startswith("Δ")), "vs", "p",
+            *names.values(), *(c for c in table if str(c).startswith("Δ")), "vs", P_HOLM,
         ]  # fmt: skip
-        exact = data[data["metric"] == EXACT]
-        if len(exact) == len(cells[cells["status"] == "done"]):
-            table.attrs["bold"] = bold_better(exact, names[EXACT])
-        return Artefact(caption=_caption(run, data, cells), table=table, data=data)
+        if len(exact) == len(shown):
+            table.attrs["bold"] = bold_better(data[data["metric"] == EXACT], names[EXACT])
+        caption = _caption(run, data, cells) + left + missing_note(cells)
+        return Artefact(caption=caption, table=table, data=data)
 
 
 def task_scores(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
     """One row a cell and metric, in full precision.
 
-    model, params, task, loss, seed, metric; value, low, high, n; against_loss, difference,
-    difference_low, difference_high, b, c and p of McNemar's test.
+    model, params, task, loss, seed, status, stage, metric; value, low, high, n; against_loss,
+    difference, difference_low, difference_high, b, c and p of McNemar's test.
     """
     found = run.metrics[run.metrics["address"].isin(cells["address"])]
     parts = []
     for task in cells["task"].unique():
         of_task = cells[cells["task"] == task]
-        metrics = found[found["task"] == task]["metric"].unique()
-        for metric in metrics:
+        for metric in list(found[found["task"] == task]["metric"].unique()) or [EXACT]:
             part = metrics_beside_published(run, of_task, [metric], None, (), compared=str(metric))
             part = part.rename(columns={f"{metric}_{name}": name for name in PARTS})
             parts.append(part.assign(metric=str(metric)))
@@ -105,31 +115,36 @@ def _row(rows: pd.DataFrame, names: dict[str, str]) -> dict[str, str]:
         "Loss": loss_label(first["loss"]),
     }
     metrics = rows["metric"].unique()
+    if why := why_missing(rows):
+        return {**row, names[metrics[0]]: why}
     for metric in metrics:
         digits = 1 if names[metric].endswith("(%)") else 2
         of_metric = rows[rows["metric"] == metric]
         row[names[metric]] = estimate(of_metric, "", digits, interval=metric == metrics[0])
     main = rows[rows["metric"] == metrics[0]]
     row |= difference_and_opponent(main, f"Δ {names[metrics[0]].partition(' (')[0]}")
+    del row["p"]  # of each seed, not corrected
+    row |= corrected_p(rows)
     row["n"] = f"{int(first['n']):,}"
     row["Seeds"] = str(len(main))
     return row
 
 
 def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
-    several = data.groupby(["model", "task", "loss", "metric"], observed=True).size().max() > 1
+    key = ["model", "task", "loss", "metric"]
+    several = measured(data).groupby(key, observed=True).size().max() > 1
     parts = [
         decoding(run),
         "The first metric of a task selects the epoch; what cannot be read as an answer is wrong, "
         "and left out of metrics of the error.",
+        sample_note(run, cells),
         "Brackets: 95 % intervals, percentile bootstrap over the n test examples.",
     ]
     if several:
         parts.append("±: standard deviation over training seeds.")
     parts.append(
-        "Δ: paired difference of the first metric on the same examples to the row named under vs; "
-        "p: McNemar's exact test" + (", one for each seed" if several else "") + ", not corrected."
+        "Δ: paired difference of the first metric on the same examples to the row named under vs."
     )
     if (data["metric"] == EXACT).any():
-        parts.append(BOLD)
-    return " ".join(parts) + missing_note(cells)
+        parts.append(significance_note(opponent(data), several=several))
+    return " ".join(parts)

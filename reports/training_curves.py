@@ -20,6 +20,8 @@ from smmd_bench.publishing.style import (
 from smmd_bench.results.run import RunFrames
 
 from ._cells import missing_note
+from ._figure_notes import seeds_and_steps
+from ._main_losses import main_losses
 from ._panels import fitted_legend, of_pair, pair_title, plain_ticks, that_fit
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class TrainingCurves:
 
     def build(self, run: RunFrames) -> Artefact:
         """One row of panels a model and task."""
+        run, left_to_ablations = main_losses(run)
         curves = [
             _curve(run.read("train_log", ["step", *CURVES], [address]))
             for address in run.cells["address"]
@@ -59,16 +62,27 @@ class TrainingCurves:
             data[column] = pd.Categorical(data[column], categories=run.cells[column].cat.categories)
         drawn, left_out = that_fit(data, GROUPS, LOSSES, kept="CSV")
         figure = _figure(data, run.selection, drawn)
-        several = run.cells["seed"].nunique() > 1
         caption = (
             "Smoothed by an exponential mean over a twenty-fifth of the steps; the raw values are "
             "faint behind. Cross-entropy is the full one for every loss; auxiliaries have their "
             "own scales. Right: validation score of the checkpoint of each epoch; a ring marks "
             "the selected one."
         )
-        caption += " One line a seed." if several else ""
-        caption += left_out + missing_note(run.cells)
+        caption += " One line a seed." if data["seed"].nunique() > 1 else ""
+        caption += seeds_and_steps(data) + _validation_note(run.selection)
+        caption += left_out + left_to_ablations + missing_note(run.cells)
         return Artefact(caption, figure=figure, data=data)
+
+
+def _validation_note(selection: pd.DataFrame) -> str:
+    """A sentence with the number of validation examples; empty where no checkpoint is scored."""
+    if selection.empty:
+        return ""
+    sizes = selection.groupby("task", observed=True)["n"].max().astype(int)
+    if sizes.nunique() == 1:
+        return f" n = {sizes.iloc[0]:,} validation examples."
+    each = ", ".join(f"{n:,} ({task})" for task, n in sizes.items())
+    return f" n = {each} validation examples."
 
 
 def _curve(log: pd.DataFrame) -> pd.DataFrame:

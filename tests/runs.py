@@ -35,6 +35,7 @@ from smmd_bench.scoring.metrics import (
 from tests import dialogues, vision_problems, word_problems
 
 SKILL = {"base": 0.05, "ce": 0.42, "gce": 0.43, "ntl": 0.45, "ntil": 0.44, "smmd": 0.52}
+SMALL_RECIPE = {"epochs": 4, "method": "full"}
 AUXILIARY = {"ntl": 1.8, "ntil": 2.4, "gce": 1.2, "smmd": 0.6}
 
 
@@ -102,13 +103,15 @@ def write_run(
     resamples: int | None = 200,
     planted: Planted | None = None,
     source: str = "synthetic",
+    recipe: Mapping[str, Any] = SMALL_RECIPE,
 ) -> list[CellName]:
     """Write a run folder and return its cells.
 
     `planted` gives the answers, the losses and what each predicts, in place of generated ones.
     `resamples=None` writes approximate intervals without a bootstrap (for large runs). The cells
     have their folders by address, so that nothing on disk tells the order of the experiment.
-    `source` is what the manifest says of the data of vision tasks.
+    `source` is what the manifest says of the data of vision tasks. `recipe` is that of the cells:
+    what it does not say counts as the paper's, so that {} is the paper's recipe.
     """
     if planted is not None:
         losses, base = list(planted.predictions), False
@@ -139,7 +142,7 @@ def write_run(
             names += [CellName(model, task, loss, seed) for loss in losses for seed in seeds]
             for cell in names:
                 scores = _write_cell(
-                    path / "cells" / cell.address, cell, examples, steps, resamples, planted
+                    path / "cells" / cell.address, cell, examples, steps, resamples, planted, recipe
                 )
                 scored[cell.loss, cell.seed] = (cell, scores)
             for (loss, seed), (cell, scores) in scored.items():
@@ -306,6 +309,7 @@ def _write_cell(
     steps: int,
     resamples: int | None,
     planted: Planted | None,
+    recipe: Mapping[str, Any],
 ) -> pd.DataFrame:
     name = cell.loss.partition("[")[0]
     seed = zlib.crc32(repr(cell).encode())
@@ -316,7 +320,7 @@ def _write_cell(
         {
             "address": cell.address, "model": cell.model, "model_label": cell.model,
             "task": cell.task, "task_name": cell.task.partition("[")[0], "loss": cell.loss,
-            "loss_name": name, "seed": cell.seed, "recipe": {"epochs": 4, "method": "full"},
+            "loss_name": name, "seed": cell.seed, "recipe": dict(recipe),
             "addresses": stage, "params": 2_140_000,
         },
     )  # fmt: skip

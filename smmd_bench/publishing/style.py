@@ -1,4 +1,4 @@
-"""The one place for how figures look.
+"""The one place for how figures look, with the matplotlib style file `paper.mplstyle`.
 
 Colours are Okabe and Ito's, which people with any colour vision can tell apart; every loss also
 has its own line style, marker and hatch, so that nothing differs in hue alone and a figure
@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,33 +26,15 @@ GREY = "#767676"
 TARGET, OTHER = VERMILION, "#A9CCE3"
 """A highlighted bar (which is also hatched) and the bars around it."""
 
-WIDTH = 9.0
-"""Inches: the width of a full figure, readable at the page's width and on A4."""
+ONE_COLUMN, TWO_COLUMNS = 3.25, 6.75
+"""Inches in print: a column of a paper of two columns, and its whole page."""
+SCALE = 4 / 3
+"""Figures are made so much larger than they are printed: text of 9 points is 6.75 in print."""
+NARROW, WIDTH = SCALE * ONE_COLUMN, SCALE * TWO_COLUMNS
+"""Inches of a figure that is made for one column (`\\columnwidth`) and for two (`\\textwidth`)."""
 
-_RC: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.titlesize": 9.5,
-    "axes.labelsize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#D9D9D9",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "hatch.linewidth": 0.7,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 5,
-    "figure.dpi": 100,
-    "savefig.dpi": 160,
-    "savefig.facecolor": "white",
-    "pdf.fonttype": 42,
-    "svg.hashsalt": "smmd-bench",
-    "path.simplify": True,
-    "agg.path.chunksize": 10000,
-}
+STYLE = Path(__file__).with_name("paper.mplstyle")
+"""The matplotlib style of all figures; others can use it: `plt.style.use(STYLE)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +98,7 @@ def figure_style() -> Iterator[None]:
     import matplotlib
 
     matplotlib.use("Agg")
-    with matplotlib.rc_context(_RC):
+    with matplotlib.rc_context(fname=STYLE):
         yield
 
 

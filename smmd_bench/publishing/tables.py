@@ -93,7 +93,7 @@ def as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 def is_numeric(column: pd.Series[str]) -> bool:
     """Whether every filled text cell reads as a number, so that the column is right-aligned."""
-    filled = [cell for cell in column if cell not in (DASH, "", *HOLES)]
+    filled = [cell for cell in column if cell not in (DASH, "") and not cell.startswith(HOLES)]
     return bool(filled) and all(_NUMBER.match(cell) or cell[0] == "<" for cell in filled)
 
 

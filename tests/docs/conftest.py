@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from smmd_bench.publishing import style
 from smmd_bench.publishing.publish import _WITHOUT_DATES as FORMS
-from smmd_bench.publishing.style import _RC as STYLE
 from smmd_bench.registry import load_task
 from tests.regression.questions import write_mmlu
 
@@ -30,9 +30,15 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SMMD_BENCH_CACHE", str(folder))
-        patch.setitem(STYLE, "savefig.dpi", 25)  # nobody looks at these figures
+        patch.setattr(style, "STYLE", _coarse(folder))  # nobody looks at these figures
         patch.delitem(FORMS, "pdf")
         yield folder
+
+
+def _coarse(folder: Path) -> Path:
+    file = folder / "coarse.mplstyle"
+    file.write_text(style.STYLE.read_text().replace("savefig.dpi: 160", "savefig.dpi: 25"))
+    return file
 
 
 @pytest.fixture(scope="package")

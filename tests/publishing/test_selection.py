@@ -53,6 +53,13 @@ def test_a_figure_of_two_parts_is_both(tmp_path: Path) -> None:
     assert {path.name for path in written} == {"sigma_sensitivity.png", "lambda_sensitivity.png"}
 
 
+def test_figures_of_the_appendix_have_the_numbers_of_the_paper(run: Path) -> None:
+    sections, written = publish_some(run, ["table2", "figure4", "figure7"], ["tex"])
+    names = ["arithmetic_table", "dataset_samples", "error_histogram"]
+    assert [section.name for section in sections] == names
+    assert {path.name for path in written} >= {"arithmetic_table.tex"}
+
+
 @pytest.mark.parametrize(
     ("only", "words"),
     [

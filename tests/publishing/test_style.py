@@ -3,6 +3,10 @@ import sys
 import pytest
 
 from smmd_bench.publishing.style import (
+    NARROW,
+    SCALE,
+    STYLE,
+    WIDTH,
     figure_style,
     file_stem,
     loss_label,
@@ -47,3 +51,26 @@ def test_figures_need_no_pyplot_and_leave_no_settings_behind():
         new_figure().subplots()
     assert matplotlib.rcParams["font.size"] == before
     assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_text_is_readable_at_the_printed_size():
+    import matplotlib
+
+    with figure_style():
+        points = [
+            matplotlib.rcParams[f"{part}size"] for part in ("font.", "axes.label", "axes.title")
+        ]
+        assert matplotlib.rcParams["legend.fontsize"] / SCALE >= 6
+    assert min(points) / SCALE >= 6
+    printed = [width / SCALE for width in (NARROW, WIDTH)]
+    assert printed == pytest.approx([3.25, 6.75])
+
+
+def test_the_style_file_is_one_that_matplotlib_reads_by_itself(recwarn):
+    from matplotlib import style
+
+    with style.context(STYLE):
+        import matplotlib
+
+        assert matplotlib.rcParams["pdf.fonttype"] == 42
+    assert not recwarn.list

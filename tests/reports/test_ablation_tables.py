@@ -38,13 +38,17 @@ def one_task(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def paper_run(tmp_path_factory):
-    """A model of the paper and another, three tasks, one seed."""
+    """A model of the paper and another, three tasks, one seed; of arithmetic too few examples."""
     folder = tmp_path_factory.mktemp("runs") / "paper"
-    model, tasks = PAPERS
-    write_run(
-        folder, models=(model, "builtin/tiny"), tasks=tasks, losses=LOSSES, seeds=(0,), n=60,
-        steps=3, resamples=50, base=False,
-    )  # fmt: skip
+    (model, tasks), sizes = PAPERS, (1319, 1000, 200)
+    for task, n in zip(tasks, sizes, strict=True):
+        write_run(
+            folder, models=(model, "builtin/tiny"), tasks=(task,), losses=LOSSES, seeds=(0,), n=n,
+            steps=3, resamples=50, base=False, recipe={},
+        )  # fmt: skip
+    manifest = read_json(folder / "manifest.json")
+    manifest["experiment"]["tasks"] = list(tasks)
+    write_json(folder / "manifest.json", manifest)
     return sb.read_run(folder)
 
 
@@ -123,29 +127,33 @@ def test_planted_answers_give_a_known_table(tmp_path):
     assert "n = 20 test examples; seed 0; at most 100.0 %" in artefact.caption
 
 
-def test_published_values_stand_beside_the_papers_model_alone(paper_run):
-    table = TermsTable().build(paper_run).table
+def test_published_values_stand_beside_the_papers_setting_alone(paper_run):
+    artefact = TermsTable().build(paper_run)
+    table = artefact.table
     paper = table[table["Value"] == "Paper"].set_index(["Model", "Terms"])
     assert set(paper.index.get_level_values("Model")) == {"Qwen2.5 1.5B"}
     assert list(paper.loc[("Qwen2.5 1.5B", "none (CE)")][list(PAPERS[1])]) == [
-        "54.97", "68.60", "51.83",
+        "54.97", "68.60", "–",
     ]  # fmt: skip
     assert list(paper.loc[("Qwen2.5 1.5B", "MMD + smoothness")][list(PAPERS[1])]) == [
-        "57.77", "71.10", "53.83",
+        "57.77", "71.10", "–",
     ]  # fmt: skip
+    assert (
+        "arithmetic with Qwen2.5-1.5B: 200 of 10,000 test examples (a path check on a small subset)"
+    ) in artefact.caption
 
 
 def test_another_model_has_no_published_value_and_the_caption_says_so(one_task):
     artefact = TermsTable().build(one_task)
     assert not {"Paper", "Δ to paper"} & set(artefact.table.columns)
-    assert "nothing of it is set beside another model" in artefact.caption
+    assert "values are not set beside arithmetic[operations=1..2]: a model that" in artefact.caption
 
 
 @pytest.mark.parametrize(("source", "shown"), [("synthetic", False), ("kaggle", True)])
 def test_synthetic_clocks_are_not_compared(source, shown, tmp_path):
     write_run(
         tmp_path, models=("Qwen/Qwen2.5-VL-3B-Instruct",), tasks=("clock_time",), losses=TERMS,
-        seeds=(0,), n=30, steps=3, resamples=20, source=source,
+        seeds=(0,), n=1440, steps=3, resamples=20, source=source, recipe={},
     )  # fmt: skip
     table = TermsTable().build(sb.read_run(tmp_path)).table
     assert ("Paper" in table) is shown
@@ -193,7 +201,7 @@ def test_several_seeds_give_a_deviation_and_the_largest_p(tmp_path):
     ("failure", "said"),
     [
         (None, "pending"),
-        ({"stage": "train", "error": "out of memory"}, "failed"),
+        ({"stage": "train", "error": "out of memory"}, "failed in train"),
         ({"skipped": True, "error": "no"}, "skipped"),
     ],
 )
@@ -202,9 +210,8 @@ def test_a_row_without_a_result_says_why_in_place(failure, said, one_task, tmp_p
     artefact = TermsTable().build(run)
     table = artefact.table.set_index("Terms")
     assert list(table.loc["MMD"]) == ["builtin/tiny 2.14M", said, "–", "–"]
-    where = f"({said} in train)" if said == "failed" else f"({said})"
     assert artefact.caption.endswith(
-        f" Without a result: builtin/tiny smmd[term=mmd] seed 0 {where}."
+        f" Without a result: builtin/tiny smmd[term=mmd] seed 0 ({said})."
     )
     assert r"\begin{tabular}{llrrr}" in tables.to_latex(artefact.table, "", "")
 

@@ -18,7 +18,7 @@ def paper_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "paper"
     write_run(
         folder, models=("Qwen/Qwen2.5-0.5B",), tasks=("arithmetic",), losses=PAPER_LOSSES,
-        seeds=(0,), steps=20,
+        seeds=(0,), n=10_000, steps=20, resamples=100, recipe={},
     )  # fmt: skip
     return sb.read_run(folder)
 
@@ -65,6 +65,8 @@ def test_published_values_stand_beside_the_papers_model_alone(run_folder, paper_
     assert table.loc["SMMD", ["Paper Acc", "Paper MAE", "Paper R²"]].tolist() == [
         "45.93", "3.25", "0.69",
     ]  # fmt: skip
+    ours = paper_run.metrics.query("loss == 'smmd' and metric == 'exact_match'")["value"].iloc[0]
+    assert table.loc["SMMD", "Δ to paper"] == f"{ours - 45.93:+.1f}".replace("-", "−")
     assert table.loc["untuned", "Paper Acc"] == "–"
 
 
@@ -74,7 +76,11 @@ def test_another_level_of_the_papers_model_has_no_published_values(tmp_path):
     )  # fmt: skip
     artefact = ArithmeticTable().build(sb.read_run(tmp_path))
     assert "Paper Acc" not in artefact.table
-    assert "The paper's values are for its own level" in artefact.caption
+    assert (
+        "The paper's values are not set beside arithmetic[operations=1..2]: another level or "
+        "format of the task, 30 of 10,000 test examples (a path check on a small subset), full "
+        "fine-tuning instead of LoRA, epochs 4 instead of 15."
+    ) in artefact.caption
 
 
 def test_two_levels_have_a_column_that_names_them(tmp_path):

@@ -40,6 +40,10 @@ def test_a_stretch_is_the_median_of_its_steps(run):
         assert (row.ratio, row.step) == (pytest.approx(expected), (at + 1) * width)
 
 
+def test_the_caption_names_the_seeds_and_steps(run):
+    assert "Seeds 0, 1; optimiser steps: 240." in AuxiliaryMagnitude().build(run).caption
+
+
 def test_a_short_training_has_a_stretch_a_step(tmp_path):
     write_run(tmp_path, losses=("ce", "smmd"), seeds=(0,), n=5, steps=7, resamples=5)
     data = magnitudes(sb.read_run(tmp_path))

@@ -1,18 +1,21 @@
+import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
-from smmd_bench.reports._calibration import binned, error_intervals
+from smmd_bench.reports._calibration import binned, corrected_errors
 from smmd_bench.reports.calibration import FEWEST, Calibration
 
 import smmd_bench as sb
 from smmd_bench import registry
 from smmd_bench.errors import UserError
 from smmd_bench.publishing.publish import publish
-from smmd_bench.results.files import write_parquet
+from smmd_bench.results.files import write_json, write_parquet
 from tests.runs import write_run
 
 TASK = "arithmetic[operations=1..2]"
@@ -67,9 +70,9 @@ def test_the_curve_is_scikit_learns(artefact, run):
     assert found["n"].sum() == len(probes)
 
 
-def test_an_interval_resamples_whole_examples(run):
+def test_estimate_and_interval_are_twice_the_plain_error_less_quantiles_of_whole_examples(run):
     cells = [binned(of(run, "smmd", seed), 15) for seed in (0, 1)]
-    ((low, high),) = error_intervals([cells])
+    (corrected,) = corrected_errors([cells])
     rng = np.random.default_rng(5)
     n = len(cells[0].size)
     resampled = []
@@ -78,33 +81,67 @@ def test_an_interval_resamples_whole_examples(run):
         each = [np.abs(c.gap[drawn].sum(0)).sum() / c.size[drawn].sum() for c in cells]
         resampled.append(np.mean(each))
     value = np.mean([cell.error for cell in cells])
-    expected = 2 * value - np.quantile(resampled, [0.975, 0.025])  # the basic interval
-    assert (low, high) == pytest.approx(expected, abs=0.004)
-    assert low < high
+    expected = 2 * value - np.quantile(resampled, [0.5, 0.975, 0.025])
+    assert corrected == pytest.approx(expected, abs=0.004)
+    assert corrected.low < corrected.error < corrected.high
 
 
-def test_a_perfectly_calibrated_model_has_no_error_and_no_bound_below_0():
-    probes = pd.DataFrame(
-        {"digit": 0, "target_value": 3.0, "argmax_value": 3.0, "maximum": [1] * 8}
-    )
+def probes_of(confidences, rights, starts):
+    """Probes of positions; `starts` says which are the first of an example."""
+    return pd.DataFrame(
+        {"digit": [int(not start) for start in starts], "target_value": 3.0,
+         "argmax_value": [3.0 if right else 4.0 for right in rights], "maximum": confidences}
+    )  # fmt: skip
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.booleans(), st.booleans()), min_size=2, max_size=40),
+    st.integers(2, 20),
+)
+@settings(max_examples=60, deadline=None)
+def test_an_interval_holds_its_estimate(positions, bins):
+    confidences, rights, starts = zip(*positions, strict=True)
+    cell = binned(probes_of(confidences, rights, (True, *starts[1:])), bins)
+    (corrected,) = corrected_errors([[cell]])
+    if corrected is not None:
+        assert 0 <= corrected.low <= corrected.error <= corrected.high
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_a_calibrated_model_the_estimate_is_nearer_to_0_than_the_plain_error(seed):
+    rng = np.random.default_rng(seed)
+    confidences = rng.uniform(0.2, 1, 2000)
+    rights = rng.uniform(size=2000) < confidences
+    cell = binned(probes_of(confidences, rights, np.ones(2000, bool)), 15)
+    (corrected,) = corrected_errors([[cell]])
+    assert corrected.low <= corrected.error <= corrected.high
+    assert corrected.error < cell.error
+
+
+def test_a_model_that_is_certain_and_right_has_no_error_and_no_bound_below_0():
+    probes = probes_of([1.0] * 8, [True] * 8, [True] * 8)
     cell = binned(probes, 15)
     assert cell.error == 0
-    assert error_intervals([[cell]]) == [(0, 0)]
+    assert corrected_errors([[cell]]) == [(0, 0, 0)]
 
 
-def test_a_single_example_has_no_interval():
-    probes = pd.DataFrame({"digit": [0, 1], "target_value": 3.0, "argmax_value": 3.0,
-                           "maximum": 0.5})  # fmt: skip
-    cell = binned(probes, 10)
+def test_a_single_example_has_a_plain_error_alone(tmp_path):
+    cell = binned(probes_of([0.5, 0.5], [True, True], [True, False]), 10)
     assert (cell.gap.shape, cell.error) == ((1, 10), 0.5)
-    assert error_intervals([[cell]]) == [(None, None)]
+    assert corrected_errors([[cell]]) == [None]
+    write_run(tmp_path, losses=("ce",), seeds=(0,), n=1, steps=3, resamples=5)
+    table = Calibration().build(sb.read_run(tmp_path)).table
+    assert set(table["ECE (%)"]) == {"–"}
+    assert "–" not in set(table["Plain ECE (%)"])
 
 
 def test_the_table_has_the_mean_over_seeds_in_percent(artefact, run):
     table = artefact.table.set_index("Loss")
     assert list(table.index) == ["untuned", "CE", "NTL", "SMMD"]
     mean = np.mean([looped_error(of(run, "ce", seed), 15) for seed in (0, 1)])
-    assert table.loc["CE", "ECE (%)"].startswith(f"{100 * mean:.2f} [")
+    assert table.loc["CE", "Plain ECE (%)"] == f"{100 * mean:.2f}"
+    value, low, high = map(float, re.findall(r"[\d.]+", table.loc["CE", "ECE (%)"]))
+    assert low < value < min(high, 100 * mean)
     assert table.loc["CE", "Seeds"] == "2"
     assert table.loc["CE", "Positions"] == f"{len(of(run, 'ce', 0)):,}"
 
@@ -149,6 +186,25 @@ def test_a_cell_without_a_result_is_named(run_folder, tmp_path):
     artefact = Calibration().build(sb.read_run(folder))
     assert "Without a result: builtin/tiny smmd seed 0 (pending)." in artefact.caption
     assert artefact.table.set_index("Loss").loc["SMMD", "Seeds"] == "1"
+
+
+def test_a_loss_whose_cells_all_failed_is_named_and_the_others_are_drawn(run_folder, tmp_path):
+    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
+    for cell in sb.read_run(folder).cells.itertuples():
+        if cell.loss == "ntl":
+            for file in (folder / "cells" / cell.address).glob("*.parquet"):
+                file.unlink()
+            (folder / "cells" / cell.address / "metrics.json").unlink()
+            failure = {"stage": "train", "error": "no memory"}
+            write_json(folder / "cells" / cell.address / "FAILED.json", failure)
+    artefact = Calibration().build(sb.read_run(folder))
+    assert artefact.table["Loss"].tolist() == ["untuned", "CE", "SMMD"]
+    assert artefact.figure.axes[0].get_legend_handles_labels()[1] == ["untuned", "CE", "SMMD"]
+    assert "Without a result: builtin/tiny ntl seeds 0, 1 (failed in train)." in artefact.caption
+
+
+def test_the_caption_has_n_seeds_and_parse_failures(artefact):
+    assert "n = 200 test examples; seeds 0, 1; at most 8.5 % (CE" in artefact.caption
 
 
 def test_summaries_have_no_calibration(tmp_path):

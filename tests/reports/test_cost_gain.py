@@ -66,7 +66,8 @@ def test_each_loss_is_a_point_and_cross_entropy_the_origin(artefact):
 
 def test_the_caption_warns_of_a_shared_machine_and_names_n(artefact):
     assert "where a machine does other work as well" in artefact.caption
-    assert "n = 200, 2 seeds, 456 steps." in artefact.caption
+    assert "n = 200 test examples; seeds 0, 1; at most" in artefact.caption
+    assert set(artefact.table["Steps"]) == {"456"}
     assert artefact.table["Loss"].tolist() == ["NTL", "SMMD"]
 
 
@@ -86,8 +87,10 @@ def test_a_failed_cell_is_named(timed, tmp_path):
             (file.parent / "metrics.json").unlink()
             write_json(file.parent / "FAILED.json", {"stage": "train", "error": "no memory"})
     artefact = CostGain().build(sb.read_run(folder))
-    assert artefact.table["Loss"].tolist() == ["SMMD"]
-    assert "builtin/tiny ntl seed 0 (failed in train)" in artefact.caption
+    assert artefact.table["Loss"].tolist() == ["NTL", "SMMD"]
+    assert artefact.table["Step time : CE"].iloc[0] == "failed in train"
+    assert set(artefact.table.iloc[0, 2:]) == {"–"}
+    assert "builtin/tiny ntl seeds 0, 1 (failed in train)" in artefact.caption
 
 
 def test_a_run_without_times_or_results_is_skipped(timed, tmp_path):

@@ -13,6 +13,7 @@ import smmd_bench as sb
 from smmd_bench import registry
 from smmd_bench.errors import UserError
 from smmd_bench.publishing.publish import publish
+from smmd_bench.publishing.style import new_figure
 from smmd_bench.results.files import write_parquet
 from tests.broken_pictures import torn_png
 from tests.runs import write_run
@@ -141,6 +142,40 @@ def test_labels_too_long_for_a_panel_are_numbered_and_explained(tmp_path):
     assert [found.count(label) for label in ("CE", "SMMD (2)", "SMMD (3)")] == [4, 4, 4]
 
 
+def test_a_key_of_many_long_labels_is_never_cut(tmp_path):
+    sigmas = "+".join(str(at / 10) for at in range(1, 90))
+    losses = ("ce", f"smmd[sigma={sigmas}]", *(f"smmd[kernel=random,lambda={at},sigma=1.5+2.5]"
+                                               for at in range(4, 16)))  # fmt: skip
+    write_run(
+        tmp_path, tasks=("clock_time",), losses=losses, seeds=(0,), n=9, steps=5, resamples=20,
+        base=False,
+    )  # fmt: skip
+    artefact = DatasetSamples(rows=1).build(sb.read_run(tmp_path))
+    found = texts(artefact.figure)
+    assert not any("…" in text for text in found)
+    said = "".join(found).replace(" ", "")
+    assert all(loss.upper().partition("[")[2] in said.upper() for loss in losses[1:8])
+    assert found.count("CE") == 4
+    assert "Not drawn, but in the CSV: SMMD[kernel=random,lambda=10," in artefact.caption
+    assert set(artefact.data["loss"]) == set(losses)
+
+
+def test_a_loss_without_a_result_is_named_in_its_place(run, tmp_path):
+    folder = Path(shutil.copytree(run.path, tmp_path / "run"))
+    cells = run.cells[(run.cells["task"] == "gsm8k") & (run.cells["loss"] == "smmd")]
+    for address in cells["address"]:
+        (folder / "cells" / address / "metrics.json").unlink()
+    artefact = DatasetSamples(rows=1).build(sb.read_run(folder))
+    assert texts(artefact.figure).count("no result (pending)") == 3
+    assert "Without a result: builtin/tiny-vl gsm8k smmd seed 0 (pending)." in artefact.caption
+
+
+def test_the_caption_has_n_the_seed_that_is_shown_and_those_of_the_run(run):
+    caption = DatasetSamples().build(run).caption
+    assert "n = 50 test examples; seed 0; at most" in caption
+    assert "The run has seeds 0, 1." in caption
+
+
 def test_it_is_published_without_a_warning(run, tmp_path):
     folder = Path(shutil.copytree(run.path, tmp_path / "run"))
     publish(sb.read_run(folder), [DatasetSamples()])
@@ -158,12 +193,30 @@ def test_letters_that_the_font_lacks_are_boxes_and_the_marks_are_not():
     assert drawable("a 時\n✓✗") == "a □ ✓✗"
 
 
+def test_the_width_of_a_text_does_not_hang_on_what_matplotlib_drew_before():
+    for at, text in enumerate(("Ŵ", "Ŷ")):  # a letter that nothing measured yet
+        figure = new_figure()
+        figure.text(0, 0, "small", fontsize=5 + 20 * at)
+        FigureCanvasAgg(figure).draw()
+        box = figure.text(0, 0, text, fontsize=20).get_window_extent(
+            FigureCanvasAgg(figure).get_renderer()
+        )
+        assert width(text, 20) == pytest.approx(box.width * 72 / figure.dpi, rel=0.2)
+
+
 @pytest.mark.parametrize("keep", ["start", "end"])
 def test_a_clipped_text_fits_and_keeps_its_start_or_end(keep):
     text = "a long solution that ends with the answer #### 18"
     found = clipped(text, 8, 100, keep)
     assert width(found, 8) <= 100
     assert found.startswith("a long") if keep == "start" else found.endswith("#### 18")
+
+
+def test_a_word_wider_than_a_line_goes_on_in_the_next():
+    word = "incomprehensibilities" * 5
+    lines = wrapped(f"a {word} b", 8, 120, None)
+    assert "".join(lines) == f"a{word} b"
+    assert all(width(line, 8) <= 120 for line in lines)
 
 
 def test_wrapped_lines_fit_and_the_last_is_clipped():

@@ -45,20 +45,23 @@ def test_errors_of_a_million_are_named_as_outside(tmp_path):
     run = planted(tmp_path, ["1", "2"], {"ce": ["1", str(10**7)], "smmd": ["1", "9" * 400]})
     caption = ErrorHistogram().build(run).caption
     assert (
-        "Outside, with errors of about a million and more: builtin/tiny, gsm8k, CE: 1;" in caption
-    )
-    assert "builtin/tiny, gsm8k, SMMD: 1." in caption
+        "Outside, with errors of about a million and more: SMMD 1 of 2; CE beside SMMD 1 of 2."
+    ) in caption
 
 
-def test_p90_is_that_of_numpy_on_the_common_valid_subset(word_run):
+def test_both_p90_are_those_of_numpy_on_the_subset_of_the_pair(word_run):
     table = ErrorHistogram().build(word_run).table.set_index("Loss")
     scores = word_run.completions.pivot(index="uid", columns="loss", values="error")
-    errors = scores[["ce", "ntl", "smmd"]].dropna()
-    for loss, label in (("ce", "CE"), ("smmd", "SMMD")):
-        value, low, _ = table.loc[label, "p90 of the error"].replace("[", "").split()
-        assert value == f"{np.quantile(errors[loss], 0.9):.2f}"
-        assert float(low[:-1]) <= float(value)
-    assert set(table["n"]) == {str(len(errors))}
+    for loss, label in (("ntl", "NTL"), ("smmd", "SMMD")):
+        errors = scores[["ce", loss]].dropna()
+        assert table.loc[label, "n"] == str(len(errors))
+        for name, of in ((loss, "p90 of the error"), ("ce", "CE: p90")):
+            value, low, _ = table.loc[label, of].replace("[", "").split()
+            assert value == f"{np.quantile(errors[name], 0.9):.1f}"
+            assert float(low[:-1]) <= float(value)
+        exact = [table.loc[label, of] for of in ("Error 0 (%)", "CE: error 0 (%)")]
+        assert exact == [f"{100 * (errors[name] == 0).mean():.1f}" for name in (loss, "ce")]
+    assert table.loc["NTL", "n"] != table.loc["SMMD", "n"]
 
 
 def test_over_seeds_p90_is_a_mean_with_its_deviation(tmp_path):
@@ -67,9 +70,41 @@ def test_over_seeds_p90_is_a_mean_with_its_deviation(tmp_path):
     run = planted(
         tmp_path, answers, {"ce": {0: answers, 1: off}, "smmd": {0: off, 1: off}}, seeds=(0, 1)
     )
-    table = ErrorHistogram().build(run).table.set_index("Loss")
-    assert table["p90 of the error"].to_dict() == {"CE": "5.00 ± 7.07", "SMMD": "10.00 ± 0.00"}
-    assert table["Error 0 (%)"].to_dict() == {"CE": "50.0", "SMMD": "0.0"}
+    (row,) = ErrorHistogram().build(run).table.to_dict("records")
+    assert (row["n"], row["Seeds"]) == ("22", "2")
+    assert (row["CE: p90"], row["p90 of the error"]) == ("5.00 ± 7.07", "10.0 ± 0.0")
+    assert (row["CE: error 0 (%)"], row["Error 0 (%)"]) == ("50.0", "0.0")
+
+
+def test_a_variant_of_one_seed_and_a_loss_with_gaps_leave_the_other_rows_as_they_are(tmp_path):
+    answers = [str(at) for at in range(20)]
+    losses = {"ce": answers, "smmd": ["5", *answers[1:]]}
+    gaps, variant = ["none"] * 15 + answers[15:], "smmd[sigma=1]"
+    planted(tmp_path / "a", answers, losses, seeds=(0, 1, 2))
+    planted(tmp_path / "b", answers, {**losses, "gce": gaps, variant: answers}, seeds=(0, 1, 2))
+    cells = sb.read_run(tmp_path / "b").cells
+    for address in cells.loc[(cells["loss"] == variant) & (cells["seed"] > 0), "address"]:
+        (tmp_path / "b" / "cells" / address / "metrics.json").unlink()
+    alone, table = (
+        ErrorHistogram().build(sb.read_run(tmp_path / name)).table.set_index("Loss")
+        for name in "ab"
+    )
+    assert table.loc["SMMD"].equals(alone.loc["SMMD"])
+    assert table[["n", "Seeds"]].T.to_dict("list") == {
+        "SMMD": ["60", "3"], "GCE": ["15", "3"], "SMMD[sigma=1]": ["20", "1"]
+    }  # fmt: skip
+
+
+def test_the_data_have_both_histograms_of_every_pair(tmp_path):
+    answers = ["1", "2", "3"]
+    losses = {"ce": ["1", "2", "4"], "ntl": ["none", "2", "3"], "smmd": answers}
+    data = ErrorHistogram().build(planted(tmp_path, answers, losses)).data
+    exact = data[data["low"] == 0].set_index(["pair", "loss"])[["n", "count"]]
+    assert exact.T.to_dict("list") == {
+        ("ntl", "ce"): [2, 1], ("ntl", "ntl"): [2, 2],
+        ("smmd", "ce"): [3, 2], ("smmd", "smmd"): [3, 3],
+    }  # fmt: skip
+    assert len(data) == 4 * len(EDGES)
 
 
 def test_the_table_of_a_model_of_the_paper(word_run):
@@ -83,13 +118,21 @@ def test_the_papers_p90_is_named_on_gsm8k_alone(word_run, run_folder):
     )
     other = ErrorHistogram().build(sb.read_run(run_folder))
     assert "168.40" not in other.caption
-    assert "Paper p90" not in other.table
+    assert not [name for name in other.table if name.startswith("Paper")]
 
 
-def test_the_caption_says_the_size_of_the_subset(word_run):
-    n = ErrorHistogram().build(word_run).data["n"].iloc[0]
-    assert n < 150
-    assert f"(n Qwen2.5-1.5B, gsm8k: {n} of 150)" in ErrorHistogram().build(word_run).caption
+def test_the_papers_p90_of_both_stand_in_the_row_of_smmd(word_run):
+    table = ErrorHistogram().build(word_run).table.set_index("Loss")
+    assert table["Paper p90 (CE)"].to_dict() == {"NTL": "–", "SMMD": "150.00 (168.40)"}
+
+
+def test_caption_and_panels_say_the_size_of_each_subset(word_run):
+    artefact = ErrorHistogram().build(word_run)
+    sizes = artefact.data.drop_duplicates("pair").set_index("pair")["n"]
+    assert max(sizes) < 150
+    assert f"Its share: NTL {sizes['ntl']} of 150; SMMD {sizes['smmd']} of 150." in artefact.caption
+    titles = [axis.get_title() for axis in artefact.figure.axes]
+    assert titles == [f"{name} over CE\nn = {sizes[name.lower()]}" for name in ("NTL", "SMMD")]
 
 
 def test_every_loss_is_drawn_over_cross_entropy_in_a_line_style_of_its_own(word_run):
@@ -101,24 +144,26 @@ def test_every_loss_is_drawn_over_cross_entropy_in_a_line_style_of_its_own(word_
 
 
 def test_more_losses_and_groups_than_can_be_drawn_are_named(tmp_path):
-    losses = ["ce", *(f"smmd[sigma={at}]" for at in range(5, 10)), "smmd"]
+    losses = ["ce", *(f"smmd[sigma={at}]" for at in range(5, 11)), "smmd"]
     answers = ["1", "2", "3"]
     run = planted(
         tmp_path, answers, dict.fromkeys(losses, answers), models=[f"m{at}" for at in range(5)]
     )
     artefact = ErrorHistogram().build(run)
-    assert len(artefact.figure.axes) == 4 * 4
+    assert len(artefact.figure.axes) == 4 * 5
     assert artefact.caption.endswith(
-        "Drawn are 4 of 5 pairs of model and task and SMMD[sigma=5], SMMD[sigma=6], "
-        "SMMD[sigma=7], SMMD beside CE; the CSV has all."
+        "Drawn are 4 of 5 combinations of model and task and at most 5 losses over the reference "
+        "(SMMD[sigma=5], SMMD[sigma=6], SMMD[sigma=7], SMMD[sigma=8], SMMD); the CSV of the figure "
+        "has all."
     )
-    assert artefact.data["loss"].nunique() == 7
+    assert artefact.data["loss"].nunique() == 8
 
 
 def test_a_subset_without_an_example_is_shown_as_empty(tmp_path):
     run = planted(tmp_path, ["1", "2"], {"ce": ["none", "2"], "smmd": ["1", "none"]})
     artefact = ErrorHistogram().build(run)
-    assert artefact.table["p90 of the error"].tolist() == ["–", "–"]
+    (row,) = artefact.table.to_dict("records")
+    assert (row["n"], row["Error 0 (%)"], row["p90 of the error"]) == ("0", "–", "–")
     assert set(artefact.data["count"]) == {0}
     artefact.figure.canvas.draw()
 

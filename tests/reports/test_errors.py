@@ -1,15 +1,10 @@
-import shutil
+import random
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from smmd_bench.reports._errors import (
-    common_errors,
-    comparisons,
-    silent_note,
-    subset_note,
-    why_none,
-)
+from smmd_bench.reports._error_notes import silent_note
+from smmd_bench.reports._errors import Comparison, Pair, common_errors, comparisons, why_none
 
 import smmd_bench as sb
 from smmd_bench.results.files import write_json, write_parquet
@@ -18,15 +13,32 @@ from tests.runs import Planted, write_run
 ANSWERS = ["0", "10", "25", "7", "40"]
 
 
-def planted(path: Path, predictions, **names):
+def planted(path: Path, predictions, answers=ANSWERS, **names):
     write_run(
-        path, tasks=("gsm8k",), planted=Planted(ANSWERS, predictions), n=5, steps=5, resamples=20,
+        path, tasks=("gsm8k",), planted=Planted(answers, predictions), n=5, steps=5, resamples=20,
         **{"seeds": (0,), **names},
     )  # fmt: skip
     return sb.read_run(path)
 
 
-def test_an_example_counts_where_every_loss_gives_a_number(tmp_path):
+def without(path: Path, loss: str, *seeds: int):
+    """The run in which a loss has no results on those seeds."""
+    cells = sb.read_run(path).cells
+    for address in cells.loc[(cells["loss"] == loss) & cells["seed"].isin(seeds), "address"]:
+        (path / "cells" / address / "metrics.json").unlink()
+    return sb.read_run(path)
+
+
+def pair_of(comparison: Comparison, loss: str) -> Pair:
+    (found,) = [pair for pair in comparison.pairs if pair.loss == loss]
+    return found
+
+
+def errors_of(common, *losses):
+    return {loss: list(common.of(loss)["error"]) for loss in losses}
+
+
+def test_an_example_counts_for_a_pair_where_both_give_a_number(tmp_path):
     run = planted(
         tmp_path,
         {
@@ -37,10 +49,20 @@ def test_an_example_counts_where_every_loss_gives_a_number(tmp_path):
     )
     (comparison,) = comparisons(run)
     common = common_errors(run, comparison)
-    assert comparison.losses == ("ce", "ntl", "smmd")
-    assert (common.n, common.examples) == (3, 5)
-    errors = {loss: list(common.of(loss)["error"]) for loss in comparison.losses}
-    assert errors == {"ce": [0, 1, 0], "ntl": [1, 0, 0], "smmd": [0, 0, 14]}
+    assert [pair.loss for pair in comparison.pairs] == list(common) == ["ntl", "smmd"]
+    assert (common["ntl"].n, common["ntl"].examples) == (3, 5)
+    assert errors_of(common["ntl"], "ce", "ntl") == {"ce": [0, 1, 0], "ntl": [1, 0, 0]}
+    assert (common["smmd"].n, common["smmd"].examples) == (4, 5)
+    assert errors_of(common["smmd"], "ce", "smmd") == {"ce": [0, 1, 0, 36], "smmd": [0, 0, 14, 0]}
+
+
+def test_a_loss_that_leaves_much_unanswered_shrinks_no_other_pair(tmp_path):
+    losses = {"ce": ANSWERS, "smmd": ANSWERS}
+    silent = {**losses, "gce": ["0", "none", "none", "none", "none"]}
+    runs = [planted(tmp_path / "two", losses), planted(tmp_path / "three", silent)]
+    found = [common_errors(run, comparisons(run)[0]) for run in runs]
+    assert [common["smmd"].n for common in found] == [5, 5]
+    assert found[1]["gce"].n == 1
 
 
 def test_each_seed_has_a_subset_of_its_own(tmp_path):
@@ -52,28 +74,80 @@ def test_each_seed_has_a_subset_of_its_own(tmp_path):
         },
         seeds=(0, 1),
     )
-    ((comparison, common),) = [(c, common_errors(run, c)) for c in comparisons(run)]
-    sizes = common.frame.groupby(["loss", "seed"], observed=True).size()
+    common = common_errors(run, comparisons(run)[0])
+    sizes = common["smmd"].frame.groupby(["loss", "seed"], observed=True).size()
     assert sizes.to_dict() == {("ce", 0): 4, ("ce", 1): 3, ("smmd", 0): 4, ("smmd", 1): 3}
-    assert "(n tiny, gsm8k: 7 of 10 over 2 seeds)" in subset_note([(comparison, common)]).replace(
-        "builtin/", ""
-    )
 
 
-def test_a_seed_that_a_loss_lacks_is_left_out(run_folder, tmp_path):
-    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
-    cells = sb.read_run(folder).cells
-    lost = cells[(cells["loss"] == "smmd") & (cells["seed"] == 1)]["address"].iloc[0]
-    (folder / "cells" / lost / "metrics.json").unlink()
-    (comparison,) = comparisons(sb.read_run(folder))
-    assert (comparison.losses, comparison.seeds) == (("ce", "ntl", "smmd"), (0,))
-    assert len(comparison.addresses) == 3
+def test_a_pair_is_compared_on_the_seeds_that_both_have(tmp_path):
+    losses = ["ce", "ntl", "smmd", "smmd[sigma=1]"]
+    planted(tmp_path, dict.fromkeys(losses, ANSWERS), seeds=(0, 1, 2))
+    without(tmp_path, "smmd[sigma=1]", 0, 2)
+    run = without(tmp_path, "ntl", 1)
+    (comparison,) = comparisons(run)
+    seeds = {pair.loss: pair.seeds for pair in comparison.pairs}
+    assert seeds == {"ntl": (0, 2), "smmd": (0, 1, 2), "smmd[sigma=1]": (1,)}
+    common = common_errors(run, comparison)
+    assert {loss: each.n for loss, each in common.items()} == {
+        "ntl": 10, "smmd": 15, "smmd[sigma=1]": 5
+    }  # fmt: skip
+    assert {loss: each.examples for loss, each in common.items()} == {
+        "ntl": 10, "smmd": 15, "smmd[sigma=1]": 5
+    }  # fmt: skip
+    assert set(common["smmd[sigma=1]"].of("ce")["seed"]) == {1}
+
+
+def test_a_pair_without_a_common_seed_is_left_out(tmp_path):
+    planted(tmp_path, {"ce": ANSWERS, "ntl": ANSWERS, "smmd": ANSWERS}, seeds=(0, 1))
+    without(tmp_path, "ce", 1)
+    (comparison,) = comparisons(without(tmp_path, "smmd", 0))
+    assert [pair.loss for pair in comparison.pairs] == ["ntl"]
+
+
+def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
+    rng, seeds, losses = random.Random(7), (0, 1, 2), ("ce", "gce", "ntl", "smmd")
+    answers = [str(rng.randint(-50, 50)) for _ in range(40)]
+    texts = {
+        loss: {
+            seed: [
+                "none" if rng.random() < share else str(int(answer) + rng.randint(0, 3))
+                for answer in answers
+            ]
+            for seed in seeds
+        }
+        for loss, share in zip(losses, (0.05, 0.45, 0.1, 0), strict=True)
+    }
+    planted(tmp_path, texts, answers, seeds=seeds)
+    run = without(tmp_path, "ntl", 1)
+    (comparison,) = comparisons(run)
+    for loss, common in common_errors(run, comparison).items():
+        expected = {"ce": [], loss: []}
+        for seed in (0, 2) if loss == "ntl" else seeds:
+            for answer, a, b in zip(answers, texts["ce"][seed], texts[loss][seed], strict=True):
+                if "none" not in (a, b):
+                    expected["ce"].append((seed, abs(int(a) - int(answer))))
+                    expected[loss].append((seed, abs(int(b) - int(answer))))
+        assert common.n == len(expected[loss])
+        assert common.examples == 40 * (2 if loss == "ntl" else 3)
+        for name, rows in expected.items():
+            found = common.of(name)
+            assert list(zip(found["seed"], found["error"], strict=True)) == rows
+
+
+def test_the_scores_of_a_comparison_are_read_once(tmp_path, monkeypatch):
+    losses = ["ce", "gce", "ntl", "ntil", "smmd"]
+    run = planted(tmp_path, dict.fromkeys(losses, ANSWERS))
+    (comparison,) = comparisons(run)
+    read, calls = type(run).read, []
+    monkeypatch.setattr(type(run), "read", lambda *a, **k: calls.append(a) or read(*a, **k))
+    common_errors(run, comparison)
+    assert len(calls) == 1
 
 
 def test_the_untuned_model_takes_no_part(run_folder):
     (comparison,) = comparisons(sb.read_run(run_folder))
-    assert "base" not in comparison.losses
-    assert (comparison.reference, comparison.others) == ("ce", ("ntl", "smmd"))
+    assert comparison.reference == "ce"
+    assert [pair.loss for pair in comparison.pairs] == ["ntl", "smmd"]
 
 
 def test_without_cross_entropy_the_first_loss_is_the_reference(tmp_path):
@@ -87,7 +161,7 @@ def test_of_completions_made_elsewhere_the_first_is_the_reference(tmp_path):
     manifest = {**run.manifest, "predictions": {"losses": ["smmd", "ce"]}}
     write_json(tmp_path / "manifest.json", manifest)
     (comparison,) = comparisons(sb.read_run(tmp_path))
-    assert comparison.reference == comparison.losses[0]
+    assert comparison.reference == sb.read_run(tmp_path).cells["loss"].cat.categories[0]
 
 
 def test_a_run_without_results_has_nothing_to_compare(tmp_path):
@@ -118,18 +192,37 @@ def test_a_task_whose_targets_hold_no_number_is_left_out(tmp_path):
 def test_a_subset_can_be_empty(tmp_path):
     run = planted(tmp_path, {"ce": ["1", *["none"] * 4], "smmd": ["none", *["1"] * 4]})
     (comparison,) = comparisons(run)
-    assert common_errors(run, comparison).n == 0
+    assert common_errors(run, comparison)["smmd"].n == 0
 
 
 @pytest.mark.parametrize("answers", [["none"] * 5, ["", "", "", "", ""]])
 def test_a_loss_without_one_number_is_left_out_and_named(tmp_path, answers):
     run = planted(tmp_path, {"ce": ANSWERS, "gce": answers, "smmd": ANSWERS})
     (comparison,) = comparisons(run)
-    assert comparison.losses == ("ce", "smmd")
-    assert common_errors(run, comparison).n == 5
+    assert [pair.loss for pair in comparison.pairs] == ["smmd"]
+    assert common_errors(run, comparison)["smmd"].n == 5
     assert silent_note(run).startswith(" Left out, without one number: GCE (")
 
 
 def test_two_losses_of_which_one_is_silent_cannot_be_compared(tmp_path):
     run = planted(tmp_path, {"ce": ANSWERS, "smmd": ["none"] * 5})
     assert "numbers of two trained losses" in why_none(run)
+
+
+def comparison_of(*losses: str) -> Comparison:
+    pairs = tuple(Pair(loss, (0,), ("a", "b")) for loss in losses)
+    return Comparison("builtin/tiny", "gsm8k", "ce", pairs)
+
+
+@pytest.mark.parametrize(
+    ("losses", "drawn"),
+    [
+        (["ntl", "smmd"], ["ntl", "smmd"]),
+        (["ntl", "smmd[sigma=1]", "smmd", "smmd[sigma=2]", "gce"], ["ntl", "smmd", "gce"]),
+        (["a", "b", "c", "d", "smmd"], ["a", "b", "smmd"]),
+        (["smmd[sigma=1]", "smmd[sigma=2]", "smmd[sigma=3]", "ntl"],
+         ["smmd[sigma=1]", "smmd[sigma=2]", "ntl"]),
+    ],
+)  # fmt: skip
+def test_smmd_and_the_losses_without_parameters_are_drawn_first(losses, drawn):
+    assert [pair.loss for pair in comparison_of(*losses).drawn(3)] == drawn

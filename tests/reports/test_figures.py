@@ -6,19 +6,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from smmd_bench.reports._panels import plain_first
 from smmd_bench.reports.arithmetic_operations import ArithmeticOperations, accuracy_by_operations
-from smmd_bench.reports.digit_distribution import DigitDistribution, first_digit_distributions
-from smmd_bench.reports.digit_probe import DigitProbe
+from smmd_bench.reports.auxiliary_magnitude import AuxiliaryMagnitude
+from smmd_bench.reports.calibration import Calibration
+from smmd_bench.reports.dataset_samples import DatasetSamples
+from smmd_bench.reports.digit_distribution import DigitDistribution
 from smmd_bench.reports.training_curves import POINTS, TrainingCurves
 
 import smmd_bench as sb
 from smmd_bench import registry
-from smmd_bench.errors import UserError
 from smmd_bench.results.files import write_parquet
+from smmd_bench.results.run import RunFrames
 from tests.reports.golden import assert_golden
 from tests.runs import write_run
-
-DIGITS = [f"p{digit}" for digit in range(10)]
 
 
 @pytest.fixture(scope="module")
@@ -111,85 +112,30 @@ def test_a_run_without_logs_has_no_curves(run_folder, tmp_path):
     assert TrainingCurves().skip(sb.read_run(folder)) == "no cell has a training log"
 
 
-def test_digit_distributions_are_means_over_the_first_digit(run):
-    data = first_digit_distributions(run)
-    probes = run.probes
-    first = probes[
-        (probes["digit"] == 0) & (probes["target_value"] == 5) & (probes["loss"] == "ce")
-    ]
-    (row,) = data[(data["digit"] == 5) & (data["loss"] == "ce")].to_dict("records")
-    assert [row[name] for name in DIGITS] == pytest.approx(first[DIGITS].mean().tolist())
-    assert row["p5_deviation"] == pytest.approx(first["p5"].std(ddof=0))
-    assert (row["n"], row["seeds"]) == (len(first) // 2, 2)
-    assert data[DIGITS].sum(axis=1).to_numpy() == pytest.approx(1)
+def with_variants_of_one_seed(folder: Path) -> RunFrames:
+    losses = ("ce", "smmd", *(f"smmd[lambda={at}]" for at in range(4, 29)))
+    write_run(folder, losses=losses, n=12, steps=5, resamples=5)
+    for cell in sb.read_run(folder).cells.itertuples():
+        if "[" in cell.loss and cell.seed:
+            shutil.rmtree(folder / "cells" / cell.address)
+    return sb.read_run(folder)
 
 
-def test_a_token_of_several_digits_counts_by_its_first(run_folder, tmp_path):
-    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
-    for file in folder.glob("cells/*/probes.parquet"):
-        probes = pd.read_parquet(file)
-        probes["target_value"] = np.where(probes["target_value"] == 7, 731.0, 0.0)
-        write_parquet(file, probes)
-    assert set(first_digit_distributions(sb.read_run(folder))["digit"]) == {7}
+def test_variants_with_fewer_seeds_do_not_flood_figures_and_tables(tmp_path):
+    run = with_variants_of_one_seed(tmp_path)
+    reports = (DigitDistribution(), TrainingCurves(), Calibration(), AuxiliaryMagnitude(),
+               DatasetSamples())  # fmt: skip
+    for report in reports:
+        artefact = report.build(run)
+        assert set(artefact.data["loss"]) <= {"base", "ce", "smmd"}, report.name
+        assert "Left to the tables of ablations and sweeps: 25 variants" in artefact.caption
+        assert artefact.table is None or len(artefact.table) <= 4
 
 
-def test_a_model_with_tokens_of_several_digits_has_its_reduction_stated(run_folder, tmp_path):
-    assert "hold several digits" not in DigitDistribution().build(sb.read_run(run_folder)).caption
-    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
-    for file in folder.glob("cells/*/probes.parquet"):
-        probes = pd.read_parquet(file)
-        probes["vector"] = pd.Series([[0.001] * 1000, *[None] * (len(probes) - 1)], dtype=object)
-        write_parquet(file, probes)
-    caption = DigitDistribution().build(sb.read_run(folder)).caption
-    assert "Numeric tokens of builtin/tiny (N = 1,000) hold several digits and are" in caption
-
-
-def test_of_clocks_the_caption_says_which_hours_begin_with_1(run, tmp_path):
-    assert "o'clock" not in DigitDistribution().build(run).caption
-    write_run(tmp_path, tasks=("clock_time",), losses=("ce",), seeds=(0,), n=40, resamples=20)
-    caption = DigitDistribution().build(sb.read_run(tmp_path)).caption
-    assert "10, 11 and 12 o'clock begin with 1." in caption
-
-
-def test_figure_2_is_the_row_of_clocks_whose_hour_begins_with_5(run, tmp_path):
-    assert DigitProbe().skip(run) == "the run has no clock_time cell"
-    tasks = ("clock_time", "arithmetic")
-    write_run(tmp_path, tasks=tasks, losses=("ce", "smmd"), seeds=(0,), n=80, resamples=20)
-    clocks = sb.read_run(tmp_path)
-    assert DigitProbe().skip(clocks) is None
-    artefact = DigitProbe().build(clocks)
-    assert set(artefact.data["task"]) == {"clock_time"}
-    assert set(artefact.data["digit"]) == {5}
-    every = DigitDistribution().build(clocks).data
-    same = every[(every["task"] == "clock_time") & (every["digit"] == 5)]
-    assert artefact.data["p5"].tolist() == same["p5"].tolist()
-
-
-def test_every_true_digit_has_a_row_and_every_loss_a_column(run):
-    figure = DigitDistribution().build(run).figure
-    assert len(figure.axes) == 9 * 4
-    assert [axis.get_title() for axis in figure.axes[:4]] == ["untuned", "CE", "NTL", "SMMD"]
-
-
-def test_the_bar_of_the_true_digit_is_hatched(run):
-    for axis in DigitDistribution(digit=5).build(run).figure.axes:
-        assert [bool(bar.get_hatch()) for bar in axis.patches] == [d == 5 for d in range(10)]
-
-
-def test_the_table_of_digit_distributions_is_the_height_of_those_bars(run):
-    artefact = DigitDistribution(digit=5).build(run)
-    heights = [f"{axis.patches[5].get_height():.3f}" for axis in artefact.figure.axes]
-    assert artefact.table.iloc[0, 2:].tolist() == heights
-
-
-def test_a_digit_out_of_range_is_a_users_error():
-    with pytest.raises(UserError, match="digit must be a digit from 1 to 9"):
-        registry.load("reports", "digit_distribution[digit=12]")
-
-
-def test_a_run_without_probes_has_no_digit_distribution(run_folder, tmp_path):
-    folder = without(run_folder, tmp_path, "probes.parquet")
-    assert DigitDistribution().skip(sb.read_run(folder)) == "no cell has digit probes"
+def test_where_not_all_losses_fit_plain_ones_go_before_variants():
+    losses = ["ce", "ntl[lambda=1]", "ntl", "smmd[sigma=1]", "smmd"]
+    assert plain_first(losses, 4) == ["ce", "ntl[lambda=1]", "ntl", "smmd"]
+    assert plain_first(losses, 2) == ["ce", "ntl"]
 
 
 @pytest.mark.parametrize("name", registry.names("reports"))

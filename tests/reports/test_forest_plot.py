@@ -160,9 +160,9 @@ def test_what_is_missing_is_named_in_place(tmp_path):
             shutil.rmtree(folder)
     artefact = ForestPlot().build(sb.read_run(tmp_path))
     first, second = artefact.figure.axes
-    assert (texts(first), texts(second)) == (["failed"], ["not run"])
+    assert (texts(first), texts(second)) == (["failed in train"], ["not run"])
     table = artefact.table.set_index(["Model", "Loss"])["Δ to CE"]
-    assert table["builtin/tiny", "NTL"] == "failed"
+    assert table["builtin/tiny", "NTL"] == "failed in train"
     assert table["other", "SMMD"] == "not run"
     assert "Without a result: builtin/tiny ntl seed 0 (failed in train)." in artefact.caption
 

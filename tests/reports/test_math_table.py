@@ -16,22 +16,23 @@ PAPER_LOSSES = ("ce", "gce", "ntl", "ntil", "smmd")
 
 @pytest.fixture(scope="module")
 def paper_run(tmp_path_factory):
-    """One of the paper's models, with one seed, on both test sets."""
+    """One of the paper's models, with one seed, on as many examples of both test sets."""
     folder = tmp_path_factory.mktemp("runs") / "paper"
-    write_run(
-        folder, models=("Qwen/Qwen2.5-1.5B",), tasks=("gsm8k", "svamp"), losses=PAPER_LOSSES,
-        seeds=(0,), n=120, steps=5, resamples=100,
-    )  # fmt: skip
+    names = {"models": ("Qwen/Qwen2.5-1.5B",), "losses": PAPER_LOSSES, "seeds": (0,), "recipe": {}}
+    write_run(folder, tasks=("gsm8k",), n=1319, steps=5, resamples=100, **names)
+    write_run(folder.with_name("svamp"), tasks=("svamp",), n=1000, steps=5, resamples=100, **names)
+    for cell in folder.with_name("svamp").glob("cells/*"):
+        shutil.copytree(cell, folder / "cells" / cell.name)
     return sb.read_run(folder)
 
 
 @pytest.fixture(scope="module")
 def seeds_run(tmp_path_factory):
-    """The paper's model and another, with two seeds."""
+    """The paper's model and another, with two seeds; on SVAMP as many examples as the paper."""
     folder = tmp_path_factory.mktemp("runs") / "seeds"
     write_run(
         folder, models=("Qwen/Qwen2.5-1.5B", "builtin/tiny"), tasks=("gsm8k", "svamp"),
-        losses=("ce", "smmd"), n=80, steps=5, resamples=100,
+        losses=("ce", "smmd"), n=1000, steps=5, resamples=100, recipe={},
     )  # fmt: skip
     return sb.read_run(folder)
 
@@ -71,9 +72,16 @@ def test_the_caption_says_where_the_paper_prints_other_values(paper_run):
     ) in caption
 
 
-def test_a_model_that_is_not_in_the_paper_says_so(seeds_run):
-    table = MathTable().build(seeds_run).table
-    assert set(table.loc[table["Model"] == "builtin/tiny", "Paper"]) == {"none for this model"}
+def test_the_papers_values_stand_beside_the_same_setting_alone(seeds_run):
+    artefact = MathTable().build(seeds_run)
+    paper = artefact.table.set_index(["Model", "Task", "Loss"])["Paper"]
+    assert paper["Qwen2.5", "svamp", "SMMD"] == "71.10"
+    assert paper["Qwen2.5", "gsm8k", "SMMD"] == paper["builtin/tiny", "svamp", "SMMD"] == "–"
+    assert (
+        "The paper's values are not set beside gsm8k with Qwen2.5-1.5B: 1,000 of 1,319 test "
+        "examples; gsm8k with builtin/tiny: a model that is not in the paper, 1,000 of 1,319 test "
+        "examples; svamp with builtin/tiny: a model that is not in the paper."
+    ) in artefact.caption
 
 
 def test_another_format_of_the_task_says_so(tmp_path):
@@ -82,8 +90,8 @@ def test_another_format_of_the_task_says_so(tmp_path):
         n=20, steps=5, resamples=20,
     )  # fmt: skip
     artefact = MathTable().build(sb.read_run(tmp_path))
-    assert set(artefact.table["Paper"]) == {"none for this task"}
-    assert "Table 1 of the paper has nothing to set beside these rows." in artefact.caption
+    assert not {"Paper", "Δ to paper"} & set(artefact.table)
+    assert "not set beside gsm8k[calculator=keep]: another level or format" in artefact.caption
 
 
 def test_planted_answers_give_known_values(tmp_path):

@@ -16,7 +16,10 @@ from tests.runs import write_run
 
 
 def make_run(folder, model="Qwen/Qwen2.5-1.5B", seeds=(0,), losses=("ce", "ntl", "smmd")):
-    write_run(folder, models=(model,), tasks=("gsm8k",), losses=losses, seeds=seeds, n=20, steps=5)
+    write_run(
+        folder, models=(model,), tasks=("gsm8k",), losses=losses, seeds=seeds, n=20, steps=5,
+        recipe={},
+    )  # fmt: skip
     return folder
 
 
@@ -75,18 +78,22 @@ def test_the_papers_rows_stand_below_ours(paper_run):
 
 
 @pytest.mark.parametrize(
-    "change", [{"limit": 100}, {"shots": 0}, {"model": "Qwen/Qwen2.5-0.5B"}, {"task": "svamp"}]
-)
+    "change",
+    [
+        {"limit": 100}, {"shots": 0}, {"model": "Qwen/Qwen2.5-0.5B"}, {"task": "svamp"},
+        {"recipe": {"train_examples": 256}},
+    ],
+)  # fmt: skip
 def test_another_setting_has_no_published_value(change, tmp_path):
     model = change.pop("model", "Qwen/Qwen2.5-1.5B")
     write_run(
         tmp_path / "run", models=(model,), tasks=(change.pop("task", "gsm8k"),),
-        losses=("ce", "smmd"), seeds=(0,), n=20, steps=5,
+        losses=("ce", "smmd"), seeds=(0,), n=20, steps=5, recipe=change.pop("recipe", {}),
     )  # fmt: skip
     write_checks(tmp_path / "run", **change)
     artefact = MmluTable().build(sb.read_run(tmp_path / "run"))
     assert "From" not in artefact.table.columns
-    assert "the paper" not in artefact.caption
+    assert "Table 12 of the paper" not in artefact.caption
     assert artefact.data["published"].isna().all()
 
 
@@ -154,3 +161,16 @@ def test_without_checks_both_are_skipped(tmp_path):
     run = sb.read_run(make_run(tmp_path / "run", losses=("ce",)))
     assert "was not run" in MmluTable().skip(run)
     assert "no other suite" in RegressionTable().skip(run)
+
+
+def test_a_checkpoint_of_another_recipe_is_not_compared_and_the_caption_says_so(tmp_path):
+    write_run(
+        tmp_path, models=("Qwen/Qwen2.5-1.5B",), tasks=("gsm8k",), losses=("ce",), seeds=(0,), n=9,
+        steps=3, recipe={"epochs": 2, "train_examples": 256},
+    )  # fmt: skip
+    write_checks(tmp_path)
+    caption = MmluTable().build(sb.read_run(tmp_path)).caption
+    assert (
+        "No values of the paper beside another training: 256 of 6,973 training examples, epochs 2 "
+        "instead of 5."
+    ) in caption

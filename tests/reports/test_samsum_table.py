@@ -32,7 +32,7 @@ def paper_run(tmp_path_factory: pytest.TempPathFactory) -> RunFrames:
     folder = tmp_path_factory.mktemp("runs") / "paper"
     cells = write_run(
         folder, models=(MODEL,), tasks=("samsum",), losses=LOSSES, seeds=(0,), n=819, steps=5,
-        resamples=100,
+        resamples=100, recipe={},
     )  # fmt: skip
     for cell in cells:
         if cell.loss != "base":
@@ -76,13 +76,14 @@ def test_the_papers_values_stand_beside_its_setting_alone(
     assert table is not None
     table = table.set_index(["Loss", "ROUGE"])
     assert list(table.loc[("SMMD", "L"), ["Paper", "Paper Δ to CE"]]) == ["43.01", "−0.48"]
+    assert table.loc[("SMMD", "L"), "Δ to paper"] != "–"
     assert list(table.loc[("CE", "1"), ["Paper", "Paper Δ to CE"]]) == ["51.90", "–"]
     assert set(table.loc["NTL", "Paper"]) == {"–"}
     assert set(table.loc["SMMD[sigma=2.0]", "Paper"]) == {"–"}
     some = SamsumTable().build(seeds_run)
     assert some.table is not None
     assert not any("Paper" in column for column in some.table)
-    assert "Table 11 of the paper is of all 819 test dialogues" in some.caption
+    assert "40 of 819 test examples (a path check on a small subset)" in some.caption
 
 
 def test_each_difference_is_that_of_its_own_rouge(paper_run: RunFrames) -> None:
@@ -151,4 +152,4 @@ def test_made_dialogues_are_named_and_never_beside_the_paper(tmp_path: Path) -> 
     assert made.table is not None
     assert made.table.attrs["title"] == "SAMSum dialogue summarization, synthetic dialogues"
     assert "Paper" not in made.table
-    assert "nothing is compared with synthetic dialogues" in made.caption
+    assert "not set beside samsum[source=synthetic]: synthetic data" in made.caption

@@ -54,7 +54,8 @@ def test_counts_are_means_over_seeds(tmp_path):
     table = artefact.table.set_index("Category")
     assert table.loc["Exact", "SMMD"] == "8.5 (56.67)"
     assert table.loc["Total", "SMMD"] == "15.0"
-    assert "Means over up to 2 seeds." in artefact.caption
+    assert "Means over the seeds." in artefact.caption
+    assert "n = 15 test examples; seeds 0, 1;" in artefact.caption
 
 
 def test_powers_that_no_answer_is_off_by_have_no_row(tmp_path):
@@ -79,7 +80,8 @@ def test_targets_without_a_number_do_not_count(tmp_path):
 def test_the_papers_counts_stand_beside_its_model_and_task(tmp_path):
     write_run(
         tmp_path, models=("Qwen/Qwen2.5-1.5B",), tasks=("gsm8k", "svamp"),
-        losses=("ce", "gce", "ntl", "ntil", "smmd"), seeds=(0,), n=150, steps=5, resamples=20,
+        losses=("ce", "gce", "ntl", "ntil", "smmd"), seeds=(0,), n=1319, steps=5, resamples=20,
+        recipe={},
     )  # fmt: skip
     artefact = ScaleErrors().build(sb.read_run(tmp_path))
     assert_golden("scale_errors_paper_model", artefact)

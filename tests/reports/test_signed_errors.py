@@ -32,7 +32,7 @@ def test_planted_errors_fall_in_known_bins_of_their_digit(tmp_path):
     assert bins(data, "ce", 0) == {(0, 0): 1, (0, 1): 1, (-100, -30): 1}
     assert bins(data, "ce", 5) == {(1, 3): 2}  # -35 ends in 5; an error of 3 is "up to 3"
     assert bins(data, "smmd", 0) == {(0, 0): 3}
-    assert bins(data, "ce", 7) == {}  # does not parse, so that no loss has it
+    assert bins(data, "ce", 7) == {}  # does not parse, so that the other has it neither
     assert bins(data, "smmd", 7) == {}
     assert data.loc[data["digit"] == 5, "n"].unique().tolist() == [2]
 
@@ -55,8 +55,8 @@ def test_what_is_outside_the_window_is_counted_and_named(tmp_path):
     )
     artefact = SignedErrors().build(run)
     assert (
-        "Outside -1,000 to 1,000, counted in the shares and not drawn: builtin/tiny, gsm8k: CE 2, "
-        "SMMD 1."
+        "Outside -1,000 to 1,000, counted in the shares and not drawn: SMMD 1 of 3; "
+        "CE beside SMMD 2 of 3."
     ) in artefact.caption
     assert artefact.data.groupby(["loss", "digit"], observed=True)["share"].sum().max() == 100
 
@@ -65,15 +65,39 @@ def test_answers_that_are_no_whole_number_are_left_out_and_counted(tmp_path):
     answers = ["1", "3/2", "0.25", str(10**17)]
     artefact = SignedErrors().build(planted(tmp_path, answers, {"ce": answers, "smmd": answers}))
     assert artefact.data.loc[artefact.data["loss"] == "ce", "count"].sum() == 1
-    assert "Left out: 3 examples whose true answer is no whole number" in artefact.caption
+    assert "Left out, as the true answer is no whole number: SMMD 3 of 4." in artefact.caption
+    assert artefact.figure.axes[0].get_title() == "SMMD over CE\nn = 1"
 
 
-def test_the_table_has_exact_answers_by_digit(tmp_path):
+def test_the_table_has_the_exact_answers_of_a_pair_by_digit(tmp_path):
     run = planted(tmp_path, ["5", "15", "20"], {"ce": ["5", "5", "20"], "smmd": ["5", "15", "2"]})
     table = SignedErrors().build(run).table.set_index("Last digit")
-    assert [table.loc["5", loss].split()[0] for loss in ("CE", "SMMD")] == ["50.0", "100.0"]
-    assert [table.loc["0", loss].split()[0] for loss in ("CE", "SMMD")] == ["100.0", "0.0"]
-    assert list(table.loc["1", ["n", "CE", "SMMD"]]) == ["0", "–", "–"]
+    columns = ["Exact (%)", "CE: exact (%)"]
+    assert [text.split()[0] for text in table.loc["5", columns]] == ["100.0", "50.0"]
+    assert [text.split()[0] for text in table.loc["0", columns]] == ["0.0", "100.0"]
+    assert list(table.loc["1", ["n", *columns]]) == ["0", "–", "–"]
+
+
+def test_each_loss_has_the_digits_that_it_and_the_reference_answer(tmp_path):
+    answers = ["5", "15", "25", "35"]
+    losses = {"ce": ["5", "15", "0", "none"], "gce": ["none", "none", "25", "35"], "smmd": answers}
+    artefact = SignedErrors().build(planted(tmp_path, answers, losses))
+    fives = artefact.table.set_index(["Last digit", "Loss"]).loc["5"]
+    assert fives["n"].to_dict() == {"GCE": "1", "SMMD": "3"}
+    beside = {loss: text.split()[0] for loss, text in fives["CE: exact (%)"].items()}
+    assert beside == {"GCE": "0.0", "SMMD": "66.7"}
+    shown = [axis.texts[0].get_text() for axis in artefact.figure.axes[10:12]]
+    assert shown == ["n = 1", "n = 3"]
+
+
+def test_the_table_has_the_losses_that_are_drawn_and_the_data_have_all(tmp_path):
+    losses = ["ce", *(f"smmd[sigma={at}]" for at in range(5, 10)), "ntl", "smmd"]
+    answers = ["1", "2"]
+    artefact = SignedErrors().build(planted(tmp_path, answers, dict.fromkeys(losses, answers)))
+    drawn = [*(f"SMMD[sigma={at}]" for at in (5, 6, 7)), "NTL", "SMMD"]
+    assert list(artefact.table["Loss"].unique()) == drawn
+    assert f"({', '.join(drawn)}); the CSV of the figure has all." in artefact.caption
+    assert list(artefact.data["pair"].unique()) == losses[1:]
 
 
 def test_a_second_seed_of_the_same_examples_does_not_narrow_an_interval(tmp_path):
@@ -81,7 +105,7 @@ def test_a_second_seed_of_the_same_examples_does_not_narrow_an_interval(tmp_path
     one = planted(tmp_path / "one", answers, {"ce": wrong, "smmd": answers})
     two = planted(tmp_path / "two", answers, {"ce": wrong, "smmd": answers}, seeds=(0, 1))
     tables = [SignedErrors().build(run).table.set_index("Last digit") for run in (one, two)]
-    assert tables[0].loc["5", "CE"] == tables[1].loc["5", "CE"]
+    assert tables[0].loc["5", "CE: exact (%)"] == tables[1].loc["5", "CE: exact (%)"]
     assert [table.loc["5", "n"] for table in tables] == ["2", "4"]
 
 
@@ -96,7 +120,9 @@ def test_the_table_of_word_problems(tmp_path):
 def test_a_row_of_panels_a_digit_and_a_column_a_loss(run_folder):
     figure = SignedErrors().build(sb.read_run(run_folder)).figure
     assert len(figure.axes) == 10 * 2
-    assert [axis.get_title() for axis in figure.axes[:2]] == ["NTL over CE", "SMMD over CE"]
+    titles = [axis.get_title().splitlines() for axis in figure.axes[:2]]
+    assert [title[0] for title in titles] == ["NTL over CE", "SMMD over CE"]
+    assert all(title[1].endswith(", 2 seeds") for title in titles)
     assert figure.axes[0].get_xlim()[1] > len(BOUNDS)
 
 

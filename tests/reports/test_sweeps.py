@@ -15,7 +15,7 @@ from smmd_bench.reports.ntl_lambda_scan import NtlLambdaScan
 from smmd_bench.reports.sigma_sensitivity import SigmaSensitivity
 
 import smmd_bench as sb
-from smmd_bench.publishing.style import figure_style
+from smmd_bench.publishing.style import figure_style, loss_styles
 from smmd_bench.publishing.tables import to_csv
 from smmd_bench.results.files import read_json, write_json
 from tests.runs import write_run
@@ -93,6 +93,53 @@ def test_the_default_is_marked(report, loss, values, run):
              if line.get_label() == "default"]  # fmt: skip
     expected = {values[loss]} | ({3.0} if report.name == "ntl_lambda_scan" else set())
     assert {float(ring.get_xdata()[0]) for ring in rings} == expected
+
+
+def shown_at(axis, container) -> list[float]:
+    """Points from the left at which the bars of a curve are drawn."""
+    (bars,) = container.lines[2]
+    segments = bars.get_transform().transform(np.vstack([s[:1] for s in bars.get_segments()]))
+    return [72 * float(x) / axis.figure.dpi for x in segments[:, 0]]
+
+
+def test_bars_of_two_losses_at_the_same_weight_stand_side_by_side(run):
+    artefact = built(NtlLambdaScan(), run)
+    axis = artefact.figure.axes[0]
+    with figure_style():
+        artefact.figure.draw_without_rendering()
+    smmd, ntl = (next(c for c in axis.containers if len(c.lines[0].get_xdata()) == 4
+                      and c.lines[0].get_color() == style.colour)
+                 for style in loss_styles(["smmd", "ntl"]).values())  # fmt: skip
+    both = {}
+    for container in (smmd, ntl):
+        for x, at in zip(container.lines[0].get_xdata(), shown_at(axis, container), strict=True):
+            both.setdefault(float(x), []).append(at)
+    apart = [places[0] - places[1] for places in both.values() if len(places) == 2]
+    assert apart == pytest.approx([6.0] * len(apart))
+    assert len(apart) == 1  # at a weight of 1
+    assert "Losses with the same λ stand side by side." in artefact.caption
+
+
+def test_one_curve_stands_at_its_values(run):
+    artefact = built(LambdaSensitivity(), run)
+    axis = artefact.figure.axes[0]
+    with figure_style():
+        artefact.figure.draw_without_rendering()
+    container = next(c for c in axis.containers if len(c.lines[0].get_xdata()) == 4)
+    expected = axis.transData.transform([(x, 0) for x in container.lines[0].get_xdata()])[:, 0]
+    dpi = artefact.figure.dpi
+    assert shown_at(axis, container) == pytest.approx([72 * x / dpi for x in expected])
+    assert "side by side" not in artefact.caption
+
+
+def test_zero_is_cut_off_from_a_logarithmic_axis(run):
+    artefact = built(LambdaSensitivity(), run)
+    (cut,) = (text for text in artefact.figure.axes[0].texts if text.get_text() == "//")
+    assert 0 < cut.get_position()[0] < 0.3
+    assert "The axis is logarithmic but for 0, left of the //." in artefact.caption
+    artefact = built(SigmaSensitivity(), run)
+    assert not artefact.figure.axes[0].texts
+    assert "//" not in artefact.caption
 
 
 def test_smmd_stands_as_a_band_beside_ntl_where_its_weight_was_not_varied(tmp_path):

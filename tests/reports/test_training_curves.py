@@ -21,6 +21,21 @@ def test_of_many_losses_those_that_differ_at_sight_are_drawn(tmp_path):
     assert set(artefact.data["loss"]) == {*losses}
 
 
+def test_the_caption_names_seeds_steps_and_validation_examples(run_folder):
+    caption = TrainingCurves().build(sb.read_run(run_folder)).caption
+    assert "Seeds 0, 1; optimiser steps: 240. n = 100 validation examples." in caption
+
+
+def test_steps_are_those_of_each_model_and_task_where_they_differ(tmp_path):
+    for task, steps in (("gsm8k", 7), ("arithmetic", 1200)):
+        write_run(tmp_path, tasks=(task,), losses=("ce",), seeds=(0,), n=9, steps=steps,
+                  resamples=5)  # fmt: skip
+    caption = TrainingCurves().build(sb.read_run(tmp_path)).caption
+    assert "Seed 0; optimiser steps: " in caption
+    assert "1,200 (builtin/tiny on arithmetic)" in caption
+    assert "7 (builtin/tiny on gsm8k)" in caption
+
+
 def test_a_run_that_has_not_decoded_yet_says_so_in_place(run_folder, tmp_path):
     folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
     for file in folder.glob("cells/*/selection.json"):

@@ -1,0 +1,101 @@
+"""What a caption says of the sample: test examples, seeds, completions that cannot be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smmd_bench.publishing.style import loss_label, model_label
+
+from ._cells import measured
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from smmd_bench.results.run import RunFrames
+
+BASE = "base"
+
+
+def sample_note(run: RunFrames, cells: pd.DataFrame, of_run: pd.DataFrame | None = None) -> str:
+    """A sentence with n, seeds and parse failures of those of the cells that have results.
+
+    `of_run` are all cells of these losses, models and tasks, where fewer are shown: seeds that are
+    not shared are named.
+    """
+    shown = measured(cells)
+    metrics = run.metrics[run.metrics["address"].isin(shown["address"])]
+    parts = [_examples(metrics)]
+    if "predictions" not in run.manifest:
+        parts.append(_seeds(shown) + ("" if of_run is None else _left_out(cells, of_run)))
+    return "; ".join(filter(None, [*parts, _unreadable(metrics)])) + "."
+
+
+def _examples(metrics: pd.DataFrame) -> str:
+    sizes = metrics.groupby("address", observed=True).agg({"task": "first", "n": "max"})
+    found = {
+        str(task): " or ".join(f"{size:,}" for size in sorted(group["n"].unique()))
+        for task, group in sizes.groupby("task", observed=True)
+    }
+    same = len(set(found.values())) == 1
+    text = ", ".join(f"{n} ({task})" for task, n in found.items())
+    return f"n = {next(iter(found.values())) if same else text} test examples"
+
+
+def _seeds(cells: pd.DataFrame) -> str:
+    """The seeds of the trained cells; what has others than most is named."""
+    trained = cells[cells["loss"] != BASE]
+    models = trained.groupby("task", observed=True)["model"].nunique().to_dict()
+    which: dict[str, list[str]] = {}
+    fewer = []
+    for (model, task), group in trained.groupby(["model", "task"], observed=True):
+        name = " with ".join(
+            [str(task)] * (len(models) > 1) + [model_label(str(model))] * (models[task] > 1)
+        )
+        found = {loss: named_seeds(rows) for loss, rows in group.groupby("loss", observed=True)}
+        usual = max(found.values(), key=lambda seeds: list(found.values()).count(seeds))
+        which.setdefault(usual, []).append(name)
+        fewer += [
+            f"{loss_label(str(loss))}{f' on {name}' * bool(name)}: {seeds}"
+            for loss, seeds in found.items()
+            if seeds != usual
+        ]
+    if len(which) > 1:
+        text = ", ".join(f"{seeds} ({', '.join(names)})" for seeds, names in which.items())
+    else:
+        text = next(iter(which), "")
+    return f"{text} ({'; '.join(fewer)})" if fewer else text
+
+
+def _left_out(cells: pd.DataFrame, of_run: pd.DataFrame) -> str:
+    left = of_run[~of_run["address"].isin(cells["address"])]
+    if left.empty:
+        return ""
+    losses = ", ".join(loss_label(str(loss)) for loss in left["loss"].drop_duplicates())
+    return (
+        f", those that every row has ({losses}: the run has {named_seeds(left)} besides, which are "
+        "not counted here)"
+    )
+
+
+def _unreadable(metrics: pd.DataFrame) -> str:
+    """The largest shares of completions without an answer, of the trained and untuned models."""
+    rates = metrics[metrics["metric"] == "parse_failure_rate"].dropna(subset="value")
+    several = rates["task"].nunique() > 1
+    trained, untuned = rates[rates["loss"] != BASE], rates[rates["loss"] == BASE]
+    worst = [kind.iloc[kind["value"].argmax()] for kind in (trained, untuned) if len(kind)]
+    if not worst:
+        return ""
+    names = [loss_label(str(r["loss"])) + f" on {r['task']}" * several for r in worst]
+    besides = [
+        f"{name} {row['value']:.1f} %" for name, row in zip(names[1:], worst[1:], strict=True)
+    ]
+    return (
+        f"at most {worst[0]['value']:.1f} % ({'; '.join([names[0], *besides])}) of the completions "
+        "of a cell without a number"
+    )
+
+
+def named_seeds(cells: pd.DataFrame) -> str:
+    """`seed 0` or `seeds 0, 1, 2`."""
+    seeds = sorted(cells["seed"].unique())
+    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"

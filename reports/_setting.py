@@ -1,0 +1,130 @@
+"""Whether a cell's setting is the paper's: only then do published values stand beside its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from smmd_bench.errors import UserError
+from smmd_bench.parameters import split_spec
+from smmd_bench.publishing.style import model_label
+from smmd_bench.publishing.tables import DASH
+from smmd_bench.recipe import paper_recipe
+from smmd_bench.registry import load_task
+
+from ._paper import paper_model, published
+
+if TYPE_CHECKING:
+    from smmd_bench.contracts import Split
+    from smmd_bench.results.run import RunFrames
+
+SYNTHETIC, UNKNOWN = "synthetic", DASH
+PICTURES = ("clock_time", "chartqa")
+"""Tasks of the paper that are made here where no source is named."""
+GIVEN = ("epochs", "learning_rate", "weight_decay", "warmup_ratio", "lora_rank")
+"""What the paper says of its training, besides that it is LoRA; the rest is chosen here."""
+ROUNDING = 0.01
+"""The paper rounds its sizes; so far apart they count as the same."""
+SMALL = 1000
+"""Fewer test examples than this, and than half of the paper's, are a path check."""
+
+
+def data_source(run: RunFrames, task: str) -> str:
+    """Where a task's test data is from, as the manifest says; a dash where it does not."""
+    data = (run.manifest.get("data") or {}).get(task) or {}
+    source = ((data.get("identity") or {}).get("test") or {}).get("source")
+    return str(source) if source else UNKNOWN
+
+
+def papers_task(task: str, source: str) -> str | None:
+    """A task as the paper's tables name it; None: another level or format, or not its data.
+
+    `source` is what `data_source` says. A spec that only names its source is the paper's task.
+    """
+    name, parameters = split_spec(task)
+    if source == SYNTHETIC or (name in PICTURES and source == UNKNOWN):
+        return None
+    return name if set(parameters) <= {"source"} else None
+
+
+def other_setting(run: RunFrames, cell: Mapping[Any, Any]) -> str | None:
+    """What of a cell (a row of `run.cells`) is not as in the paper, in a few words; None: nothing.
+
+    Its model, data, level, and how many test examples were scored; of a trained one its training
+    examples and recipe. What was scored for another program has no recipe that is known.
+    """
+    return ", ".join(_differences(run, cell)) or None
+
+
+def published_beside(run: RunFrames, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
+    """The published values by metric of a cell; none where its setting is another."""
+    task = papers_task(str(cell["task"]), data_source(run, str(cell["task"])))
+    if task is None:
+        return {}
+    found = published(table, model=str(cell["model"]), task=task, loss=str(cell["loss"]))
+    return {} if found and other_setting(run, cell) else found
+
+
+def setting_note(run: RunFrames, cells: pd.DataFrame) -> str:
+    """A sentence on the models and tasks in another setting than the paper's; empty: none is."""
+    models = cells.groupby("task", observed=True)["model"].nunique().to_dict()
+    named: dict[str, list[str]] = {}
+    for (model, task), group in cells.groupby(["model", "task"], observed=True):
+        trained = group[group["loss"] != "base"]
+        records = (group if trained.empty else trained).to_dict("records")
+        found = dict.fromkeys(why for cell in records for why in _differences(run, cell))
+        name = f"{task} with {model_label(str(model))}" if models[task] > 1 else str(task)
+        named.setdefault(", ".join(found), []).append(name)
+    texts = [f"{' and '.join(names)}: {why}" for why, names in named.items() if why]
+    return f" The paper's values are not set beside {'; '.join(texts)}." if texts else ""
+
+
+def _differences(run: RunFrames, cell: Mapping[Any, Any]) -> Iterator[str]:
+    task = str(cell["task"])
+    source = data_source(run, task)
+    if paper_model(str(cell["model"])) is None:
+        yield "a model that is not in the paper"
+    if source == SYNTHETIC:
+        yield "synthetic data"
+    elif papers_task(task, source) is None:
+        only_source = set(split_spec(task)[1]) <= {"source"}
+        yield "data of unknown source" if only_source else "another level or format of the task"
+    sizes = run.metrics.loc[run.metrics["address"] == cell["address"], "n"]
+    if sizes.notna().any():
+        yield from _other_size(task, "test", int(sizes.max()))
+    if cell["loss"] != "base":
+        yield from other_training(cell)
+
+
+def other_training(cell: Mapping[Any, Any]) -> Iterator[str]:
+    """What of a cell's recipe is not as in the paper; nothing where there is no recipe."""
+    recipe = cell["recipe"]
+    trained_on = cell["trained_on"]
+    task = trained_on if isinstance(trained_on, str) else str(cell["task"])
+    if (size := recipe.get("train_examples")) is not None:
+        yield from _other_size(task, "training", size)
+    if recipe.get("method", "lora") != "lora":
+        yield "full fine-tuning instead of LoRA"
+    paper = paper_recipe(split_spec(task)[0])
+    for name in GIVEN:
+        theirs = getattr(paper, name)
+        if recipe.get(name, theirs) != theirs:
+            yield f"{name.replace('_', ' ')} {recipe[name]:g} instead of {theirs:g}"
+
+
+def _other_size(task: str, split: str, size: int) -> Iterator[str]:
+    """How many examples there were, where that is not what the paper has."""
+    try:
+        key: Split = "test" if split == "test" else "train"
+        paper = int(load_task(task).paper_sizes[key])
+    except UserError:
+        return
+    if abs(size - paper) <= ROUNDING * paper:
+        return
+    path_check = split == "test" and size < min(SMALL, paper / 2)
+    yield (
+        f"{size:,} {'of' if size < paper else 'and not'} {paper:,} {split} examples"
+        f"{' (a path check on a small subset)' if path_check else ''}"
+    )

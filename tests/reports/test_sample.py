@@ -1,0 +1,74 @@
+"""What captions say of n, seeds and parse failures."""
+
+import shutil
+
+import pytest
+from smmd_bench.reports._sample import sample_note
+
+import smmd_bench as sb
+from smmd_bench.results.files import read_json, write_json
+from tests.runs import Planted, write_run
+
+ANSWERS = ["1", "2", "3", "4"]
+
+
+def planted(path, predictions, tasks=("gsm8k",), seeds=(0, 1)):
+    write_run(
+        path, tasks=tasks, planted=Planted(ANSWERS, predictions), seeds=seeds, steps=3, resamples=2
+    )
+    return sb.read_run(path)
+
+
+def test_n_seeds_and_the_worst_loss(tmp_path):
+    run = planted(tmp_path, {"ce": ANSWERS, "smmd": {0: ANSWERS, 1: ["no", "2", "3", "4"]}})
+    assert sample_note(run, run.cells) == (
+        "n = 4 test examples; seeds 0, 1; at most 25.0 % (SMMD) of the completions of a cell "
+        "without a number."
+    )
+
+
+def test_the_untuned_model_stands_apart(tmp_path):
+    run = planted(tmp_path, {"base": ["no"] * 4, "ce": ANSWERS}, seeds=(0,))
+    assert "seed 0; at most 0.0 % (CE; untuned 100.0 %) of" in sample_note(run, run.cells)
+
+
+def test_a_loss_with_fewer_seeds_is_named(tmp_path):
+    run = planted(tmp_path, {"ce": ANSWERS, "ntl": ANSWERS, "smmd": ANSWERS})
+    cells = run.cells[(run.cells["loss"] != "smmd") | (run.cells["seed"] == 0)]
+    assert "; seeds 0, 1 (SMMD: seed 0); " in sample_note(run, cells)
+
+
+def test_seeds_of_a_task_with_others_are_named(tmp_path):
+    run = planted(tmp_path, {"ce": ANSWERS, "smmd": ANSWERS}, tasks=("gsm8k", "svamp"))
+    cells = run.cells[(run.cells["task"] == "gsm8k") | (run.cells["seed"] == 0)]
+    note = sample_note(run, cells)
+    assert "; seeds 0, 1 (gsm8k), seed 0 (svamp); at most 0.0 % (CE on gsm8k)" in note
+
+
+def test_other_sizes_of_a_task_are_named(tmp_path):
+    planted(tmp_path, {"ce": ANSWERS}, seeds=(0,))
+    write_run(tmp_path / "b", tasks=("svamp",), losses=("ce",), seeds=(0,), n=7, steps=3)
+    for cell in (tmp_path / "b" / "cells").iterdir():
+        shutil.copytree(cell, tmp_path / "cells" / cell.name)
+    run = sb.read_run(tmp_path)
+    assert sample_note(run, run.cells).startswith("n = 4 (gsm8k), 7 (svamp) test examples; seed 0")
+
+
+def test_seeds_that_are_not_shared_are_named(tmp_path):
+    run = planted(tmp_path, {"ce": ANSWERS, "smmd": ANSWERS})
+    shown = run.cells[run.cells["seed"] == 0]
+    assert (
+        "seed 0, those that every row has (CE, SMMD: the run has seed 1 besides, which are not "
+        "counted here)"
+    ) in sample_note(run, shown, run.cells)
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_completions_made_elsewhere_have_no_seeds(elsewhere, tmp_path):
+    planted(tmp_path, {"ce": ANSWERS}, seeds=(0,))
+    manifest = read_json(tmp_path / "manifest.json")
+    write_json(
+        tmp_path / "manifest.json", {**manifest, **({"predictions": {}} if elsewhere else {})}
+    )
+    run = sb.read_run(tmp_path)
+    assert ("seed 0" in sample_note(run, run.cells)) is not elsewhere
