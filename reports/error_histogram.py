@@ -28,6 +28,7 @@ from ._cells import in_order, mean_over_seeds, missing_note
 from ._error_notes import in_brief, limit_note, outside_counts, silent_note, subset_note
 from ._error_panels import legend, new_blocks, panel_title, square_root
 from ._errors import CommonErrors, Comparison, Errors, Pair, common_errors, comparisons, why_none
+from ._main_losses import main_losses
 from ._paper import published, reference, rows
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class ErrorHistogram:
 
     def build(self, run: RunFrames) -> Artefact:
         """One row of panels a model and task, one panel a loss over the reference."""
+        run, left_out = main_losses(run)
         every = comparisons(run)
         found = [(comparison, common_errors(run, comparison)) for comparison in every]
         pairs = [(each, pair, errors[pair.loss]) for each, errors in found for pair in each.pairs]
@@ -64,7 +66,7 @@ class ErrorHistogram:
         table.attrs["title"] = self.title
         caption = f"{_caption(every)} {subset_note(found)}{silent_note(run)}"
         caption += _outside_note(every, data) + limit_note(every, GROUPS)
-        caption += missing_note(run.cells)
+        caption += left_out + missing_note(run.cells)
         return Artefact(caption, table, _figure(found[:GROUPS], data), data)
 
 

@@ -12,6 +12,7 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.tables import DASH
 from smmd_bench.results.run import RunFrames
 
+from ._main_losses import main_losses
 from ._paper import published, reference
 from ._regression import (
     checkpoint_columns,
@@ -57,6 +58,7 @@ class MmluTable:
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a checkpoint; after it, where there is one, the paper's."""
+        run, left_out = main_losses(run)
         frame = run.regression
         data = frame[(frame["suite"] == SUITE) & frame["name"].isin(GROUPS)]
         others = {c["address"]: ", ".join(other_training(c)) for c in run.cells.to_dict("records")}
@@ -72,7 +74,7 @@ class MmluTable:
         table, said = without_constant(table, data)
         table.attrs["title"] = self.title
         table.attrs["values"] = [*[label for _, label in GROUPS.values()], *difference_names(other)]
-        return Artefact(caption=_caption(data, other) + said, table=table, data=data)
+        return Artefact(caption=_caption(data, other) + said + left_out, table=table, data=data)
 
 
 def _rows(groups: Mapping[str, Mapping[Any, Any]], other: str) -> list[dict[str, str]]:

@@ -33,6 +33,7 @@ from ._error_notes import (
 )
 from ._error_panels import LOSSES, legend, new_blocks, panel_title, square_root
 from ._errors import CommonErrors, Comparison, Errors, Pair, common_errors, comparisons, why_none
+from ._main_losses import main_losses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +63,7 @@ class SignedErrors:
 
     def build(self, run: RunFrames) -> Artefact:
         """Ten rows of panels a model and task, one column a loss over the reference."""
+        run, left_out = main_losses(run)
         every = comparisons(run)
         found = [(each, common_errors(run, each, ["answer", "parsed"])) for each in every]
         bins = [
@@ -75,7 +77,7 @@ class SignedErrors:
         caption = f"{_CAPTION} {subset_note(found)}{silent_note(run)}"
         caption += _outside_note(every, data)
         caption += _fractions_note(found, data) + limit_note(every, GROUPS)
-        caption += missing_note(run.cells)
+        caption += left_out + missing_note(run.cells)
         return Artefact(caption, table, _figure(found[:GROUPS], data), data)
 
 

@@ -28,7 +28,7 @@ def in_run_order(
         found: dict[str, tuple[int, int, str]] = {}
         for cell in cells:
             name = str(cell[key])
-            at = listed.index(name) if name in listed else len(listed)
+            at = _place(name, listed)
             rank = (at, position.get(cell["address"], last), name)
             found[name] = min(rank, found.get(name, rank))
         return found
@@ -50,6 +50,14 @@ def in_run_order(
         )
 
     return sorted(cells, key=key)
+
+
+def _place(name: str, listed: Sequence[str]) -> int:
+    """Where the experiment lists it; `arithmetic[level=easy]`, a card's level, as `arithmetic`."""
+    for known in (name, name.partition("[")[0]):
+        if known in listed:
+            return listed.index(known)
+    return len(listed)
 
 
 def _current(

@@ -1,3 +1,4 @@
+import json
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,16 @@ def test_the_experiments_order_of_models_tasks_and_losses_is_kept(tmp_path):
     assert list(sb.read_run(tmp_path).metrics.groupby("loss", observed=True).groups) == [
         "base", "ce", "smmd", "ntl",
     ]  # fmt: skip
+
+
+def test_a_cards_level_of_a_task_stands_where_the_experiment_lists_the_task(tmp_path):
+    write_run(tmp_path, tasks=("gsm8k", "arithmetic[level=hard]"), losses=("ce",), n=20, steps=5)
+    file = tmp_path / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["experiment"]["tasks"] = ["arithmetic", "gsm8k"]
+    file.write_text(json.dumps(manifest))
+    tasks = list(sb.read_run(tmp_path).cells["task"].unique())
+    assert tasks == ["arithmetic[level=hard]", "gsm8k"]
 
 
 def test_metrics_are_those_of_the_files(run_folder):
