@@ -32,6 +32,7 @@ _IDENTITY = ("model", "params", "task", "loss", "seed", "status", "stage")
 REFERENCE = "ce"
 """The loss that the others are compared with."""
 P_HOLM, TO_PAPER = "p (Holm)", "Δ to paper"
+NOT_COMPARED = "not compared"
 
 
 def measured(cells: pd.DataFrame) -> pd.DataFrame:
@@ -218,9 +219,14 @@ def beside_paper(cells: pd.DataFrame, headings: Mapping[str, str]) -> dict[str, 
 
 
 def without_paper(table: pd.DataFrame, headings: Mapping[str, str]) -> pd.DataFrame:
-    """The table without the columns of `beside_paper` where the paper has nothing for any row."""
+    """The table without the columns of `beside_paper` where the paper has nothing for any row.
+
+    Where none is left, a column says so: the caption has the reason.
+    """
     unused = [name for name in headings.values() if (table[name] == DASH).all()]
-    return table.drop(columns=unused + [TO_PAPER] * (len(unused) == len(headings)))
+    if len(unused) < len(headings):
+        return table.drop(columns=unused)
+    return table.drop(columns=[*unused, TO_PAPER]).assign(Paper=NOT_COMPARED)
 
 
 def difference_and_opponent(cells: pd.DataFrame, heading: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from smmd_bench.results.files import read_json
 from smmd_bench.results.run import RunFrames
 
 from ._cells import (
+    NOT_COMPARED,
     REFERENCE,
     TO_PAPER,
     decoding,
@@ -59,7 +60,8 @@ class SamsumTable:
         other = opponent(data)
         table = pd.DataFrame([_row(group, other) for _, group in groups]).fillna(DASH)
         if data["published"].isna().all():
-            table = table.drop(columns=["Paper", TO_PAPER, f"Paper Δ to {loss_label(other)}"])
+            unused = ["Paper", TO_PAPER, f"Paper Δ to {loss_label(other)}"]
+            table = table.drop(columns=unused).assign(Paper=NOT_COMPARED)
         data["data"] = [data_source(run, str(task)) for task in data["task"]]
         table.attrs["title"] = title_with_source(self.title, data, "dialogues")
         caption = _caption(run, data, cells) + setting_note(run, cells) + left
