@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -63,7 +63,8 @@ class CostGain:
             return reason
         if reference_of(run) != REFERENCE:
             return "the completions were made elsewhere: nothing was trained here"
-        if _joined(run).empty:
+        known = set(gains(seed_gains(run))[KEY].itertuples(index=False, name=None))
+        if not any(tuple(row[key] for key in KEY) in known for row in _costs(run)):
             return "no loss and cross-entropy have logged step times for the same seed"
         return None
 
@@ -95,41 +96,47 @@ def step_costs(run: RunFrames) -> pd.DataFrame:
     The ratio of its step times to those of cross-entropy, paired by seed and step: the median and
     the quartiles; `steps` is how many pairs there are.
     """
-    rows = []
+    rows = list(_costs(run))
+    if not rows:
+        return pd.DataFrame(columns=[*KEY, *COST, "steps"])
+    return in_order(pd.DataFrame(rows), run.cells)
+
+
+def _costs(run: RunFrames) -> Iterator[dict[str, Any]]:
+    """The rows of `step_costs`; the logs of a model and task are read when it is their turn."""
     for (model, task), cells in run.cells.groupby(["model", "task"], observed=True):
+        seconds = _seconds(run, cells["address"])
         reference = {
-            int(cell["seed"]): _seconds(run, str(cell["address"]))
+            int(cell["seed"]): seconds[str(cell["address"])]
             for cell in cells[cells["loss"] == REFERENCE].to_dict("records")
+            if str(cell["address"]) in seconds
         }
         for loss, own in cells[~cells["loss"].isin(["base", REFERENCE])].groupby(
             "loss", observed=True
         ):
             ratios = []
             for cell in own.to_dict("records"):
-                if int(cell["seed"]) in reference:
-                    there = reference[int(cell["seed"])]
-                    ratio = _seconds(run, str(cell["address"])) / there
+                address, seed = str(cell["address"]), int(cell["seed"])
+                if address in seconds and seed in reference:
+                    ratio = seconds[address] / reference[seed]
                     ratios.append(ratio[np.isfinite(ratio)])
             paired = np.concatenate(ratios) if ratios else np.empty(0)
             if len(paired):
                 low, middle, high = np.quantile(paired, [0.25, 0.5, 0.75])
                 row = {"model": model, "task": task, "loss": loss, "steps": len(paired)}
-                rows.append({**row, "ratio": middle, "ratio_low": low, "ratio_high": high})
-    if not rows:
-        return pd.DataFrame(columns=[*KEY, *COST, "steps"])
-    return in_order(pd.DataFrame(rows), run.cells)
+                yield {**row, "ratio": middle, "ratio_low": low, "ratio_high": high}
 
 
-def _seconds(run: RunFrames, address: str) -> pd.Series[float]:
-    """The seconds of the steps of a cell after the first ones, by step."""
-    log = run.read("train_log", ["step", "seconds"], [address])
-    if log.empty or "seconds" not in log:
-        return pd.Series(dtype="float64")
-    seconds: pd.Series[float] = (
-        log.drop_duplicates("step").set_index("step")["seconds"].astype("float64")
-    )
-    warm: pd.Series[float] = seconds[seconds.index > WARM_UP * seconds.index.max()]
-    return warm
+def _seconds(run: RunFrames, addresses: Iterable[str]) -> dict[str, pd.Series[float]]:
+    """The seconds of the steps after the first ones, by step, of each cell that logged them."""
+    log = run.read("train_log", ["step", "seconds"], addresses)
+    if "seconds" not in log:
+        return {}
+    found = {}
+    for address, of_cell in log.groupby("address", observed=True):
+        seconds = of_cell.drop_duplicates("step").set_index("step")["seconds"].astype("float64")
+        found[str(address)] = seconds[seconds.index > WARM_UP * seconds.index.max()]
+    return found
 
 
 def _joined(run: RunFrames) -> pd.DataFrame:

@@ -27,6 +27,8 @@ from .page import PageSection, render_page
 from .style import figure_style, file_stem
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..results.run import RunFrames
 
 FAILED = "failed.json"
@@ -146,15 +148,27 @@ def write_artefact(
     for path in files:
         write_text(path, texts[path])
     if artefact.figure is not None:
+        _lay_out(artefact.figure)
         for form, metadata in _WITHOUT_DATES.items():
             if form not in formats:
                 continue
             path = folder / "figures" / f"{section.name}.{form}"
             with atomic(path) as temporary, figure_style():
                 artefact.figure.savefig(temporary, format=form, metadata=metadata)
-            artefact.figure.set_layout_engine("none")  # it is laid out: once is enough
             files.append(path)
     return files
+
+
+def _lay_out(figure: Figure) -> None:
+    """Make room for all parts once: `savefig` would draw the figure an extra time for it."""
+    import matplotlib
+
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        with figure_style():
+            figure.set_dpi(matplotlib.rcParams["savefig.dpi"])  # sizes of letters hang on it
+            engine.execute(figure)
+            figure.set_layout_engine(None)
 
 
 def _page_section(
