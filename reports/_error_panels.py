@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from smmd_bench.publishing.style import WIDTH, legend_above, loss_label, new_figure
+from smmd_bench.publishing.style import NARROW, WIDTH, legend_above, loss_label, new_figure
 
 from ._errors import CommonErrors, Comparison, Errors, Pair
 
@@ -53,16 +53,22 @@ def new_blocks(
     `note` follows model and task above a block.
     """
     most = max(len(comparison.drawn(LOSSES)) for comparison, _ in found)
-    figure = new_figure(max(5.5, WIDTH * most / LOSSES), 0.5 + height * len(found))
+    figure = new_figure(NARROW if most == 1 else WIDTH, 0.5 + height * len(found))
     parts = figure.subfigures(len(found), 1, squeeze=False)[:, 0]
     blocks = []
     for part, (comparison, errors) in zip(parts, found, strict=True):
-        part.suptitle(comparison.label + note, fontsize=10)
+        part.suptitle(_folded(comparison.label + note, figure.get_figwidth()), fontsize=10)
         axes = part.subplots(rows, most, sharex=True, sharey=True, squeeze=False)
         blocks.append(Block(comparison, errors, axes))
         for axis in axes[:, len(comparison.pairs) :].ravel():
             axis.set_visible(False)
     return figure, blocks
+
+
+def _folded(title: str, inches: float) -> str:
+    """A title in lines that a figure of that width has room for."""
+    words = title.replace("[", " [").replace(",", ", ")
+    return textwrap.fill(" ".join(words.split()), int(12 * inches), break_long_words=False)
 
 
 def legend(figure: Figure, blocks: Sequence[Block]) -> None:

@@ -34,12 +34,14 @@ def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
         values, which = np.unique(first["target_value"].to_numpy(np.float64), return_inverse=True)
         true = np.array([_leading_digit(value) for value in values])[which]  # [n]
         member = np.equal.outer(np.arange(1, 10), true).astype(np.float64)  # [9, n]
-        frame = pd.DataFrame(
-            {name: cell[name] for name in ("model", "task", "loss", "seed")}, range(9)
-        )
-        frame["digit"], frame["n"] = np.arange(1, 10), member.sum(axis=1).astype(int)
-        frame[[f"sum_{name}" for name in DIGITS]] = member @ p
-        frame[[f"square_{name}" for name in DIGITS]] = member @ p**2
+        columns = {name: cell[name] for name in ("model", "task", "loss", "seed")}
+        columns |= {"digit": np.arange(1, 10), "n": member.sum(axis=1).astype(int)}
+        columns |= {
+            f"sum_{name}": total for name, total in zip(DIGITS, (member @ p).T, strict=True)
+        }
+        squares = (member @ p**2).T
+        columns |= {f"square_{name}": total for name, total in zip(DIGITS, squares, strict=True)}
+        frame = pd.DataFrame(columns)
         parts.append(frame[frame["n"] > 0])
     if not parts:
         return pd.DataFrame(columns=[*GROUP, "n", "seeds"])

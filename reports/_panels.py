@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from smmd_bench.publishing.style import (
@@ -40,17 +40,22 @@ def losses_of(data: pd.DataFrame, pair: tuple[str, str]) -> list[str]:
 
 
 def that_fit(
-    data: pd.DataFrame, groups: int, losses: int, kept: str = "table"
+    data: pd.DataFrame,
+    groups: int,
+    losses: int,
+    kept: str = "table",
+    first: Collection[str] = (),
 ) -> tuple[dict[tuple[str, str], list[str]], str]:
     """The losses to draw of each pair, and a sentence on what is left out (empty: nothing).
 
     At most so many of each, and no two that look the same; plain losses go before variants such as
-    `smmd[sigma=1]`. `kept` is what has them all the same.
+    `smmd[sigma=1]`. Pairs of the tasks `first` go before others. `kept` is what has them all the
+    same.
     """
     styles = loss_styles(data["loss"].cat.categories)
     taken: dict[LossStyle, str] = {}
     drawn, notes = {}, []
-    for at, pair in enumerate(pairs(data)):
+    for at, pair in enumerate(sorted(pairs(data), key=lambda pair: pair[1] not in first)):
         name, every = f"{model_label(pair[0])} on {pair[1]}", losses_of(data, pair)
         if at >= groups:
             notes.append(name)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import (
+    NARROW,
     WIDTH,
     LossStyle,
     loss_label,
@@ -25,7 +26,7 @@ from ._arithmetic import arithmetic_cells, title_with_levels
 from ._cells import measured, missing_note
 from ._columns import hole, that_have_columns
 from ._main_losses import main_losses
-from ._panels import fitted_legend, of_pair, pairs, that_fit
+from ._panels import fitted_legend, of_pair, pair_title, pairs, that_fit
 from ._sample import sample_note
 
 if TYPE_CHECKING:
@@ -122,12 +123,12 @@ def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]]) -> Figu
     groups = [(pair, of_pair(data, pair)) for pair in drawn]
     columns = min(PANELS_A_ROW, len(groups))
     rows = math.ceil(len(groups) / columns)
-    figure = new_figure(min(WIDTH, 6.5 if columns == 1 else WIDTH), 0.4 + 2.9 * rows)
+    figure = new_figure(NARROW if columns == 1 else WIDTH, 0.4 + 2.9 * rows)
     axes = np.atleast_1d(figure.subplots(rows, columns, sharey=True, squeeze=False)).ravel()
     styles = loss_styles(data["loss"].cat.categories)
     for axis, ((model, task), group) in zip(axes, groups, strict=False):
         _panel(axis, group, {loss: styles[loss] for loss in drawn[model, task]})
-        axis.set_title(f"{model_label(str(model))}\n{task}")
+        axis.set_title(pair_title((model, task)))
     highest = max(10.0, float(data["high"].max()))
     axes[0].set_ylim(-0.03 * highest, 1.04 * highest)  # shared by all
     for at, axis in enumerate(axes):

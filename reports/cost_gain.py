@@ -12,6 +12,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import (
+    NARROW,
     WIDTH,
     LossStyle,
     loss_label,
@@ -175,7 +176,7 @@ def _row(row: dict[Hashable, Any]) -> dict[str, str]:
 def _figure(drawn: dict[tuple[str, str], list[str]], data: pd.DataFrame) -> Figure:
     columns = min(3, len(drawn))
     rows = math.ceil(len(drawn) / columns)
-    figure = new_figure({1: 6.0, 2: 8.0}.get(columns, WIDTH), 0.8 + 3.0 * rows)
+    figure = new_figure(NARROW if columns == 1 else WIDTH, 0.8 + 3.0 * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     styles = loss_styles(data["loss"].cat.categories)
     for axis, (pair, losses) in zip(axes, drawn.items(), strict=False):

@@ -3,7 +3,8 @@
 For the examples whose answer starts with a given digit, the probabilities that a model gives to
 the ten digits at that place, averaged. Columns are losses; rows are the true first digits 1 to 9,
 or one chosen digit: `digit_distribution[digit=5]`. The paper draws them for Clock-Time, where it is
-the first digit of the hour; here every task with digit probes is shown.
+the first digit of the hour; here every task with digit probes is in the table, and Clock-Time is
+drawn before the others.
 
 Tokens of several digits are reduced to their leading one, for truth and prediction alike: p(1) is
 the probability of all of 1, 10 to 19 and 100 to 199.
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 CLOCK = "clock_time"
-BLOCKS, LOSSES = 3, 7
+BLOCKS, LOSSES = 2, 7
 """Models and tasks, and losses of each, drawn at most; table and CSV have all."""
 LETTERS = 12
 """Letters of a line above a panel."""
@@ -83,7 +84,8 @@ def digit_artefact(run: RunFrames, title: str, digit: int | None = None) -> Arte
     data = first_digit_distributions(run)
     if digit is not None:
         data, title = data[data["digit"] == digit], f"{title}, where it is {digit}"
-    drawn, left_out = that_fit(data, BLOCKS, LOSSES)
+    clocks = _clocks(run, data)
+    drawn, left_out = that_fit(data, BLOCKS, LOSSES, first=clocks)
     caption = (
         "Mean probability of each digit at the first digit of the answer, over the test examples "
         "whose answer starts with the true digit named at the left (their number beside it, of "
@@ -94,7 +96,11 @@ def digit_artefact(run: RunFrames, title: str, digit: int | None = None) -> Arte
     if trained(run.cells)["seed"].nunique() > 1:
         caption += " Means are over the examples of all seeds."
     caption += n_and_seeds(run, run.cells)
-    caption += _reduction_note(run) + _clock_note(run, data)
+    caption += _reduction_note(run)
+    if clocks:
+        caption += (
+            " On Clock-Time it is the first digit of the hour; 10, 11 and 12 o'clock begin with 1."
+        )
     caption += left_out + left_to_ablations + missing_note(run.cells)
     table = _table(data)
     table.attrs["title"] = title
@@ -121,13 +127,10 @@ def _reduction_note(run: RunFrames) -> str:
     )
 
 
-def _clock_note(run: RunFrames, data: pd.DataFrame) -> str:
-    """What the first digit is where the answer is a time."""
+def _clocks(run: RunFrames, data: pd.DataFrame) -> set[str]:
+    """The tasks of the data whose answers are times: the paper draws those."""
     names = run.cells.set_index("task")["task_name"]
-    clocks = {str(task) for task in data["task"].unique() if (names[[task]] == CLOCK).all()}
-    if not clocks:
-        return ""
-    return " On Clock-Time it is the first digit of the hour; 10, 11 and 12 o'clock begin with 1."
+    return {str(task) for task in data["task"].unique() if (names[[task]] == CLOCK).all()}
 
 
 def _table(data: pd.DataFrame) -> pd.DataFrame:

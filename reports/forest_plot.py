@@ -13,6 +13,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import (
     GREY,
+    NARROW,
     WIDTH,
     LossStyle,
     loss_label,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 MODELS, ROWS = 3, 48
 """Columns and rows (losses over all tasks) drawn at most; the table has all."""
+SHORT = 14
+"""Letters of a loss that leave room for its row in one column of a page."""
 WIDEST = 3.0
 """How far the axis goes at most, in units of the largest difference of one seed."""
 
@@ -152,7 +155,9 @@ def _figure(
     known = set(zip(run.cells["task"], run.cells["model"], strict=True))
     of_task = {task: [model for model in models if (task, model) in known] for task in blocks}
     columns = max(1, *(len(found) for found in of_task.values()))
-    figure = new_figure(WIDTH if columns > 1 else 7.0, 0.2 + sum(heights))
+    longest = max(len(loss_label(loss)) for losses in blocks.values() for loss in losses)
+    width = NARROW if columns == 1 and longest <= SHORT else WIDTH
+    figure = new_figure(width, 0.2 + sum(heights))
     axes = figure.subplots(
         len(blocks), columns, sharex="row", sharey="row", squeeze=False,
         gridspec_kw={"height_ratios": heights},
@@ -184,7 +189,9 @@ def _figure(
                 axis.axhspan(at - 0.5, at + 0.5, color="#F4F4F4", zorder=0)
             words = f"{model_label(model)}, {task}".replace("[", " [").replace(",", ", ")
             axis.set_title(
-                textwrap.fill(" ".join(words.split()), 75 // columns, break_long_words=False)
+                textwrap.fill(
+                    " ".join(words.split()), int(8.4 * width / columns), break_long_words=False
+                )
             )
             reversed_note = ", reversed axis" if metric.better == "lower" else ""
             axis.set_xlabel(

@@ -232,7 +232,7 @@ def _panel(axis: Axes, data: pd.DataFrame, reference: str, styles: dict[str, Los
 def _scales(axis: Axes, highest: float) -> None:
     axis.set_yscale("function", functions=(square_root, np.square))
     axis.set_yticks([tick for tick in (0, 5, 20, 50, 100) if tick <= highest])
-    axis.set_ylim(0, 1.15 * max(highest, 1))
+    axis.set_ylim(0, 1.7 * max(highest, 1))  # above the bars: n
     ends = {at + 0.5: end for at, end in enumerate(BOUNDS) if end in (10, WINDOW)}
     spelled = {WINDOW: "10³"}  # short: panels are narrow
     marks = {0.0: "0"} | {at: spelled.get(end, str(end)) for at, end in ends.items()}

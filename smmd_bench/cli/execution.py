@@ -42,7 +42,7 @@ def execute(
             return 0
     with keeping(lambda: kept(RunDirectory(folder), cells)):
         from ..pipeline import claim, run_experiment, together
-        from ..publishing.run import is_published, publish_run
+        from ..publishing.run import is_published
 
         claim(plan, folder, extend)
         outcomes = []
@@ -57,8 +57,7 @@ def execute(
                 )
         outcome = together(outcomes)
         if not is_published(folder):
-            with voice.waiting("Making tables, figures and the page ..."):
-                publish_run(folder)
+            voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(folder)

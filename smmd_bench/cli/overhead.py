@@ -117,7 +117,6 @@ def command(
     settings = _settings(losses, geometry, numeric_tokens, device, sizes)
 
     from ..overhead.measure import measure, missing_repeats, read_frames
-    from ..publishing.run import publish_run
     from .interruption import keeping
     from .voice import Voice, published
 
@@ -135,7 +134,7 @@ def command(
     with keeping(kept):
         with voice.progress() as progress:
             worked = measure(settings, folder, progress, plugin_files())
-        publish_run(folder)
+        voice.publish(folder)
     if not worked:
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(folder)

@@ -87,7 +87,7 @@ def command(
     for file in plugins:
         load_plugin_file(file)
     from ..parameters import split_list
-    from ..publishing.run import is_published, publish_run
+    from ..publishing.run import is_published
     from ..regression.run import find_setting, regress
     from ..regression.store import plan
     from ..regression.suite import find_suites, shots_notes
@@ -115,8 +115,7 @@ def command(
         with voice.progress() as progress:
             outcome = regress(run, targets, found, setting, progress, executor=executor)
         if not is_published(run):
-            with voice.waiting("Making tables, figures and the page ..."):
-                publish_run(run)
+            voice.publish(run)
     if not outcome.worked:
         voice.say("Nothing to do: all of it was evaluated before.")
     voice.tables(run, ("mmlu_table", "regression_table"))

@@ -87,11 +87,10 @@ def _one_run(runs: tuple[Path, ...], out: Path | None) -> Path:
 
 
 def _make_all(voice: Voice, run: Path) -> bool:
-    from ..publishing.run import publish_run
     from .interruption import keeping
 
-    with keeping(tuple), voice.waiting("Making tables, figures and the page ..."):
-        written = publish_run(run)
+    with keeping(tuple):
+        written = voice.publish(run)
     voice.tables(run)
     voice.say(f"{len(written)} files in {run / 'reports'}")
     voice.paths(run)
@@ -109,8 +108,8 @@ def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -
         if name not in SPELLINGS:
             raise UserError(f"Unknown format '{name}': {did_you_mean(name, SPELLINGS)}")
     endings = [SPELLINGS[name] for name in asked]
-    with keeping(tuple), voice.waiting("Making what was asked for ..."):
-        sections, written = publish_some(run, split_list(only or ""), endings)
+    with keeping(tuple), voice.progress(stderr=True) as progress:
+        sections, written = publish_some(run, split_list(only or ""), endings, progress)
     for section in sections:
         if section.error:
             voice.fail(f"Failed: report {section.name}: {section.error}")

@@ -125,7 +125,7 @@ def command(
     for file in plugins:
         load_plugin_file(file)
     from ..predictions.scoring import score_predictions
-    from ..publishing.run import is_published, publish_run
+    from ..publishing.run import is_published
     from .interruption import keeping
     from .voice import Voice, published
 
@@ -147,8 +147,8 @@ def command(
         )
     folder = outcome.path
     if not is_published(folder):
-        with keeping(tuple), voice.waiting("Making tables, figures and the page ..."):
-            publish_run(folder)
+        with keeping(tuple):
+            voice.publish(folder)
     if not outcome.worked and not outcome.failed:
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(folder)

@@ -64,15 +64,22 @@ class Voice:
         print_sentence(sentence, stderr=True)
 
     @contextmanager
-    def progress(self) -> Iterator[Progress]:
-        """Yield `progress(what, done, total)`."""
+    def progress(self, *, stderr: bool = False) -> Iterator[Progress]:
+        """Yield `progress(what, done, total)`; `stderr`: where the output is for other programs."""
         if self.quiet:
             yield lambda what, done, total: None
             return
         from ..progress import shown
 
-        with shown(new_console(stderr=self.as_json)) as progress:
+        with shown(new_console(stderr=stderr or self.as_json)) as progress:
             yield progress
+
+    def publish(self, folder: Path) -> list[Path]:
+        """Make tables, figures and page of a run; returns their files."""
+        from ..publishing.run import publish_run
+
+        with self.progress() as progress:
+            return publish_run(folder, progress)
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UserError, did_you_mean
 from ..registry import load_task
 from ..scoring.measure import compare
+from ..scoring.metrics import ExactMatch
 from ..scoring.statistics import RESAMPLES
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ class RunComparison:
     """Cells that two runs share, and what is different besides.
 
     `rows` has one row a cell and metric: the value in the first run (a) and in the second (b),
-    b - a with its 95 % paired bootstrap interval, n examples, and McNemar's exact p of exact match.
-    Where the test examples are not the same, or the task's plugin is not here, the interval, n and
-    p are missing, and `unpaired` says why. `only_a` and
-    `only_b` are labels of cells that one run alone has, `settings` sentences on what differs.
+    b - a with its 95 % paired bootstrap interval, n examples, and McNemar's exact p of exact match
+    (missing for other metrics). Where the test examples are not the same, or the task's plugin is
+    not here, the interval, n and p are missing, and `unpaired` says why. `only_a` and `only_b` are
+    labels of cells that one run alone has, `settings` sentences on what differs.
     """
 
     rows: pd.DataFrame
@@ -105,7 +106,7 @@ def _rows(
             row["why"] = paired
         elif paired is not None:
             row |= paired["metrics"].get(name, {})
-            row["p"] = (paired["mcnemar"] or {}).get("p")
+            row["p"] = (paired["mcnemar"] or {}).get("p") if name == ExactMatch.name else None
         rows.append(row)
     return rows
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,50 +41,55 @@ _WITHOUT_DATES = {
 
 @dataclass(frozen=True)
 class Section:
-    """A report of a run: its artefact, or why there is none."""
+    """A report of a run: its artefact and the files that it was written to, or why there is none.
+
+    Once written, an artefact has no `figure` and no `data` any more: they are in the files.
+    """
 
     name: str
     title: str
     paper: str
     artefact: Artefact | None = None
+    files: tuple[Path, ...] = ()
     skipped: str | None = None
     error: str | None = None
     traceback: str | None = None
 
+    @property
+    def image(self) -> Path | None:
+        """The figure, where it was written as PNG."""
+        return next((path for path in self.files if path.suffix == ".png"), None)
+
 
 def publish(run: RunFrames, reports: Iterable[Report]) -> list[Path]:
     """Build the reports and write their files and the page; the page's path comes last."""
-    return write(run, build(run, reports))
+    sections = [made(run, report) for report in reports]
+    return [*(path for section in sections for path in section.files), write_page(run, sections)]
 
 
-def build(run: RunFrames, reports: Iterable[Report]) -> list[Section]:
-    """The artefact of every report, in order; an error of one is kept in its section.
+def made(run: RunFrames, report: Report, formats: Collection[str] = FORMATS) -> Section:
+    """Build a report and write its files, each whole or absent; an error is kept in the section."""
+    section = build(run, report)
+    artefact = section.artefact
+    if artefact is None:
+        return section
+    try:
+        files = write_artefact(run.path / "reports", section, artefact, formats)
+    except Exception as problem:  # a figure that cannot be drawn shows when it is saved
+        error, where = _say(problem), _traceback(problem)
+        return replace(section, artefact=None, error=error, traceback=where)
+    return replace(section, artefact=Artefact(artefact.caption, artefact.table), files=tuple(files))
 
-    A table may carry a title of its own in `table.attrs["title"]`, such as one that names a level;
-    else the report's title stands.
-    """
-    return [_build(run, report) for report in reports]
 
-
-def write(run: RunFrames, sections: Sequence[Section]) -> list[Path]:
-    """Write the files of the sections and the page; each is whole or absent."""
+def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
+    """Write the page of sections that were made, and which of them failed."""
     folder = run.path / "reports"
-    written: list[Path] = []
-    shown = []
-    failed: dict[str, dict[str, str | None]] = {}
-    for section in sections:
-        files: list[Path] = []
-        error = section.error
-        if section.artefact is not None:
-            try:
-                files = write_artefact(folder, section, section.artefact)
-            except Exception as problem:  # a figure that cannot be drawn shows when it is saved
-                error = _say(problem)
-                failed[section.name] = {"error": error, "traceback": _traceback(problem)}
-        elif error is not None:
-            failed[section.name] = {"error": error, "traceback": section.traceback}
-        written += files
-        shown.append(_page_section(folder, section, files, error))
+    failed = {
+        section.name: {"error": section.error, "traceback": section.traceback}
+        for section in sections
+        if section.error is not None
+    }
+    shown = [_page_section(folder, section) for section in sections]
     try:
         examples = embedded_examples(run)
         page = render_page(run, shown, examples)
@@ -95,11 +100,11 @@ def write(run: RunFrames, sections: Sequence[Section]) -> list[Path]:
     (folder / FAILED).unlink(missing_ok=True)
     if failed:
         write_json(folder / FAILED, failed)
-    return [*written, folder / "index.html"]
+    return folder / "index.html"
 
 
 def failed_reports(folder: Path) -> dict[str, str]:
-    """What the last `write` of a run could not make: the error of each report, by name."""
+    """What the last `write_page` of a run could not make: the error of each report, by name."""
     failed = read_json(folder / "reports" / FAILED) or {}
     return {name: content["error"] for name, content in failed.items()}
 
@@ -108,7 +113,14 @@ def _traceback(error: Exception) -> str:
     return "".join(traceback.format_exception(error))
 
 
-def _build(run: RunFrames, report: Report) -> Section:
+def build(run: RunFrames, report: Report) -> Section:
+    """The artefact of a report; an error is kept in the section.
+
+    A table may carry a title of its own in `table.attrs["title"]`, such as one that names a level;
+    else the report's title stands.
+    """
+    from threadpoolctl import threadpool_limits
+
     from ..parameters import canonical
 
     name, title, paper = report.name, report.title, report.paper
@@ -116,7 +128,8 @@ def _build(run: RunFrames, report: Report) -> Section:
         name = file_stem(canonical(report) if hasattr(report, "__dataclass_fields__") else name)
         if (reason := report.skip(run)) is not None:
             return Section(name, title, paper, skipped=reason)
-        with figure_style():
+        # BLAS threads that wait for each other cost more here than they save: products are small.
+        with figure_style(), threadpool_limits(1, user_api="blas"):
             artefact = report.build(run)
     except Exception as problem:
         return Section(name, title, paper, error=_say(problem), traceback=_traceback(problem))
@@ -171,21 +184,18 @@ def _lay_out(figure: Figure) -> None:
             figure.set_layout_engine(None)
 
 
-def _page_section(
-    folder: Path, section: Section, files: Sequence[Path], error: str | None
-) -> PageSection:
-    image = next((path for path in files if path.suffix == ".png"), None)
-    artefact = section.artefact if error is None else None
+def _page_section(folder: Path, section: Section) -> PageSection:
+    artefact = section.artefact
     return PageSection(
         name=section.name,
         title=section.title,
         paper=section.paper,
         caption=artefact.caption if artefact else "",
         table=artefact.table if artefact else None,
-        image=image.read_bytes() if image else None,
-        files=[path.relative_to(folder).as_posix() for path in files],
+        image=section.image.read_bytes() if section.image else None,
+        files=[path.relative_to(folder).as_posix() for path in section.files],
         skipped=section.skipped,
-        error=error,
+        error=section.error,
     )
 
 

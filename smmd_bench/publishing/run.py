@@ -15,40 +15,44 @@ from ..addresses import address
 from ..registry import entries
 from ..results.files import read_json, write_json, write_text
 from ..results.run import read_run
-from .publish import Section, build, write
+from .processes import made_reports
+from .publish import Section, write_page
 from .tables import as_text, bold_cells, to_terminal
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..contracts import Progress
+
 TERMINAL_WIDTH = 100
 _KEPT = ".terminal.json"
 
 
-def publish_run(folder: Path) -> list[Path]:
+def publish_run(folder: Path, progress: Progress = lambda *_: None) -> list[Path]:
     """Make every registered report of the run in `folder`; returns the files, the page last.
 
-    Raises UserError if the folder holds no run.
+    `progress` hears of the reports that are made. Raises UserError if the folder holds no run.
     """
     stamp = _stamp(folder)
     run = read_run(folder)
     found = entries("reports")
-    sections = build(run, [entry.plugin() for entry in found if entry.plugin])
+    sections = made_reports(run, [e.name for e in found if e.plugin], progress)
     sections += [
         Section(entry.name, entry.name, "", error=f"{entry.error} (from {entry.origin})")
         for entry in found
         if not entry.plugin
     ]
-    sections.sort(key=lambda s: s.artefact is None or s.artefact.figure is not None)  # tables first
-    written = write(run, sections)
+    sections.sort(key=lambda s: s.artefact is None or s.image is not None)  # tables first
+    written = [path for section in sections for path in section.files]
     kept: dict[str, Any] = {}
     for section in sections:
         artefact = section.artefact
-        if artefact is not None and artefact.table is not None and artefact.figure is None:
+        if artefact is not None and artefact.table is not None and section.image is None:
             path = folder / "reports" / "tables" / f"{section.name}.txt"
             kept[section.name] = _kept(section.title, artefact.table, artefact.caption)
             write_text(path, _rendered(kept[section.name], TERMINAL_WIDTH))
-            written.insert(-1, path)
+            written.append(path)
+    written.append(write_page(run, sections))
     for kind in ("tables", "figures"):  # of a report that is not there any more
         for file in (folder / "reports" / kind).glob("*.*"):
             if file not in written:

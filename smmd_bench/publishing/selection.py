@@ -7,22 +7,27 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..contracts import Progress
 from ..errors import UserError, did_you_mean
 from ..registry import entries
 from ..results.run import read_run
-from .publish import FORMATS, Section, build, write_artefact
+from .processes import made_reports
+from .publish import FORMATS, Section
 
 SPELLINGS = {"csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "pdf": "pdf"}
 """How `--format` spells a format, and the ending of its files."""
 
 
 def publish_some(
-    folder: Path, only: Sequence[str], formats: Collection[str] = FORMATS
+    folder: Path,
+    only: Sequence[str],
+    formats: Collection[str] = FORMATS,
+    progress: Progress = lambda *_: None,
 ) -> tuple[list[Section], list[Path]]:
     """Make the reports that `only` names (none: all); returns them and the files written.
 
     A name is a report's or the paper's: `arithmetic_table`, `table2`, `figure3`. `formats` are
-    endings. Raises UserError for an unknown name, and where nothing can be made.
+    endings. Raises UserError for an unknown name, and where there is nothing to make.
     """
     run = read_run(folder)
     plugins: dict[str, Any] = {e.name: e.plugin for e in entries("reports") if e.plugin}
@@ -34,13 +39,9 @@ def publish_some(
             spelled = [*plugins, *sorted(filter(None, papers.values()))]
             raise UserError(f"Unknown report '{asked}': {did_you_mean(asked, spelled)}")
         names |= dict.fromkeys(known)
-    sections = build(run, [plugins[name]() for name in names])
-    written: list[Path] = []
-    for section in sections:
-        if section.artefact is not None:
-            found = write_artefact(folder / "reports", section, section.artefact, formats)
-            written += found
-    if not written:
+    sections = made_reports(run, list(names), progress, formats)
+    written = [path for section in sections for path in section.files]
+    if not written and not any(section.error for section in sections):
         reasons = "; ".join(f"{s.name}: {s.skipped or s.error or _NONE}" for s in sections)
         raise UserError(f"Nothing was made of {folder}: {reasons}.")
     return sections, written

@@ -62,14 +62,18 @@ def concatenated(identities: pd.DataFrame, tables: Sequence[Any | None]) -> pd.D
     found = [_plain(tables[at]) for at in present]
     data: pd.DataFrame = pa.concat_tables(found, promote_options="permissive").to_pandas()
     repeated = np.repeat(np.array(present), [table.num_rows for table in found])
-    lead = {}
+    lead: dict[str, Any] = {}
     for name in identities.columns:
         values = identities[name]
         if name == "address":
             values = pd.Series(pd.Categorical(values, categories=values.unique()))
-        lead[name] = values.iloc[repeated].reset_index(drop=True)
-    data = data.rename(columns={name: f"{name}_value" for name in lead})
-    return pd.concat([pd.DataFrame(lead), data], axis=1)
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            codes = values.cat.codes.to_numpy()[repeated]
+            lead[name] = pd.Categorical.from_codes(codes, dtype=values.dtype, validate=False)
+        else:
+            lead[name] = values.to_numpy()[repeated]
+    columns = {f"{name}_value" if name in lead else name: data[name] for name in data.columns}
+    return pd.DataFrame({**lead, **columns}, copy=False)
 
 
 def _plain(table: Any) -> Any:

@@ -92,7 +92,7 @@ def test_tables_of_a_run_compile_and_fit_a_page_of_two_columns(run_folder: Path,
     reports = [entry.plugin() for entry in entries("reports") if entry.name in TABLES]
     texts = [
         to_page(section.artefact.table, section.title, section.artefact.caption, section.name)
-        for section in build(run, reports)
+        for section in (build(run, report) for report in reports)
         if section.artefact is not None and section.artefact.table is not None
     ]
     assert texts

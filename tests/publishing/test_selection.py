@@ -14,6 +14,27 @@ from smmd_bench.publishing.selection import publish_some
 from tests.cli.conftest import call
 from tests.runs import write_run
 
+UNDRAWN = """
+from dataclasses import dataclass
+from typing import ClassVar
+from smmd_bench.contracts import Artefact
+from smmd_bench.publishing.style import new_figure
+
+@dataclass(frozen=True)
+class Undrawn:
+    name: ClassVar[str] = "undrawn"
+    title: ClassVar[str] = "A figure that cannot be saved"
+    paper: ClassVar[str] = "not in the paper"
+
+    def skip(self, run):
+        return None
+
+    def build(self, run):
+        figure = new_figure()
+        figure.subplots().set_title(r"$\\frac{1}{$")
+        return Artefact("A caption.", figure=figure)
+"""
+
 
 @pytest.fixture
 def run(run_folder: Path, tmp_path: Path) -> Path:
@@ -71,6 +92,18 @@ def test_figures_of_the_appendix_have_the_numbers_of_the_paper(run: Path) -> Non
 def test_what_cannot_be_made_is_one_sentence(run: Path, only: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
         publish_some(run, [only])
+
+
+def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(
+    run: Path, tmp_path: Path
+) -> None:
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(UNDRAWN)
+    for only, names in (("undrawn", []), ("undrawn,table2", ["arithmetic_table.tex"])):
+        made = call("report", run, "--only", only, "--format", "latex,png", "--plugin", plugin)
+        assert made.returncode == 1, made.stderr
+        assert "Failed: report undrawn: ValueError" in made.stderr
+        assert [Path(line).name for line in made.stdout.splitlines()] == names
 
 
 def test_the_command_prints_the_files_and_makes_one_report_of_two_runs(

@@ -12,8 +12,8 @@ from smmd_bench.reports._paper import rows
 
 from tests.reports.published_latex import READERS, values
 
-SHARED = os.environ.get("SMMD_BENCH_DATA")
-TEX = Path(SHARED).parent / "paper" / "smmd.tex" if SHARED else Path("smmd.tex")
+BESIDE = Path(__file__).parents[3] / "shared" / "data"
+TEX = Path(os.environ.get("SMMD_BENCH_DATA") or BESIDE).parent / "paper" / "smmd.tex"
 PAPER = Path(__file__).parents[2] / "reports" / "paper.yaml"
 TABLES = yaml.safe_load(PAPER.read_text(encoding="utf-8"))["tables"]
 IN_TEXT = {"error_p90", "unfiltered_train", "unfiltered_test"}
