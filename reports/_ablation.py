@@ -129,12 +129,12 @@ class Ablation:
             for loss, label in rows.items():
                 head = {"Model": name, self.heading: label}
                 here = {x["task"]: x for x in lines if (x["model"], x["loss"]) == (model, loss)}
-                better = [task for task in tasks if here[task]["better"]]
+                best = [task for task in tasks if here[task]["best"]]
                 if len(tasks) == 1:
-                    bold += [(len(found), ACCURACY)] * len(better)
+                    bold += [(len(found), ACCURACY)] * len(best)
                     found.append({**head, **{q: here[tasks[0]][q] for q in quantities}})
                     continue
-                bold += [(len(found), task_heading(task)) for task in better]
+                bold += [(len(found), task_heading(task)) for task in best]
                 for quantity in quantities:
                     texts = {task_heading(task): here[task][quantity] for task in tasks}
                     if quantity == ACCURACY or {*texts.values()} != {DASH}:
@@ -162,7 +162,7 @@ class Ablation:
             else "Brackets: 95 % intervals, percentile bootstrap over the test examples.",
             f"{DIFFERENCE}: paired difference on the same examples{of_seeds}.",
             significance_note(REFERENCE, several=several)
-            + ("" if data["better"].any() else " Nothing here is."),
+            + ("" if data["best"].any() else " Nothing here is."),
         ]
         where = reference(self.table)
         if data["published_exact_match"].notna().any():
@@ -180,14 +180,14 @@ def task_heading(task: str) -> str:
 def _quantities(
     data: pd.DataFrame, cells: pd.DataFrame, model: str, task: str, loss: str
 ) -> dict[str, str]:
-    """What is told of one model, task and loss; `better` is empty if it is not."""
+    """What is told of one model, task and loss; `best` is empty if it is not."""
 
     def of(frame: pd.DataFrame) -> pd.DataFrame:
         same = (frame["model"] == model) & (frame["task"] == task) & (frame["loss"] == loss)
         return frame[same]
 
     found, there = of(data), of(cells)
-    texts = dict.fromkeys((ACCURACY, DIFFERENCE, P_HOLM, PAPER, TO_PAPER), DASH) | {"better": ""}
+    texts = dict.fromkeys((ACCURACY, DIFFERENCE, P_HOLM, PAPER, TO_PAPER), DASH) | {"best": ""}
     if found.empty:
         others = cells[(cells["model"] == model) & (cells["task"] == task)]
         if len(others):
@@ -197,4 +197,4 @@ def _quantities(
     texts[ACCURACY] = estimate(found, "exact_match_", 1, interval=True)
     texts[DIFFERENCE] = difference_to(found, REFERENCE)[f"Δ to {loss_label(REFERENCE)}"]
     texts |= corrected_p(found) | beside_paper(found, {"exact_match": PAPER})
-    return {**texts, "better": "yes" if first["better"] else ""}
+    return {**texts, "best": "yes" if first["best"] else ""}

@@ -1,4 +1,4 @@
-"""Which losses of a table are better than what they are compared with, all tested at once."""
+"""Which loss of a table is best, and better than what it is compared with, all tested at once."""
 
 from __future__ import annotations
 
@@ -39,37 +39,38 @@ def significance_note(other: str, *, several: bool) -> str:
     in_every = " in every seed" if several else ""
     return (
         f"{P_HOLM}: McNemar's exact test against {opponent}{of_seeds}, corrected by Holm over the "
-        "losses of this table for each model and task. Bold (on a terminal *): better than "
-        f"{opponent}{in_every}, with a corrected p below {LEVEL}."
+        "losses of this table for each model and task. Bold (on a terminal *): the best of a model "
+        f"and task, if it is better than {opponent}{in_every}, with a corrected p below {LEVEL}."
     )
 
 
-def bold_better(data: pd.DataFrame, column: str) -> list[tuple[int, str]]:
+def bold_best(data: pd.DataFrame, column: str) -> list[tuple[int, str]]:
     """`table.attrs["bold"]` of a table with one row a model, task and loss of `tested` cells."""
-    better = data.groupby([*GROUP, "loss"], observed=True)["better"].first()
-    return [(at, column) for at, found in enumerate(better) if found]
+    best = data.groupby([*GROUP, "loss"], observed=True)["best"].first()
+    return [(at, column) for at, found in enumerate(best) if found]
 
 
 def with_tests(
     data: pd.DataFrame, other: str = REFERENCE, of: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """`data` with p, p_holm and better of `against_reference` in each row of a loss.
+    """`data` with p, p_holm and best of `against_reference` in each row of a loss.
 
     `of` are the rows whose differences are with_tests, where these are not all.
     """
     key = [*GROUP, "loss"]
     tests = against_reference(data if of is None else of, other)
-    tests = tests[[*key, "p", "p_holm", "better"]]
+    tests = tests[[*key, "p", "p_holm", "best"]]
     return data.merge(tests, how="left", on=key)
 
 
 def against_reference(data: pd.DataFrame, other: str = REFERENCE) -> pd.DataFrame:
-    """One row a model, task and loss: difference, p, p_holm, and whether it is `better`.
+    """One row a model, task and loss: difference, p, p_holm, and whether it is `best`.
 
     `data` has one row a cell, as `metrics_beside_published` makes it. `difference` is the mean over
     the seeds; `p` their largest, so that it speaks for a difference in every seed; `p_holm` is
-    corrected over the losses of a model and task; `better` is a p_holm below `LEVEL` and a
-    difference above zero in every seed. What was not compared with `other` is missing.
+    corrected over the losses of a model and task; `best` is the largest difference of these, if
+    its p_holm is below `LEVEL` and its differences are above zero in every seed. What was not
+    compared with `other` is missing.
     """
     compared = data["against_loss"] == other
     values = data.assign(
@@ -80,6 +81,8 @@ def against_reference(data: pd.DataFrame, other: str = REFERENCE) -> pd.DataFram
     found = groups.agg(
         difference=("difference", "mean"), least=("difference", "min"), p=("p", "max")
     ).reset_index()
-    found["p_holm"] = found.groupby(GROUP, observed=True)["p"].transform(holm)
-    found["better"] = (found["p_holm"] < LEVEL) & (found["least"] > 0)
+    families = found.groupby(GROUP, observed=True)
+    found["p_holm"] = families["p"].transform(holm)
+    largest = found["difference"] == families["difference"].transform("max")
+    found["best"] = largest & (found["p_holm"] < LEVEL) & (found["least"] > 0)
     return found.drop(columns="least")

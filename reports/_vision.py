@@ -33,7 +33,7 @@ from ._main_losses import main_losses
 from ._paper import reference
 from ._sample import sample_note
 from ._setting import SYNTHETIC, UNKNOWN, data_source, setting_note
-from ._significance import bold_better, significance_note, with_tests
+from ._significance import bold_best, significance_note, with_tests
 
 if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
@@ -67,7 +67,7 @@ class VisionTable:
         data, cells = self.data(run), run.cells
         table = self.frame(data)
         table.attrs["title"] = title_with_source(title, data, what)
-        table.attrs["bold"] = bold_better(data, self.columns["exact_match"])
+        table.attrs["bold"] = bold_best(data, self.columns["exact_match"])
         notes = " ".join([decoding(run), meaning, *self.notes(run, data, cells)])
         caption = notes + setting_note(run, cells) + outside_note(run, cells) + left
         caption += missing_note(cells)

@@ -33,7 +33,7 @@ from ._main_losses import main_losses
 from ._paper import reference
 from ._sample import sample_note
 from ._setting import setting_note
-from ._significance import bold_better, significance_note, with_tests
+from ._significance import bold_best, significance_note, with_tests
 
 METRICS = ("exact_match", "mean_absolute_error", "r_squared", "parse_failure_rate")
 DIGITS = {"exact_match": 1, "mean_absolute_error": 2, "r_squared": 2, "parse_failure_rate": 1}
@@ -69,7 +69,7 @@ class ArithmeticTable:
             table = table.drop(columns="Task")
         table = without_paper(table, PUBLISHED)
         table.attrs["title"] = title_with_levels(self.title, cells)
-        table.attrs["bold"] = bold_better(data, "Acc (%)")
+        table.attrs["bold"] = bold_best(data, "Acc (%)")
         caption = _caption(run, data, cells) + setting_note(run, cells) + left
         return Artefact(caption=caption + missing_note(cells), table=table, data=data)
 

@@ -33,7 +33,7 @@ from ._main_losses import main_losses
 from ._paper import published, reference
 from ._sample import sample_note
 from ._setting import setting_note
-from ._significance import bold_better, significance_note, with_tests
+from ._significance import bold_best, significance_note, with_tests
 
 TABLE, TASKS = "math_reasoning", ("gsm8k", "svamp")
 COLUMNS = {
@@ -72,7 +72,7 @@ class MathTable:
                 table = table.drop(columns=COLUMNS[metric])
         table = without_paper(table, PUBLISHED)
         table.attrs["title"] = self.title
-        table.attrs["bold"] = bold_better(data, COLUMNS["exact_match"])
+        table.attrs["bold"] = bold_best(data, COLUMNS["exact_match"])
         caption = _caption(run, data, cells) + setting_note(run, cells) + left
         return Artefact(caption=caption + missing_note(cells), table=table, data=data)
 

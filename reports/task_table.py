@@ -30,7 +30,7 @@ from ._cells import (
 )
 from ._main_losses import main_losses
 from ._sample import sample_note
-from ._significance import bold_better, significance_note, with_tests
+from ._significance import bold_best, significance_note, with_tests
 
 ELSEWHERE = ("arithmetic", "gsm8k", "svamp", "clock_time", "chartqa", "samsum")
 """Tasks with a table of their own."""
@@ -76,7 +76,7 @@ class TaskTable:
             *names.values(), *(c for c in table if str(c).startswith("Δ")), "vs", P_HOLM,
         ]  # fmt: skip
         if len(exact) == len(shown):
-            table.attrs["bold"] = bold_better(data[data["metric"] == EXACT], names[EXACT])
+            table.attrs["bold"] = bold_best(data[data["metric"] == EXACT], names[EXACT])
         caption = _caption(run, data, cells) + left + missing_note(cells)
         return Artefact(caption=caption, table=table, data=data)
 

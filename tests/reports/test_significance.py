@@ -49,7 +49,7 @@ def test_each_task_is_a_family_of_its_own():
     assert found["p_holm"].to_dict() == pytest.approx(
         {("a", "ntl"): 0.06, ("a", "smmd"): 0.06, ("b", "smmd"): 0.04}
     )
-    assert found["better"].to_dict() == {
+    assert found["best"].to_dict() == {
         ("a", "ntl"): False, ("a", "smmd"): False, ("b", "smmd"): True,
     }  # fmt: skip
 
@@ -63,14 +63,27 @@ def test_over_seeds_the_largest_p_counts_and_every_difference_must_be_above_zero
     )  # fmt: skip
     found = against_reference(data).set_index("loss")
     assert found["p"].to_dict() == {"ntl": 0.001, "smmd": 0.02}
-    assert found["better"].to_dict() == {"ntl": False, "smmd": True}
+    assert found["best"].to_dict() == {"ntl": False, "smmd": True}
     assert found.loc["smmd", "difference"] == 3.0
 
 
-def test_a_worse_loss_is_never_better_and_the_untuned_model_is_no_reference():
+def test_only_the_best_of_those_that_are_better_is_best():
+    data = frame(
+        [
+            ("a", "ntl", 0, "ce", 3.0, 0.001), ("a", "smmd", 0, "ce", 5.0, 0.001),
+            ("a", "gce", 0, "ce", 5.0, 0.001), ("b", "ntl", 0, "ce", 3.0, 0.001),
+            ("b", "smmd", 0, "ce", 5.0, 0.9),
+        ]
+    )  # fmt: skip
+    found = against_reference(data).set_index(["task", "loss"])["best"]
+    assert set(found[found].index) == {("a", "gce"), ("a", "smmd")}  # equally good; b: SMMD is not
+    # significantly better than CE, and NTL is not the best
+
+
+def test_a_worse_loss_is_never_best_and_the_untuned_model_is_no_reference():
     data = frame(
         [("a", "ce", 0, "base", 9.0, 0.001), ("a", "ntl", 0, "ce", -9.0, 0.001)]
     )  # fmt: skip
     found = against_reference(data).set_index("loss")
-    assert not found["better"].any()
+    assert not found["best"].any()
     assert math.isnan(found.loc["ce", "p_holm"])
