@@ -121,18 +121,21 @@ def _data(
 ) -> pd.DataFrame:
     """One row a model, task, loss, seed and bin that is not empty."""
     edges = np.linspace(0, 1, bins + 1)
-    parts = []
-    for (model, task, loss, seed), cell in found.items():
-        part = pd.DataFrame({"bin_from": edges[:-1], "bin_to": edges[1:], "n": cell.count})
-        with np.errstate(invalid="ignore"):
-            part["confidence"] = cell.confidence / cell.count
-            part["accuracy"] = cell.right / cell.count
-        part = part[part["n"] > 0].astype({"n": "int64"})
-        part.insert(0, "seed", seed)
-        for name, value in reversed([("model", model), ("task", task), ("loss", loss)]):
-            part.insert(0, name, value)
-        parts.append(part)
-    return in_order(pd.concat(parts, ignore_index=True), run.cells)
+    count, right, confidence = (
+        np.concatenate([getattr(cell, name) for cell in found.values()])
+        for name in ("count", "right", "confidence")
+    )  # [cells * bins]
+    data = pd.DataFrame(found.keys(), columns=[*KEY, "seed"]).loc[
+        np.repeat(range(len(found)), bins)
+    ]
+    data["bin_from"], data["bin_to"] = (
+        np.tile(edges[:-1], len(found)),
+        np.tile(edges[1:], len(found)),
+    )
+    data["n"] = count.astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        data["confidence"], data["accuracy"] = confidence / count, right / count
+    return in_order(data[data["n"] > 0].reset_index(drop=True), run.cells)
 
 
 def _errors(run: RunFrames, found: dict[tuple[str, str, str, int], Binned]) -> pd.DataFrame:
