@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from smmd_bench.contracts import Artefact
-from smmd_bench.publishing.style import loss_label
+from smmd_bench.publishing.style import (
+    loss_label,
+    spaced,
+)
 from smmd_bench.publishing.tables import DASH
 
 from ._cells import (
@@ -134,9 +137,9 @@ class Ablation:
                     bold += [(len(found), ACCURACY)] * len(best)
                     found.append({**head, **{q: here[tasks[0]][q] for q in quantities}})
                     continue
-                bold += [(len(found), task_heading(task)) for task in best]
+                bold += [(len(found), spaced(task)) for task in best]
                 for quantity in quantities:
-                    texts = {task_heading(task): here[task][quantity] for task in tasks}
+                    texts = {spaced(task): here[task][quantity] for task in tasks}
                     if quantity == ACCURACY or {*texts.values()} != {DASH}:
                         found.append({**head, VALUE: quantity, **texts})
         table = pd.DataFrame(found)
@@ -170,11 +173,6 @@ class Ablation:
         else:
             parts.append(f"{where} is {BACKBONES}.")
         return " ".join(parts) + setting_note(run, of_groups(cells, data)) + missing_note(cells)
-
-
-def task_heading(task: str) -> str:
-    """A task's spec as a heading that can break: `arithmetic [level=easy, operations=1..2]`."""
-    return task.replace("[", " [").replace(",", ", ")
 
 
 def _quantities(

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from smmd_bench.publishing.style import NARROW, WIDTH, legend_above, loss_label, new_figure
+from smmd_bench.publishing.style import (
+    WIDTH,
+    folded,
+    legend_above,
+    loss_label,
+    new_figure,
+    width_for,
+)
 
 from ._errors import CommonErrors, Comparison, Errors, Pair
 
@@ -53,22 +59,17 @@ def new_blocks(
     `note` follows model and task above a block.
     """
     most = max(len(comparison.drawn(LOSSES)) for comparison, _ in found)
-    figure = new_figure(NARROW if most == 1 else WIDTH, 0.5 + height * len(found))
+    width = width_for(most)
+    figure = new_figure(width, 0.5 + height * len(found))
     parts = figure.subfigures(len(found), 1, squeeze=False)[:, 0]
     blocks = []
     for part, (comparison, errors) in zip(parts, found, strict=True):
-        part.suptitle(_folded(comparison.label + note, figure.get_figwidth()), fontsize=10)
+        part.suptitle(folded(comparison.label + note, int(12 * width)), fontsize=10)
         axes = part.subplots(rows, most, sharex=True, sharey=True, squeeze=False)
         blocks.append(Block(comparison, errors, axes))
         for axis in axes[:, len(comparison.pairs) :].ravel():
             axis.set_visible(False)
     return figure, blocks
-
-
-def _folded(title: str, inches: float) -> str:
-    """A title in lines that a figure of that width has room for."""
-    words = title.replace("[", " [").replace(",", ", ")
-    return textwrap.fill(" ".join(words.split()), int(12 * inches), break_long_words=False)
 
 
 def legend(figure: Figure, blocks: Sequence[Block]) -> None:
@@ -82,9 +83,8 @@ def legend(figure: Figure, blocks: Sequence[Block]) -> None:
 def panel_title(comparison: Comparison, pair: Pair, n: int) -> str:
     """`SMMD over CE`, with the parameters of a variant in lines of their own, and its n."""
     words = f"{loss_label(pair.loss)} over {loss_label(comparison.reference)}"
-    words = words.replace("[", " [").replace(",", ", ")
     seeds = f", {len(pair.seeds)} seeds" if len(pair.seeds) > 1 else ""
-    return textwrap.fill(words, 22, break_long_words=False) + f"\nn = {n:,}{seeds}"
+    return folded(words, 22) + f"\nn = {n:,}{seeds}"
 
 
 def square_root(values: NDArray[np.float64]) -> NDArray[np.float64]:

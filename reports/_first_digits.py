@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
 
 DIGITS = [f"p{digit}" for digit in range(10)]
+SUMS, SQUARES = ([f"{what}_{name}" for name in DIGITS] for what in ("sum", "square"))
 GROUP = ["model", "task", "loss", "digit"]
 
 
@@ -34,14 +35,9 @@ def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
         values, which = np.unique(first["target_value"].to_numpy(np.float64), return_inverse=True)
         true = np.array([_leading_digit(value) for value in values])[which]  # [n]
         member = np.equal.outer(np.arange(1, 10), true).astype(np.float64)  # [9, n]
-        columns = {name: cell[name] for name in ("model", "task", "loss", "seed")}
-        columns |= {"digit": np.arange(1, 10), "n": member.sum(axis=1).astype(int)}
-        columns |= {
-            f"sum_{name}": total for name, total in zip(DIGITS, (member @ p).T, strict=True)
-        }
-        squares = (member @ p**2).T
-        columns |= {f"square_{name}": total for name, total in zip(DIGITS, squares, strict=True)}
-        frame = pd.DataFrame(columns)
+        frame = pd.DataFrame(np.hstack([member @ p, member @ p**2]), columns=[*SUMS, *SQUARES])
+        identity = {name: cell[name] for name in ("model", "task", "loss", "seed")}
+        frame = frame.assign(**identity, digit=range(1, 10), n=member.sum(axis=1).astype(int))
         parts.append(frame[frame["n"] > 0])
     if not parts:
         return pd.DataFrame(columns=[*GROUP, "n", "seeds"])

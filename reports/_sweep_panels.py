@@ -11,18 +11,17 @@ import pandas as pd
 
 from smmd_bench.publishing.style import (
     GREY,
-    NARROW,
-    WIDTH,
     LossStyle,
     legend_above,
     loss_label,
     loss_styles,
-    model_label,
     new_figure,
+    width_for,
 )
 from smmd_bench.scoring.statistics import over_seeds
 
 from ._cells import REFERENCE
+from ._panels import pair_title
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -33,8 +32,6 @@ COLUMNS = 3
 """Panels side by side."""
 APART = 6.0
 """Points between the bars of two curves at the same value."""
-LONG = 34
-"""Letters of a task that fit above a panel."""
 
 
 def sweep_figure(
@@ -55,7 +52,7 @@ def sweep_figure(
     """
     columns = min(COLUMNS, len(groups))
     rows = math.ceil(len(groups) / columns)
-    figure = new_figure(NARROW if columns == 1 else WIDTH, 0.6 + 2.7 * rows)
+    figure = new_figure(width_for(columns), 0.6 + 2.7 * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     styles = loss_styles([REFERENCE, *series])
     for axis, (model, task) in zip(axes, groups, strict=False):
@@ -84,8 +81,7 @@ def sweep_figure(
         if zero:
             _bars(axis, ce.assign(value=0.0), styles[REFERENCE])
         _crosses(axis, missing)
-        spec = task.replace("[", "\n[") if len(task) > LONG else task
-        axis.set_title(f"{model_label(model)}\n{spec}")
+        axis.set_title(pair_title((model, task)))
         axis.set_xlabel(symbol)
     for axis in axes[len(groups) :]:
         axis.set_axis_off()

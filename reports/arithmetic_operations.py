@@ -11,13 +11,12 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import (
-    NARROW,
-    WIDTH,
     LossStyle,
     loss_label,
     loss_styles,
     model_label,
     new_figure,
+    width_for,
 )
 from smmd_bench.publishing.tables import with_interval
 from smmd_bench.results.run import RunFrames
@@ -123,7 +122,7 @@ def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]]) -> Figu
     groups = [(pair, of_pair(data, pair)) for pair in drawn]
     columns = min(PANELS_A_ROW, len(groups))
     rows = math.ceil(len(groups) / columns)
-    figure = new_figure(NARROW if columns == 1 else WIDTH, 0.4 + 2.9 * rows)
+    figure = new_figure(width_for(columns), 0.4 + 2.9 * rows)
     axes = np.atleast_1d(figure.subplots(rows, columns, sharey=True, squeeze=False)).ravel()
     styles = loss_styles(data["loss"].cat.categories)
     for axis, ((model, task), group) in zip(axes, groups, strict=False):

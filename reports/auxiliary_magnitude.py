@@ -11,13 +11,12 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import (
-    NARROW,
-    WIDTH,
     LossStyle,
     loss_label,
     loss_styles,
     model_label,
     new_figure,
+    width_for,
 )
 from smmd_bench.publishing.tables import number
 from smmd_bench.results.run import RunFrames
@@ -135,7 +134,7 @@ def _table(data: pd.DataFrame) -> pd.DataFrame:
 def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]]) -> Figure:
     columns = min(3, len(drawn))
     rows = math.ceil(len(drawn) / columns)
-    figure = new_figure(NARROW if columns == 1 else WIDTH, 0.8 + 2.8 * rows)
+    figure = new_figure(width_for(columns), 0.8 + 2.8 * rows)
     axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
     styles = loss_styles(data["loss"].cat.categories)
     for at, (axis, (pair, losses)) in enumerate(zip(axes, drawn.items(), strict=False)):

@@ -19,13 +19,12 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.parameters import parameter
 from smmd_bench.publishing.style import (
     GREY,
-    NARROW,
-    WIDTH,
     LossStyle,
     loss_label,
     loss_styles,
     model_label,
     new_figure,
+    width_for,
 )
 from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.run import RunFrames
@@ -125,16 +124,15 @@ def _data(
         np.concatenate([getattr(cell, name) for cell in found.values()])
         for name in ("count", "right", "confidence")
     )  # [cells * bins]
-    data = pd.DataFrame(found.keys(), columns=[*KEY, "seed"]).loc[
-        np.repeat(range(len(found)), bins)
-    ]
-    data["bin_from"], data["bin_to"] = (
-        np.tile(edges[:-1], len(found)),
-        np.tile(edges[1:], len(found)),
-    )
-    data["n"] = count.astype(np.int64)
+    cells = pd.DataFrame(found.keys(), columns=[*KEY, "seed"])
     with np.errstate(invalid="ignore"):
-        data["confidence"], data["accuracy"] = confidence / count, right / count
+        data = cells.loc[cells.index.repeat(bins)].assign(
+            bin_from=np.tile(edges[:-1], len(cells)),
+            bin_to=np.tile(edges[1:], len(cells)),
+            n=count.astype(np.int64),
+            confidence=confidence / count,
+            accuracy=right / count,
+        )
     return in_order(data[data["n"] > 0].reset_index(drop=True), run.cells)
 
 
@@ -194,7 +192,7 @@ def _table(errors: pd.DataFrame) -> pd.DataFrame:
 def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]], bins: int) -> Figure:
     columns = min(COLUMNS, len(drawn))
     rows = -(-len(drawn) // columns)
-    figure = new_figure(NARROW if columns == 1 else WIDTH, 0.7 + 4.0 * rows)
+    figure = new_figure(width_for(columns), 0.7 + 4.0 * rows)
     styles = loss_styles(data["loss"].cat.categories)
     axes = figure.subplots(
         2 * rows, columns, squeeze=False, gridspec_kw={"height_ratios": [3, 1] * rows}

@@ -12,13 +12,12 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import (
-    NARROW,
-    WIDTH,
     LossStyle,
     loss_label,
     loss_styles,
     model_label,
     new_figure,
+    width_for,
 )
 from smmd_bench.publishing.tables import DASH, with_interval
 from smmd_bench.results.run import RunFrames
@@ -176,7 +175,7 @@ def _row(row: dict[Hashable, Any]) -> dict[str, str]:
 def _figure(drawn: dict[tuple[str, str], list[str]], data: pd.DataFrame) -> Figure:
     columns = min(3, len(drawn))
     rows = math.ceil(len(drawn) / columns)
-    figure = new_figure(NARROW if columns == 1 else WIDTH, 0.8 + 3.0 * rows)
+    figure = new_figure(width_for(columns), 0.8 + 3.0 * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     styles = loss_styles(data["loss"].cat.categories)
     for axis, (pair, losses) in zip(axes, drawn.items(), strict=False):

@@ -16,6 +16,7 @@ from smmd_bench.publishing.style import (
     NARROW,
     WIDTH,
     LossStyle,
+    folded,
     loss_label,
     loss_styles,
     model_label,
@@ -187,12 +188,7 @@ def _figure(
             axis.grid(axis="y", visible=False)
             for at in range(1, len(losses), 2):
                 axis.axhspan(at - 0.5, at + 0.5, color="#F4F4F4", zorder=0)
-            words = f"{model_label(model)}, {task}".replace("[", " [").replace(",", ", ")
-            axis.set_title(
-                textwrap.fill(
-                    " ".join(words.split()), int(8.4 * width / columns), break_long_words=False
-                )
-            )
+            axis.set_title(folded(f"{model_label(model)}, {task}", int(8.4 * width / columns)))
             reversed_note = ", reversed axis" if metric.better == "lower" else ""
             axis.set_xlabel(
                 f"Δ {metric.label} to {loss_label(reference_of(run))}{reversed_note}: "

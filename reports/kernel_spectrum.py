@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +14,7 @@ from smmd_bench.publishing.style import (
     BLUE,
     VERMILION,
     WIDTH,
+    folded,
     loss_label,
     new_figure,
 )
@@ -216,8 +216,7 @@ def _figure(drawn: list[Kernel]) -> Figure:
     figure = new_figure(WIDTH, 0.2 + 2.9 * len(drawn))
     axes = figure.subplots(len(drawn), 3, squeeze=False)
     for row, kernel in zip(axes, drawn, strict=True):
-        words = loss_label(kernel.loss).replace("[", " [").replace(",", ", ")
-        row[0].set_ylabel(textwrap.fill(words, 26, break_long_words=False))
+        row[0].set_ylabel(folded(loss_label(kernel.loss), 26))
         random = "" if kernel.sigma == DASH else f", σ = {kernel.sigma}"
         _heat_map(figure, row[0], kernel.kernel, f"K{random}")
         alpha = "" if kernel.alpha is None else f", α = {kernel.alpha:.3g}"

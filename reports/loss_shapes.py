@@ -6,7 +6,6 @@ that adds to the training loss at the position. No run is needed: `figure(["ce",
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,6 +19,7 @@ from smmd_bench.publishing.style import (
     GREY,
     WIDTH,
     LossStyle,
+    folded,
     loss_label,
     loss_styles,
     new_figure,
@@ -182,9 +182,8 @@ def _figure(data: pd.DataFrame) -> Figure:
         gridspec_kw={"height_ratios": heights, "width_ratios": [1, 1.35, 1]},
     )
     for row, loss, (small, large) in zip(axes, losses, parts, strict=True):
-        words = loss_label(loss).replace("[", " [").replace(",", ", ")
-        label = textwrap.fill(words, 20, break_long_words=False)
         term = pd.concat([small, large])["term"].iloc[0].replace(", ", ",\n")
+        label = folded(loss_label(loss), 20)
         row[0].set_ylabel(f"{label}\n({term})", rotation=0, ha="right", va="center", labelpad=8)
         near = large[(large["value"] - large["target"]).abs() <= NEAR]
         for axis, shown in zip(row, (small, large, near), strict=True):

@@ -13,7 +13,7 @@ raises is listed with its error and breaks nothing else.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,12 +59,6 @@ class Section:
     def image(self) -> Path | None:
         """The figure, where it was written as PNG."""
         return next((path for path in self.files if path.suffix == ".png"), None)
-
-
-def publish(run: RunFrames, reports: Iterable[Report]) -> list[Path]:
-    """Build the reports and write their files and the page; the page's path comes last."""
-    sections = [made(run, report) for report in reports]
-    return [*(path for section in sections for path in section.files), write_page(run, sections)]
 
 
 def made(run: RunFrames, report: Report, formats: Collection[str] = FORMATS) -> Section:

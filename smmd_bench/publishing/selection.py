@@ -42,7 +42,7 @@ def publish_some(
     sections = made_reports(run, list(names), progress, formats)
     written = [path for section in sections for path in section.files]
     if not written and not any(section.error for section in sections):
-        reasons = "; ".join(f"{s.name}: {s.skipped or s.error or _NONE}" for s in sections)
+        reasons = "; ".join(f"{s.name}: {s.skipped or _NONE}" for s in sections)
         raise UserError(f"Nothing was made of {folder}: {reasons}.")
     return sections, written
 

@@ -10,6 +10,7 @@ Figures are made with `new_figure`, without pyplot: no global state, no display.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -87,6 +88,16 @@ def loss_label(loss: str) -> str:
     return (name.upper() if len(name) <= 5 else name) + bracket + parameters
 
 
+def spaced(spec: str) -> str:
+    """A label that can break into lines: `smmd[sigma=1,lambda=3]` -> `smmd [sigma=1, lambda=3]`."""
+    return " ".join(spec.replace("[", " [").replace(",", ", ").split())
+
+
+def folded(label: str, letters: int) -> str:
+    """A label in lines of at most so many letters, as far as it is `spaced`."""
+    return textwrap.fill(spaced(label), letters, break_long_words=False)
+
+
 def model_label(model: str) -> str:
     """The last part of a hub name or of a local path, which is what fits in a title."""
     return model if model.startswith("builtin/") else model.rstrip("/").rpartition("/")[2]
@@ -108,6 +119,11 @@ def new_figure(width: float = WIDTH, height: float = 3.2) -> Figure:
 
     with figure_style():
         return Figure(figsize=(width, height), layout="constrained")
+
+
+def width_for(columns: int) -> float:
+    """The width of a figure with so many panels side by side: of one column, or of the page."""
+    return NARROW if columns == 1 else WIDTH
 
 
 def legend_above(figure: Figure, axes: Iterable[Axes], columns: int = 6) -> None:

@@ -15,9 +15,9 @@ import smmd_bench as sb
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.examples import embedded_examples
 from smmd_bench.publishing.page import render_page
-from smmd_bench.publishing.publish import publish
 from smmd_bench.registry import load
 from smmd_bench.results.run import RunFrames
+from tests.publishing.published import publish
 from tests.runs import write_run
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

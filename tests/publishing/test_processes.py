@@ -14,41 +14,13 @@ import pytest
 from smmd_bench import registry
 from smmd_bench.publishing import processes
 from smmd_bench.publishing.run import publish_run
+from tests.publishing.report_files import write_reports
 from tests.runs import write_run
 
-PLUGIN = """
-from dataclasses import dataclass
-from typing import ClassVar
-import pandas as pd
-from smmd_bench.contracts import Artefact
-
-@dataclass(frozen=True)
-class OfAFile:
-    name: ClassVar[str] = "of_a_file"
-    title: ClassVar[str] = "Of a file"
-    paper: ClassVar[str] = "not in the paper"
-
-    def skip(self, run):
-        return None
-
-    def build(self, run):
-        return Artefact("A caption.", pd.DataFrame({"Cells": [str(len(run.cells))]}))
-
-@dataclass(frozen=True)
-class Broken(OfAFile):
-    name: ClassVar[str] = "broken"
-
-    def build(self, run):
-        raise ValueError("no such luck")
-"""
+OF_A_FILE = 'return Artefact("A caption.", pd.DataFrame({"Cells": [str(len(run.cells))]}))'
 PROCESS = """
-@dataclass(frozen=True)
-class Process(OfAFile):
-    name: ClassVar[str] = "process"
-
-    def build(self, run):
-        import os
-        return Artefact("A caption.", pd.DataFrame({"Process": [str(os.getpid())]}))
+import os
+return Artefact("A caption.", pd.DataFrame({"Process": [str(os.getpid())]}))
 """
 
 
@@ -85,8 +57,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_processes_change_no_byte(
     written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "plugin.py").write_text(PLUGIN)
-    registry.load_plugin_file(tmp_path / "plugin.py")
+    broken = 'raise ValueError("no such luck")'
+    registry.load_plugin_file(
+        write_reports(tmp_path / "plugin.py", of_a_file=OF_A_FILE, broken=broken)
+    )
     alone = shutil.copytree(written, tmp_path / "alone" / "run")
     in_order = publish_run(alone)
     monkeypatch.setattr(processes, "LARGE", 1)
@@ -114,8 +88,7 @@ def test_processes_change_no_byte(
 def test_small_runs_stay_in_this_process_and_large_ones_do_not(
     written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "plugin.py").write_text(PLUGIN + PROCESS)
-    registry.load_plugin_file(tmp_path / "plugin.py")
+    registry.load_plugin_file(write_reports(tmp_path / "plugin.py", process=PROCESS))
     only(monkeypatch)
 
     def process_of_a_report() -> int:
@@ -156,9 +129,10 @@ def test_where_a_process_is_killed_the_rest_is_made_in_this_one(
     written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = f"os._exit(1) if os.getpid() != {os.getpid()} else None"
-    source = PLUGIN + PROCESS.replace("import os", f"import os; {killed}")
-    (tmp_path / "plugin.py").write_text(source)
-    registry.load_plugin_file(tmp_path / "plugin.py")
+    process = PROCESS.replace("import os", f"import os; {killed}")
+    registry.load_plugin_file(
+        write_reports(tmp_path / "plugin.py", process=process, of_a_file=OF_A_FILE)
+    )
     monkeypatch.setattr(processes, "LARGE", 1)
     only(monkeypatch, "arithmetic_table")
     publish_run(written)

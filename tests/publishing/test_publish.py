@@ -18,10 +18,11 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.examples import embedded_examples
 from smmd_bench.publishing.packing import unpack
 from smmd_bench.publishing.page import render_page
-from smmd_bench.publishing.publish import build, publish
+from smmd_bench.publishing.publish import build
 from smmd_bench.publishing.style import new_figure
 from smmd_bench.results.files import write_parquet
 from smmd_bench.results.run import RunFrames
+from tests.publishing.published import publish
 from tests.runs import write_run
 
 

@@ -12,27 +12,13 @@ from smmd_bench.errors import UserError
 from smmd_bench.publishing.run import publish_run
 from smmd_bench.publishing.selection import publish_some
 from tests.cli.conftest import call
+from tests.publishing.report_files import write_reports
 from tests.runs import write_run
 
-UNDRAWN = """
-from dataclasses import dataclass
-from typing import ClassVar
-from smmd_bench.contracts import Artefact
-from smmd_bench.publishing.style import new_figure
-
-@dataclass(frozen=True)
-class Undrawn:
-    name: ClassVar[str] = "undrawn"
-    title: ClassVar[str] = "A figure that cannot be saved"
-    paper: ClassVar[str] = "not in the paper"
-
-    def skip(self, run):
-        return None
-
-    def build(self, run):
-        figure = new_figure()
-        figure.subplots().set_title(r"$\\frac{1}{$")
-        return Artefact("A caption.", figure=figure)
+UNDRAWN = r"""
+figure = new_figure()
+figure.subplots().set_title(r"$\frac{1}{$")
+return Artefact("A caption.", figure=figure)
 """
 
 
@@ -97,8 +83,7 @@ def test_what_cannot_be_made_is_one_sentence(run: Path, only: str, words: str) -
 def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(
     run: Path, tmp_path: Path
 ) -> None:
-    plugin = tmp_path / "plugin.py"
-    plugin.write_text(UNDRAWN)
+    plugin = write_reports(tmp_path / "plugin.py", undrawn=UNDRAWN)
     for only, names in (("undrawn", []), ("undrawn,table2", ["arithmetic_table.tex"])):
         made = call("report", run, "--only", only, "--format", "latex,png", "--plugin", plugin)
         assert made.returncode == 1, made.stderr

@@ -8,8 +8,8 @@ import pytest
 from smmd_bench.reports.auxiliary_magnitude import STRETCHES, AuxiliaryMagnitude, magnitudes
 
 import smmd_bench as sb
-from smmd_bench.publishing.publish import publish
 from smmd_bench.results.files import read_json, write_json, write_parquet
+from tests.publishing.published import publish
 from tests.runs import write_run
 
 

@@ -14,8 +14,8 @@ from smmd_bench.reports.calibration import FEWEST, Calibration
 import smmd_bench as sb
 from smmd_bench import registry
 from smmd_bench.errors import UserError
-from smmd_bench.publishing.publish import publish
 from smmd_bench.results.files import write_json, write_parquet
+from tests.publishing.published import publish
 from tests.runs import write_run
 
 TASK = "arithmetic[operations=1..2]"

@@ -7,8 +7,8 @@ import pytest
 from smmd_bench.reports.cost_gain import WARM_UP, CostGain, step_costs
 
 import smmd_bench as sb
-from smmd_bench.publishing.publish import publish
 from smmd_bench.results.files import read_json, write_json, write_parquet
+from tests.publishing.published import publish
 from tests.runs import write_run
 
 STEPS = 240

@@ -12,10 +12,10 @@ from smmd_bench.reports.dataset_samples import DatasetSamples
 import smmd_bench as sb
 from smmd_bench import registry
 from smmd_bench.errors import UserError
-from smmd_bench.publishing.publish import publish
 from smmd_bench.publishing.style import new_figure
 from smmd_bench.results.files import write_parquet
 from tests.broken_pictures import torn_png
+from tests.publishing.published import publish
 from tests.runs import write_run
 
 TASKS = ("clock_time", "chartqa", "gsm8k")

@@ -10,8 +10,8 @@ from smmd_bench.reports.forest_plot import ForestPlot, window
 
 import smmd_bench as sb
 from smmd_bench import registry
-from smmd_bench.publishing.publish import publish
 from smmd_bench.results.files import read_json, write_json
+from tests.publishing.published import publish
 from tests.runs import Planted, write_run
 
 TASK = "arithmetic[operations=1..2]"

@@ -8,8 +8,8 @@ import pytest
 from smmd_bench.reports.kernel_spectrum import KernelSpectrum, kernels, numeric_tokens
 
 import smmd_bench as sb
-from smmd_bench.publishing.publish import publish
 from smmd_bench.results.files import write_parquet
+from tests.publishing.published import publish
 from tests.runs import write_run
 
 LOSSES = ("ce", "smmd", "smmd[term=mmd]", "smmd[kernel=random,term=mmd]", "smmd[lambda=9]",

@@ -7,7 +7,7 @@ import pytest
 from smmd_bench.reports.loss_shapes import LossShapes, falls, figure, penalties
 
 import smmd_bench as sb
-from smmd_bench.publishing.publish import publish
+from tests.publishing.published import publish
 from tests.runs import write_run
 
 SIX = ["ce", "gce", "dist2", "ntl", "ntil", "smmd"]

@@ -76,8 +76,8 @@ def test_only_the_best_of_those_that_are_better_is_best():
         ]
     )  # fmt: skip
     found = against_reference(data).set_index(["task", "loss"])["best"]
-    assert set(found[found].index) == {("a", "gce"), ("a", "smmd")}  # equally good; b: SMMD is not
-    # significantly better than CE, and NTL is not the best
+    # In a two are equally good; in b SMMD is best, but not significantly better than CE.
+    assert set(found[found].index) == {("a", "gce"), ("a", "smmd")}
 
 
 def test_a_worse_loss_is_never_best_and_the_untuned_model_is_no_reference():

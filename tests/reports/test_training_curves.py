@@ -4,8 +4,8 @@ from pathlib import Path
 from smmd_bench.reports.training_curves import TrainingCurves
 
 import smmd_bench as sb
-from smmd_bench.publishing.publish import publish
 from smmd_bench.results.files import write_json
+from tests.publishing.published import publish
 from tests.runs import write_run
 
 

@@ -1,0 +1,16 @@
+"""Reports that are not registered, published as `publish_run` does those that are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from smmd_bench.contracts import Report
+from smmd_bench.publishing.publish import made, write_page
+from smmd_bench.results.run import RunFrames
+
+
+def publish(run: RunFrames, reports: Iterable[Report]) -> list[Path]:
+    """Build the reports and write their files and the page; the page's path comes last."""
+    sections = [made(run, report) for report in reports]
+    return [*(path for section in sections for path in section.files), write_page(run, sections)]
