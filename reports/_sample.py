@@ -87,12 +87,18 @@ def _unreadable(metrics: pd.DataFrame) -> str:
         return ""
     names = [loss_label(str(r["loss"])) + f" on {r['task']}" * several for r in worst]
     besides = [
-        f"{name} {row['value']:.1f} %" for name, row in zip(names[1:], worst[1:], strict=True)
+        f"{name} {_percent(row['value'])}" for name, row in zip(names[1:], worst[1:], strict=True)
     ]
     return (
-        f"at most {worst[0]['value']:.1f} % ({'; '.join([names[0], *besides])}) of the completions "
-        "of a cell without a number"
+        f"at most {_percent(worst[0]['value'])} ({'; '.join([names[0], *besides])}) of the "
+        "completions of a cell without a number"
     )
+
+
+def _percent(value: float) -> str:
+    """`45.5 %`; a share that one decimal would show as none has the decimals that it needs."""
+    text = f"{value:.1f}"
+    return f"{value:.1g} %" if value > 0 == float(text) else f"{text} %"
 
 
 def named_seeds(cells: pd.DataFrame) -> str:

@@ -32,6 +32,16 @@ def test_the_untuned_model_stands_apart(tmp_path):
     assert "seed 0; at most 0.0 % (CE; untuned 100.0 %) of" in sample_note(run, run.cells)
 
 
+def test_a_single_failure_among_thousands_is_not_shown_as_none(tmp_path):
+    run = planted(tmp_path, {"ce": ANSWERS}, seeds=(0,))
+    for file in run.path.glob("cells/*/metrics.json"):
+        content = read_json(file)
+        content["metrics"]["parse_failure_rate"]["value"] = 100 * (1 / 3000)
+        write_json(file, content)
+    again = sb.read_run(run.path)
+    assert "at most 0.03 % (CE) of" in sample_note(again, again.cells)
+
+
 def test_a_loss_with_fewer_seeds_is_named(tmp_path):
     run = planted(tmp_path, {"ce": ANSWERS, "ntl": ANSWERS, "smmd": ANSWERS})
     cells = run.cells[(run.cells["loss"] != "smmd") | (run.cells["seed"] == 0)]
