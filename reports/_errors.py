@@ -86,7 +86,7 @@ def comparisons(run: RunFrames) -> list[Comparison]:
     A task whose targets hold no numbers is left out, and so is a loss without a single number, as
     it would leave its pair nothing.
     """
-    cells = _with_scores(run)
+    cells = measured(run.cells)
     cells = cells[(cells["loss"] != "base") & cells["task"].isin(numeric_tasks(run, cells))]
     cells = cells[~cells["address"].isin(silent(run)["address"])]
     found = [
@@ -113,11 +113,9 @@ def _comparison(model: str, task: str, cells: pd.DataFrame, trained_here: bool) 
 
 def why_none(run: RunFrames) -> str | None:
     """Why no errors can be compared; None: they can."""
-    if measured(run.cells).empty:
-        return "no cell has results"
-    cells = _with_scores(run)
+    cells = measured(run.cells)
     if cells.empty:
-        return "no cell has scores"
+        return "no cell has results"
     if not numeric_tasks(run, cells):
         return "no task has numbers as answers"
     if not comparisons(run):
@@ -163,9 +161,3 @@ def numeric_tasks(run: RunFrames, cells: pd.DataFrame) -> list[str]:
     if "answer" not in answers.columns:
         return []
     return [str(task) for task in answers.loc[answers["answer"].notna(), "task"].unique()]
-
-
-def _with_scores(run: RunFrames) -> pd.DataFrame:
-    cells = measured(run.cells)
-    files = [run.path / "cells" / address / "scores.parquet" for address in cells["address"]]
-    return cells[[file.is_file() for file in files]]

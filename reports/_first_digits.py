@@ -56,10 +56,8 @@ def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
 
 def probed(run: RunFrames) -> Iterator[dict[Hashable, Any]]:
     """The cells with probes; not of summaries, where a number is no answer."""
-    cells = run.cells[~run.cells["task"].isin(without_numbers(run))]
-    for cell in cells.to_dict("records"):
-        if (run.path / "cells" / str(cell["address"]) / "probes.parquet").is_file():
-            yield cell
+    cells = run.having("probes")
+    yield from cells[~cells["task"].isin(without_numbers(run))].to_dict("records")
 
 
 def _leading_digit(value: float) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from smmd_bench.publishing.style import loss_label, model_label
+from smmd_bench.results.made_with import differences
 
 from ._cells import measured
 
@@ -17,7 +18,8 @@ BASE = "base"
 
 
 def sample_note(run: RunFrames, cells: pd.DataFrame, of_run: pd.DataFrame | None = None) -> str:
-    """A sentence with n, seeds and parse failures of those of the cells that have results.
+    """A sentence with n, seeds and parse failures of those of the cells that have results; another
+    where they were made with different software or on different devices.
 
     `of_run` are all cells of these losses, models and tasks, where fewer are shown: seeds that are
     not shared are named.
@@ -27,7 +29,7 @@ def sample_note(run: RunFrames, cells: pd.DataFrame, of_run: pd.DataFrame | None
     parts = [_examples(metrics)]
     if "predictions" not in run.manifest:
         parts.append(_seeds(shown) + ("" if of_run is None else _left_out(cells, of_run)))
-    return "; ".join(filter(None, [*parts, _unreadable(metrics)])) + "."
+    return "; ".join(filter(None, [*parts, _unreadable(metrics)])) + "." + _software(run, shown)
 
 
 def _examples(metrics: pd.DataFrame) -> str:
@@ -93,6 +95,13 @@ def _unreadable(metrics: pd.DataFrame) -> str:
         f"at most {_percent(worst[0]['value'])} ({'; '.join([names[0], *besides])}) of the "
         "completions of a cell without a number"
     )
+
+
+def _software(run: RunFrames, cells: pd.DataFrame) -> str:
+    """A sentence where the cells were made with different versions or on different devices."""
+    found = differences(run.current(str(address)) for address in cells["address"])
+    texts = [f"{name} {' or '.join(values)}" for name, values in found.items()]
+    return f" The cells differ in what they were made with: {'; '.join(texts)}." * bool(texts)
 
 
 def _percent(value: float) -> str:

@@ -11,7 +11,6 @@ import pandas as pd
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH
-from smmd_bench.results.files import read_json
 
 from ._cells import (
     TO_PAPER,
@@ -149,7 +148,7 @@ def outside_note(run: RunFrames, cells: pd.DataFrame) -> str:
     """
     shares: dict[str, float] = {}
     for address, model in zip(cells["address"], cells["model"], strict=True):
-        receipt = read_json(run.path / "cells" / str(address) / "train.json") or {}
+        receipt = run.current(str(address)).receipt or {}
         targets = receipt.get("numeric_targets") or {}
         if targets.get("outside"):
             shares[str(model)] = 100 * targets["outside"] / targets["digit_tokens"]

@@ -48,7 +48,7 @@ class AuxiliaryMagnitude:
 
     def skip(self, run: RunFrames) -> str | None:
         """A training log of a loss with an auxiliary is needed."""
-        if not any((run.path / "cells").glob("*/train_log.parquet")):
+        if run.having("train_log").empty:
             return "no cell has a training log"
         logs = (run.read("train_log", [RATIO], [address]) for address in run.cells["address"])
         if any(log[RATIO].notna().any() for log in logs if RATIO in log):

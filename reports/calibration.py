@@ -63,7 +63,7 @@ class Calibration:
 
     def skip(self, run: RunFrames) -> str | None:
         """Digit probes of answers that are numbers are needed."""
-        if not any((run.path / "cells").glob("*/probes.parquet")):
+        if run.having("probes").empty:
             return "no cell has digit probes"
         cells = _numeric(run)["address"]
         some = any(len(run.read("probes", ["digit"], [address])) for address in cells)

@@ -68,7 +68,7 @@ class DigitDistribution:
 
     def skip(self, run: RunFrames) -> str | None:
         """Without digit probes of answers that are numbers there is nothing to draw."""
-        if not any((run.path / "cells").glob("*/probes.parquet")):
+        if run.having("probes").empty:
             return "no cell has digit probes"
         return None if any(probed(run)) else "no task has numbers as answers"
 

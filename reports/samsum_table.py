@@ -11,7 +11,6 @@ import pandas as pd
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number, with_interval
-from smmd_bench.results.files import read_json
 from smmd_bench.results.run import RunFrames
 
 from ._cells import (
@@ -94,7 +93,7 @@ def rouge_scores(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
         part = part.drop(columns=["difference_b", "difference_c", "difference_p"])
         parts.append(part.drop(columns=[c for c in part if str(c).startswith("truncation_rate_")]))
     receipts = [
-        (read_json(run.path / "cells" / str(address) / "train.json") or {}).get("numeric_targets")
+        (run.current(str(address)).receipt or {}).get("numeric_targets")
         for address in cells["address"]
     ]
     for name in ("tokens", "numeric"):

@@ -47,8 +47,7 @@ class TrainingCurves:
 
     def skip(self, run: RunFrames) -> str | None:
         """Without a training log there is nothing to draw."""
-        logs = (run.path / "cells").glob("*/train_log.parquet")
-        return None if any(logs) else "no cell has a training log"
+        return "no cell has a training log" if run.having("train_log").empty else None
 
     def build(self, run: RunFrames) -> Artefact:
         """One row of panels a model and task."""

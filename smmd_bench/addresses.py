@@ -35,6 +35,12 @@ def digest_of_files(files: Iterable[Path], root: Path) -> str:
     return address({str(file.relative_to(root)): _digest(file) for file in sorted(files)})
 
 
+def digest_of_weights(folder: Path) -> str:
+    """A digest of the contents of the safetensors files in a checkpoint's folder."""
+    files = sorted(folder.glob("*.safetensors"))
+    return address({file.name: _content_digest(file) for file in files})
+
+
 def cache_folder() -> Path:
     """`$SMMD_BENCH_CACHE`, else `~/.cache/smmd-bench`."""
     root = os.environ.get("SMMD_BENCH_CACHE")
@@ -50,10 +56,14 @@ def _digest(file: Path) -> str:
     known = read_json(kept)
     if known is not None:
         return str(known["digest"])
-    with file.open("rb") as stream:
-        digest = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    digest = _content_digest(file)
     write_json(kept, {"path": str(file), "digest": digest})
     return digest
+
+
+def _content_digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def _plain(value: Any) -> Any:

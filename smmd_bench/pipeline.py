@@ -5,23 +5,24 @@ Killed at any point, the same call later does only what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from .contracts import Executor, Job, Progress
 from .errors import CellSkippedError, UserError
 from .experiment import Cell, Experiment
-from .experiment_file import ExperimentFile, experiment_from_yaml
+from .experiment_file import ExperimentFile
 from .preflight import preflight
 from .registry import load, load_plugin_file, plugin_files
-from .results.files import read_json, write_json, write_parquet
-from .run_directory import RunDirectory, Stage, cell_to_json, record_failure
-from .scoring.comparison import CellKey, Measured, opponents, write_comparison
+from .results.files import read_json, write_json, write_json_if_new, write_parquet
+from .results.run import read_run
+from .run_directory import RunDirectory, Stage, cell_from_json, cell_to_json, record_failure
+from .scoring.comparison import write_comparisons
 from .scoring.measure import measure
 
 
@@ -50,15 +51,22 @@ def together(outcomes: Sequence[Outcome]) -> Outcome:
     return Outcome(outcomes[0].path, worked, failed, skipped, notes)
 
 
-def claim(plan: ExperimentFile, out: Path, extend: bool) -> None:
+def claim(
+    plan: ExperimentFile, out: Path, progress: Progress, *, extend: bool = False
+) -> Collection[Cell]:
     """Make `out` the folder of all of a file's experiments, before the first of them runs.
 
-    Raises UserError if it belongs to another one and `extend` does not add to it.
+    Returns the cells that were checked for the user's mistakes. Raises UserError for the first
+    mistake, or if the folder belongs to another experiment and `extend` does not add to it; the
+    folder is unchanged then.
     """
     run = RunDirectory(out)
     with run.locked():
         for number, experiment in enumerate(plan.experiments):
-            run.claim(experiment, extend or number > 0, plan.name)
+            run.require_own(experiment, extend=extend or number > 0)
+        checked = _check(run, plan.cells, progress)
+        run.claim(plan.experiments, plan.name)
+    return checked
 
 
 def run_experiment(
@@ -69,37 +77,49 @@ def run_experiment(
     executor: str = "local",
     extend: bool = False,
     track: str | None = None,
+    checked: Collection[Cell] = (),
 ) -> Outcome:
-    """Do what is missing of an experiment in the folder `out`; `track`: see `smmd_bench.tracking`.
+    """Do what is missing of an experiment in the folder `out`.
 
-    Raises UserError for what the user must mend first; a cell that fails is in the outcome.
+    track: see `smmd_bench.tracking`. checked: cells that `claim` has checked. Raises UserError for
+    the user's mistakes, before anything is written; a cell that fails is in the outcome.
     """
     run = RunDirectory(out)
     runner: Executor = load("executors", executor)
     with run.locked():
-        run.claim(experiment, extend)
+        run.require_own(experiment, extend=extend)
+        _check(run, [cell for cell in experiment.cells if cell not in checked], progress)
+        run.claim([experiment])
         cells = [*experiment.cells, *_earlier_cells(run, experiment)]
         for cell in cells:
-            run.select_again(cell)
+            run.settle(cell)
         state = {cell: run.missing(cell) for cell in cells}
         todo = [c for c in experiment.cells if state[c] and not _skipped(run, c)]
         worked = bool(todo)
-        if any("decode" in state[cell] for cell in todo):
-            preflight(todo, progress)
         for cell in todo:
             run.forget_failure(cell)
         untrained = [[cell] for cell in todo if "train" in state[cell]]
         _finish(run, runner, untrained, "train", progress, {"track": track})
         _follow_sources(run, todo)
+        for cell in todo:
+            run.settle(cell)
         state |= {cell: run.missing(cell) for cell in todo}
         pending = [c for c in todo if "decode" in state[c] and not run.failure(c)]
         _decode(run, runner, pending, progress)
         state |= {cell: run.missing(cell) for cell in todo}
         worked |= _measure(run, state)
-        worked |= _compare(run, [cell for cell, stages in state.items() if not stages])
+        worked |= write_comparisons(read_run(run.path))
         unfinished = [cell for cell in experiment.cells if state[cell]]
         notes = {cell.label: run.notes(cell) for cell in experiment.cells}
         return Outcome(out, worked, *_reasons(run, unfinished), notes)
+
+
+def _check(run: RunDirectory, cells: Sequence[Cell], progress: Progress) -> Sequence[Cell]:
+    """Find the user's mistakes in cells that are to be trained or decoded; returns `cells`."""
+    todo = [c for c in cells if not _skipped(run, c) and "decode" in run.missing(c)]
+    if todo:
+        preflight(todo, progress)
+    return cells
 
 
 def _decode(run: RunDirectory, runner: Executor, cells: Sequence[Cell], progress: Progress) -> None:
@@ -159,49 +179,45 @@ def _measure(run: RunDirectory, state: dict[Cell, list[Stage]]) -> bool:
     """Score what was decoded; `state` is brought up to date."""
     worked = False
     for cell in [cell for cell, stages in state.items() if stages == ["measure"]]:
-        folder, wanted = run.cell_folder(cell), cell.addresses["measure"]
+        folder, stamp = run.cell_folder(cell), run.current(cell).measure_stamp
+        assert stamp is not None
         completions = pd.read_parquet(folder / "completions.parquet")
         try:
             scores, metrics = measure(cell.task_plugin, completions)
         except Exception as error:  # a plugin's own: the other cells go on
             record_failure(folder, "measure", error)
             continue
-        write_parquet(folder / "scores.parquet", scores, wanted)
-        write_json(folder / "metrics.json", {"address": wanted, **metrics})
+        write_parquet(folder / "scores.parquet", scores, stamp)
+        write_json(folder / "metrics.json", {"address": stamp, **metrics})
         state[cell] = []
         worked = True
     return worked
 
 
-def _compare(run: RunDirectory, cells: Sequence[Cell]) -> bool:
-    """Compare each loss with CE of the same recipe and seed; CE, or without CE, with the base."""
-    known = {CellKey(c.model, c.task, c.trained_on, c.recipe, c.loss, c.seed): c for c in cells}
-    worked = False
-    for key, other in opponents(known.keys()).items():
-        pair = (
-            Measured(run.cell_folder(c), c.addresses["train"], c.loss, c.addresses["measure"])
-            for c in (known[key], known[other])
-        )
-        worked |= write_comparison(known[key].task_plugin, *pair)
-    return worked
-
-
 def _earlier_cells(run: RunDirectory, experiment: Experiment) -> list[Cell]:
-    """The cells of the folder's other experiments that still count: opponents for the new ones."""
+    """The cells of the folder's other experiments, where this version of the software measures them
+    from the completions that they have; each cell.json says so then."""
     manifest = read_json(run.path / "manifest.json") or {}
+    for file in dict.fromkeys(f for e in manifest["experiments"] for f in e.get("plugins") or ()):
+        with suppress(UserError):  # it is gone: the results of its cells stay as they are
+            load_plugin_file(Path(file))
+    found = []
     own = {cell.addresses["train"] for cell in experiment.cells}
-    found: dict[str, Cell] = {}
-    for content in manifest["experiments"]:
-        if content == experiment.to_dict():
+    for address in manifest["cells"]:
+        content = None if address in own else read_json(run.path / "cells" / address / "cell.json")
+        if content is None:
             continue
         try:
-            earlier = experiment_from_yaml(yaml.safe_dump(content), "manifest.json")
-            for file in earlier.plugins:
-                load_plugin_file(Path(file))
-            found |= {cell.addresses["train"]: cell for cell in earlier.cells}
-        except UserError:  # its model or plugin is gone: its results stay as they are
+            cell = cell_from_json(content)
+            known = cell.addresses["train"] == address
+        except UserError:  # its model or plugin is gone, or has changed
             continue
-    return [c for a, c in found.items() if a in manifest["cells"] and a not in own]
+        if known and "decode" not in run.missing(cell):
+            write_json_if_new(
+                run.cell_folder(cell) / "cell.json", {**content, **cell_to_json(cell)}
+            )
+            found.append(cell)
+    return found
 
 
 def _skipped(run: RunDirectory, cell: Cell) -> bool:

@@ -36,6 +36,11 @@ def _option(default: Any, help: str) -> Any:
     return field(default=default, metadata={"help": help})
 
 
+TRAINING_VERSION = 1
+"""A part of every train address. Raise it when the code of training, of the objective or of the
+encoding of examples changes what a cell is trained to."""
+
+
 @dataclass(frozen=True)
 class Recipe:
     """Training and scoring settings. Defaults are the paper's (App. C.3) where it gives them.

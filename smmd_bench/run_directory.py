@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,8 +13,11 @@ from filelock import FileLock, Timeout
 
 from .errors import CellSkippedError, UserError
 from .experiment import Cell, Experiment
-from .manifest import manifest_of, together
-from .results.files import parquet_address, read_json, write_json
+from .manifest import identities, manifest_of
+from .recipe import Recipe
+from .results.current import CurrentCell
+from .results.files import read_json, write_json, write_json_if_new
+from .scoring.selection import keep_selected, select_again
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
@@ -31,61 +33,39 @@ class RunDirectory:
         """Where a cell's files are."""
         return self.path / "cells" / cell.addresses["train"]
 
+    def current(self, cell: Cell) -> CurrentCell:
+        """The cell's files as they are now."""
+        source = None if cell.source is None else self.current(cell.source)
+        return CurrentCell(self.cell_folder(cell), cell.addresses, cell.is_base, source)
+
     def missing(self, cell: Cell) -> list[Stage]:
         """The stages that are still to do, in order; each implies those after it."""
-        folder, wanted = self.cell_folder(cell), cell.addresses
-        epoch = self._selected_epoch(cell.source or cell)
-        if not isinstance(epoch, int):
-            return [stage for stage in epoch if stage != "train" or cell.source is None]
-        stamp = cell.decode_stamp(epoch)
-        if any(
-            parquet_address(folder / f"{n}.parquet") != stamp for n in ("completions", "probes")
-        ):
-            return ["decode", "measure"]
-        metrics = read_json(folder / "metrics.json")
-        if metrics is None or metrics["address"] != wanted["measure"]:
-            return ["measure"]
-        return []
+        now = self.current(cell)
+        trained = now.source or now
+        if trained.tested is None:
+            again = not cell.is_base and trained.has_every_epoch
+            return _from("decode" if again or now.source else "train")
+        if not cell.is_base and trained.checkpoint is None:
+            kept = trained.has_epoch(trained.tested.epoch)
+            return _from("decode" if kept or now.source else "train")
+        if not now.is_decoded:
+            return _from("decode")
+        return _from("measure") if now.metrics is None else []
 
-    def _selected_epoch(self, cell: Cell) -> int | list[Stage]:
-        """The epoch of a cell's weights that is to be tested (the base: 0), or what is missing."""
-        folder, wanted = self.cell_folder(cell), cell.addresses
-        receipt = read_json(folder / "train.json")
-        if receipt is None or receipt["address"] != wanted["train"]:
-            return list(STAGES)
-        if cell.is_base:
-            return 0
-        selection = read_json(folder / "selection.json")
-        if selection is None or selection["address"] != wanted["select"]:
-            return ["decode", "measure"] if _all_epochs(folder, receipt) else list(STAGES)
-        epoch = int(selection["best_epoch"])
-        kept = read_json(folder / "checkpoint" / "canary.json")
-        if (kept is None or kept["epoch"] != epoch) and not _weights(folder, epoch):
-            return list(STAGES)
-        return epoch
-
-    def select_again(self, cell: Cell) -> None:
-        """After a change of parser or metric, select anew from the kept validation completions."""
-        folder = self.cell_folder(cell)
-        selection = read_json(folder / "selection.json")
-        if selection is None or selection["address"] == cell.addresses["select"]:
-            return
-        if parquet_address(folder / "validation.parquet") == cell.addresses["validate"]:
-            import pandas as pd
-
-            from .scoring.selection import select
-
-            chosen = select(cell, pd.read_parquet(folder / "validation.parquet"))
-            write_json(folder / "selection.json", chosen)
+    def settle(self, cell: Cell) -> None:
+        """Do what needs no engine: select anew after a change of parser or metric, and keep the
+        selected weights alone, which a killed or repeated training has left among its epochs."""
+        if not cell.is_base and cell.source is None:
+            select_again(cell, self.current(cell))
+            keep_selected(self.current(cell), keep_epochs=cell.recipe.keep_epochs)
 
     def failure(self, cell: Cell) -> dict[str, Any] | None:
         """The cell's FAILED.json."""
-        return read_json(self.cell_folder(cell) / "FAILED.json")
+        return self.current(cell).failure or None
 
     def notes(self, cell: Cell) -> list[str]:
         """What training noted for people."""
-        receipt = read_json(self.cell_folder(cell) / "train.json") or {}
-        return list(receipt.get("notes", []))
+        return list((self.current(cell).receipt or {}).get("notes", []))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -113,14 +93,9 @@ class RunDirectory:
         finally:
             lock.release()
 
-    def claim(self, experiment: Experiment, extend: bool, name: str | None = None) -> None:
-        """Write the manifest and every cell.json, or check that the folder is this experiment's.
-
-        `name` is that of a new run (None: the experiment's). With `extend` the experiment is added
-        to those of the folder. A cell with the same model,
-        task, loss and seed as an earlier one takes its place; the files of that one stay. Raises
-        UserError if the folder belongs to another experiment, or holds something that is no run.
-        """
+    def require_own(self, experiment: Experiment, *, extend: bool) -> None:
+        """Raise UserError if the folder belongs to another experiment and `extend` does not add to
+        it, or holds something that is no run."""
         manifest = read_json(self.path / "manifest.json")
         if manifest is None:
             strange = [p.name for p in self.path.iterdir() if p.name != ".lock"]
@@ -134,37 +109,28 @@ class RunDirectory:
                 f"The output folder {self.path} belongs to another experiment "
                 f"({manifest['name']}): choose another with --out, or add to it with --extend."
             )
-        cells = _with_earlier(self.path, experiment.cells, (manifest or {}).get("cells", []))
-        _check_training(self.path, experiment.cells, cells)
-        earlier = (manifest or {}).get("experiments", [])
-        own = experiment.to_dict()
-        experiments = earlier if own in earlier else [*earlier, own]
-        known = manifest is not None and manifest["cells"] == cells
-        if not known or len(experiments) != len(earlier):
-            first = manifest or ({} if name is None else {"name": name})
-            new = manifest_of(experiment)
-            write_json(
-                self.path / "manifest.json",
-                {
-                    **new,
-                    **{key: first[key] for key in ("name", "created") if key in first},
-                    "experiment": together(experiments),
-                    "flags": list(dict.fromkeys([*first.get("flags", []), *new["flags"]])),
-                    **{
-                        key: {**first.get(key, {}), **new[key]}
-                        for key in ("models", "data", "generation")
-                    },
-                    "experiments": experiments,
-                    "cells": cells,
-                },
-            )
+        _check_training(self.path, experiment.cells, (manifest or {}).get("cells", []))
+
+    def claim(self, experiments: Sequence[Experiment], name: str | None = None) -> None:
+        """Add experiments to those of the folder: write every cell.json, then the manifest.
+
+        `name` is that of a new run (None: the first experiment's). A cell with the same model,
+        task, loss and seed as an earlier one takes its place; the files of that one stay.
+        """
+        before = read_json(self.path / "manifest.json")
+        cells = list(dict.fromkeys(c for experiment in experiments for c in experiment.cells))
+        own = {
+            cell.addresses["train"]: {**cell_to_json(cell), **more}
+            for cell, more in zip(cells, identities(cells), strict=True)
+        }
         for leftover in (self.path / "cells").glob("*/.*.part"):  # of a killed process
             if leftover.is_file():
                 leftover.unlink()
-        for cell in experiment.cells:  # checked each time: a killed claim leaves some unwritten
-            file, content = self.cell_folder(cell) / "cell.json", cell_to_json(cell)
-            if read_json(file) != json.loads(json.dumps(content)):
-                write_json(file, content)
+        for address, content in own.items():
+            write_json_if_new(self.path / "cells" / address / "cell.json", content)
+        held = _with_earlier(self.path, own, (before or {}).get("cells", []))
+        manifest = manifest_of(before, experiments, held, name or experiments[0].name)
+        write_json_if_new(self.path / "manifest.json", manifest)
 
     def forget_failure(self, cell: Cell) -> None:
         """Remove FAILED.json before the cell is tried again."""
@@ -172,16 +138,21 @@ class RunDirectory:
 
 
 def record_failure(folder: Path, stage: str, error: BaseException | str) -> None:
-    """Write a cell's FAILED.json: the stage, the error, its traceback."""
+    """Write FAILED.json of a cell, or of an evaluation: the stage, the error, its traceback.
+
+    It counts as long as the cell is asked for as cell.json says now.
+    """
     lines = (
         "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else error
     )
     sentence = str(error).strip() or type(error).__name__
     if "No space left on device" in sentence:
         sentence += f": free some space on the disk of {folder}"
+    cell = read_json(folder / "cell.json") or {}
     write_json(
         folder / "FAILED.json",
         {
+            "address": cell.get("addresses", {}).get("measure"),
             "stage": stage,
             "error": sentence,
             "skipped": isinstance(error, CellSkippedError),
@@ -191,7 +162,7 @@ def record_failure(folder: Path, stage: str, error: BaseException | str) -> None
 
 
 def cell_to_json(cell: Cell) -> dict[str, Any]:
-    """What cell.json says, and what a worker needs to make the cell again."""
+    """What a worker needs to make the cell again; cell.json says it, and what identifies it."""
     return {
         "address": cell.addresses["train"],
         "model": cell.model,
@@ -200,6 +171,7 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         "task": cell.task,
         "task_name": cell.task_plugin.name,
         "trained_on": cell.trained_on,
+        **({} if cell.source is None else {"source": cell.source.addresses["train"]}),
         "loss": cell.loss,
         "loss_name": cell.loss.partition("[")[0],
         "seed": cell.seed,
@@ -211,15 +183,17 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _weights(folder: Path, epoch: int) -> bool:
-    return (folder / "epochs" / str(epoch)).is_dir()
+def cell_from_json(content: Mapping[str, Any]) -> Cell:
+    """The cell that a request or a cell.json describes."""
+    same = ("model", "task", "loss", "seed", "data_seed", "engine", "trained_on")
+    return Cell(recipe=Recipe().changed(content["recipe"]), **{key: content[key] for key in same})
 
 
-def _all_epochs(folder: Path, receipt: dict[str, Any]) -> bool:
-    return all(_weights(folder, r["epoch"]) for r in receipt["epochs"])
+def _from(stage: Stage) -> list[Stage]:
+    return list(STAGES[STAGES.index(stage) :])
 
 
-def _check_training(path: Path, new: list[Cell], cells: list[str]) -> None:
+def _check_training(path: Path, new: list[Cell], cells: Sequence[str]) -> None:
     """Raise UserError where tests of transfer of one name would have been trained on two tasks."""
     trained_on = {(cell.model, cell.task): cell.trained_on for cell in new if cell.source}
     for address in cells:
@@ -234,17 +208,24 @@ def _check_training(path: Path, new: list[Cell], cells: list[str]) -> None:
             )
 
 
-def _with_earlier(path: Path, cells: list[Cell], earlier: list[str]) -> list[str]:
-    """Addresses of the folder's cells in the order in which they came: of the earlier ones that no
-    new one replaces, and of the new ones."""
-    new = {cell.addresses["train"]: (cell.model, cell.task, cell.loss, cell.seed) for cell in cells}
-    taken = set(new.values())
-    kept = []
+def _with_earlier(
+    path: Path, own: Mapping[str, dict[str, Any]], earlier: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The cells that a folder holds, each as its cell.json, in order: those of the folder, of which
+    `own` take the places of what they replace, and the others of `own`.
+
+    A test of transfer goes with the cell that trained its weights.
+    """
+    replacing = {_identity(content): content for content in own.values()}
+    held = []
     for address in earlier:
         content = read_json(path / "cells" / address / "cell.json")
-        if address in new:
-            kept.append(address)
-        elif content is not None:
-            identity = tuple(content[k] for k in ("model", "task", "loss", "seed"))
-            kept += [address] * (identity not in taken)
-    return list(dict.fromkeys([*kept, *new]))
+        if content is not None:
+            held.append(replacing.pop(_identity(content), content))
+    held += replacing.values()
+    there = {content["address"] for content in held}
+    return [content for content in held if content.get("source") in {None, *there}]
+
+
+def _identity(content: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(content[key] for key in ("model", "task", "loss", "seed"))

@@ -16,11 +16,9 @@ import traceback
 from pathlib import Path
 from typing import Any, TextIO
 
-from .experiment import Cell
-from .recipe import Recipe
 from .registry import load_plugin_file
 from .results.files import read_json
-from .run_directory import record_failure
+from .run_directory import cell_from_json, record_failure
 
 _SECONDS = 0.2
 _PR_SET_PDEATHSIG = 1
@@ -47,12 +45,6 @@ class Events:
             print(json.dumps(event), file=self.stream, flush=True)
         except BrokenPipeError:
             os._exit(1)
-
-
-def cell_from_json(content: dict[str, Any]) -> Cell:
-    """The cell that a request or a cell.json describes."""
-    same = ("model", "task", "loss", "seed", "data_seed", "engine", "trained_on")
-    return Cell(recipe=Recipe().changed(content["recipe"]), **{key: content[key] for key in same})
 
 
 def main() -> int:

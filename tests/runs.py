@@ -21,9 +21,12 @@ import pandas as pd
 import pytest
 from smmd_bench.tasks.samsum import SAMSum
 
+from smmd_bench.conformance.stamped_cell import addresses_of, write_measured, write_trained
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split, Task
-from smmd_bench.results.files import write_json, write_parquet
-from smmd_bench.scoring.measure import compare, measure
+from smmd_bench.results.files import write_json
+from smmd_bench.results.run import FORMAT, read_run
+from smmd_bench.scoring.comparison import write_comparisons
+from smmd_bench.scoring.measure import measure
 from smmd_bench.scoring.metrics import (
     ExactMatch,
     MeanAbsoluteError,
@@ -115,43 +118,36 @@ def write_run(
     """
     if planted is not None:
         losses, base = list(planted.predictions), False
-    write_json(
-        path / "manifest.json",
-        {
-            "name": path.name,
-            "experiment": {
-                "models": list(models), "tasks": list(tasks), "losses": list(losses),
-                "seeds": list(seeds),
-            },
-            "versions": {"smmd-bench": "0.1.0", "torch": "2.13.0+cpu", "vllm": "0.32.0"},
-            "created": "2026-01-02T03:04:05+00:00",
-            "command": "smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd",
-            "data": {
-                task: {"identity": {"test": {"source": source}}}
-                for task in tasks
-                if task.partition("[")[0] in vision_problems.TASKS or "source=" in task
-            },
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "name": path.name,
+        "experiment": {
+            "models": list(models), "tasks": list(tasks), "losses": list(losses),
+            "seeds": list(seeds),
         },
-    )  # fmt: skip
-    cells = []
+        "versions": {"smmd-bench": "0.1.0", "torch": "2.13.0+cpu", "vllm": "0.32.0"},
+        "created": "2026-01-02T03:04:05+00:00",
+        "command": "smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd",
+        "data": {
+            task: {"identity": {"test": {"source": source}}}
+            for task in tasks
+            if task.partition("[")[0] in vision_problems.TASKS or "source=" in task
+        },
+    }  # fmt: skip
+    cells: list[CellName] = []
     for model in models:
         for task in tasks:
             examples = planted.examples() if planted else _examples_of(task, n, path / "pictures")
-            scored: dict[tuple[str, int], tuple[CellName, pd.DataFrame]] = {}
             names = [CellName(model, task, "base", 0)] if base else []
             names += [CellName(model, task, loss, seed) for loss in losses for seed in seeds]
             for cell in names:
-                scores = _write_cell(
+                _write_cell(
                     path / "cells" / cell.address, cell, examples, steps, resamples, planted, recipe
                 )
-                scored[cell.loss, cell.seed] = (cell, scores)
-            for (loss, seed), (cell, scores) in scored.items():
-                other = scored.get(("base", 0) if loss == "ce" else ("ce", seed))
-                if other and loss != "base":
-                    _write_comparison(
-                        path / "cells" / cell.address, cell, scores, *other, resamples
-                    )
             cells += names
+    manifest["cells"] = [cell.address for cell in cells]
+    write_json(path / "manifest.json", manifest)
+    write_comparisons(read_run(path), toy_task, resamples=resamples or 2)
     return cells
 
 
@@ -190,8 +186,9 @@ def _examples_of(task: str, n: int, pictures: Path) -> pd.DataFrame:
     return expressions(n, seed)
 
 
-def _toy(cell: CellName) -> Task:
-    name = cell.task.partition("[")[0]
+def toy_task(spec: str) -> Task:
+    """The task that stands for the registered one of this name."""
+    name = spec.partition("[")[0]
     toys: dict[str, Task] = {
         **dict.fromkeys(word_problems.TASKS, word_problems.ToyWordProblems()),
         "clock_time": vision_problems.ToyClocks(),
@@ -310,20 +307,26 @@ def _write_cell(
     resamples: int | None,
     planted: Planted | None,
     recipe: Mapping[str, Any],
-) -> pd.DataFrame:
+) -> None:
     name = cell.loss.partition("[")[0]
     seed = zlib.crc32(repr(cell).encode())
     skill = SKILL[name] + (0.02 * np.random.default_rng(seed).normal() if name != "base" else 0)
-    stage = {s: f"{s[0]}{cell.address[1:]}" for s in ("train", "decode", "measure")}
-    write_json(
-        folder / "cell.json",
-        {
-            "address": cell.address, "model": cell.model, "model_label": cell.model,
-            "task": cell.task, "task_name": cell.task.partition("[")[0], "loss": cell.loss,
-            "loss_name": name, "seed": cell.seed, "recipe": dict(recipe),
-            "addresses": stage, "params": 2_140_000,
-        },
-    )  # fmt: skip
+    content = {
+        "address": cell.address, "model": cell.model, "model_label": cell.model,
+        "task": cell.task, "task_name": cell.task.partition("[")[0], "loss": cell.loss,
+        "loss_name": name, "seed": cell.seed, "recipe": dict(recipe),
+        "addresses": addresses_of(cell.address), "params": 2_140_000,
+    }  # fmt: skip
+    epochs = [
+        {"epoch": e, "exact_match": 100 * float(skill) * (1 - 0.5**e), "n": 100}
+        for e in range(1, 5)
+    ]
+    trained = write_trained(
+        folder,
+        content,
+        None if name == "base" else train_log_of(name, steps, seed),
+        {"best_epoch": 4, "metric": "exact_match", "epochs": epochs},
+    )
     if planted is not None:
         completions = planted.completions(cell, examples)
     elif cell.task.partition("[")[0] in dialogues.TASKS:
@@ -334,47 +337,9 @@ def _write_cell(
         completions = vision_problems.answers_of(examples, float(skill), seed)
     else:
         completions = word_problems.solutions_of(examples, float(skill), seed)
-    write_parquet(folder / "completions.parquet", completions, stage["decode"])
-    write_parquet(
-        folder / "probes.parquet", probes_of(examples, float(skill), seed), stage["decode"]
-    )
-    if name != "base":
-        write_parquet(folder / "train_log.parquet", train_log_of(name, steps, seed), stage["train"])
-        epochs = [
-            {"epoch": e, "exact_match": 100 * float(skill) * (1 - 0.5**e), "n": 100}
-            for e in range(1, 5)
-        ]
-        write_json(
-            folder / "selection.json",
-            {
-                "address": stage["decode"],
-                "best_epoch": 4,
-                "metric": "exact_match",
-                "epochs": epochs,
-            },
-        )
-    scores, content = measure(_toy(cell), completions, resamples=resamples or 2)
+    scores, metrics = measure(toy_task(cell.task), completions, resamples=resamples or 2)
     if resamples is None:
-        for values in content["metrics"].values():
+        for values in metrics["metrics"].values():
             values |= {"low": values["value"] * 0.98, "high": values["value"] * 1.02}
-    write_parquet(folder / "scores.parquet", scores, stage["measure"])
-    write_json(folder / "metrics.json", {"address": stage["measure"], **content})
-    return scores
-
-
-def _write_comparison(
-    folder: Path,
-    cell: CellName,
-    scores: pd.DataFrame,
-    other: CellName,
-    other_scores: pd.DataFrame,
-    resamples: int | None,
-) -> None:
-    content = compare(_toy(cell), scores, other_scores, resamples=resamples or 2)
-    write_json(
-        folder / "comparison.json",
-        {
-            "address": f"m{cell.address[1:]}", "against": other.address,
-            "against_loss": other.loss, **content,
-        },
-    )  # fmt: skip
+    probes = probes_of(examples, float(skill), seed)
+    write_measured(trained, completions, probes, scores, metrics)

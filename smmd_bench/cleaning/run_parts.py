@@ -11,20 +11,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..estimate import spell_seconds
-from ..results.files import read_json
 from ..results.run import read_run
 from .part import Part
+
+if TYPE_CHECKING:
+    from ..results.current import CurrentCell
 
 _AGAIN = "the command of the run"
 
 
 @dataclass(frozen=True)
 class _Cell:
+    """A cell's folder. status: done, failed, skipped, pending; replaced: it counts no more."""
+
     folder: Path
-    status: str  # done, failed, skipped, pending; replaced: it counts no more
+    status: str
+    now: CurrentCell | None = None
 
     @property
     def epochs(self) -> Path:
@@ -36,21 +41,18 @@ class _Cell:
 
     @property
     def has_weights(self) -> bool:
-        """Whether the selected weights are whole, as `RunDirectory.missing` has it."""
-        return self.selected is not None and bool(self.kept == self.selected)
-
-    @property
-    def kept(self) -> Any:
-        return (read_json(self.checkpoint / "canary.json") or {}).get("epoch")
-
-    @property
-    def selected(self) -> Any:
-        return (read_json(self.folder / "selection.json") or {}).get("best_epoch")
+        """Whether the selected weights are in `checkpoint`."""
+        return self.now is not None and self.now.checkpoint is not None
 
     @property
     def keeps_selected_epoch(self) -> bool:
         """Whether the selected epoch is among those kept, so that the checkpoint is a copy."""
-        return self.selected is not None and (self.epochs / str(self.selected)).is_dir()
+        now = self.now
+        return (
+            now is not None
+            and now.selection is not None
+            and now.has_epoch(now.selection["best_epoch"])
+        )
 
 
 def run_parts(path: Path) -> list[Part]:
@@ -74,7 +76,10 @@ def _cells(path: Path) -> list[_Cell]:
     run = read_run(path)
     status = dict(zip(run.cells["address"], run.cells["status"], strict=True))
     folders = sorted(f.parent for f in (path / "cells").glob("*/cell.json"))
-    return [_Cell(folder, str(status.get(folder.name, "replaced"))) for folder in folders]
+    return [
+        _Cell(f, status[f.name], run.current(f.name)) if f.name in status else _Cell(f, "replaced")
+        for f in folders
+    ]
 
 
 def _there(paths: Sequence[Path]) -> list[Path]:
@@ -90,10 +95,11 @@ def _leftovers(path: Path, done: Sequence[_Cell]) -> Iterator[Path]:
 
 def _failed(cells: Sequence[_Cell]) -> Iterator[tuple[str, list[Path], str]]:
     folders = [cell.folder for cell in cells if cell.status == "failed"]
+    paths = [path for f in folders for path in sorted(f.iterdir()) if path.name != "cell.json"]
     yield (
-        "failed", folders,
-        f"{_AGAIN} tries {_count(folders)} again, from the training on; until then the tables do "
-        "not name them",
+        "failed", paths,
+        f"{_AGAIN} tries {_count(folders)} again, from the training on; until then the tables call "
+        "them pending",
     )  # fmt: skip
 
 

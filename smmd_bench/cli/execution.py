@@ -44,7 +44,8 @@ def execute(
         from ..pipeline import claim, run_experiment, together
         from ..publishing.run import is_published
 
-        claim(plan, folder, extend)
+        with voice.progress() as progress:
+            checked = claim(plan, folder, progress, extend=extend)
         outcomes = []
         for number, experiment in enumerate(plan.experiments):
             if len(plan.experiments) > 1:
@@ -52,7 +53,13 @@ def execute(
             with voice.progress() as progress:
                 outcomes.append(
                     run_experiment(
-                        experiment, folder, progress, executor=executor, extend=True, track=track
+                        experiment,
+                        folder,
+                        progress,
+                        executor=executor,
+                        extend=True,
+                        track=track,
+                        checked=checked,
                     )
                 )
         outcome = together(outcomes)

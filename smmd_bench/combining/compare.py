@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, did_you_mean
 from ..registry import load_task
+from ..results.made_with import differences
 from ..scoring.measure import compare
 from ..scoring.metrics import ExactMatch
 from ..scoring.statistics import RESAMPLES
@@ -134,7 +135,7 @@ def _paired(
 def _settings(
     a: RunFrames, b: RunFrames, pairs: list[tuple[dict[str, Any], dict[str, Any]]]
 ) -> list[str]:
-    """What differs in recipes and versions, one sentence each."""
+    """What differs in recipes, versions and devices, one sentence each."""
     found: dict[str, None] = {}
     for left, right in pairs:
         recipes = left["recipe"], right["recipe"]
@@ -142,11 +143,9 @@ def _settings(
             values = [recipe.get(name) for recipe in recipes]
             if values[0] != values[1]:
                 found[f"{left['task']}: {name} is {values[0]} and {values[1]}"] = None
-    versions = [run.manifest.get("versions") or {} for run in (a, b)]
-    for name in dict.fromkeys([*versions[0], *versions[1]]):
-        values = [version.get(name, "not there") for version in versions]
-        if values[0] != values[1]:
-            found[f"{name} is {values[0]} and {values[1]}"] = None
+        software = differences([a.current(left["address"]), b.current(right["address"])])
+        for name, values in software.items():
+            found[f"{name} is {' and '.join(values)}"] = None
     return list(found)
 
 

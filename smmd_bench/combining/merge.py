@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
-from ..manifest import together
+from ..manifest import distinct, what_the_cells_say
 from ..results.files import read_json, write_json
 from ..results.run import read_run
+from ..scoring.comparison import write_comparisons
 
 if TYPE_CHECKING:
+    from ..results.current import CurrentCell
     from ..results.run import RunFrames
 
 IDENTITY = ("model", "task", "loss", "seed")
-_FOLDERS = ("cells", "regression")
+COMPARISON = "comparison.json"
 _LEFT_OUT = ("checkpoint", "epochs", "merged")
 
 
 def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     """Write `out`, a run folder with the cells of all `runs`, as reports read them.
 
-    A cell that several runs have at one address is there once. What the runs lack by themselves,
-    the comparison of a loss with a CE that another run trained, is made here. Made again from the
-    same runs, `out` is brought up to date; the files of `runs` are only read.
+    A cell that several runs have at one address is there once, from the first that has results.
+    What the runs lack by themselves, the comparison of a loss with a CE that another run trained,
+    is made here. Made again from the same runs, `out` is brought up to date; the files of `runs`
+    are only read.
 
     Raises UserError if a folder is no run, if two runs have different results for the same model,
     task, loss and seed, or if `out` is there and was not made from these runs.
@@ -39,49 +42,72 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     for run, frame in zip(runs, frames, strict=True):
         if frame.cells.empty:
             raise UserError(f"{run} has no cells (it may be of smmd-bench overhead): leave it out.")
-    _check_agreement(runs, frames)
+    chosen = _chosen(frames)
     write_json(out / "manifest.json", {"merged": names})  # a killed call is known by it
-    for run in runs:
-        for kind in _FOLDERS:
-            for folder in sorted((run / kind).glob("*")):
-                _link(folder, out / kind / folder.name)
-    manifests = [frame.manifest for frame in frames]
-    write_json(out / "manifest.json", _manifest(manifests, names, out.name))
-    _compare(out)
+    folders = {folder.name: folder for folder in chosen.values()}
+    _link_all(out / "cells", folders)
+    found = [f for run in runs for f in sorted((run / "regression").glob("[!.]*")) if f.is_dir()]
+    _link_all(out / "regression", {folder.name: folder for folder in reversed(found)})
+    write_json(out / "manifest.json", _manifest([f.manifest for f in frames], out, chosen, names))
+    write_comparisons(read_run(out))
     return out
 
 
-def _check_agreement(runs: Sequence[Path], frames: Sequence[RunFrames]) -> None:
-    """Raise UserError where two runs have one cell with different stages, such as another test
-    split, engine or recipe: the rows of one table could not be set side by side."""
-    found: dict[tuple[Any, ...], tuple[Any, Path]] = {}
-    for run, frame in zip(runs, frames, strict=True):
+def _chosen(frames: Sequence[RunFrames]) -> dict[tuple[Any, ...], Path]:
+    """The folder of each cell, in order: from the first run that has its results.
+
+    Raises UserError where two runs have one cell with other stages, such as another test split,
+    engine or recipe, or with other weights: the rows of one table could not be set side by side.
+    """
+    found: dict[tuple[Any, ...], tuple[RunFrames, CurrentCell]] = {}
+    for frame in frames:
         for cell in frame.cells.to_dict("records"):
-            key = tuple(cell[name] for name in IDENTITY)
-            content = read_json(run / "cells" / str(cell["address"]) / "cell.json") or {}
-            addresses = {**(content.get("addresses") or {}), "train": str(cell["address"])}
-            first, origin = found.setdefault(key, (addresses, run))
-            stages = [stage for stage in first if first[stage] != addresses.get(stage)]
-            if stages:
+            key, now = tuple(cell[name] for name in IDENTITY), frame.current(str(cell["address"]))
+            first, known = found.setdefault(key, (frame, now))
+            if other := _difference(known, now):
                 which = " ".join(map(str, key))
                 raise UserError(
-                    f"{origin} and {run} have different cells of {which} (they differ from the "
-                    f"stage {stages[0]} on): compare them with smmd-bench compare."
+                    f"{first.path} and {frame.path} have different cells of {which} ({other}): "
+                    "compare them with smmd-bench compare."
                 )
+            if known.metrics is None and now.metrics is not None:
+                found[key] = (frame, now)
+    return {key: cell.folder for key, (_, cell) in found.items()}
 
 
-def _link(source: Path, target: Path) -> None:
-    """The files of a folder of results, as hard links where the disk allows it."""
+def _difference(one: CurrentCell, other: CurrentCell) -> str | None:
+    """How the results of a cell in two runs differ, in words; None: they do not."""
+    for stage, address in one.addresses.items():
+        if other.addresses.get(stage) != address:
+            return f"they differ from the stage {stage} on"
+    both = one.metrics is not None and other.metrics is not None
+    return "they test other weights" if both and one.tested != other.tested else None
+
+
+def _link_all(target: Path, folders: Mapping[str, Path]) -> None:
+    """Make `target` hold these folders by name, and nothing else, as hard links where the disk
+    allows it; a comparison that was made there stays."""
+    for there in target.glob("*"):
+        if there.name not in folders:
+            shutil.rmtree(there)
+    for name, folder in folders.items():
+        linked = set(_link(folder, target / name))
+        for file in [f for f in (target / name).rglob("*") if f.is_file() and f not in linked]:
+            if file.name != COMPARISON:
+                file.unlink()
+
+
+def _link(source: Path, target: Path) -> Iterator[Path]:
+    """Link the files of a folder of results; yields the links."""
     if source.name.startswith(".") or source.name in _LEFT_OUT:
         return
     if source.is_dir():
         for inner in source.iterdir():
-            _link(inner, target / inner.name)
+            yield from _link(inner, target / inner.name)
         return
+    yield target
     target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists() and target.samefile(source):
-        return
-    if target.name == "comparison.json" and target.exists():
+    if target.exists() and (target.samefile(source) or target.name == COMPARISON):
         return
     target.unlink(missing_ok=True)
     try:
@@ -90,37 +116,19 @@ def _link(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def _manifest(manifests: Sequence[dict[str, Any]], names: list[str], name: str) -> dict[str, Any]:
+def _manifest(
+    manifests: Sequence[dict[str, Any]],
+    out: Path,
+    chosen: Mapping[tuple[Any, ...], Path],
+    names: list[str],
+) -> dict[str, Any]:
     """The first run's manifest with models, data, experiments and cells of all."""
-    merged = dict(manifests[0])
-    for key in ("models", "data", "generation"):
-        merged[key] = {k: v for manifest in manifests for k, v in (manifest.get(key) or {}).items()}
-    experiments = [e for m in manifests for e in m.get("experiments") or [m.get("experiment")] if e]
-    merged["experiment"] = together(experiments)
-    merged["experiments"] = experiments
-    merged["cells"] = list(dict.fromkeys(a for m in manifests for a in m.get("cells") or ()))
-    merged["flags"] = list(dict.fromkeys(f for m in manifests for f in m.get("flags") or ()))
+    cells = [read_json(folder / "cell.json") or {} for folder in chosen.values()]
+    said = what_the_cells_say(cells)
+    for key in ("models", "data", "generation"):  # of completions made elsewhere no cell says it
+        said[key] = {k: v for m in (*manifests, said) for k, v in (m.get(key) or {}).items()}
+    merged = {**manifests[0], **said}
+    for key in ("experiments", "flags"):
+        merged[key] = distinct(item for m in manifests for item in m.get(key) or ())
     merged["command"] = "; ".join(dict.fromkeys(str(m.get("command")) for m in manifests))
-    return {**merged, "name": name, "merged": names}
-
-
-def _compare(out: Path) -> None:
-    """Compare cells with the CE of their model, task, recipe and seed where no run did."""
-    from ..registry import load_task
-    from ..scoring.comparison import CellKey, Measured, opponents, write_comparison
-
-    done = read_run(out).cells
-    known = {}
-    for cell in done[done["status"] == "done"].to_dict("records"):
-        trained_on = cell["trained_on"] if isinstance(cell["trained_on"], str) else None
-        recipe = str(cell["recipe"])
-        key = CellKey(cell["model"], cell["task"], trained_on, recipe, cell["loss"], cell["seed"])
-        folder = out / "cells" / cell["address"]
-        measured = (read_json(folder / "metrics.json") or {})["address"]
-        known[key] = Measured(folder, cell["address"], cell["loss"], measured)
-    for key, other in opponents(known.keys()).items():
-        try:
-            plugin = load_task(key.task)
-        except UserError:
-            continue
-        write_comparison(plugin, known[key], known[other])
+    return {**merged, "name": out.name, "merged": names}

@@ -11,13 +11,22 @@ from typing import Any, Literal
 import pandas as pd
 from PIL import Image
 
+from ..errors import CellSkippedError
 from ..registry import load_task
-from ..results.files import write_json, write_parquet
-from ..scoring.measure import compare, measure
+from ..results.files import write_json
+from ..results.run import FORMAT, read_run
+from ..run_directory import record_failure
+from ..scoring.comparison import write_comparisons
+from ..scoring.measure import measure
 from .generated_cells import KINDS, answered, examples, probes, train_log
+from .stamped_cell import addresses_of, write_measured, write_trained
 
 _RESAMPLES, _EPOCHS = 10, 2
 State = Literal["done", "failed", "skipped", "pending"]
+_FAILURES: dict[State, str | Exception] = {
+    "failed": "drawn up",
+    "skipped": CellSkippedError("drawn up"),
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,9 @@ def write_run(folder: Path, cells: Sequence[GeneratedCell], n: int = 24, steps: 
     write_json(
         folder / "manifest.json",
         {
+            "format": FORMAT,
             "name": folder.name,
+            "cells": [cell.address for cell in cells],
             "experiment": {
                 "models": distinct(c.model for c in cells),
                 "tasks": tasks,
@@ -90,20 +101,9 @@ def write_run(folder: Path, cells: Sequence[GeneratedCell], n: int = 24, steps: 
     picture = folder / "picture.png"
     Image.new("RGB", (32, 24), "white").save(picture)
     frames = {task: examples(task, n, picture) for task in tasks}
-    scores = {c: _write_cell(folder / "cells" / c.address, c, frames[c.task], steps) for c in cells}
-    for cell, own in scores.items():
-        against = ("base", 0) if cell.loss == "ce" else ("ce", cell.seed)
-        other = GeneratedCell(cell.model, cell.task, *against)
-        others = scores.get(other)
-        if own is not None and others is not None and cell.loss != "base":
-            write_json(
-                folder / "cells" / cell.address / "comparison.json",
-                {
-                    "address": f"m{cell.address[1:]}", "against": other.address,
-                    "against_loss": other.loss,
-                    **compare(load_task(cell.task), own, others, resamples=_RESAMPLES),
-                },
-            )  # fmt: skip
+    for cell in cells:
+        _write_cell(folder / "cells" / cell.address, cell, frames[cell.task], steps)
+    write_comparisons(read_run(folder), resamples=_RESAMPLES)
     return folder
 
 
@@ -112,44 +112,27 @@ def known_tasks() -> list[str]:
     return list(KINDS)
 
 
-def _write_cell(
-    folder: Path, cell: GeneratedCell, frame: pd.DataFrame, steps: int
-) -> pd.DataFrame | None:
-    """Write a cell's files; returns its scores where it has any."""
-    stage = {name: f"{name[0]}{cell.address[1:]}" for name in ("train", "decode", "measure")}
+def _write_cell(folder: Path, cell: GeneratedCell, frame: pd.DataFrame, steps: int) -> None:
+    """Write a cell's files."""
     name, seed = cell.loss.partition("[")[0], zlib.crc32(cell.address.encode())
-    write_json(
-        folder / "cell.json",
-        {
-            "address": cell.address, "model": cell.model, "model_label": cell.model,
-            "task": cell.task, "task_name": cell.task, "loss": cell.loss, "loss_name": name,
-            "seed": cell.seed, "recipe": {"epochs": _EPOCHS, "method": "full"},
-            "addresses": stage, "params": 2_140_000,
-        },
-    )  # fmt: skip
-    if cell.state in ("failed", "skipped"):
-        failure = {"stage": "train", "error": "drawn up", "traceback": "", "address": cell.address}
-        write_json(folder / "FAILED.json", {**failure, "skipped": cell.state == "skipped"})
+    content = {
+        "address": cell.address, "model": cell.model, "model_label": cell.model,
+        "task": cell.task, "task_name": cell.task, "loss": cell.loss, "loss_name": name,
+        "seed": cell.seed, "recipe": {"epochs": _EPOCHS, "method": "full"},
+        "addresses": addresses_of(cell.address), "params": 2_140_000,
+    }  # fmt: skip
     if cell.state != "done":
-        return None
-    if name != "base":
-        log = train_log(steps, name != "ce", seed)
-        write_parquet(folder / "train_log.parquet", log, stage["train"])
-    completions = answered(frame, cell.skill, seed)
-    write_parquet(folder / "completions.parquet", completions, stage["decode"])
-    if (table := probes(frame, cell.skill, seed)).size:
-        write_parquet(folder / "probes.parquet", table, stage["decode"])
+        write_json(folder / "cell.json", content)
+        if cell.state in ("failed", "skipped"):
+            record_failure(folder, "train", _FAILURES[cell.state])
+        return
     task = load_task(cell.task)
-    scores, content = measure(task, completions, resamples=_RESAMPLES)
-    write_parquet(folder / "scores.parquet", scores, stage["measure"])
-    write_json(folder / "metrics.json", {"address": stage["measure"], **content})
-    if name != "base":
-        first = task.metrics()[0].name
-        epochs = [
-            {"epoch": e, first: 50 * e / _EPOCHS, "n": len(frame)} for e in range(1, _EPOCHS + 1)
-        ]
-        write_json(
-            folder / "selection.json",
-            {"address": stage["decode"], "best_epoch": 2, "metric": first, "epochs": epochs},
-        )
-    return scores
+    first = task.metrics()[0].name
+    epochs = [{"epoch": e, first: 50 * e / _EPOCHS, "n": len(frame)} for e in range(1, _EPOCHS + 1)]
+    log = None if name == "base" else train_log(steps, name != "ce", seed)
+    trained = write_trained(
+        folder, content, log, {"best_epoch": _EPOCHS, "metric": first, "epochs": epochs}
+    )
+    completions = answered(frame, cell.skill, seed)
+    scores, metrics = measure(task, completions, resamples=_RESAMPLES)
+    write_measured(trained, completions, probes(frame, cell.skill, seed), scores, metrics)

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..circumstances import circumstances
 from ..contracts import Progress
 from ..errors import UserError
-from ..manifest import circumstances
 from ..results.files import read_json, write_json, write_parquet
 from ..run_directory import RunDirectory
 from .process import RowProcess

@@ -7,7 +7,6 @@ so that a file that changed is scored again, and one that was only moved is not.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,13 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..addresses import address, folder_name
+from ..circumstances import circumstances
 from ..contracts import Split, Task
 from ..errors import UserError
-from ..manifest import circumstances
 from ..registry import load_task
-from ..results.files import parquet_address, read_json, write_json, write_parquet
+from ..results.current import CurrentCell
+from ..results.files import read_json, write_json, write_json_if_new, write_parquet
+from ..results.run import FORMAT, read_run
 from ..run_directory import RunDirectory, record_failure
-from ..scoring.comparison import Measured, write_comparison
+from ..scoring.comparison import write_comparisons
 from ..scoring.measure import measure, measure_identity
 
 if TYPE_CHECKING:
@@ -111,23 +112,16 @@ def score_into(folder: Path, files: Sequence[ScoredFile]) -> tuple[bool, dict[st
     _check(folder, files[0].settings)
     with RunDirectory(folder).locked():
         _check(folder, files[0].settings)
-        todo = [file for file in files if not _is_measured(_cell(folder, file), file)]
-        if todo or not (folder / "manifest.json").exists():
-            _write_manifest(folder, files)
+        todo = [file for file in files if _current(folder, file).metrics is None]
         failed = {}
         for file in files:
-            _write_if_new(_cell(folder, file) / "cell.json", file.to_json())
-            if file in todo and (error := _measure(_cell(folder, file), file)):
+            write_json_if_new(_cell(folder, file) / "cell.json", file.to_json())
+        if todo or not (folder / "manifest.json").exists():
+            _write_manifest(folder, files)
+        for file in todo:
+            if error := _measure(_current(folder, file), file):
                 failed[file.label] = error
-        measured = [file for file in files if file.label not in failed]
-        compared = [_compare(folder, file, files[0]) for file in measured if files[0] in measured]
-        return bool(todo) or any(compared), failed
-
-
-def _write_if_new(path: Path, content: Mapping[str, Any]) -> None:
-    """Write JSON unless the file says the same."""
-    if read_json(path) != json.loads(json.dumps(content)):
-        write_json(path, content)
+        return bool(todo) | write_comparisons(read_run(folder)), failed
 
 
 def _cell(folder: Path, file: ScoredFile) -> Path:
@@ -148,38 +142,26 @@ def _check(folder: Path, settings: Settings) -> None:
         )
 
 
-def _is_measured(cell: Path, file: ScoredFile) -> bool:
-    metrics = read_json(cell / "metrics.json") or {}
-    return (
-        metrics.get("address") == file.addresses["measure"]
-        and parquet_address(cell / "completions.parquet") == file.addresses["decode"]
-        and parquet_address(cell / "scores.parquet") == file.addresses["measure"]
-    )
+def _current(folder: Path, file: ScoredFile) -> CurrentCell:
+    """The file's cell as it is on disk now."""
+    return CurrentCell(_cell(folder, file), file.addresses, is_base=False)
 
 
-def _measure(cell: Path, file: ScoredFile) -> str | None:
+def _measure(cell: CurrentCell, file: ScoredFile) -> str | None:
     """Write a cell's completions, scores and metrics; returns the error of a task that fails."""
-    (cell / "FAILED.json").unlink(missing_ok=True)
-    write_parquet(cell / "completions.parquet", file.completions, file.addresses["decode"])
+    folder, stamp = cell.folder, cell.measure_stamp
+    assert cell.decode_stamp is not None
+    assert stamp is not None
+    (folder / "FAILED.json").unlink(missing_ok=True)
+    write_parquet(folder / "completions.parquet", file.completions, cell.decode_stamp)
     try:
         scores, metrics = measure(file.settings.task_plugin, file.completions)
     except Exception as error:  # of the task's own code: the other files go on
-        record_failure(cell, "measure", error)
+        record_failure(folder, "measure", error)
         return f"{type(error).__name__}: {error}"
-    write_parquet(cell / "scores.parquet", scores, file.addresses["measure"])
-    write_json(cell / "metrics.json", {"address": file.addresses["measure"], **metrics})
+    write_parquet(folder / "scores.parquet", scores, stamp)
+    write_json(folder / "metrics.json", {"address": stamp, **metrics})
     return None
-
-
-def _compare(folder: Path, file: ScoredFile, reference: ScoredFile) -> bool:
-    """Write how a file differs from the reference, unless it is there; whether it was not."""
-    if file is reference:
-        return False
-    pair = (
-        Measured(_cell(folder, f), f.addresses["train"], f.label, f.addresses["measure"])
-        for f in (file, reference)
-    )
-    return write_comparison(file.settings.task_plugin, *pair)
 
 
 def _write_manifest(folder: Path, files: Sequence[ScoredFile]) -> None:
@@ -189,6 +171,7 @@ def _write_manifest(folder: Path, files: Sequence[ScoredFile]) -> None:
     write_json(
         folder / "manifest.json",
         {
+            "format": FORMAT,
             "name": folder.name,
             "experiment": {
                 "models": [settings.model],

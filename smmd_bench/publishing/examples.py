@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from ..results.run import CellFile, RunFrames
+    from ..results.current import CellFile
+    from ..results.run import RunFrames
 
 LIMIT = 100_000
 PICTURES = 100

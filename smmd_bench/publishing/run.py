@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..addresses import address
 from ..registry import entries
 from ..results.files import read_json, write_json, write_text
 from ..results.run import read_run
 from .processes import made_reports
 from .publish import Section, write_page
+from .stamp import report_stamp
 from .tables import as_text, bold_cells, to_terminal
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def publish_run(folder: Path, progress: Progress = lambda *_: None) -> list[Path
 
     `progress` hears of the reports that are made. Raises UserError if the folder holds no run.
     """
-    stamp = _stamp(folder)
+    stamp = report_stamp(folder)
     run = read_run(folder)
     found = entries("reports")
     sections = made_reports(run, [e.name for e in found if e.plugin], progress)
@@ -63,21 +63,12 @@ def publish_run(folder: Path, progress: Progress = lambda *_: None) -> list[Path
 
 
 def is_published(folder: Path) -> bool:
-    """Whether the reports were made, to the end, from what the run now holds."""
+    """Whether the reports were made, to the end, from what the run holds and by the code that is
+    here now."""
     try:
-        return (folder / "reports" / ".stamp").read_text(encoding="utf-8") == _stamp(folder)
+        return (folder / "reports" / ".stamp").read_text(encoding="utf-8") == report_stamp(folder)
     except FileNotFoundError:
         return False
-
-
-def _stamp(folder: Path) -> str:
-    """A digest of the addresses of all measurements, regression checks and comparisons."""
-    names = ("metrics.json", "comparison.json", "FAILED.json")
-    files = sorted(f for name in names for f in (folder / "cells").glob(f"*/{name}"))
-    checks = ("results.json", "comparison.json")
-    files += sorted(f for name in checks for f in (folder / "regression").glob(f"*/{name}"))
-    contents = {f"{f.parent.name}/{f.name}": read_json(f) or {} for f in files}
-    return address({name: c.get("address", c.get("error", "")) for name, c in contents.items()})
 
 
 def published_tables(

@@ -7,15 +7,18 @@ a paired bootstrap over the questions; where an answer is right or wrong, McNema
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..experiment import BASE
 from ..results.files import read_json, write_json
-from ..results.regression import current_evaluations, regression_samples
+from ..results.regression import (
+    compared_evaluations,
+    current_evaluations,
+    evaluation_stamp,
+    regression_samples,
+)
 from .metrics import RIGHT_OR_WRONG, is_share, plain_name
 
 if TYPE_CHECKING:
@@ -23,53 +26,19 @@ if TYPE_CHECKING:
 
     from ..results.run import RunFrames
 
-REFERENCE = "ce"
-VERSION = 2
-_SAME = (
-    "model", "dtype", "suite", "suite_version", "shots", "data", "limit", "engine", "versions",
-)  # fmt: skip
-
 
 def write_comparisons(run: RunFrames) -> None:
     """Write comparison.json of every evaluation that the run holds and that has an opponent there,
     whichever call made the two."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for folder, suite in current_evaluations(run):
-        key = json.dumps([suite.get(name) for name in _SAME], sort_keys=True)
-        groups.setdefault(key, []).append({**suite, "address": folder.name})
-    for group in groups.values():
-        for mine in group:
-            other = _opponent(mine, group)
-            if other is not None:
-                _write(run.path, mine, other)
-
-
-def _opponent(
-    mine: Mapping[str, Any], others: Sequence[Mapping[str, Any]]
-) -> Mapping[str, Any] | None:
-    """Of evaluations of one model and setting, by their suite.json."""
-    if mine["kind"] == "base":
-        return None
-    trained = [
-        other
-        for other in others
-        if other["cell"] is not None
-        and other["loss"] == REFERENCE
-        and (other["task"], other["seed"]) == (mine["task"], mine["seed"])
-    ]
-    base = [other for other in others if other["kind"] == "base"]
-    ranked = base if mine["loss"] == REFERENCE or mine["cell"] is None else [*trained, *base]
-    return ranked[0] if ranked else None
+    for mine, other in compared_evaluations(current_evaluations(run)):
+        _write(run.path, mine, other)
 
 
 def _write(run: Path, mine: Mapping[str, Any], other: Mapping[str, Any]) -> None:
     file = run / "regression" / mine["address"] / "comparison.json"
-    wanted = f"{VERSION}-{mine['address']}-{other['address']}"
-    known = read_json(file) or {}
-    if known.get("address") == wanted:
+    wanted = evaluation_stamp(mine, other)
+    if (read_json(file) or {}).get("address") == wanted:
         return
-    if known.get("against_loss") == REFERENCE and other["loss"] == BASE:
-        return  # CE is to be evaluated again; the base is no substitute for it
     ours, theirs = (regression_samples(run, str(e["address"])) for e in (mine, other))
     metrics = [
         metric

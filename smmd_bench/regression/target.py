@@ -10,7 +10,6 @@ from typing import Any
 from ..errors import UserError, did_you_mean
 from ..experiment import BASE
 from ..model_cards import ModelCard, model_card
-from ..results.files import read_json
 from ..results.run import RunFrames, read_run
 
 
@@ -130,7 +129,7 @@ def _named(target: Target, models: bool, tasks: bool) -> Target:
 
 def _base(card: ModelCard, cells: Any, dtype: str, run: RunFrames) -> Target:
     own = cells.loc[cells["loss"] == BASE, "address"]
-    receipts = (read_json(run.path / "cells" / a / "train.json") for a in own)
+    receipts = (run.current(str(a)).receipt for a in own)
     canary = next((r["epochs"][0]["canary"] for r in receipts if r), None)
     return Target(
         model=card.name,
@@ -152,16 +151,14 @@ def _base(card: ModelCard, cells: Any, dtype: str, run: RunFrames) -> Target:
 
 def _trained(card: ModelCard, cell: Mapping[str, Any], run: RunFrames) -> Target | str:
     """The selected checkpoint of a cell; a sentence where it has none."""
-    folder = run.path / "cells" / str(cell["address"])
+    now = run.current(str(cell["address"]))
     name = f"{cell['model']} {cell['task']} {cell['loss']} seed {cell['seed']}"
-    receipt, selection = read_json(folder / "train.json"), read_json(folder / "selection.json")
-    if cell["status"] != "done" or receipt is None or selection is None:
+    if cell["status"] != "done" or now.receipt is None or now.tested is None:
         return f"{name} is {cell['status']} and is left out."
-    weights = folder / "checkpoint"
-    if not any(weights.glob("*.safetensors")):
-        return f"{name} has no weights in {weights} any more and is left out."
-    epoch = int(selection["best_epoch"])
-    canaries = {int(entry["epoch"]): entry["canary"] for entry in receipt["epochs"]}
+    if now.checkpoint is None:
+        return f"{name} has no weights in {now.folder / 'checkpoint'} any more and is left out."
+    epoch = now.tested.epoch
+    canaries = {int(entry["epoch"]): entry["canary"] for entry in now.receipt["epochs"]}
     return Target(
         model=card.name,
         model_label=card.label,
@@ -172,9 +169,9 @@ def _trained(card: ModelCard, cell: Mapping[str, Any], run: RunFrames) -> Target
         cell=str(cell["address"]),
         epoch=epoch,
         base=str(card.folder),
-        kind=str(receipt["kind"]),
-        path=str(weights.resolve()),
+        kind=str(now.receipt["kind"]),
+        path=str(now.checkpoint.resolve()),
         dtype=str(cell["recipe"].get("dtype", "float32")),
-        identity={"cell": str(cell["address"]), "epoch": epoch},
+        identity={"cell": str(cell["address"]), "weights": now.tested.digest},
         canary=canaries.get(epoch),
     )

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ADDRESS = b"smmd_bench.address"
-"""Key of a Parquet file's schema metadata that holds the content address of its stage."""
+"""Key of a Parquet file's metadata that holds its stamp: see `smmd_bench.results.current`."""
+MADE_WITH = b"smmd_bench.made_with"
+"""Key that holds, as JSON, the versions and the device that the file was made with."""
 
 
 @contextmanager
@@ -60,6 +62,12 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
 
 
+def write_json_if_new(path: Path, value: Mapping[str, Any]) -> None:
+    """Write JSON atomically unless the file says the same."""
+    if read_json(path) != json.loads(json.dumps(value)):
+        write_json(path, value)
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """The JSON object of a file; None where there is no file."""
     try:
@@ -73,24 +81,36 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return dict(value)
 
 
-def write_parquet(path: Path, frame: pd.DataFrame, address: str = "") -> None:
-    """Write a frame to Parquet atomically, with the address of its stage in the metadata."""
+def write_parquet(
+    path: Path, frame: pd.DataFrame, address: str = "", made_with: Mapping[str, str] | None = None
+) -> None:
+    """Write a frame to Parquet atomically; its stamp and what it was made with are metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    table = table.replace_schema_metadata(
-        {**(table.schema.metadata or {}), ADDRESS: address.encode()}
-    )
+    more = {ADDRESS: address.encode()}
+    if made_with is not None:
+        more[MADE_WITH] = json.dumps(dict(made_with)).encode()
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **more})
     with atomic(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 
 
 def parquet_address(path: Path) -> str | None:
-    """The stage address in a Parquet file's metadata; None where there is no file."""
+    """The stamp in a Parquet file's metadata; None where there is no file."""
+    return _metadata(path, ADDRESS)
+
+
+def parquet_made_with(path: Path) -> dict[str, str]:
+    """What a Parquet file was made with; empty where that is not known."""
+    return dict(json.loads(_metadata(path, MADE_WITH) or "{}"))
+
+
+def _metadata(path: Path, key: bytes) -> str | None:
     import pyarrow.parquet as pq
 
     if not path.exists():
         return None
     metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
-    return metadata.get(ADDRESS, b"").decode()
+    return metadata.get(key, b"").decode()

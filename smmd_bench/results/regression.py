@@ -13,6 +13,7 @@ Columns of the frame:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,12 @@ COLUMNS = (
     "name", "kind", "metric", "unit", "value", "stderr", "n",
     "against_loss", "difference", "low", "high", "b", "c", "p", "left_out",
 )  # fmt: skip
+REFERENCE = "ce"
+VERSION = 2
+"""Of what comparison.json says."""
+_SAME = (
+    "model", "dtype", "suite", "suite_version", "shots", "data", "limit", "engine", "versions",
+)  # fmt: skip
 _FLOATS = ("value", "stderr", "difference", "low", "high", "p")
 _INTEGERS = ("params", "shots", "limit", "b", "c", "left_out")
 _DIFFERENCE = ("difference", "low", "high", "b", "c", "p", "left_out")
@@ -39,14 +46,15 @@ def regression_frame(run: RunFrames) -> pd.DataFrame:
     """One row a checkpoint, suite, task or group, and metric.
 
     Checkpoints stand in the order of the run, the base of a model first and those from elsewhere
-    last; what was found of a cell that was trained anew since, or of another epoch than the one
-    that is selected now, is left out.
+    last. Evaluations of other weights than those that a cell is tested with now are left out.
     """
     import pandas as pd
 
     current = current_evaluations(run)
-    names = {folder.name for folder, _ in current}
-    rows = [row for folder, suite in current for row in _rows(folder, suite, names)]
+    against = {mine["address"]: other for mine, other in compared_evaluations(current)}
+    rows = [
+        row for folder, suite in current for row in _rows(folder, suite, against.get(folder.name))
+    ]
     rows.sort(key=_order(run))
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     for column in _FLOATS:
@@ -67,6 +75,43 @@ def current_evaluations(run: RunFrames) -> list[tuple[Path, dict[str, Any]]]:
     return found
 
 
+def compared_evaluations(
+    evaluations: Sequence[tuple[Path, Mapping[str, Any]]],
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each evaluation that has one to be compared with, and that one: their suite.json.
+
+    A loss is compared with cross-entropy of the same task and seed, in the same setting, or where
+    that was not evaluated with the untuned base; cross-entropy and checkpoints from elsewhere with
+    the base.
+    """
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for folder, suite in evaluations:
+        key = json.dumps([suite.get(name) for name in _SAME], sort_keys=True)
+        groups.setdefault(key, []).append({**suite, "address": folder.name})
+    pairs = ((mine, _opponent(mine, group)) for group in groups.values() for mine in group)
+    return [(mine, other) for mine, other in pairs if other is not None]
+
+
+def evaluation_stamp(mine: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """The stamp of how an evaluation differs from another one."""
+    return f"{VERSION}-{mine['address']}-{other['address']}"
+
+
+def _opponent(mine: Mapping[str, Any], others: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    if mine["kind"] == "base":
+        return None
+    trained = [
+        other
+        for other in others
+        if other["cell"] is not None
+        and other["loss"] == REFERENCE
+        and (other["task"], other["seed"]) == (mine["task"], mine["seed"])
+    ]
+    base = [other for other in others if other["kind"] == "base"]
+    ranked = base if mine["loss"] == REFERENCE or mine["cell"] is None else [*trained, *base]
+    return ranked[0] if ranked else None
+
+
 def regression_samples(run: Path, address: str) -> pd.DataFrame:
     """One row a document of an evaluation: subtask, doc_id, its hash, truncated, and metrics."""
     import pandas as pd
@@ -74,11 +119,13 @@ def regression_samples(run: Path, address: str) -> pd.DataFrame:
     return pd.read_parquet(run / "regression" / address / "samples.parquet")
 
 
-def _rows(folder: Path, suite: Mapping[str, Any], current: set[str]) -> list[dict[str, Any]]:
+def _rows(
+    folder: Path, suite: Mapping[str, Any], other: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
     results = read_json(folder / "results.json") or {}
     comparison = read_json(folder / "comparison.json") or {}
-    other = str(comparison.get("against"))
-    if other not in current and (folder.parent / other).is_dir():  # trained anew since
+    mine = {**suite, "address": folder.name}
+    if other is None or comparison.get("address") != evaluation_stamp(mine, other):
         comparison = {}
     same = {name: suite.get(name) for name in COLUMNS if name in suite}
     same |= {name: results.get(name) for name in ("shots", "documents", "truncated", "context")}
@@ -95,9 +142,10 @@ def _is_current(suite: Mapping[str, Any], run: RunFrames) -> bool:
     if suite["cell"] is None:
         identity = (run.manifest.get("models") or {}).get(suite["model"])
         return suite["kind"] != "base" or identity in (None, suite["identity"].get("base"))
-    known = run.cells["address"] == suite["cell"]
-    selection = read_json(run.path / "cells" / suite["cell"] / "selection.json") or {}
-    return bool(known.any()) and selection.get("best_epoch") == suite["epoch"]
+    if not (run.cells["address"] == suite["cell"]).any():
+        return False
+    tested = run.current(suite["cell"]).tested
+    return tested is not None and tested.digest == suite["identity"]["weights"]
 
 
 def _order(run: RunFrames) -> Any:

@@ -1,9 +1,10 @@
 """Reading a run folder into pandas, lazily: `read_run(path).metrics` and its siblings.
 
-Nothing is read before it is asked for, and the large files (completions, scores, probes, training
-logs) can be read by column and by cell with `RunFrames.read`, so that a report over 200 cells of
-10,000 completions touches megabytes and not gigabytes. Importing this module brings in neither
-pandas nor pyarrow nor a plotting library.
+What is shown is current: `smmd_bench.results.current` decides, and a file with another stamp is as
+good as absent. Nothing is read before it is asked for, and the large files (completions, scores,
+probes, training logs) can be read by column and by cell with `RunFrames.read`: a report over 200
+cells of 10,000 completions touches megabytes and not gigabytes. Importing this module brings in
+neither pandas nor pyarrow nor a plotting library.
 """
 
 from __future__ import annotations
@@ -12,22 +13,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
+from .current import CellFile, CurrentCell, current_cell
 from .files import read_json
+from .opponents import cell_key, opponents
 from .order import in_run_order
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CellFile = Literal["completions", "scores", "probes", "train_log"]
+FORMAT = 2
+"""Of a run folder. Raise it when what is written there is read in another way."""
 IDENTITY = ("address", "model", "task", "loss", "seed")
 """The columns that every frame of a run starts with: which cell a row is of."""
 
 _CELL_COLUMNS = (
     "address", "model", "model_label", "task", "task_name", "loss", "loss_name", "seed", "params",
-    "trained_on", "status", "stage", "error", "recipe",
+    "trained_on", "status", "stage", "error", "recipe", "sizes",
 )  # fmt: skip
 _METRIC_COLUMNS = (*IDENTITY, "metric", "value", "low", "high", "n")
 _COMPARISON_COLUMNS = (
@@ -56,14 +60,13 @@ class RunFrames:
         """One row a cell: what it is, and its status: "done", "failed", "skipped" or "pending".
 
         A failed cell has its `stage` and `error`, a skipped one (its loss cannot apply) the reason
-        as `error`; a cell without current metrics that is neither is pending. `params` is a
+        as `error`; a cell without current results that is neither is pending. `params` is a
         nullable integer, `recipe` a dictionary, `trained_on` the task that a test of transfer was
-        trained on.
+        trained on, `sizes` the numbers of examples that are there, by split.
         """
         import pandas as pd
 
-        found = (self._cell(folder) for folder in sorted((self.path / "cells").glob("*")))
-        rows = in_run_order([row for row in found if row is not None], self.manifest)
+        rows = in_run_order([self._row(*held) for held in self._held], self.manifest)
         frame = pd.DataFrame(rows, columns=list(_CELL_COLUMNS))
         frame["seed"] = frame["seed"].astype("int64")
         frame["params"] = frame["params"].astype("Int64")
@@ -73,12 +76,17 @@ class RunFrames:
             frame[column] = pd.Categorical(frame[column], categories=[*frame[column].unique()])
         return frame
 
+    def current(self, address: str) -> CurrentCell:
+        """The files of a cell, as far as they are current."""
+        return self._current[address]
+
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """One row a cell and metric: value, the bounds of its 95 % interval, and n."""
         rows = [
             {**identity, "metric": metric, **values}
-            for identity, content in self._json("metrics.json")
+            for identity, cell in self._done_cells()
+            for content in [cell.metrics or {}]
             for metric, values in content["metrics"].items()
         ]
         return self._frame(rows, _METRIC_COLUMNS, ("value", "low", "high"))
@@ -90,16 +98,19 @@ class RunFrames:
         `b`, `c` and `p` are those of McNemar's exact test, the same in every row of a cell; missing
         where the answers of a task are no numbers.
         """
+        against = {mine["address"]: other for mine, other in self._compared}
         rows = [
             {
                 **identity,
-                "against": content["against"],
-                "against_loss": content["against_loss"],
+                "against": other["address"],
+                "against_loss": other["loss"],
                 "metric": metric,
                 **values,
                 **(content["mcnemar"] or {}),
             }
-            for identity, content in self._json("comparison.json")
+            for identity, cell in self._done_cells()
+            if (other := against.get(identity["address"])) is not None
+            and (content := cell.comparison(self.current(other["address"]))) is not None
             for metric, values in content["metrics"].items()
         ]
         return self._frame(rows, _COMPARISON_COLUMNS, ("difference", "low", "high", "p"))
@@ -117,7 +128,9 @@ class RunFrames:
                 **epoch,
                 "selected": epoch["epoch"] == content["best_epoch"],
             }
-            for identity, content in self._json("selection.json")
+            for identity in self._identities(self.cells)
+            for content in [self.current(identity["address"]).selection]
+            if content is not None
             for epoch in content["epochs"]
         ]
         columns = [*IDENTITY, "selection_metric", "epoch", "n", "selected"]
@@ -160,16 +173,24 @@ class RunFrames:
         """The rows of one kind of Parquet file, over all cells that have it.
 
         `columns` (those that a file does not have are missing values) and `addresses` restrict
-        what is read at all. Scores are read of cells that are done, the others of any cell.
+        what is read at all. Training logs are read of cells that are trained, the others of cells
+        that are done.
         """
         from .cell_files import columns_of
 
-        cells = self._done() if file == "scores" else self.cells
+        cells = self.having(file)
         if addresses is not None:
             cells = cells[cells["address"].isin(list(addresses))]
         return self._concatenated(
             cells, lambda folder: columns_of(folder / f"{file}.parquet", columns)
         )
+
+    def having(self, file: CellFile) -> pd.DataFrame:
+        """The rows of `cells` of which `read` has this kind of file."""
+        if file != "train_log":
+            return self._done()
+        has = [self.current(address).has(file) for address in self.cells["address"]]
+        return self.cells[has]
 
     def only(self, cells: pd.DataFrame) -> RunFrames:
         """The run as if it had these of its cells alone; categories that none has are dropped."""
@@ -177,8 +198,13 @@ class RunFrames:
         for column in ("model", "task", "loss"):
             kept[column] = kept[column].cat.remove_unused_categories()
         part = RunFrames(self.path)
-        part.__dict__["cells"] = kept  # where cached_property looks
+        shared = {name: getattr(self, name) for name in ("manifest", "_current", "_compared")}
+        part.__dict__.update(shared, cells=kept)  # where cached_property looks
         return part
+
+    def compared(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """The rows of each measured cell that has one to be compared with, and of that one."""
+        return list(self._compared)
 
     def _done(self) -> pd.DataFrame:
         return self.cells[self.cells["status"] == "done"]
@@ -189,34 +215,44 @@ class RunFrames:
         tables = [table_of(self.path / "cells" / address) for address in cells["address"]]
         return concatenated(cells[list(IDENTITY)], tables)
 
-    def _cell(self, folder: Path) -> dict[str, Any] | None:
-        cell = read_json(folder / "cell.json") if folder.is_dir() else None
-        if cell is None:
-            return None
-        failure = read_json(folder / "FAILED.json") or {}
-        status = "pending"
+    @cached_property
+    def _held(self) -> list[tuple[dict[str, Any], CurrentCell]]:
+        """cell.json and the files of each cell that the manifest lists and that has a folder."""
+        folders = [self.path / "cells" / str(a) for a in self.manifest.get("cells") or ()]
+        described = [(folder, read_json(folder / "cell.json")) for folder in folders]
+        return [(content, current_cell(f, content)) for f, content in described if content]
+
+    @cached_property
+    def _current(self) -> dict[str, CurrentCell]:
+        return {cell.folder.name: cell for _, cell in self._held}
+
+    @cached_property
+    def _compared(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        reference = (self.manifest.get("predictions") or {}).get("labels", [None])[0]
+        held = {cell_key(content): content for content, cell in self._held if cell.metrics}
+        return [(held[k], held[other]) for k, other in opponents(held, reference).items()]
+
+    def _row(self, content: Mapping[str, Any], cell: CurrentCell) -> dict[str, Any]:
+        failure = cell.failure if cell.metrics is None else {}
+        status = "done" if cell.metrics is not None else "pending"
         if failure:
             status = "skipped" if failure.get("skipped") else "failed"
-        if _is_current(read_json(folder / "metrics.json"), cell):
-            status, failure = "done", {}
-        known = {column: cell.get(column) for column in _CELL_COLUMNS}
         return {
-            **known,
-            "address": folder.name,
-            "model_label": cell.get("model_label") or cell["model"],
-            "recipe": cell.get("recipe") or {},
+            **{column: content.get(column) for column in _CELL_COLUMNS},
+            "address": cell.folder.name,
+            "model_label": content.get("model_label") or content["model"],
+            "recipe": content.get("recipe") or {},
+            "sizes": (content.get("data") or {}).get("sizes", {}),
             "status": status,
             "stage": failure.get("stage"),
             "error": failure.get("error"),
         }
 
-    def _json(self, name: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        found = []
-        for cell in self.cells.to_dict("records"):
-            content = read_json(self.path / "cells" / cell["address"] / name)
-            if content and (cell["status"] == "done" or name == "selection.json"):
-                found.append(({str(key): cell[key] for key in IDENTITY}, content))
-        return found
+    def _done_cells(self) -> list[tuple[dict[str, Any], CurrentCell]]:
+        return [(cell, self.current(cell["address"])) for cell in self._identities(self._done())]
+
+    def _identities(self, cells: pd.DataFrame) -> list[dict[str, Any]]:
+        return [{str(k): v for k, v in c.items()} for c in cells[[*IDENTITY]].to_dict("records")]
 
     def _frame(
         self, rows: list[dict[str, Any]], columns: Sequence[str], floats: Sequence[str]
@@ -236,7 +272,7 @@ class RunFrames:
 def read_run(path: str | Path) -> RunFrames:
     """The frames of a run folder.
 
-    Raises UserError if the folder is no run.
+    Raises UserError if the folder is no run, or one of an earlier version of this package.
     """
     path = Path(path)
     if not (path / "manifest.json").is_file():
@@ -245,12 +281,10 @@ def read_run(path: str | Path) -> RunFrames:
             f"{path} is no run folder: it {what}. Give the folder that `smmd-bench train-eval` "
             "names when it starts, such as runs/NAME."
         )
-    return RunFrames(path)
-
-
-def _is_current(metrics: Mapping[str, Any] | None, cell: Mapping[str, Any]) -> bool:
-    """Whether metrics were measured under the address that the cell has now."""
-    if metrics is None:
-        return False
-    wanted = (cell.get("addresses") or {}).get("measure")
-    return wanted is None or metrics.get("address") in (None, wanted, cell.get("address"))
+    run = RunFrames(path)
+    if "cells" in run.manifest and run.manifest.get("format") != FORMAT:
+        raise UserError(
+            f"{path} was made by another version of smmd-bench, whose files are read in another "
+            "way: make it again with its own command."
+        )
+    return run

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import shutil
 from typing import TYPE_CHECKING, Any
 
+from ..results.files import write_json
 from .score import score_frame
 
 if TYPE_CHECKING:
@@ -12,10 +14,12 @@ if TYPE_CHECKING:
 
     from ..contracts import Metric
     from ..experiment import Cell
+    from ..results.current import CurrentCell
 
 
 def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
-    """The content of `selection.json`, from the validation completions of every epoch.
+    """The best epoch, from the validation completions of every epoch: what selection.json says
+    besides its stamp.
 
     `validation` has the columns of a completions frame and `epoch`. Every metric of every epoch is
     kept (None where it does not exist); ties go to the earlier epoch.
@@ -31,12 +35,38 @@ def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
     chosen = max(
         lines, key=lambda line: -math.inf if line[best.name] is None else sign * line[best.name]
     )
-    return {
-        "address": cell.addresses["select"],
-        "metric": best.name,
-        "best_epoch": chosen["epoch"],
-        "epochs": lines,
-    }
+    return {"metric": best.name, "best_epoch": chosen["epoch"], "epochs": lines}
+
+
+def select_again(cell: Cell, now: CurrentCell) -> None:
+    """Write selection.json from the validation completions, where it is missing or stale and they
+    are current."""
+    if now.receipt is None or now.selection is not None or not now.has_validation:
+        return
+    import pandas as pd
+
+    chosen = select(cell, pd.read_parquet(now.folder / "validation.parquet"))
+    write_json(now.folder / "selection.json", {"address": now.selection_stamp, **chosen})
+
+
+def keep_selected(now: CurrentCell, *, keep_epochs: bool) -> None:
+    """Make `checkpoint/` of the selected epoch's weights, and remove all epochs unless they are to
+    be kept. Nothing is done while no epoch is selected, or the weights are not there."""
+    if now.tested is None or now.is_base:
+        return
+    final, epochs = now.folder / "checkpoint", now.folder / "epochs"
+    if now.checkpoint is None:
+        if not now.has_epoch(now.tested.epoch):
+            return
+        chosen = epochs / str(now.tested.epoch)
+        if keep_epochs:
+            copy = now.folder / ".checkpoint.part"
+            shutil.rmtree(copy, ignore_errors=True)
+            chosen = shutil.copytree(chosen, copy)
+        shutil.rmtree(final, ignore_errors=True)
+        chosen.rename(final)
+    for leftover in () if keep_epochs else ("epochs", "training"):
+        shutil.rmtree(now.folder / leftover, ignore_errors=True)
 
 
 def _value(metric: Metric, scores: pd.DataFrame) -> float | None:

@@ -13,7 +13,6 @@ digit probes with that one. Completions are on disk before anything scores them.
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import Any
 
 import pandas as pd
 
+from ..circumstances import made_with
 from ..contracts import (
     Canary,
     Checkpoint,
@@ -33,14 +33,14 @@ from ..contracts import (
 from ..experiment import Cell
 from ..numbers import numeric_vocabulary
 from ..registry import load_engine
-from ..results.files import parquet_address, read_json, write_json, write_parquet
+from ..results.files import write_parquet
+from ..run_directory import RunDirectory
 from ..training.data import encode_targets
 from ..training.models import load_tokenizer, quiet_libraries
 from ..vision.processor import load_processor
 from ..vision.prompts import encode_examples, images_of
 from .decode import decode_checkpoint
 from .probe import probe
-from .selection import select
 
 
 @dataclass(frozen=True)
@@ -140,14 +140,13 @@ def _turn(pair: tuple[Cell, Path]) -> tuple[bool, bool]:
 
 
 def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
-    source, own = cell, folder
-    if cell.source is not None:
-        source, own = cell.source, folder.parent / cell.source.addresses["train"]
-    checkpoint, epoch = _select(source, own, running, name)
+    run = RunDirectory(folder.parent.parent)
+    checkpoint = _select(cell.source or cell, run, running, name)
     tokenizer, progress = running.tokenizer, running.progress
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
-    wanted, chat = cell.decode_stamp(epoch), cell.recipe.chat_template
-    if parquet_address(folder / "completions.parquet") != wanted:
+    now, chat, software = run.current(cell), cell.recipe.chat_template, made_with("decode")
+    assert now.decode_stamp is not None
+    if not now.has("completions"):
         frame = decode_checkpoint(
             running.session,
             checkpoint,
@@ -158,8 +157,8 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
             chat=chat,
             processor=running.processor_for(cell),
         )
-        write_parquet(folder / "completions.parquet", frame, wanted)
-    if parquet_address(folder / "probes.parquet") != wanted:
+        write_parquet(folder / "completions.parquet", frame, now.decode_stamp, software)
+    if not now.has("probes"):
         count = cell.recipe.probe_examples
         probed = list(examples if count is None else examples[:count])
         frame = probe(
@@ -173,36 +172,28 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
             full_vectors=cell.recipe.probe_vectors,
             progress=lambda _, done, total: progress(f"probe {name}", done, total),
         )
-        write_parquet(folder / "probes.parquet", frame, wanted)
+        write_parquet(folder / "probes.parquet", frame, now.decode_stamp, software)
 
 
-def _select(cell: Cell, folder: Path, running: _Open, name: str) -> tuple[Checkpoint, int]:
-    """The checkpoint to test and its epoch: the base itself (0), or the best on validation.
+def _select(cell: Cell, run: RunDirectory, running: _Open, name: str) -> Checkpoint:
+    """The checkpoint to test: the base itself, or the best epoch's on the validation split.
 
     What is already on disk of it is taken from there.
     """
-    receipt = read_json(folder / "train.json")
-    assert receipt is not None
-    canaries = {r["epoch"]: _canary(r["canary"]) for r in receipt["epochs"]}
+    folder, now = run.cell_folder(cell), run.current(cell)
+    assert now.receipt is not None
+    canaries = {r["epoch"]: _canary(r["canary"]) for r in now.receipt["epochs"]}
     if cell.is_base:
-        return Checkpoint("base", "base", cell.card.folder, canaries[0]), 0
-    if parquet_address(folder / "validation.parquet") != cell.addresses["validate"]:
-        _validate(cell, folder, receipt["kind"], canaries, running, name)
-    selection = read_json(folder / "selection.json")
-    if selection is None or selection["address"] != cell.addresses["select"]:
-        selection = select(cell, pd.read_parquet(folder / "validation.parquet"))
-        write_json(folder / "selection.json", selection)
-    best = selection["best_epoch"]
-    final, epochs = folder / "checkpoint", folder / "epochs"
-    if (epochs / str(best)).is_dir():
-        shutil.rmtree(final, ignore_errors=True)
-        if cell.recipe.keep_epochs:
-            shutil.copytree(epochs / str(best), final)
-        else:
-            (epochs / str(best)).rename(final)
-    for leftover in () if cell.recipe.keep_epochs else ("epochs", "training"):
-        shutil.rmtree(folder / leftover, ignore_errors=True)
-    return Checkpoint(f"{folder.name}-best", receipt["kind"], final, canaries[best]), best
+        return Checkpoint("base", "base", cell.card.folder, canaries[0])
+    kind = now.receipt["kind"]
+    if now.selection is None and not now.has_validation:
+        frame = _validate(cell, folder, kind, canaries, running, name)
+        write_parquet(folder / "validation.parquet", frame, now.validation_stamp)
+    run.settle(cell)
+    chosen = run.current(cell)
+    assert chosen.tested is not None
+    assert chosen.checkpoint is not None
+    return Checkpoint(f"{folder.name}-best", kind, chosen.checkpoint, canaries[chosen.tested.epoch])
 
 
 def _validate(
@@ -212,8 +203,8 @@ def _validate(
     canaries: dict[int, Canary],
     running: _Open,
     name: str,
-) -> None:
-    """Decode the validation split with every epoch's weights."""
+) -> pd.DataFrame:
+    """Completions of the validation split with every epoch's weights."""
     task = cell.task_plugin
     examples = task.examples("validation", cell.data_seed, cell.size("validation"))
     total = len(examples) * len(canaries)
@@ -238,7 +229,7 @@ def _validate(
             processor=running.processor_for(cell),
         )
         frames.append(frame.assign(epoch=epoch))
-    write_parquet(folder / "validation.parquet", pd.concat(frames), cell.addresses["validate"])
+    return pd.concat(frames)
 
 
 def _canary(content: dict[str, Any]) -> Canary:

@@ -157,9 +157,10 @@ def _rows(group: Group, name: Any, address: str, uid: str) -> pd.DataFrame:
     """The rows of one example in a file of a cell; probes without their full vectors."""
     import pyarrow.parquet as pq
 
-    file = group.run.path / "cells" / address / f"{name}.parquet"
-    if not file.is_file():
+    cell = group.run.current(address)
+    if not cell.has(name):
         return _nothing()
+    file = cell.folder / f"{name}.parquet"
     there = [c for c in pq.read_schema(file).names if c != "vector"]
     frame: pd.DataFrame = pq.read_table(
         file, columns=there, filters=[("uid", "=", uid)]

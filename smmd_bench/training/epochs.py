@@ -9,6 +9,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from ..addresses import digest_of_weights
 from ..results.files import read_json, write_json
 from ..scoring.canary import make_canary
 from .trainer import own_forward
@@ -38,7 +39,13 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         if self.processor is not None:
             self.processor.save_pretrained(part)
         write_json(
-            part / "canary.json", {"epoch": epoch, "step": state.global_step, "canary": canary}
+            part / "canary.json",
+            {
+                "epoch": epoch,
+                "step": state.global_step,
+                "weights": digest_of_weights(part),
+                "canary": canary,
+            },
         )
         shutil.rmtree(final, ignore_errors=True)
         part.rename(final)
@@ -57,7 +64,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         return None if found is None else str(found)
 
     def receipts(self) -> list[dict[str, Any]]:
-        """Epoch and canary of each checkpoint, in order."""
+        """Epoch, digest of the weights and canary of each checkpoint, in order."""
         return sorted(self._read(), key=lambda receipt: int(receipt["epoch"]))
 
     def _read(self) -> list[dict[str, Any]]:

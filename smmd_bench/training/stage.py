@@ -1,6 +1,7 @@
 """The train stage of a cell: from the base checkpoint to one checkpoint an epoch.
 
-CELL/train.json          receipt: address, kind, epochs and the canary of each, notes for people
+CELL/train.json          receipt: address, kind, what it was made with, the digest and the canary of
+                         each epoch's weights, notes for people
 CELL/train_log.parquet   loss and its parts at every step
 CELL/epochs/K/           weights after epoch K (an adapter, or the full model)
 CELL/training/           the state from which a killed training goes on; removed at the end
@@ -20,11 +21,13 @@ import pandas as pd
 import torch
 from transformers import TrainerCallback, TrainingArguments, set_seed
 
+from ..circumstances import made_with
 from ..contracts import Modality, Progress
 from ..errors import UserError
 from ..experiment import Cell
 from ..numbers import numeric_vocabulary
 from ..recipe import Recipe
+from ..results.current import BASE, training_stamp
 from ..results.files import write_json, write_parquet
 from ..scoring.canary import make_canary
 from ..scoring.checkpoints import at_most_positions
@@ -68,7 +71,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
     model = load_model(cell.card.folder, cell.recipe.dtype if cell.is_base else dtype)
     if cell.is_base:
         canary = asdict(make_canary(model, tokenizer, processor))
-        _receipt(cell, folder, "base", [{"epoch": 0, "canary": canary}])
+        _receipt(cell, folder, "base", [{"epoch": 0, "weights": BASE, "canary": canary}])
         return
     recipe = cell.recipe
     vocabulary = numeric_vocabulary(tokenizer, recipe.numeric_rule)
@@ -113,15 +116,16 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
     with objective_forward(model, trainer.numeric_loss):
         trainer.train(resume_from_checkpoint=epochs.last_complete())
     log = [line for line in trainer.state.log_history if "cross_entropy" in line]
+    kept = epochs.receipts()
     write_parquet(
         folder / "train_log.parquet",
         pd.DataFrame(log).reindex(columns=_LOG_COLUMNS),
-        cell.addresses["train"],
+        training_stamp(cell.addresses["train"], {e["epoch"]: e["weights"] for e in kept}),
     )
     relative = (line["relative_auxiliary"] for line in log if "relative_auxiliary" in line)
     scale = _scale_note(cell.loss, loss, next(relative, None))
     facts = {"numeric_targets": targets, "notes": [n for n in (note, scale) if n is not None]}
-    _receipt(cell, folder, recipe.method, epochs.receipts(), **facts)
+    _receipt(cell, folder, recipe.method, kept, **facts)
     shutil.rmtree(folder / "training")
 
 
@@ -245,5 +249,11 @@ def _receipt(
         raise UserError(f"{cell.label} trained for no epoch: set epochs to 1 or more.")
     write_json(
         folder / "train.json",
-        {"address": cell.addresses["train"], "kind": kind, "epochs": epochs, **facts},
+        {
+            "address": cell.addresses["train"],
+            "kind": kind,
+            "epochs": epochs,
+            "made_with": made_with("train"),
+            **facts,
+        },
     )

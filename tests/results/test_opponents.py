@@ -1,10 +1,10 @@
 """Which cells are compared with which."""
 
-from smmd_bench.scoring.comparison import CellKey, opponents
+from smmd_bench.results.opponents import CellKey, opponents
 
 
-def key(loss: str, seed: int = 0, recipe: str = "r") -> CellKey:
-    return CellKey("m", "t", None, recipe, loss, seed)
+def key(loss: str, seed: int = 0, recipe: str = "r", test: str = "all") -> CellKey:
+    return CellKey("m", "t", None, test, "" if loss == "base" else recipe, loss, seed)
 
 
 def test_ce_of_the_same_seed_and_ce_with_the_base() -> None:
@@ -26,3 +26,13 @@ def test_without_any_ce_the_base_stands_in() -> None:
     other = key("ce", recipe="another")
     keys = [key("base"), key("smmd"), key("smmd", 1), other]
     assert opponents(keys) == {key("smmd"): key("base"), key("smmd", 1): key("base")}
+
+
+def test_cells_that_answer_other_examples_are_not_paired() -> None:
+    keys = [key("base"), key("ce"), key("smmd", test="half"), key("ntl")]
+    assert opponents(keys) == {key("ce"): key("base"), key("ntl"): key("ce")}
+
+
+def test_files_of_completions_are_compared_with_the_first_of_them() -> None:
+    keys = [key("mine"), key("base"), key("ce")]
+    assert opponents(keys, "mine") == {key("base"): key("mine"), key("ce"): key("mine")}

@@ -1,0 +1,28 @@
+"""What cells were made with: versions of libraries and of the training code, kind of device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .current import CurrentCell
+from .files import parquet_made_with
+
+
+def made_with(cell: CurrentCell) -> dict[str, str]:
+    """By `trained: torch`, `decoded: device`, ...; of completions made elsewhere nothing is known,
+    and the untuned base is not trained."""
+    receipt = {} if cell.is_base else (cell.source or cell).receipt or {}
+    stages = {
+        "trained": receipt.get("made_with") or {},
+        "decoded": parquet_made_with(cell.folder / "completions.parquet"),
+    }
+    return {f"{stage}: {name}": v for stage, known in stages.items() for name, v in known.items()}
+
+
+def differences(cells: Iterable[CurrentCell]) -> dict[str, list[str]]:
+    """What the cells were not all made with alike, and the values that they have, in order."""
+    found: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        for name, value in made_with(cell).items():
+            found.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in found.items() if len(values) > 1}
