@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from smmd_bench.regression.comparison import compare
+from smmd_bench.regression.comparison import write_comparisons
 from smmd_bench.results.files import read_json, write_json, write_parquet
 from smmd_bench.results.run import read_run
 
@@ -29,16 +29,20 @@ def write_checks(
     engine: str = "hf",
 ) -> None:
     """Evaluate the base and every trained cell of the run; each against CE, CE against the base."""
-    cells = read_run(run).cells
-    samples: dict[tuple[str, str, int], tuple[str, pd.DataFrame]] = {}
+    frames = read_run(run)
+    cells = frames.cells
     for cell in cells.drop_duplicates(["model", "loss", "seed"]).to_dict("records"):
         model, loss, seed = str(cell["model"]), str(cell["loss"]), int(cell["seed"])
         address = f"{zlib.crc32(repr((model, loss, seed, suite, limit, engine)).encode()):016x}"
         folder = run / "regression" / address
         frame = _answers(suite, loss, seed, limit)
-        samples[model, loss, seed] = (address, frame)
         write_parquet(folder / "samples.parquet", frame, address)
-        write_json(folder / "suite.json", _suite(cell, suite, address, shots, limit, engine))
+        tested = frames.current(str(cell["address"])).tested
+        assert tested is not None
+        content = _suite(cell, suite, address, shots, limit, engine)
+        if loss != "base":
+            content["identity"] = {"cell": cell["address"], "weights": tested.digest}
+        write_json(folder / "suite.json", content)
         write_json(
             folder / "results.json",
             {
@@ -46,19 +50,7 @@ def write_checks(
                 "truncated": truncated, "context": 2048, "rows": _rows(suite, frame),
             },
         )  # fmt: skip
-    for (model, loss, seed), (address, frame) in samples.items():
-        other = (model, "base", 0) if loss == "ce" else (model, "ce", seed)
-        if loss == "base" or other not in samples:
-            continue
-        there, theirs = samples[other]
-        metrics = {m: compare(frame, theirs, m) for m in frame.columns[3:]}
-        write_json(
-            run / "regression" / address / "comparison.json",
-            {
-                "address": f"1-{address}-{there}", "against": there, "against_loss": other[1],
-                "metrics": metrics,
-            },
-        )  # fmt: skip
+    write_comparisons(read_run(run))
 
 
 def _suite(
@@ -108,6 +100,18 @@ def _rows(suite: str, frame: pd.DataFrame) -> list[dict[str, Any]]:
 def forget(run: Path, loss: str) -> None:
     """Train a cell anew, as it were: what was found of the old one is stale."""
     for file in run.glob("cells/*/selection.json"):
-        cell = read_json(file.parent / "cell.json") or {}
-        if cell["loss"] == loss:
-            write_json(file, {**(read_json(file) or {}), "best_epoch": 1})
+        if (read_json(file.parent / "cell.json") or {})["loss"] != loss:
+            continue
+        write_json(file, {**(read_json(file) or {}), "best_epoch": 1})
+        now = read_run(run).current(file.parent.name)
+        assert now.decode_stamp is not None
+        assert now.measure_stamp is not None
+        for name, stamp in _stamps(now.decode_stamp, now.measure_stamp).items():
+            table = file.with_name(f"{name}.parquet")
+            write_parquet(table, pd.read_parquet(table), stamp)
+        metrics = file.with_name("metrics.json")
+        write_json(metrics, {**(read_json(metrics) or {}), "address": now.measure_stamp})
+
+
+def _stamps(decoded: str, measured: str) -> dict[str, str]:
+    return {**dict.fromkeys(("completions", "probes"), decoded), "scores": measured}

@@ -9,6 +9,7 @@ other task is arithmetic, but `samsum`, which is dialogues: see `tests.dialogues
 
 from __future__ import annotations
 
+import shutil
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from smmd_bench.tasks.samsum import SAMSum
 
 from smmd_bench.conformance.stamped_cell import addresses_of, write_measured, write_trained
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split, Task
-from smmd_bench.results.files import write_json
+from smmd_bench.results.files import parquet_address, read_json, write_json, write_parquet
 from smmd_bench.results.run import FORMAT, read_run
 from smmd_bench.scoring.comparison import write_comparisons
 from smmd_bench.scoring.measure import measure
@@ -79,6 +80,26 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def add_cells(source: Path, folder: Path) -> None:
+    """Add the cells of a run to those of another."""
+    for cell in (source / "cells").iterdir():
+        shutil.copytree(cell, folder / "cells" / cell.name)
+    manifests = [read_json(run / "manifest.json") or {} for run in (folder, source)]
+    cells = [address for manifest in manifests for address in manifest["cells"]]
+    write_json(folder / "manifest.json", {**manifests[0], "cells": cells})
+
+
+def rewrite(file: Path, frame: pd.DataFrame) -> None:
+    """Replace what a Parquet file of a cell holds; its stamp stays."""
+    write_parquet(file, frame, parquet_address(file) or "")
+
+
+def write_failure(folder: Path, failure: Mapping[str, Any]) -> None:
+    """Write FAILED.json of a cell as it is asked for now."""
+    cell = read_json(folder / "cell.json") or {}
+    write_json(folder / "FAILED.json", {**failure, "address": cell["addresses"]["measure"]})
+
+
 @dataclass(frozen=True)
 class CellName:
     """A cell of the synthetic matrix."""
@@ -107,14 +128,17 @@ def write_run(
     planted: Planted | None = None,
     source: str = "synthetic",
     recipe: Mapping[str, Any] = SMALL_RECIPE,
+    weights: str = "",
 ) -> list[CellName]:
     """Write a run folder and return its cells.
 
     `planted` gives the answers, the losses and what each predicts, in place of generated ones.
     `resamples=None` writes approximate intervals without a bootstrap (for large runs). The cells
     have their folders by address, so that nothing on disk tells the order of the experiment.
+    A folder that has a run already has the cells of both then.
     `source` is what the manifest says of the data of vision tasks. `recipe` is that of the cells:
-    what it does not say counts as the paper's, so that {} is the paper's recipe.
+    what it does not say counts as the paper's, so that {} is the paper's recipe. `weights`: another
+    text, other weights.
     """
     if planted is not None:
         losses, base = list(planted.predictions), False
@@ -142,10 +166,12 @@ def write_run(
             names += [CellName(model, task, loss, seed) for loss in losses for seed in seeds]
             for cell in names:
                 _write_cell(
-                    path / "cells" / cell.address, cell, examples, steps, resamples, planted, recipe
-                )
+                    path / "cells" / cell.address, cell, examples, steps, resamples, planted,
+                    recipe, weights,
+                )  # fmt: skip
             cells += names
-    manifest["cells"] = [cell.address for cell in cells]
+    there = (read_json(path / "manifest.json") or {}).get("cells", [])
+    manifest["cells"] = list(dict.fromkeys([*there, *(cell.address for cell in cells)]))
     write_json(path / "manifest.json", manifest)
     write_comparisons(read_run(path), toy_task, resamples=resamples or 2)
     return cells
@@ -307,6 +333,7 @@ def _write_cell(
     resamples: int | None,
     planted: Planted | None,
     recipe: Mapping[str, Any],
+    weights: str,
 ) -> None:
     name = cell.loss.partition("[")[0]
     seed = zlib.crc32(repr(cell).encode())
@@ -326,6 +353,7 @@ def _write_cell(
         content,
         None if name == "base" else train_log_of(name, steps, seed),
         {"best_epoch": 4, "metric": "exact_match", "epochs": epochs},
+        weights=weights,
     )
     if planted is not None:
         completions = planted.completions(cell, examples)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from smmd_bench.tasks.arithmetic import Arithmetic
 
 from smmd_bench.errors import UserError
 from smmd_bench.experiment import Cell, Experiment
+from smmd_bench.results.current import BASE
 from smmd_bench.results.files import write_json, write_parquet
 from smmd_bench.results.run import read_run
 from smmd_bench.run_directory import RunDirectory
@@ -43,29 +45,49 @@ def completions(right: int) -> pd.DataFrame:
 
 def finish(run: RunDirectory, cell: Cell, *, best: int = 2) -> None:
     """Write the files of a finished cell."""
-    folder, wanted = run.cell_folder(cell), cell.addresses
-    epochs = [{"epoch": 0}] if cell.is_base else [{"epoch": 1}, {"epoch": 2}]
-    kind = "base" if cell.is_base else "full"
-    write_json(folder / "train.json", {"address": wanted["train"], "kind": kind, "epochs": epochs})
+    train(run, cell, best=best)
+    decode(run, cell)
+    rate(run, cell)
+
+
+def train(run: RunDirectory, cell: Cell, *, best: int = 2, weights: str = "weights") -> None:
+    """Write what training and selection leave."""
+    folder = run.cell_folder(cell)
+    epochs = [0] if cell.is_base else [1, 2]
+    lines = [{"epoch": e, "weights": BASE if cell.is_base else f"{weights} {e}"} for e in epochs]
+    receipt = {"address": cell.addresses["train"], "kind": "full", "epochs": lines}
+    write_json(folder / "train.json", receipt)
     if not cell.is_base:
-        frames = [completions(0 if epoch != best else 3).assign(epoch=epoch) for epoch in (1, 2)]
-        write_parquet(folder / "validation.parquet", pd.concat(frames), wanted["validate"])
-        write_json(folder / "selection.json", {"address": "stale"})
-        run.select_again(cell)
-        write_json(folder / "checkpoint" / "canary.json", {"epoch": best})
-    stamp = cell.decode_stamp(0 if cell.is_base else best)
-    write_parquet(folder / "completions.parquet", completions(2), stamp)
-    write_parquet(folder / "probes.parquet", completions(2)[["uid"]], stamp)
+        for line in lines:
+            write_json(folder / "epochs" / str(line["epoch"]) / "canary.json", line)
+        frames = [completions(3 if epoch == best else 0).assign(epoch=epoch) for epoch in epochs]
+        stamp = run.current(cell).validation_stamp
+        write_parquet(folder / "validation.parquet", pd.concat(frames), stamp)
+        run.settle(cell)
+
+
+def decode(run: RunDirectory, cell: Cell) -> None:
+    """Write completions and probes of the selected weights."""
+    stamp = run.current(cell).decode_stamp
+    assert stamp is not None
+    write_parquet(run.cell_folder(cell) / "completions.parquet", completions(2), stamp)
+    write_parquet(run.cell_folder(cell) / "probes.parquet", completions(2)[["uid"]], stamp)
+
+
+def rate(run: RunDirectory, cell: Cell) -> None:
+    """Write scores and metrics."""
+    stamp = run.current(cell).measure_stamp
+    assert stamp is not None
     scores, metrics = measure(cell.task_plugin, completions(2))
-    write_parquet(folder / "scores.parquet", scores, wanted["measure"])
-    write_json(folder / "metrics.json", {"address": wanted["measure"], **metrics})
+    write_parquet(run.cell_folder(cell) / "scores.parquet", scores, stamp)
+    write_json(run.cell_folder(cell) / "metrics.json", {"address": stamp, **metrics})
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
     run = RunDirectory(tmp_path / "run")
     with run.locked():
-        run.claim(PLAIN, extend=False)
+        run.claim([PLAIN])
     for cell in PLAIN.cells:
         finish(run, cell)
     return run
@@ -75,7 +97,7 @@ def missing(run: RunDirectory, **changes: Any) -> list[str]:
     """What is missing of the CE cell after a change, once selections are brought up to date."""
     changes["recipe"] = {**PLAIN.recipe, **changes.get("recipe", {})}
     (cell,) = [c for c in dataclasses.replace(PLAIN, **changes).cells if not c.is_base]
-    run.select_again(cell)
+    run.settle(cell)
     return list(run.missing(cell))
 
 
@@ -105,12 +127,10 @@ def test_a_new_parser_metric_or_statistic_only_measures_again(
     assert missing(run) == ["measure"]
     experiment = dataclasses.replace(PLAIN)
     with run.locked():
-        run.claim(experiment, extend=False)
+        run.claim([experiment])
     for cell in experiment.cells:
-        scores, metrics = measure(cell.task_plugin, completions(2))
-        folder = run.cell_folder(cell)
-        write_json(folder / "metrics.json", {"address": cell.addresses["measure"], **metrics})
-        write_parquet(folder / "scores.parquet", scores)
+        run.settle(cell)
+        rate(run, cell)
     assert (read_run(run.path).cells.status == "done").all()
 
 
@@ -118,18 +138,22 @@ def test_other_test_examples_only_decode_again(run: RunDirectory) -> None:
     assert missing(run, recipe={"test_examples": 3}) == ["decode", "measure"]
 
 
-def test_another_engine_only_decodes_again(run: RunDirectory) -> None:
-    assert missing(run, engine="transformers") == ["decode", "measure"]
-
-
-def test_other_validation_examples_train_again_unless_every_epoch_was_kept(
-    run: RunDirectory,
+@pytest.mark.parametrize(
+    "change",
+    [{"recipe": {"validation_examples": 3}}, {"engine": "transformers"}],
+    ids=["validation examples", "engine"],
+)
+def test_what_selects_an_epoch_trains_again_unless_every_epoch_was_kept(
+    run: RunDirectory, change: dict[str, Any]
 ) -> None:
-    assert missing(run, recipe={"validation_examples": 3}) == ALL
+    assert missing(run, **change) == ALL
     (cell,) = [c for c in PLAIN.cells if not c.is_base]
     for epoch in (1, 2):
-        (run.cell_folder(cell) / "epochs" / str(epoch)).mkdir(parents=True)
-    assert missing(run, recipe={"validation_examples": 3}) == ["decode", "measure"]
+        kept = {"epoch": epoch, "weights": f"weights {epoch}"}
+        write_json(run.cell_folder(cell) / "epochs" / str(epoch) / "canary.json", kept)
+    assert missing(run, **change) == ["decode", "measure"]
+    write_json(run.cell_folder(cell) / "epochs" / "1" / "canary.json", {**kept, "epoch": 1})
+    assert missing(run, **change) == ALL  # weights of another training
 
 
 def test_another_learning_rate_trains_again(run: RunDirectory) -> None:
@@ -140,16 +164,16 @@ def test_a_claim_that_was_killed_half_way_is_completed(run: RunDirectory) -> Non
     for cell in PLAIN.cells:
         (run.cell_folder(cell) / "cell.json").unlink()
     with run.locked():
-        run.claim(PLAIN, extend=False)
+        run.claim([PLAIN])
     assert len(read_run(run.path).cells) == 2
 
 
 def test_an_extension_keeps_the_earlier_cells_and_the_earlier_command(run: RunDirectory) -> None:
     more = dataclasses.replace(PLAIN, losses=("ntl",), base=False)
     with run.locked():
-        run.claim(more, extend=True)
-        run.claim(PLAIN, extend=False)
-        run.claim(more, extend=False)
+        run.claim([more])
+        run.claim([PLAIN])
+        run.claim([more])
     assert list(read_run(run.path).cells.loss) == ["base", "ce", "ntl"]
 
 
@@ -158,7 +182,7 @@ def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path: Path) -
     parts = [dataclasses.replace(PLAIN, losses=losses) for losses in (("ce", "gce"), ("ntl", "ce"))]
     with run.locked():
         for part in (*parts, *parts):
-            run.claim(part, extend=True, name="both")
+            run.claim([part], "both")
             manifest = json.loads((run.path / "manifest.json").read_text())
     assert manifest["name"] == "both"
     assert manifest["experiment"]["losses"] == ["ce", "gce", "ntl"]
@@ -175,15 +199,13 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(
     trained, tested = words.cells
     run = RunDirectory(tmp_path / "run")
     with run.locked():
-        run.claim(words, extend=False)
+        run.claim([words])
     assert run.missing(trained) == ALL
     assert run.missing(tested) == ["decode", "measure"]
     finish(run, trained)
     assert run.missing(trained) == []
     assert run.missing(tested) == ["decode", "measure"]
-    folder, stamp = run.cell_folder(tested), tested.decode_stamp(2)
-    write_parquet(folder / "completions.parquet", completions(2), stamp)
-    write_parquet(folder / "probes.parquet", completions(2)[["uid"]], stamp)
+    decode(run, tested)
     assert run.missing(tested) == ["measure"]
     frame = read_run(run.path).cells
     assert frame[["task", "trained_on"]].astype("object").fillna("").to_numpy().tolist() == [
@@ -200,14 +222,63 @@ def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(
     kept = dataclasses.replace(words, tasks=("gsm8k[calculator=keep]",), losses=("ce",))
     run = RunDirectory(tmp_path / "run")
     with run.locked():
-        run.claim(words, extend=False)
+        run.claim([words])
         before = (run.path / "manifest.json").read_bytes()
         with pytest.raises(UserError, match="has svamp as the test of gsm8k, and this experiment"):
-            run.claim(kept, extend=True)
+            run.require_own(kept, extend=True)
         assert (run.path / "manifest.json").read_bytes() == before
-        run.claim(dataclasses.replace(kept, transfers=False), extend=True)
+        run.claim([dataclasses.replace(kept, transfers=False)])
     data = read_run(run.path).manifest["data"]
     assert set(data) == {"gsm8k", "svamp", "gsm8k[calculator=keep]"}
     assert data["svamp"]["sizes"] == {"test": 11}
     assert set(data["gsm8k"]["identity"]) == {"train", "validation", "test"}
     assert data["svamp"]["identity"]["test"]["digest"]
+
+
+def test_weights_that_were_trained_again_are_decoded_again_unless_they_are_the_same(
+    run: RunDirectory,
+) -> None:
+    (cell,) = [c for c in PLAIN.cells if not c.is_base]
+    shutil.rmtree(run.cell_folder(cell) / "checkpoint")
+    assert missing(run) == ALL
+    train(run, cell)
+    assert missing(run) == []
+    assert run.current(cell).checkpoint is not None
+    assert not (run.cell_folder(cell) / "epochs").exists()
+    train(run, cell, weights="other weights")
+    assert missing(run) == ["decode", "measure"]
+    assert read_run(run.path).cells.set_index("loss").loc["ce", "status"] == "pending"
+
+
+def test_a_cell_takes_the_place_of_the_one_that_it_replaces(run: RunDirectory) -> None:
+    more = dataclasses.replace(PLAIN, losses=("ntl", "smmd"), base=False)
+    other = dataclasses.replace(
+        PLAIN, losses=("ntl",), base=False, recipe={**PLAIN.recipe, "learning_rate": 0.5}
+    )
+    with run.locked():
+        run.claim([more])
+        run.claim([other])
+    cells = read_run(run.path).cells
+    assert list(cells.loss) == ["base", "ce", "ntl", "smmd"]
+    assert cells.recipe[2]["learning_rate"] == 0.5
+    assert read_run(run.path).manifest["experiment"]["losses"] == ["ce", "ntl", "smmd"]
+
+
+def test_what_a_manifest_says_of_the_data_follows_from_its_cells(run: RunDirectory) -> None:
+    before = read_run(run.path).manifest
+    other = dataclasses.replace(PLAIN, recipe={**PLAIN.recipe, "test_examples": 3})
+    with run.locked():
+        run.claim([other])
+        assert read_run(run.path).manifest["data"] != before["data"]
+        run.claim([PLAIN])
+    after = read_run(run.path).manifest
+    assert {**after, "experiments": [], "flags": []} == {**before, "experiments": [], "flags": []}
+
+
+def test_a_run_of_another_format_is_refused(run: RunDirectory) -> None:
+    file = run.path / "manifest.json"
+    content = json.loads(file.read_text())
+    for other in ({**content, "format": 1}, {k: v for k, v in content.items() if k != "format"}):
+        write_json(file, other)
+        with pytest.raises(UserError, match="made by another version of smmd-bench"):
+            read_run(run.path)

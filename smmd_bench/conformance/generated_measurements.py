@@ -12,6 +12,8 @@ import pandas as pd
 from ..overhead.geometry import named_geometries
 from ..overhead.settings import OverheadSettings
 from ..results.files import write_json, write_parquet
+from ..results.regression import compared_evaluations, current_evaluations, evaluation_stamp
+from ..results.run import RunFrames, read_run
 from .generated_run import GeneratedCell
 
 _SUITES = {
@@ -23,6 +25,7 @@ _N = 400
 
 def write_regression(run: Path, cells: Sequence[GeneratedCell]) -> None:
     """Evaluate the finished cells of one task by two suites; each against cross-entropy."""
+    frames = read_run(run)
     for suite, names in _SUITES.items():
         for cell in cells:
             base = cell.loss == "base"
@@ -42,7 +45,8 @@ def write_regression(run: Path, cells: Sequence[GeneratedCell]) -> None:
                     "params": 2_140_000, "task": None if base else cell.task, "loss": cell.loss,
                     "seed": cell.seed, "cell": None if base else cell.address,
                     "epoch": None if base else 2, "kind": "base" if base else "lora",
-                    "identity": {}, "suite": suite, "shots": 5, "limit": None, "engine": "hf",
+                    "identity": {} if base else {"weights": _weights(frames, cell)},
+                    "suite": suite, "shots": 5, "limit": None, "engine": "hf",
                 },
             )  # fmt: skip
             write_json(
@@ -52,15 +56,22 @@ def write_regression(run: Path, cells: Sequence[GeneratedCell]) -> None:
                     "context": 2048, "rows": rows,
                 },
             )  # fmt: skip
-            if cell.loss not in ("base", "ce"):
-                compared = {"difference": 1.2, "low": -0.4, "high": 2.8, "b": 9, "c": 5, "p": 0.4}
-                write_json(
-                    folder / "comparison.json",
-                    {
-                        "address": f"c{address}", "against": "ce", "against_loss": "ce",
-                        "metrics": {"acc": {**compared, "n": _N}},
-                    },
-                )  # fmt: skip
+    compared = {"difference": 1.2, "low": -0.4, "high": 2.8, "b": 9, "c": 5, "p": 0.4, "n": _N}
+    for mine, other in compared_evaluations(current_evaluations(frames)):
+        if mine["loss"] != "ce":
+            write_json(
+                run / "regression" / mine["address"] / "comparison.json",
+                {
+                    "address": evaluation_stamp(mine, other), "against": other["address"],
+                    "against_loss": other["loss"], "metrics": {"acc": compared},
+                },
+            )  # fmt: skip
+
+
+def _weights(run: RunFrames, cell: GeneratedCell) -> str:
+    tested = run.current(cell.address).tested
+    assert tested is not None
+    return tested.digest
 
 
 def write_overhead(folder: Path, losses: Sequence[str]) -> Path:

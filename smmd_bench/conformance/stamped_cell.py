@@ -24,22 +24,22 @@ def write_trained(
     content: Mapping[str, Any],
     log: pd.DataFrame | None,
     selection: Mapping[str, Any],
-    facts: Mapping[str, Any] | None = None,
+    weights: str = "",
 ) -> CurrentCell:
     """Write cell.json, train.json, the training log, and which epoch is tested.
 
     content: of cell.json. log: None for the untuned base, which has no selection either.
-    selection: "metric", "best_epoch" and "epochs". facts: more of train.json.
+    selection: "metric", "best_epoch" and "epochs". weights: another text, other weights.
     """
     write_json(folder / "cell.json", content)
     train, is_base = content["addresses"]["train"], content["loss"] == BASE
     epochs: Sequence[int] = [0] if is_base else [line["epoch"] for line in selection["epochs"]]
-    weights = {epoch: f"weights {epoch} of {train}" for epoch in epochs}
-    lines = [{"epoch": epoch, "weights": digest} for epoch, digest in weights.items()]
+    digests = {epoch: f"weights {weights} of epoch {epoch} of {train}" for epoch in epochs}
+    lines = [{"epoch": epoch, "weights": digest} for epoch, digest in digests.items()]
     receipt = {"address": train, "kind": "base" if is_base else "full", "epochs": lines}
-    write_json(folder / "train.json", {**receipt, **(facts or {})})
+    write_json(folder / "train.json", receipt)
     if log is not None:
-        write_parquet(folder / "train_log.parquet", log, training_stamp(train, weights))
+        write_parquet(folder / "train_log.parquet", log, training_stamp(train, digests))
         stamp = current_cell(folder, content).selection_stamp
         write_json(folder / "selection.json", {"address": stamp, **selection})
     return current_cell(folder, content)

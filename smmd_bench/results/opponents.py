@@ -50,8 +50,9 @@ def opponents(keys: Collection[CellKey], reference: str | None = None) -> dict[C
     file of completions made elsewhere, every other file is compared with it.
     """
     if reference is not None:
-        others = {key: key._replace(loss=reference) for key in keys if key.loss != reference}
-        return {key: other for key, other in others.items() if other in keys}
+        first = {key[:2]: key for key in keys if key.loss == reference}
+        others = {key: first.get(key[:2]) for key in keys if key.loss != reference}
+        return {key: other for key, other in others.items() if other is not None}
     with_ce = {key._replace(seed=0) for key in keys if key.loss == REFERENCE}
     found = {}
     for key in keys:

@@ -187,10 +187,8 @@ class RunFrames:
 
     def having(self, file: CellFile) -> pd.DataFrame:
         """The rows of `cells` of which `read` has this kind of file."""
-        if file != "train_log":
-            return self._done()
-        has = [self.current(address).has(file) for address in self.cells["address"]]
-        return self.cells[has]
+        cells = self.cells if file == "train_log" else self._done()
+        return cells[cells["address"].isin([a for a in cells["address"] if self._has(a, file)])]
 
     def only(self, cells: pd.DataFrame) -> RunFrames:
         """The run as if it had these of its cells alone; categories that none has are dropped."""
@@ -247,6 +245,9 @@ class RunFrames:
             "stage": failure.get("stage"),
             "error": failure.get("error"),
         }
+
+    def _has(self, address: str, file: CellFile) -> bool:
+        return self.current(address).has(file)
 
     def _done_cells(self) -> list[tuple[dict[str, Any], CurrentCell]]:
         return [(cell, self.current(cell["address"])) for cell in self._identities(self._done())]

@@ -17,7 +17,8 @@ from smmd_bench.experiment import Cell
 from smmd_bench.results.files import read_json, write_json
 from smmd_bench.results.run import read_run
 from smmd_bench.run_directory import RunDirectory
-from tests.runs import run_folder
+from smmd_bench.sizes import size_of
+from tests.runs import run_folder, write_failure
 from tests.test_run_directory import ALL, PLAIN, finish
 
 __all__ = ["run_folder"]
@@ -33,14 +34,17 @@ def run(run_folder: Path, tmp_path: Path) -> Path:
         folder = run / "cells" / cell["address"]
         if cell["loss"] != "base":
             put(folder / "checkpoint" / "model.safetensors")
-            write_json(folder / "checkpoint" / "canary.json", {"epoch": 4})
+            last = read_json(folder / "train.json")["epochs"][-1]
+            write_json(folder / "checkpoint" / "canary.json", last)
     failed, stopped, other = (folder_of(run, *c) for c in (("ntl", 0), ("ntl", 1), ("smmd", 1)))
     for folder in (failed, stopped):
         (folder / "metrics.json").unlink()
         put(folder / "training" / "checkpoint-3" / "optimizer.pt")
         put(folder / "epochs" / "1" / "model.safetensors")
-    write_json(failed / "FAILED.json", {"stage": "train", "error": "NaN", "traceback": "..."})
-    shutil.copytree(other, run / "cells" / "0new")
+    write_failure(failed, {"stage": "train", "error": "NaN", "traceback": "..."})
+    new = Path(shutil.copytree(other, run / "cells" / "0new"))
+    content = read_json(new / "cell.json")
+    write_json(new / "cell.json", {**content, "address": "0new"})
     listed = [a for a in sb.read_run(run).cells["address"] if a not in (other.name, "0new")]
     manifest = read_json(run / "manifest.json") or {}
     write_json(run / "manifest.json", {**manifest, "cells": [*listed, "0new"]})
@@ -96,7 +100,7 @@ def test_every_part_is_listed_with_its_size_and_nothing_is_touched(run, tmp_path
     sizes = {part["part"]: part["bytes"] for part in listed["parts"]}
     for name in ("failed", "replaced"):
         (part,) = [part for part in run_parts(run) if part.name == name]
-        assert sizes.pop(name) == sum(len(c) for p in part.paths for c in files(p).values())
+        assert sizes.pop(name) == sum(size_of(path)[0] for path in part.paths)
     assert {name: size // len(WEIGHTS) for name, size in sizes.items()} == {
         "leftovers": 1, "logs": 1, "unfinished": 3, "epochs": 1, "checkpoints": 4,
         "cache-generated": 3, "cache-digests": 1, "cache-fetched": 1,
@@ -216,7 +220,7 @@ def finished(tmp_path: Path) -> tuple[RunDirectory, Cell]:
     """A run that `RunDirectory.missing` takes for finished, and its CE cell."""
     run = RunDirectory(tmp_path / "runs" / "finished")
     with run.locked():
-        run.claim(PLAIN, extend=False)
+        run.claim([PLAIN])
     for cell in PLAIN.cells:
         finish(run, cell)
     (trained,) = [cell for cell in PLAIN.cells if not cell.is_base]
@@ -239,16 +243,24 @@ def test_a_finished_cell_without_its_checkpoint_is_trained_again_as_is_said(fini
 
 def test_a_checkpoint_whose_epoch_is_kept_can_go_for_nothing_as_is_said(finished):
     run, cell = finished
-    put(run.cell_folder(cell) / "epochs" / "2" / "model.safetensors")
+    epoch = shutil.copytree(
+        run.cell_folder(cell) / "checkpoint", run.cell_folder(cell) / "epochs" / "2"
+    )
+    put(epoch / "model.safetensors")
     assert "have the same weights among their epochs" in cost(run, "checkpoints")
     assert "again" not in cost(run, "checkpoints")
     clean(run.path, "--what", "checkpoints", "--yes")
+    run.settle(cell)
     assert run.missing(cell) == []
+    assert run.current(cell).checkpoint is not None
 
 
 def test_epochs_can_go_for_nothing_while_the_checkpoint_stays_as_is_said(finished):
     run, cell = finished
-    put(run.cell_folder(cell) / "epochs" / "2" / "model.safetensors")
+    epoch = shutil.copytree(
+        run.cell_folder(cell) / "checkpoint", run.cell_folder(cell) / "epochs" / "2"
+    )
+    put(epoch / "model.safetensors")
     assert cost(run, "epochs").startswith("nothing, as long as")
     clean(run.path, "--what", "epochs", "--yes")
     assert run.missing(cell) == []

@@ -12,11 +12,12 @@ from click.testing import CliRunner
 
 import smmd_bench as sb
 from smmd_bench.cli import cli
+from smmd_bench.conformance.stamped_cell import write_measured
 from smmd_bench.errors import UserError
-from smmd_bench.results.files import write_json, write_parquet
+from smmd_bench.results.files import read_json, write_json
 from smmd_bench.showing.example import Answered, Distribution
 from smmd_bench.showing.plot import BLOCKS, bands, bar
-from tests.runs import Planted, run_folder, write_run
+from tests.runs import Planted, rewrite, run_folder, write_failure, write_run
 
 __all__ = ["run_folder"]
 
@@ -99,7 +100,10 @@ def test_a_cell_is_found_by_address_by_its_beginning_and_by_its_folder(run_folde
 def test_the_beginning_of_two_addresses_is_refused_with_both(run_folder, tmp_path):
     run = Path(shutil.copytree(run_folder, tmp_path / "run"))
     for loss, name in (("ce", "abc1"), ("ntl", "abc2")):
-        (run / "cells" / address(run, loss)).rename(run / "cells" / name)
+        (run / "cells" / (old := address(run, loss))).rename(run / "cells" / name)
+        manifest = read_json(run / "manifest.json")
+        cells = [name if known == old else known for known in manifest["cells"]]
+        write_json(run / "manifest.json", {**manifest, "cells": cells})
     text = show("abc", "--run", run, expect_error=True)
     assert "'abc' begins 2 addresses" in text
     assert "abc1 (arithmetic[operations=1..2] ce seed 0)" in text
@@ -173,7 +177,7 @@ def test_control_characters_of_a_model_do_not_reach_the_terminal(planted, tmp_pa
     run = Path(shutil.copytree(planted, tmp_path / "run"))
     file = run / "cells" / address(run, "ce") / "completions.parquet"
     frame = pd.read_parquet(file)
-    write_parquet(file, frame.assign(completion="a\x1b[2J[bold]b"))
+    rewrite(file, frame.assign(completion="a\x1b[2J[bold]b"))
     text = show(run)
     assert "a\\x1b[2J[bold]b" in text
 
@@ -194,8 +198,18 @@ def test_where_answers_are_no_numbers_nothing_is_right_or_wrong(tmp_path):
 
 def test_predictions_without_probes_are_shown(planted, tmp_path):
     run = Path(shutil.copytree(planted, tmp_path / "run"))
-    for file in run.glob("cells/*/probes.parquet"):
-        file.unlink()
+    for file in run.glob("cells/*/cell.json"):
+        content = read_json(file)
+        del content["addresses"]["select"]
+        write_json(file, content)
+        cell = sb.read_run(run).current(file.parent.name)
+        names = ("completions", "probes", "scores")
+        frames = [pd.read_parquet(file.with_name(f"{name}.parquet")) for name in names]
+        metrics = {
+            k: v for k, v in read_json(file.with_name("metrics.json")).items() if k != "address"
+        }
+        write_measured(cell, *frames, metrics)
+        file.with_name("probes.parquet").unlink()
     assert "no digit probes" in show(run)
 
 
@@ -220,7 +234,7 @@ def test_a_cell_that_failed_says_so(run_folder, tmp_path):
     run = Path(shutil.copytree(run_folder, tmp_path / "run"))
     failed = address(run, "smmd")
     (run / "cells" / failed / "metrics.json").unlink()
-    write_json(run / "cells" / failed / "FAILED.json", {"stage": "train", "error": "NaN"})
+    write_failure(run / "cells" / failed, {"stage": "train", "error": "NaN"})
     assert "smmd seed 0, failed" in show(failed, "--run", run, expect_error=True)
     assert [a["loss"] for a in as_json(run)["answers"]] == ["base", "ce", "ntl"]
 

@@ -6,11 +6,13 @@ import json
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
 import smmd_bench as sb
 from smmd_bench.combining.compare import compare_runs
+from smmd_bench.conformance.stamped_cell import write_measured
 from smmd_bench.errors import UserError
 from smmd_bench.results.files import read_json, write_json
 from tests.cli.conftest import call
@@ -25,15 +27,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     write_run(a, losses=("ce", "ntl", "smmd"), seeds=(0,))
     shutil.copytree(a, b)
     cells = sb.read_run(a).cells.set_index("loss")["address"]
-    for file in ("metrics.json", "scores.parquet", "completions.parquet"):
-        shutil.copy(b / "cells" / cells["smmd"] / file, b / "cells" / cells["ntl"] / file)
-    changed, metrics = (read_json(x / "cells" / cells["ntl"] / "metrics.json") for x in (b, a))
-    assert changed is not None
-    assert metrics is not None
-    write_json(
-        b / "cells" / cells["ntl"] / "metrics.json", {**changed, "address": metrics["address"]}
+    smmd, ntl = (sb.read_run(b).current(cells[loss]) for loss in ("smmd", "ntl"))
+    write_measured(
+        ntl,
+        pd.read_parquet(smmd.folder / "completions.parquet"),
+        pd.read_parquet(smmd.folder / "probes.parquet"),
+        pd.read_parquet(smmd.folder / "scores.parquet"),
+        {k: v for k, v in (smmd.metrics or {}).items() if k != "address"},
     )
-    shutil.rmtree(b / "cells" / cells["smmd"])
+    shutil.rmtree(smmd.folder)
     own = b / "cells" / cells["ntl"] / "cell.json"
     content = read_json(own)
     assert content is not None

@@ -90,7 +90,10 @@ def test_two_results_for_one_cell_are_refused(
     folder = next(
         f for f in (other / "cells").iterdir() if (read_json(f / "cell.json") or {})["loss"] == "ce"
     )
-    folder.rename(folder.with_name("0123456789abcdef"))
+    folder = folder.rename(folder.with_name("0123456789abcdef"))
+    content = read_json(folder / "cell.json") or {}
+    addresses = {**content["addresses"], "train": folder.name}
+    write_json(folder / "cell.json", {**content, "address": folder.name, "addresses": addresses})
     manifest = read_json(other / "manifest.json") or {}
     write_json(other / "manifest.json", {**manifest, "cells": ["0123456789abcdef"]})
     with pytest.raises(UserError, match="have different cells of builtin/tiny"):
@@ -103,17 +106,46 @@ def test_the_same_training_with_another_test_is_refused(
 ) -> None:
     _, first, _ = halves
     other = Path(shutil.copytree(first, tmp_path / "other"))
-    for run, decode in ((first, "d0"), (other, "d1")):
-        for file in run.glob("cells/*/cell.json"):
-            content = read_json(file) or {}
-            addresses = {"train": file.parent.name, "decode": decode}
-            write_json(file, {**content, "addresses": addresses})
+    for file in other.glob("cells/*/cell.json"):
+        content = read_json(file) or {}
+        write_json(file, {**content, "addresses": {**content["addresses"], "decode": "d1"}})
     with pytest.raises(UserError, match="differ from the stage decode on"):
         merge_runs([first, other], tmp_path / "merged")
-    for file in first.glob("cells/*/cell.json"):
-        content = read_json(file) or {}
-        content.pop("addresses")
-        write_json(file, content)
+
+
+def test_the_same_training_with_other_weights_is_refused(
+    halves: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    _, first, _ = halves
+    other = Path(shutil.copytree(first, tmp_path / "other"))
+    write_run(other, losses=("ce",), seeds=(0, 1), weights="of another machine")
+    with pytest.raises(UserError, match="they test other weights"):
+        merge_runs([first, other], tmp_path / "merged")
+
+
+def test_a_cell_is_taken_from_the_run_that_has_its_results(
+    halves: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    _, first, second = halves
+    begun = Path(shutil.copytree(first, tmp_path / "begun"))
+    for file in begun.glob("cells/*/metrics.json"):
+        file.unlink()
+    out = merge_runs([begun, first, second], tmp_path / "merged")
+    assert (sb.read_run(out).cells["status"] == "done").all()
+
+
+def test_what_a_run_does_not_hold_any_more_goes_from_the_merged_one(
+    halves: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    _, first, second = halves
+    shrinking = Path(shutil.copytree(second, tmp_path / "second"))
+    out = merge_runs([first, shrinking], tmp_path / "merged")
+    gone, *kept = sb.read_run(shrinking).cells["address"]
+    manifest = read_json(shrinking / "manifest.json") or {}
+    write_json(shrinking / "manifest.json", {**manifest, "cells": kept})
+    merge_runs([first, shrinking], out)
+    assert not (out / "cells" / gone).exists()
+    assert gone not in set(sb.read_run(out).cells["address"])
 
 
 def test_a_run_without_cells_is_refused_and_a_killed_merge_goes_on(
@@ -121,7 +153,7 @@ def test_a_run_without_cells_is_refused_and_a_killed_merge_goes_on(
 ) -> None:
     _, first, second = halves
     (tmp_path / "empty").mkdir()
-    write_json(tmp_path / "empty" / "manifest.json", {"cells": []})
+    write_json(tmp_path / "empty" / "manifest.json", {"format": 2, "cells": []})
     with pytest.raises(UserError, match="has no cells"):
         merge_runs([first, tmp_path / "empty"], tmp_path / "merged")
     out = tmp_path / "killed"

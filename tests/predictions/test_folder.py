@@ -190,7 +190,7 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_is(
 def test_an_experiment_does_not_move_into_the_folder(files: list[Path]) -> None:
     out = scored(files).path
     with pytest.raises(UserError, match="belongs to another experiment"):
-        RunDirectory(out).claim(Experiment((TASK,), ("ce",)), extend=False)
+        RunDirectory(out).require_own(Experiment((TASK,), ("ce",)), extend=False)
 
 
 @dataclass(frozen=True)

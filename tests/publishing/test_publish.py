@@ -20,10 +20,9 @@ from smmd_bench.publishing.packing import unpack
 from smmd_bench.publishing.page import render_page
 from smmd_bench.publishing.publish import build
 from smmd_bench.publishing.style import new_figure
-from smmd_bench.results.files import write_parquet
 from smmd_bench.results.run import RunFrames
 from tests.publishing.published import publish
-from tests.runs import write_run
+from tests.runs import rewrite, write_run
 
 
 @dataclass(frozen=True)
@@ -259,7 +258,7 @@ def test_figures_embed_their_fonts_as_outlines(run):
 def test_the_page_escapes_what_reports_and_models_say(run):
     cell = run.path / "cells" / run.cells["address"].iloc[1] / "completions.parquet"
     hostile = "</script><img src=x onerror=alert(1)>"
-    write_parquet(cell, pd.read_parquet(cell).assign(completion=hostile))
+    rewrite(cell, pd.read_parquet(cell).assign(completion=hostile))
     publish(sb.read_run(run.path), [Both()])
     text = page(run)
     assert "&lt;i&gt;&amp;&lt;/i&gt;" in text

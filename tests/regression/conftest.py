@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from smmd_bench.results.files import write_json
+from smmd_bench.results.files import read_json, write_json
 from tests.conftest import DATA, LINEAR
 from tests.runs import write_run as synthetic_run
 
@@ -110,12 +110,14 @@ def write_run(folder: Path, base: Path, adapters: dict[str, Path]) -> None:
     )
     for name in cells:
         cell = folder / "cells" / name.address
-        kind, epoch = ("base", 0) if name.loss == "base" else ("lora", 4)
-        canary = _canary(base, adapters.get(name.loss))
-        receipt = {"kind": kind, "epochs": [{"epoch": epoch, "canary": canary}], "notes": []}
-        write_json(cell / "train.json", {"address": name.address, **receipt})
+        receipt = read_json(cell / "train.json") or {}
+        last = receipt["epochs"][-1]
+        last["canary"] = _canary(base, adapters.get(name.loss))
+        kind = "base" if name.loss == "base" else "lora"
+        write_json(cell / "train.json", {**receipt, "kind": kind, "notes": []})
         if name.loss != "base":
             shutil.copytree(adapters[name.loss], cell / "checkpoint")
+            write_json(cell / "checkpoint" / "canary.json", last)
 
 
 def _canary(base: Path, adapter: Path | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from smmd_bench.publishing import tables
 from smmd_bench.results.files import read_json, write_json
 from tests.reports.golden import assert_golden
 from tests.reports.test_significance import by_hand
-from tests.runs import Planted, write_run
+from tests.runs import Planted, add_cells, write_failure, write_run
 
 TERMS = ("ce", "smmd[term=mmd]", "smmd[term=smooth]", "smmd")
 KERNELS = ("smmd[kernel=random,term=mmd]", "smmd[kernel=shuffled,term=mmd]")
@@ -59,7 +59,7 @@ def without(run, tmp_path, loss, failure=None):
         if read_json(file)["loss"] == loss:
             file.with_name("metrics.json").unlink()
             if failure is not None:
-                write_json(file.with_name("FAILED.json"), failure)
+                write_failure(file.parent, failure)
     return sb.read_run(folder)
 
 
@@ -175,8 +175,7 @@ def test_only_the_seeds_that_every_row_has_are_compared(one_task, tmp_path):
         tmp_path / "more", losses=("ce", "smmd"), seeds=(1, 2), n=50, steps=3, resamples=20,
         base=False,
     )  # fmt: skip
-    for cell in (tmp_path / "more" / "cells").iterdir():
-        shutil.copytree(cell, tmp_path / "run" / "cells" / cell.name)
+    add_cells(tmp_path / "more", tmp_path / "run")
     artefact = TermsTable().build(sb.read_run(tmp_path / "run"))
     assert set(artefact.data["seed"]) == {0}
     assert (
@@ -231,8 +230,7 @@ def test_tasks_without_a_variant_are_left_out(tmp_path):
         tmp_path / "plain", tasks=("gsm8k",), losses=("ce", "smmd"), seeds=(0,), n=30, steps=3,
         resamples=20,
     )  # fmt: skip
-    for cell in (tmp_path / "plain" / "cells").iterdir():
-        shutil.copytree(cell, tmp_path / "cells" / cell.name)
+    add_cells(tmp_path / "plain", tmp_path)
     artefact = TermsTable().build(sb.read_run(tmp_path))
     assert set(artefact.data["task"]) == {"svamp"}
     assert artefact.table.attrs["title"].endswith(": svamp")

@@ -5,9 +5,8 @@ import pytest
 from smmd_bench.reports.arithmetic_table import ArithmeticTable
 
 import smmd_bench as sb
-from smmd_bench.results.files import write_json
 from tests.reports.golden import assert_golden
-from tests.runs import write_run
+from tests.runs import write_failure, write_run
 
 PAPER_LOSSES = ("ce", "gce", "ntl", "ntil", "smmd")
 
@@ -101,7 +100,7 @@ def test_the_caption_names_cells_without_a_result(run_folder, tmp_path):
     cells = sb.read_run(folder).cells
     lost = folder / "cells" / cells[cells["loss"] == "smmd"]["address"].iloc[1]
     (lost / "metrics.json").unlink()
-    write_json(lost / "FAILED.json", {"stage": "decode", "error": "out of memory"})
+    write_failure(lost, {"stage": "decode", "error": "out of memory"})
     artefact = ArithmeticTable().build(sb.read_run(folder))
     assert "Without a result: builtin/tiny smmd seed 1 (failed in decode)." in artefact.caption
     assert artefact.table.set_index("Loss").loc["SMMD", "Seeds"] == "1"

@@ -8,9 +8,9 @@ import pytest
 from smmd_bench.reports.auxiliary_magnitude import STRETCHES, AuxiliaryMagnitude, magnitudes
 
 import smmd_bench as sb
-from smmd_bench.results.files import read_json, write_json, write_parquet
+from smmd_bench.results.files import read_json
 from tests.publishing.published import publish
-from tests.runs import write_run
+from tests.runs import rewrite, write_failure, write_run
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_what_is_not_positive_is_not_drawn_and_said(run_folder, tmp_path):
     folder = copied(run_folder, tmp_path)
     for file in logs_of(folder, "ntl"):
         log = pd.read_parquet(file)
-        write_parquet(file, log.assign(relative_auxiliary=-0.5))
+        rewrite(file, log.assign(relative_auxiliary=-0.5))
     artefact = AuxiliaryMagnitude().build(sb.read_run(folder))
     assert "at or below 0, where the auxiliary of NTL is at times" in artefact.caption
     assert artefact.table["Whole training"].tolist()[0] == "−0.500"
@@ -98,7 +98,7 @@ def test_a_loss_without_a_log_is_named(run_folder, tmp_path):
     for file in logs_of(folder, "smmd"):
         file.unlink()
         (file.parent / "metrics.json").unlink()
-        write_json(file.parent / "FAILED.json", {"stage": "train", "error": "no memory"})
+        write_failure(file.parent, {"stage": "train", "error": "no memory"})
     caption = AuxiliaryMagnitude().build(sb.read_run(folder)).caption
     assert (
         "Without an auxiliary in a training log: SMMD (builtin/tiny on "
@@ -109,7 +109,7 @@ def test_a_loss_without_a_log_is_named(run_folder, tmp_path):
 def test_a_log_of_an_older_version_without_the_ratio_is_left_out(run_folder, tmp_path):
     folder = copied(run_folder, tmp_path)
     for file in logs_of(folder, "smmd"):
-        write_parquet(file, pd.read_parquet(file).drop(columns="relative_auxiliary"))
+        rewrite(file, pd.read_parquet(file).drop(columns="relative_auxiliary"))
     artefact = AuxiliaryMagnitude().build(sb.read_run(folder))
     assert artefact.table["Loss"].tolist() == ["NTL"]
     assert "Without an auxiliary in a training log: SMMD" in artefact.caption

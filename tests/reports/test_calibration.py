@@ -14,9 +14,8 @@ from smmd_bench.reports.calibration import FEWEST, Calibration
 import smmd_bench as sb
 from smmd_bench import registry
 from smmd_bench.errors import UserError
-from smmd_bench.results.files import write_json, write_parquet
 from tests.publishing.published import publish
-from tests.runs import write_run
+from tests.runs import rewrite, write_failure, write_run
 
 TASK = "arithmetic[operations=1..2]"
 
@@ -163,7 +162,7 @@ def test_tokens_of_several_digits_count_by_their_value(run_folder, tmp_path):
     folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
     for file in folder.glob("cells/*/probes.parquet"):
         probes = pd.read_parquet(file)
-        write_parquet(file, probes.assign(target_value=731.0, argmax_value=732.0))
+        rewrite(file, probes.assign(target_value=731.0, argmax_value=732.0))
     table = Calibration().build(sb.read_run(folder)).table
     assert set(table["Accuracy (%)"]) == {"0.0"}
 
@@ -196,7 +195,7 @@ def test_a_loss_whose_cells_all_failed_is_named_and_the_others_are_drawn(run_fol
                 file.unlink()
             (folder / "cells" / cell.address / "metrics.json").unlink()
             failure = {"stage": "train", "error": "no memory"}
-            write_json(folder / "cells" / cell.address / "FAILED.json", failure)
+            write_failure(folder / "cells" / cell.address, failure)
     artefact = Calibration().build(sb.read_run(folder))
     assert artefact.table["Loss"].tolist() == ["untuned", "CE", "SMMD"]
     assert artefact.figure.axes[0].get_legend_handles_labels()[1] == ["untuned", "CE", "SMMD"]

@@ -7,9 +7,9 @@ import pytest
 from smmd_bench.reports.cost_gain import WARM_UP, CostGain, step_costs
 
 import smmd_bench as sb
-from smmd_bench.results.files import read_json, write_json, write_parquet
+from smmd_bench.results.files import read_json, write_json
 from tests.publishing.published import publish
-from tests.runs import write_run
+from tests.runs import rewrite, write_failure, write_run
 
 STEPS = 240
 
@@ -24,7 +24,7 @@ def timed(run_folder, tmp_path_factory):
         cost = {"ntl": 1.1, "smmd": 1.5}.get(loss, 1)
         seconds = 0.2 * cost * rng.normal(1, 0.05, STEPS)
         seconds[:3] = 9  # warming up
-        write_parquet(file, pd.read_parquet(file).assign(seconds=seconds))
+        rewrite(file, pd.read_parquet(file).assign(seconds=seconds))
     return folder
 
 
@@ -85,7 +85,7 @@ def test_a_failed_cell_is_named(timed, tmp_path):
     for file in folder.glob("cells/*/cell.json"):
         if read_json(file)["loss"] == "ntl":
             (file.parent / "metrics.json").unlink()
-            write_json(file.parent / "FAILED.json", {"stage": "train", "error": "no memory"})
+            write_failure(file.parent, {"stage": "train", "error": "no memory"})
     artefact = CostGain().build(sb.read_run(folder))
     assert artefact.table["Loss"].tolist() == ["NTL", "SMMD"]
     assert artefact.table["Step time : CE"].iloc[0] == "failed in train"

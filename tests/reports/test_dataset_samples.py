@@ -13,10 +13,9 @@ import smmd_bench as sb
 from smmd_bench import registry
 from smmd_bench.errors import UserError
 from smmd_bench.publishing.style import new_figure
-from smmd_bench.results.files import write_parquet
 from tests.broken_pictures import torn_png
 from tests.publishing.published import publish
-from tests.runs import write_run
+from tests.runs import rewrite, write_run
 
 TASKS = ("clock_time", "chartqa", "gsm8k")
 
@@ -110,7 +109,7 @@ def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(run, tmp_path, b
         lost.write_bytes(b"\x89PNG\r\n\x1a\n")
     for file in folder.glob("cells/*/completions.parquet"):
         frame = pd.read_parquet(file)
-        write_parquet(file, frame.assign(image=str(lost)) if "image" in frame else frame)
+        rewrite(file, frame.assign(image=str(lost)) if "image" in frame else frame)
     figure = DatasetSamples(rows=1).build(sb.read_run(folder)).figure
     said = [text.get_text() for axis in figure.axes for text in axis.texts]
     assert not pictures(figure)
@@ -123,7 +122,7 @@ def test_an_example_that_a_cell_does_not_have_has_no_mark(run, tmp_path):
     for address in cells["address"]:
         for name in ("completions", "scores"):
             file = folder / "cells" / address / f"{name}.parquet"
-            write_parquet(file, pd.read_parquet(file).iloc[:10])
+            rewrite(file, pd.read_parquet(file).iloc[:10])
     artefact = DatasetSamples(rows=1).build(sb.read_run(folder))
     data = artefact.data[(artefact.data["task"] == "chartqa") & (artefact.data["loss"] == "smmd")]
     assert data["exact"].isna().tolist() == [False, True, True]

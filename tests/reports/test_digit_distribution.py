@@ -12,8 +12,7 @@ import smmd_bench as sb
 from smmd_bench import registry
 from smmd_bench.errors import UserError
 from smmd_bench.publishing.style import figure_style
-from smmd_bench.results.files import write_parquet
-from tests.runs import write_run
+from tests.runs import rewrite, write_run
 
 DIGITS = [f"p{digit}" for digit in range(10)]
 
@@ -48,7 +47,7 @@ def test_a_token_of_several_digits_counts_by_its_first(run_folder, tmp_path):
     for file in folder.glob("cells/*/probes.parquet"):
         probes = pd.read_parquet(file)
         probes["target_value"] = np.where(probes["target_value"] == 7, 731.0, 0.0)
-        write_parquet(file, probes)
+        rewrite(file, probes)
     assert set(first_digit_distributions(sb.read_run(folder))["digit"]) == {7}
 
 
@@ -58,7 +57,7 @@ def test_a_model_with_tokens_of_several_digits_has_its_reduction_stated(run_fold
     for file in folder.glob("cells/*/probes.parquet"):
         probes = pd.read_parquet(file)
         probes["vector"] = pd.Series([[0.001] * 1000, *[None] * (len(probes) - 1)], dtype=object)
-        write_parquet(file, probes)
+        rewrite(file, probes)
     caption = DigitDistribution().build(sb.read_run(folder)).caption
     assert "Numeric tokens of builtin/tiny (N = 1,000) hold several digits and are" in caption
 

@@ -7,8 +7,8 @@ from smmd_bench.reports._error_notes import silent_note
 from smmd_bench.reports._errors import Comparison, Pair, common_errors, comparisons, why_none
 
 import smmd_bench as sb
-from smmd_bench.results.files import write_json, write_parquet
-from tests.runs import Planted, write_run
+from smmd_bench.results.files import write_json
+from tests.runs import Planted, rewrite, write_run
 
 ANSWERS = ["0", "10", "25", "7", "40"]
 
@@ -185,7 +185,7 @@ def test_a_run_without_scores_has_nothing_to_compare(tmp_path):
 def test_a_task_whose_targets_hold_no_number_is_left_out(tmp_path):
     run = planted(tmp_path, {"ce": ANSWERS, "smmd": ANSWERS})
     for file in tmp_path.glob("cells/*/scores.parquet"):
-        write_parquet(file, pd.read_parquet(file).assign(answer=float("nan")))
+        rewrite(file, pd.read_parquet(file).assign(answer=float("nan")))
     assert why_none(run) == "no task has numbers as answers"
 
 

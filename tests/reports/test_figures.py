@@ -16,10 +16,9 @@ from smmd_bench.reports.training_curves import POINTS, TrainingCurves
 
 import smmd_bench as sb
 from smmd_bench import registry
-from smmd_bench.results.files import write_parquet
 from smmd_bench.results.run import RunFrames
 from tests.reports.golden import assert_golden
-from tests.runs import write_run
+from tests.runs import rewrite, write_run
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +68,7 @@ def test_accuracy_by_operations_has_a_line_a_loss(run):
 def test_examples_that_do_not_count_operations_are_skipped(run_folder, tmp_path):
     folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
     for file in folder.glob("cells/*/scores.parquet"):
-        write_parquet(file, pd.read_parquet(file).drop(columns="operations"))
+        rewrite(file, pd.read_parquet(file).drop(columns="operations"))
     reason = ArithmeticOperations().skip(sb.read_run(folder))
     assert reason == "the examples do not count operations"
 
@@ -101,7 +100,7 @@ def test_long_logs_are_thinned_after_smoothing(run_folder, tmp_path):
     file = next(folder.glob("cells/*/train_log.parquet"))
     log = pd.read_parquet(file)
     longer = pd.concat([log] * 100, ignore_index=True)
-    write_parquet(file, longer.assign(step=np.arange(1, len(longer) + 1)))
+    rewrite(file, longer.assign(step=np.arange(1, len(longer) + 1)))
     data = TrainingCurves().build(sb.read_run(folder)).data
     steps = data[data["address"] == file.parent.name]["step"]
     assert (len(steps), steps.min(), steps.max()) == (POINTS, 1, len(longer))

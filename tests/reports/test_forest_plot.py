@@ -12,7 +12,7 @@ import smmd_bench as sb
 from smmd_bench import registry
 from smmd_bench.results.files import read_json, write_json
 from tests.publishing.published import publish
-from tests.runs import Planted, write_run
+from tests.runs import Planted, write_failure, write_run
 
 TASK = "arithmetic[operations=1..2]"
 FALLING = '''
@@ -155,7 +155,7 @@ def test_what_is_missing_is_named_in_place(tmp_path):
         cell = read_json(folder / "cell.json")
         if (cell["model"], cell["loss"]) == ("builtin/tiny", "ntl"):
             (folder / "metrics.json").unlink()
-            write_json(folder / "FAILED.json", {"stage": "train", "error": "no memory"})
+            write_failure(folder, {"stage": "train", "error": "no memory"})
         if (cell["model"], cell["loss"]) == ("m/other", "smmd"):
             shutil.rmtree(folder)
     artefact = ForestPlot().build(sb.read_run(tmp_path))

@@ -16,8 +16,8 @@ from smmd_bench.reports.task_table import TaskTable
 
 import smmd_bench as sb
 from smmd_bench.publishing import tables
-from smmd_bench.results.files import read_json, write_json
-from tests.runs import write_run
+from smmd_bench.results.files import read_json
+from tests.runs import write_failure, write_run
 
 TASKS = ("arithmetic", "gsm8k", "clock_time", "chartqa", "samsum", "halving")
 ROWS = {
@@ -49,7 +49,7 @@ def without(run, tmp_path, failure, loss="ntl"):
         if read_json(file)["loss"] == loss:
             file.with_name("metrics.json").unlink()
             if failure is not None:
-                write_json(file.with_name("FAILED.json"), failure)
+                write_failure(file.parent, failure)
     return sb.read_run(folder)
 
 

@@ -8,9 +8,8 @@ import pytest
 from smmd_bench.reports.kernel_spectrum import KernelSpectrum, kernels, numeric_tokens
 
 import smmd_bench as sb
-from smmd_bench.results.files import write_parquet
 from tests.publishing.published import publish
-from tests.runs import write_run
+from tests.runs import rewrite, write_run
 
 LOSSES = ("ce", "smmd", "smmd[term=mmd]", "smmd[kernel=random,term=mmd]", "smmd[lambda=9]",
           "smmd[term=smooth]", "smmd[sigma=1+3]")  # fmt: skip
@@ -83,7 +82,7 @@ def test_of_a_thousand_numbers_a_corner_is_drawn_and_all_eigenvalues(folder, tmp
     for file in copy.glob("cells/*/probes.parquet"):
         probes = pd.read_parquet(file)
         probes["vector"] = pd.Series([[0.001] * 1000, *[None] * (len(probes) - 1)], dtype=object)
-        write_parquet(file, probes)
+        rewrite(file, probes)
     for file in list(copy.glob("cells/*/cell.json")):
         if '"smmd"' not in file.read_text().split('"loss_name"')[0]:
             shutil.rmtree(file.parent)

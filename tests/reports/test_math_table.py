@@ -9,7 +9,7 @@ import smmd_bench as sb
 from smmd_bench.publishing.tables import to_terminal
 from smmd_bench.results.files import read_json, write_json
 from tests.reports.golden import assert_golden
-from tests.runs import Planted, write_run
+from tests.runs import Planted, add_cells, write_run
 
 PAPER_LOSSES = ("ce", "gce", "ntl", "ntil", "smmd")
 
@@ -21,8 +21,7 @@ def paper_run(tmp_path_factory):
     names = {"models": ("Qwen/Qwen2.5-1.5B",), "losses": PAPER_LOSSES, "seeds": (0,), "recipe": {}}
     write_run(folder, tasks=("gsm8k",), n=1319, steps=5, resamples=100, **names)
     write_run(folder.with_name("svamp"), tasks=("svamp",), n=1000, steps=5, resamples=100, **names)
-    for cell in folder.with_name("svamp").glob("cells/*"):
-        shutil.copytree(cell, folder / "cells" / cell.name)
+    add_cells(folder.with_name("svamp"), folder)
     return sb.read_run(folder)
 
 

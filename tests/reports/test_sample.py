@@ -1,13 +1,11 @@
 """What captions say of n, seeds and parse failures."""
 
-import shutil
-
 import pytest
 from smmd_bench.reports._sample import sample_note
 
 import smmd_bench as sb
 from smmd_bench.results.files import read_json, write_json
-from tests.runs import Planted, write_run
+from tests.runs import Planted, add_cells, write_run
 
 ANSWERS = ["1", "2", "3", "4"]
 
@@ -58,8 +56,7 @@ def test_seeds_of_a_task_with_others_are_named(tmp_path):
 def test_other_sizes_of_a_task_are_named(tmp_path):
     planted(tmp_path, {"ce": ANSWERS}, seeds=(0,))
     write_run(tmp_path / "b", tasks=("svamp",), losses=("ce",), seeds=(0,), n=7, steps=3)
-    for cell in (tmp_path / "b" / "cells").iterdir():
-        shutil.copytree(cell, tmp_path / "cells" / cell.name)
+    add_cells(tmp_path / "b", tmp_path)
     run = sb.read_run(tmp_path)
     assert sample_note(run, run.cells).startswith("n = 4 (gsm8k), 7 (svamp) test examples; seed 0")
 

@@ -37,7 +37,8 @@ def paper_run(tmp_path_factory: pytest.TempPathFactory) -> RunFrames:
     for cell in cells:
         if cell.loss != "base":
             counts = {"tokens": 412_345, "digit_tokens": 6_400, "numeric": 6_321}
-            write_json(folder / "cells" / cell.address / "train.json", {"numeric_targets": counts})
+            file = folder / "cells" / cell.address / "train.json"
+            write_json(file, {**read_json(file), "numeric_targets": counts})
     return sb.read_run(folder)
 
 

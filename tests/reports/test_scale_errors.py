@@ -3,10 +3,10 @@ import pytest
 from smmd_bench.reports.scale_errors import ROWS, ScaleErrors, category_counts
 
 import smmd_bench as sb
-from smmd_bench.results.files import write_json, write_parquet
+from smmd_bench.results.files import write_json
 from smmd_bench.scoring.categories import CATEGORIES
 from tests.reports.golden import assert_golden
-from tests.runs import Planted, write_run
+from tests.runs import Planted, rewrite, write_run
 
 ANSWERS = ["100"] * 11 + ["0"] * 4
 PLANTED = [
@@ -70,7 +70,7 @@ def test_targets_without_a_number_do_not_count(tmp_path):
     (file,) = tmp_path.glob("cells/*/scores.parquet")
     scores = pd.read_parquet(file)
     scores.loc[:1, "answer"] = float("nan")
-    write_parquet(file, scores)
+    rewrite(file, scores)
     artefact = ScaleErrors().build(run)
     counts = artefact.data.set_index("category")["count"]
     assert (counts["n"], counts["exact"], counts["sign_flip"]) == (13, 1, 0)
@@ -104,5 +104,5 @@ def test_runs_without_results_or_numbers_are_skipped(tmp_path):
     assert ScaleErrors().skip(sb.read_run(tmp_path / "empty")) == "no cell has results"
     run = planted(tmp_path / "run", {"ce": PLANTED})
     (file,) = run.path.glob("cells/*/scores.parquet")
-    write_parquet(file, pd.read_parquet(file).assign(answer=float("nan")))
+    rewrite(file, pd.read_parquet(file).assign(answer=float("nan")))
     assert ScaleErrors().skip(run) == "no task has numbers as answers"

@@ -17,8 +17,8 @@ from smmd_bench.reports.sigma_sensitivity import SigmaSensitivity
 import smmd_bench as sb
 from smmd_bench.publishing.style import figure_style, loss_styles
 from smmd_bench.publishing.tables import to_csv
-from smmd_bench.results.files import read_json, write_json
-from tests.runs import write_run
+from smmd_bench.results.files import read_json
+from tests.runs import write_failure, write_run
 
 SIGMA = {"smmd[sigma=0.5]": 0.5, "smmd[sigma=1]": 1, "smmd": 2, "smmd[sigma=5]": 5}
 WEIGHT = {"smmd[lambda=0.3]": 0.3, "smmd[lambda=1]": 1, "smmd": 3, "smmd[lambda=10]": 10}
@@ -200,7 +200,7 @@ def test_a_value_without_a_result_is_a_cross_and_is_named(run, tmp_path):
     for file in folder.glob("cells/*/cell.json"):
         if read_json(file)["loss"] == "smmd[sigma=1]":
             file.with_name("metrics.json").unlink()
-            write_json(file.with_name("FAILED.json"), {"stage": "train", "error": "NaN"})
+            write_failure(file.parent, {"stage": "train", "error": "NaN"})
     artefact = built(SigmaSensitivity(), sb.read_run(folder))
     (cross,) = (x for x in artefact.figure.axes[0].lines if x.get_label() == "no result")
     assert list(cross.get_xdata()) == [1.0]

@@ -4,9 +4,8 @@ from pathlib import Path
 from smmd_bench.reports.training_curves import TrainingCurves
 
 import smmd_bench as sb
-from smmd_bench.results.files import write_json
 from tests.publishing.published import publish
-from tests.runs import write_run
+from tests.runs import write_failure, write_run
 
 
 def test_of_many_losses_those_that_differ_at_sight_are_drawn(tmp_path):
@@ -49,7 +48,7 @@ def test_a_failed_cell_is_named(run_folder, tmp_path):
     cell = next(c for c in sb.read_run(folder).cells.itertuples() if c.loss == "ntl")
     (folder / "cells" / cell.address / "metrics.json").unlink()
     failure = {"stage": "decode", "error": "no memory"}
-    write_json(folder / "cells" / cell.address / "FAILED.json", failure)
+    write_failure(folder / "cells" / cell.address, failure)
     caption = TrainingCurves().build(sb.read_run(folder)).caption
     assert "Without a result: builtin/tiny ntl seed 0 (failed in decode)." in caption
 

@@ -44,7 +44,8 @@ def paper_run(tmp_path_factory):
             shutil.copytree(cell, folder / "cells" / cell.name)
     manifests = [read_json(folder.with_name(task) / "manifest.json") for task in TASKS]
     data = {task: found for manifest in manifests for task, found in manifest["data"].items()}
-    write_json(folder / "manifest.json", {**manifests[0], "data": data})
+    cells = [address for manifest in manifests for address in manifest["cells"]]
+    write_json(folder / "manifest.json", {**manifests[0], "data": data, "cells": cells})
     return sb.read_run(folder)
 
 
@@ -138,7 +139,8 @@ def test_digits_outside_the_numeric_vocabulary_are_in_the_caption(
     folder = Path(shutil.copytree(synthetic_run.path, tmp_path / "run"))
     for address in synthetic_run.cells["address"]:
         targets = {"digit_tokens": 800, "outside": 94, "numeric": 706, "covered": 706}
-        write_json(folder / "cells" / address / "train.json", {"numeric_targets": targets})
+        file = folder / "cells" / address / "train.json"
+        write_json(file, {**read_json(file), "numeric_targets": targets})
     caption = report.build(sb.read_run(folder)).caption
     assert "targets outside V_num: 11.8 % with builtin/tiny-vl." in caption
 

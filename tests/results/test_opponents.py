@@ -25,7 +25,11 @@ def test_a_seed_that_ce_lacks_is_not_compared_with_something_else() -> None:
 def test_without_any_ce_the_base_stands_in() -> None:
     other = key("ce", recipe="another")
     keys = [key("base"), key("smmd"), key("smmd", 1), other]
-    assert opponents(keys) == {key("smmd"): key("base"), key("smmd", 1): key("base")}
+    assert opponents(keys) == {
+        key("smmd"): key("base"),
+        key("smmd", 1): key("base"),
+        other: key("base"),
+    }
 
 
 def test_cells_that_answer_other_examples_are_not_paired() -> None:

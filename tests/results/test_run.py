@@ -9,9 +9,9 @@ import pytest
 
 import smmd_bench as sb
 from smmd_bench.errors import UserError
-from smmd_bench.results.files import read_json, write_json, write_parquet
+from smmd_bench.results.files import read_json, write_json
 from smmd_bench.results.run import RunFrames
-from tests.runs import write_run
+from tests.runs import rewrite, write_failure, write_run
 
 FRAMES = [
     "cells", "metrics", "comparisons", "selection", "completions", "probes", "train_log",
@@ -112,7 +112,7 @@ def test_completions_carry_their_scores(run_folder):
 def test_completions_and_scores_are_joined_by_uid(copy):
     run = sb.read_run(copy)
     file = copy / "cells" / address(run, "smmd") / "scores.parquet"
-    write_parquet(file, pd.read_parquet(file).sample(frac=1, random_state=0))
+    rewrite(file, pd.read_parquet(file).sample(frac=1, random_state=0))
     pd.testing.assert_frame_equal(sb.read_run(copy).completions, run.completions)
 
 
@@ -134,7 +134,7 @@ def test_tasks_with_other_attributes_share_a_frame(copy):
     run = sb.read_run(copy)
     for name in ("completions", "scores"):
         file = copy / "cells" / address(run, "base") / f"{name}.parquet"
-        write_parquet(file, pd.read_parquet(file).drop(columns="operations"))
+        rewrite(file, pd.read_parquet(file).drop(columns="operations"))
     completions = sb.read_run(copy).completions
     assert completions["operations"].isna().sum() == 200
 
@@ -142,7 +142,7 @@ def test_tasks_with_other_attributes_share_a_frame(copy):
 def test_a_failed_cell_is_listed_with_its_stage_and_error(copy):
     folder = copy / "cells" / address(sb.read_run(copy), "smmd", 1)
     (folder / "metrics.json").unlink()
-    write_json(folder / "FAILED.json", {"stage": "train", "error": "NaN loss", "traceback": "..."})
+    write_failure(folder, {"stage": "train", "error": "NaN loss", "traceback": "..."})
     run = sb.read_run(copy)
     (cell,) = run.cells[run.cells["status"] != "done"].to_dict("records")
     assert (cell["status"], cell["stage"], cell["error"]) == ("failed", "train", "NaN loss")
@@ -153,7 +153,7 @@ def test_a_failed_cell_is_listed_with_its_stage_and_error(copy):
 def test_a_skipped_cell_is_no_failure(copy):
     folder = copy / "cells" / address(sb.read_run(copy), "smmd", 1)
     (folder / "metrics.json").unlink()
-    write_json(folder / "FAILED.json", {"stage": "train", "error": "no", "skipped": True})
+    write_failure(folder, {"stage": "train", "error": "no", "skipped": True})
     assert sb.read_run(copy).cells["status"].value_counts()["skipped"] == 1
 
 
