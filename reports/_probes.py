@@ -1,0 +1,41 @@
+"""Which cells of a run have digit probes, and which of these are of a rationale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from smmd_bench.scoring.answer_digits import OUTSIDE
+
+from ._cells import without_numbers
+
+if TYPE_CHECKING:
+    from smmd_bench.results.run import RunFrames
+
+OLD = (
+    "the digit probes do not say where the answer begins, as those of an older version: give the "
+    "run's command again"
+)
+
+
+def with_numbers(run: RunFrames) -> pd.DataFrame:
+    """The cells of tasks whose answers are numbers; a number in a summary is none."""
+    return run.cells[~run.cells["task"].isin(without_numbers(run))]
+
+
+def has_probes(run: RunFrames) -> bool:
+    """Whether any cell has digit probes."""
+    addresses = run.cells["address"]
+    return any("digit" in run.read("probes", ["digit"], [address]) for address in addresses)
+
+
+def rationale_shares(run: RunFrames) -> dict[str, float]:
+    """By task, the share of the digit probes that stand outside the final answer; tasks that have
+    none are left out."""
+    shares = {}
+    for task, cells in with_numbers(run).groupby("task", observed=True):
+        probes = run.read("probes", ["answer_digit"], cells["address"])
+        if "answer_digit" in probes and (share := (probes["answer_digit"] == OUTSIDE).mean()) > 0:
+            shares[str(task)] = float(share)
+    return shares
