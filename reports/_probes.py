@@ -32,10 +32,13 @@ def has_probes(run: RunFrames) -> bool:
 
 def rationale_shares(run: RunFrames) -> dict[str, float]:
     """By task, the share of the digit probes that stand outside the final answer; tasks that have
-    none are left out."""
-    shares = {}
-    for task, cells in with_numbers(run).groupby("task", observed=True):
-        probes = run.read("probes", ["answer_digit"], cells["address"])
-        if "answer_digit" in probes and (share := (probes["answer_digit"] == OUTSIDE).mean()) > 0:
-            shares[str(task)] = float(share)
-    return shares
+    none are left out. Cells of one model and task have the same targets: one of them is read."""
+    outside: dict[str, list[pd.Series[bool]]] = {}
+    for (_, task), cells in with_numbers(run).groupby(["model", "task"], observed=True):
+        for address in cells["address"]:
+            probes = run.read("probes", ["answer_digit"], [address])
+            if "answer_digit" in probes:
+                outside.setdefault(str(task), []).append(probes["answer_digit"] == OUTSIDE)
+                break
+    shares = {task: float(pd.concat(found).mean()) for task, found in outside.items()}
+    return {task: share for task, share in shares.items() if share > 0}
