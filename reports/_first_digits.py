@@ -1,14 +1,13 @@
-"""The mean predicted distribution at the first digit of the answers, from the digit probes."""
+"""The mean predicted distribution at the first digit of the final answer, from digit probes."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from ._cells import without_numbers
+from ._probes import with_numbers
 
 if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
@@ -21,16 +20,17 @@ GROUP = ["model", "task", "loss", "digit"]
 def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
     """One row a model, task, loss and true first digit: mean and deviation of p0 to p9, n, seeds.
 
+    It is the first digit of the final answer: digits of a rationale before it do not count.
     Where tokens hold several digits, the digit is the leading one of the target token's value.
     n is that of one seed; mean and deviation are over the examples of all seeds.
     """
     parts = []
-    for cell in probed(run):
-        address = str(cell["address"])
-        probes = run.read("probes", ["digit", "target_value", *DIGITS], [address])
+    for cell in with_numbers(run).to_dict("records"):
+        columns = ["answer_digit", "target_value", *DIGITS]
+        probes = run.read("probes", columns, [str(cell["address"])])
         if probes.empty:
             continue
-        first = probes[probes["digit"] == 0]
+        first = probes[probes["answer_digit"] == 0]
         p = first[DIGITS].to_numpy(np.float64)  # [n, 10]
         values, which = np.unique(first["target_value"].to_numpy(np.float64), return_inverse=True)
         true = np.array([_leading_digit(value) for value in values])[which]  # [n]
@@ -54,10 +54,18 @@ def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
     return data.reset_index()
 
 
-def probed(run: RunFrames) -> Iterator[dict[Hashable, Any]]:
-    """The cells with probes; not of summaries, where a number is no answer."""
-    cells = run.having("probes")
-    yield from cells[~cells["task"].isin(without_numbers(run))].to_dict("records")
+def why_no_first_digits(run: RunFrames) -> str | None:
+    """Why `first_digit_distributions` has no row; None: it may have some."""
+    if run.having("probes").empty:
+        return "no cell has digit probes"
+    cells = with_numbers(run)
+    if cells.empty:
+        return "no task has numbers as answers"
+    for address in cells["address"]:
+        probes = run.read("probes", ["answer_digit", "target_value"], [address])
+        if len(probes) and ((probes["answer_digit"] == 0) & (probes["target_value"] != 0)).any():
+            return None
+    return "no answer begins with a numeric token other than 0"
 
 
 def _leading_digit(value: float) -> int:

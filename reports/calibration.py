@@ -1,7 +1,8 @@
 """Calibration of the digit distributions: is the most probable number right as often as it says?
 
-Of every numeric token of a target, given the true text before it: confidence is the largest
-probability over V_num, and it is right if that number is the target.
+Of every numeric token of a target, those of a rationale before the answer included, given the true
+text before it: confidence is the largest probability over V_num, and it is right if that number is
+the target.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.run import RunFrames
 
 from ._calibration import Binned, Corrected, binned, corrected_errors
-from ._cells import in_order, missing_note, without_numbers
+from ._cells import in_order, missing_note
 from ._figure_notes import n_and_seeds
 from ._main_losses import main_losses
 from ._panels import fitted_legend, of_pair, pair_title, that_fit
+from ._probes import rationale_shares, with_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +67,7 @@ class Calibration:
         """Digit probes of answers that are numbers are needed."""
         if run.having("probes").empty:
             return "no cell has digit probes"
-        cells = _numeric(run)["address"]
+        cells = with_numbers(run)["address"]
         some = any(len(run.read("probes", ["digit"], [address])) for address in cells)
         return None if some else "no task with probes has numbers as answers"
 
@@ -77,12 +79,13 @@ class Calibration:
         table = _table(errors)
         table.attrs["title"] = self.title
         drawn, left_out = that_fit(errors, GROUPS, LOSSES)
-        numeric = _numeric(run)
+        numeric = with_numbers(run)
         caption = (
-            "Every numeric token of the targets of the test examples, the model given the true "
-            "text before it. Confidence: the largest probability over V_num (softmax over the "
-            "numeric tokens alone); accuracy: how often that number is the target. On the "
-            "diagonal both agree; below it a model is surer than it should be. "
+            "Every numeric token of the targets of the test examples, those of a rationale before "
+            "the answer included, the model given the true text before it. Confidence: the largest "
+            "probability over V_num (softmax over the numeric tokens alone); accuracy: how often "
+            "that number is the target. On the diagonal both agree; below it a model is surer than "
+            "it should be. "
             f"{self.bins} equally wide bins; those of fewer than {FEWEST} positions are not drawn. "
             "Below: the share of the positions by confidence. Plain ECE: the mean over positions "
             "of |accuracy − confidence| of their bin, to which the noise of the bins adds. ECE: "
@@ -92,6 +95,10 @@ class Calibration:
         if errors["seeds"].max() > 1:
             caption += " Both are means over the seeds; curves pool them."
         caption += " Examples and positions are those that one seed has probes of."
+        for task, share in rationale_shares(run).items():
+            caption += (
+                f" On {task} {100 * share:.0f} % of the positions are outside the final answer."
+            )
         shown = set(errors[KEY].itertuples(index=False, name=None))
         keys = numeric[KEY].itertuples(index=False, name=None)
         caption += n_and_seeds(run, numeric[[key in shown for key in keys]])
@@ -99,15 +106,10 @@ class Calibration:
         return Artefact(caption, table, _figure(data, drawn, self.bins), data)
 
 
-def _numeric(run: RunFrames) -> pd.DataFrame:
-    """The cells of tasks with numbers as answers; in a summary a number is none."""
-    return run.cells[~run.cells["task"].isin(without_numbers(run))]
-
-
 def _cells(run: RunFrames, bins: int) -> dict[tuple[str, str, str, int], Binned]:
     """The binned probes of every cell that has any, by model, task, loss and seed."""
     found = {}
-    for cell in _numeric(run).to_dict("records"):
+    for cell in with_numbers(run).to_dict("records"):
         probes = run.read("probes", _COLUMNS, [str(cell["address"])])
         if len(probes):
             key = str(cell["model"]), str(cell["task"]), str(cell["loss"]), int(cell["seed"])

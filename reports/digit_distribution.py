@@ -4,7 +4,8 @@ For the examples whose answer starts with a given digit, the probabilities that 
 the ten digits at that place, averaged. Columns are losses; rows are the true first digits 1 to 9,
 or one chosen digit: `digit_distribution[digit=5]`. The paper draws them for Clock-Time, where it is
 the first digit of the hour; here every task with digit probes is in the table, and Clock-Time is
-drawn before the others.
+drawn before the others. Where a rationale stands before the answer, as in GSM8K, its digits do not
+count, and the model is given the true one.
 
 Tokens of several digits are reduced to their leading one, for truth and prediction alike: p(1) is
 the probability of all of 1, 10 to 19 and 100 to 199.
@@ -32,11 +33,12 @@ from smmd_bench.publishing.style import (
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.run import RunFrames
 
-from ._cells import missing_note, without_numbers
+from ._cells import missing_note
 from ._figure_notes import n_and_seeds, trained
-from ._first_digits import DIGITS, first_digit_distributions, probed
+from ._first_digits import DIGITS, first_digit_distributions, why_no_first_digits
 from ._main_losses import main_losses
 from ._panels import of_pair, that_fit
+from ._probes import rationale_shares, with_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,9 +70,7 @@ class DigitDistribution:
 
     def skip(self, run: RunFrames) -> str | None:
         """Without digit probes of answers that are numbers there is nothing to draw."""
-        if run.having("probes").empty:
-            return "no cell has digit probes"
-        return None if any(probed(run)) else "no task has numbers as answers"
+        return why_no_first_digits(run)
 
     def build(self, run: RunFrames) -> Artefact:
         """One block of panels a model and task."""
@@ -79,7 +79,7 @@ class DigitDistribution:
 
 def digit_artefact(run: RunFrames, title: str, digit: int | None = None) -> Artefact:
     """Table and figure of `first_digit_distributions`: of one true digit or all."""
-    run = run.only(run.cells[~run.cells["task"].isin(without_numbers(run))])
+    run = run.only(with_numbers(run))
     run, left_to_ablations = main_losses(run)
     data = first_digit_distributions(run)
     if digit is not None:
@@ -87,11 +87,11 @@ def digit_artefact(run: RunFrames, title: str, digit: int | None = None) -> Arte
     clocks = _clocks(run, data)
     drawn, left_out = that_fit(data, BLOCKS, LOSSES, first=clocks)
     caption = (
-        "Mean probability of each digit at the first digit of the answer, over the test examples "
-        "whose answer starts with the true digit named at the left (their number beside it, of "
-        "one seed), normalised over the numeric tokens. The model is given the true text before "
-        "the digit: nothing is parsed here. Hatched bar and bold number: the true digit, which is "
-        "d of p(d) in the table; whiskers: one standard deviation over examples."
+        "Mean probability of each digit at the first digit of the final answer, over the test "
+        "examples whose answer starts with the true digit named at the left (their number beside "
+        "it, of one seed), normalised over the numeric tokens. The model is given the true text "
+        "before the digit: nothing is parsed here. Hatched bar and bold number: the true digit, "
+        "which is d of p(d) in the table; whiskers: one standard deviation over examples."
     )
     if trained(run.cells)["seed"].nunique() > 1:
         caption += " Means are over the examples of all seeds."
@@ -100,6 +100,11 @@ def digit_artefact(run: RunFrames, title: str, digit: int | None = None) -> Arte
     if clocks:
         caption += (
             " On Clock-Time it is the first digit of the hour; 10, 11 and 12 o'clock begin with 1."
+        )
+    if behind := rationale_shares(run):
+        caption += (
+            f" On {' and '.join(behind)} a rationale stands before the answer: its digits are not "
+            "shown, and the model is given the true one."
         )
     caption += left_out + left_to_ablations + missing_note(run.cells)
     table = _table(data)

@@ -50,7 +50,8 @@ class Example:
 
     `target` is what the model is trained to write after `prompt` (without the end-of-sequence
     token), `answer` what `Task.parse(target)` must give. `attributes` are columns for analysis,
-    such as the number of operations.
+    such as the number of operations. `answer_start` is where the final answer begins in `target`,
+    in characters: a target with a rationale before its answer must say so (0: there is none).
     """
 
     uid: str
@@ -59,6 +60,7 @@ class Example:
     answer: Answer | None
     images: tuple[Path, ...] = ()
     attributes: Mapping[str, str | int | float] = field(default_factory=dict)
+    answer_start: int = 0
 
 
 @runtime_checkable

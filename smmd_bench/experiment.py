@@ -19,6 +19,7 @@ from .parameters import canonical, parameters_of, spell
 from .recipe import TRAINING_VERSION, Recipe, checked_settings, training_settings
 from .registry import engine_identity, load_engine, load_loss, load_task
 from .scoring.measure import measure_identity
+from .scoring.probe import VERSION as PROBES
 from .suitability import INSTEAD, default_model, refusal, require_images
 
 BASE = "base"
@@ -132,7 +133,7 @@ class Cell:
             {
                 "train": first,
                 "test": self._data("test"),
-                "probes": [self.recipe.probe_examples, self.recipe.probe_vectors],
+                "probes": [PROBES, self.recipe.probe_examples, self.recipe.probe_vectors],
                 "numeric_rule": self.recipe.numeric_rule,
                 **greedy,
             }

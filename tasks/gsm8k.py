@@ -24,7 +24,7 @@ from smmd_bench.data_files import DataSource, HubData
 from smmd_bench.errors import UserError
 from smmd_bench.parameters import parameter
 
-from ._final_answer import METRICS, final_answer, lm_eval_matches
+from ._final_answer import MARK, METRICS, final_answer, lm_eval_matches
 
 FORMAT = 1
 """Version of prompts and targets; `GSM8K.version` is that of reading answers."""
@@ -103,11 +103,13 @@ class GSM8K:
         if self.calculator == "strip":
             solution = _NOTE.sub("", solution)
         answer = final_answer(solution)
-        if answer is None:
+        before, mark, _ = solution.rpartition(MARK)
+        if answer is None or not mark:
             raise UserError(f"{uid} has no number after #### in its answer: copy the file again.")
         return Example(
             uid=uid,
             prompt=PROMPT.format(question=row["question"]),
             target=f" {solution}",
             answer=answer,
+            answer_start=len(f" {before}{mark}"),
         )

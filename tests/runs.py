@@ -275,14 +275,19 @@ def completions_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFr
 
 
 def probes_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
-    """Digit distributions around the target digits, sharper for a better model."""
+    """Digit distributions around the target digits, sharper for a better model.
+
+    The final answer is what stands after ####, or the whole target.
+    """
     rng = np.random.default_rng(seed)
     rows = [
-        (uid, digit, digit + 2, int(symbol))
+        (uid, digit, digit + 2, digit - outside if digit >= outside else -1, int(symbol))
         for uid, target in zip(examples["uid"], examples["target"], strict=True)
+        for outside in [sum(c.isdigit() for c in target[: target.rfind("####") + 1])]
         for digit, symbol in enumerate(c for c in target if c.isdigit())
     ]
-    frame = pd.DataFrame(rows, columns=["uid", "digit", "position", "target_value"])
+    columns = ["uid", "digit", "position", "answer_digit", "target_value"]
+    frame = pd.DataFrame(rows, columns=columns)
     target = frame["target_value"].to_numpy()
     distance = np.abs(np.arange(10)[None, :] - target[:, None])
     logits = -(0.3 + skill) * distance + 5 * skill * (distance == 0)

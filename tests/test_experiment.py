@@ -56,6 +56,13 @@ def test_a_change_redoes_only_what_it_can_change(
     assert {stage for stage in before if before[stage] != after[stage]} == redone
 
 
+def test_another_version_of_the_probes_decodes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = only(PLAIN, "smmd")
+    monkeypatch.setattr("smmd_bench.experiment.PROBES", 10**6)
+    after = only(dataclasses.replace(PLAIN), "smmd")
+    assert {stage for stage in before if before[stage] != after[stage]} == {"decode", "measure"}
+
+
 def test_two_losses_never_share_an_address() -> None:
     many = dataclasses.replace(
         PLAIN, losses=("ce", "ntl", "smmd", "smmd[sigma=1]", "ntl[lambda=1]")

@@ -73,11 +73,18 @@ class ToyWordProblems:
 
 
 def problems(n: int, seed: int) -> pd.DataFrame:
-    """Problems with whole answers from 0 to thousands: uid, prompt, target."""
+    """Problems with whole answers from 0 to thousands: uid, prompt, target.
+
+    A rationale with two other numbers stands before each answer, as in GSM8K.
+    """
     rng = np.random.default_rng(seed)
     answers = np.floor(np.exp(rng.normal(3.6, 1.6, n))).astype(int)
     rows = [
-        (f"problem-{at:05d}", f"Question: how many are {answer}?\nAnswer:", f" So.\n#### {answer}")
+        (
+            f"problem-{at:05d}",
+            f"Question: how many are {answer}?\nAnswer:",
+            f" {answer + 7} - 7 are left.\n#### {answer}",
+        )
         for at, answer in enumerate(answers)
     ]
     return pd.DataFrame(rows, columns=["uid", "prompt", "target"])

@@ -151,6 +151,9 @@ def _print_distributions(console: Console, answers: tuple[Answered, ...]) -> Non
             console.print(Text(f"{name:<{longest}}  {line}"), soft_wrap=True)
     mark = "▼" if blocks else "v"
     note = f"\n{mark} the true digit; p: the probability of the true token among numeric tokens."
+    if any(_outside(answer) for answer in probed):
+        note += " answer 1: the first digit of the final answer; token 1: the first number of the"
+        note += " target, outside the answer."
     if any(len(a.distributions) and _several(a) for a in probed):
         note += " Tokens of several digits are shown by their leading one."
     console.print(Text(note, style="dim"))
@@ -158,6 +161,12 @@ def _print_distributions(console: Console, answers: tuple[Answered, ...]) -> Non
 
 def _several(answer: Answered) -> bool:
     return any(found.target_value >= 10 for found in answer.distributions)
+
+
+def _outside(answer: Answered) -> bool:
+    from ..scoring.answer_digits import OUTSIDE
+
+    return any(found.answer_digit == OUTSIDE for found in answer.distributions)
 
 
 def _cut(text: str) -> str:

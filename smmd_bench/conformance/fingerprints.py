@@ -31,9 +31,10 @@ def content(example: Example) -> tuple[str, ...]:
 def fingerprint(examples: Iterable[Example]) -> str:
     """One digest of examples in their order: ids, texts, answers, attributes and pictures."""
     rows = [
-        [e.uid, *content(e), e.target, str(e.answer), {k: str(v) for k, v in e.attributes.items()}]
+        [e.uid, *content(e), e.target, str(e.answer), e.answer_start,
+         {k: str(v) for k, v in e.attributes.items()}]
         for e in examples
-    ]
+    ]  # fmt: skip
     return address({"examples": rows})
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..scoring.answer_digits import OUTSIDE
+
 Draw = Callable[[np.random.Generator], tuple[str, str, dict[str, Any]]]
 """(prompt, target, attributes) of an example."""
 
@@ -25,7 +27,8 @@ def _sum(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]]:
 
 def _problem(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]]:
     n = int(np.exp(rng.normal(3.5, 1.5)))
-    return f"Question: how many are {n}?\nAnswer:", f" There are {n}.\n#### {n}", {}
+    rationale = f" Every {n + 4} of {3 * n + 12} are kept, 4 of them twice.\n"
+    return f"Question: how many are {n}?\nAnswer:", f"{rationale}#### {n}", {}
 
 
 def _clock(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]]:
@@ -80,14 +83,15 @@ def answered(frame: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
 
 
 def probes(frame: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
-    """Digit distributions around the digits of the targets."""
+    """Digit distributions around the digits of the targets; the answer stands after a mark ####."""
     rng = np.random.default_rng(seed)
     found = [
-        (uid, at, at + 2, int(digit))
+        (uid, at, at + 2, place, int(digit))
         for uid, target in zip(frame["uid"], frame["target"], strict=True)
-        for at, digit in enumerate(c for c in target if c.isdigit())
+        for at, (place, digit) in enumerate(_digits(target))
     ]
-    table = pd.DataFrame(found, columns=["uid", "digit", "position", "target_value"])
+    columns = ["uid", "digit", "position", "answer_digit", "target_value"]
+    table = pd.DataFrame(found, columns=columns)
     target = table["target_value"].to_numpy(np.int64)
     distance = np.abs(np.arange(10) - target[:, None])
     p = np.exp(4 * skill * (distance == 0) - 0.3 * distance + rng.normal(0, 1, distance.shape))
@@ -99,6 +103,13 @@ def probes(frame: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
     vectors = [list(row) if at < 20 else None for at, row in enumerate(p)]
     table["vector"] = pd.Series(vectors, dtype=object)
     return table
+
+
+def _digits(target: str) -> list[tuple[int, str]]:
+    """The digits of a target, each with its place in the final answer (-1: outside it)."""
+    before, mark, answer = target.rpartition("####")
+    outside = [(OUTSIDE, c) for c in before + mark if c.isdigit()]
+    return outside + list(enumerate(c for c in answer if c.isdigit()))
 
 
 def train_log(steps: int, auxiliary: bool, seed: int) -> pd.DataFrame:

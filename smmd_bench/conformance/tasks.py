@@ -10,6 +10,7 @@ from typing import get_args
 
 from ..addresses import address
 from ..contracts import Answer, Example, Modality, Split, Task
+from ..numbers import first_number, last_number
 from ..registry import plugin_files
 from ..results.run import IDENTITY
 from ..scoring.score import COMPLETION_COLUMNS, SCORE_COLUMNS, reads_numbers
@@ -42,6 +43,7 @@ def task_findings(task: Task) -> list[Finding]:
         "seeds": suite.seeds,
         "reproducible": suite.reproducible,
         "parse(target)": suite.answers,
+        "answer_start": suite.answer_starts,
         "attributes": suite.attributes,
         "images": suite.images,
         "metrics": suite.metrics,
@@ -218,6 +220,26 @@ class _Suite:
             count += 1
         what = "gives the answer back" if numbers else "is no number, nor is any answer"
         return f"{what}, of {count:,} examples"
+
+    def answer_starts(self) -> str:
+        """The final answer begins there: a rationale's numbers are not taken for the answer's."""
+        behind = 0
+        for example in self._all():
+            start, target = example.answer_start, example.target
+            require(
+                0 <= start < len(target),
+                f"answer_start of {example.uid} is {start}, and its target has {len(target)} "
+                "characters",
+            )
+            value = None if example.answer is None else example.answer.value
+            require(
+                value in (None, first_number(target[start:])) or value != last_number(target),
+                f"the target of {example.uid} ends in its answer, and from answer_start on it "
+                f"begins with another number, {first_number(target[start:])}: give answer_start "
+                "the place where the answer begins in the target",
+            )
+            behind += start > 0
+        return f"behind a rationale in {behind:,}" if behind else "targets are the answers"
 
     def attributes(self) -> str:
         """Columns of a frame: the same of every example, of one type, under names of their own."""

@@ -23,6 +23,9 @@ from ..contracts import Checkpoint, EngineSession, Images, Progress
 if TYPE_CHECKING:
     from ..numbers import NumericVocabulary
 
+VERSION = 2
+"""Of what a probe holds: raised when that changes, so that probes are made again."""
+
 BLOCK = 8192
 """Prefixes whose distributions are held at a time: 64 MiB at N = 1000."""
 
@@ -35,6 +38,7 @@ def probe(
     uids: Sequence[str],
     vocabulary: NumericVocabulary,
     *,
+    answer_digits: Sequence[Sequence[int]],
     images: Images | None = None,
     full_vectors: int = 500,
     every_digit: bool = True,
@@ -42,11 +46,14 @@ def probe(
 ) -> pd.DataFrame:
     """One row a numeric token of a target (`every_digit=False`: the first of each target only).
 
-    uid, digit (0: the first numeric token of the target), position (its index in the target),
-    target_value; of the distribution p over V_num: p_target, maximum, argmax_value, mean (the
-    expected value), p0..p9 (the mass of the tokens whose value begins with that decimal digit: at
-    N = 10 p itself), and vector (p, for the first `full_vectors` examples; else null).
-    `images` are those of each prompt.
+    uid; digit (0: the first numeric token of the target), position (its index in the target);
+    answer_digit (0: the token begins with the first digit of the final answer, 1: with the second
+    ...; -1: it stands outside the answer, as in a rationale); target_value. Of the distribution p
+    over V_num: p_target, maximum, argmax_value, mean (the expected value), p0..p9 (the mass of the
+    tokens whose value begins with that decimal digit: at N = 10 p itself), and vector (p, for the
+    first `full_vectors` examples; else null).
+    `answer_digits` are those of every token of each target, see `scoring.answer_digits`; `images`
+    are those of each prompt.
     """
     token_ids = [int(token) for token in vocabulary.token_ids]
     values = np.asarray(vocabulary.values, dtype=np.float64)  # [N]
@@ -90,6 +97,7 @@ def probe(
             "uid": [uids[example] for example in examples],
             "digit": np.array([digit for _, digit, _ in where], dtype=np.int64),
             "position": np.array([position for _, _, position in where], dtype=np.int64),
+            "answer_digit": np.array([answer_digits[e][at] for e, _, at in where], dtype=np.int64),
             "target_value": values[targets],
             **{name: measured[:, column] for column, name in enumerate(names)},
         }

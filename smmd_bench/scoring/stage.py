@@ -39,6 +39,7 @@ from ..training.data import encode_targets
 from ..training.models import load_tokenizer, quiet_libraries
 from ..vision.processor import load_processor
 from ..vision.prompts import encode_examples, images_of
+from .answer_digits import answer_digits
 from .decode import decode_checkpoint
 from .probe import probe
 
@@ -161,13 +162,15 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
     if not now.has("probes"):
         count = cell.recipe.probe_examples
         probed = list(examples if count is None else examples[:count])
+        targets = encode_targets(tokenizer, [e.target for e in probed], chat=chat)
         frame = probe(
             running.session,
             checkpoint,
             encode_examples(tokenizer, running.processor_for(cell), probed, chat=chat),
-            encode_targets(tokenizer, [e.target for e in probed], chat=chat),
+            targets,
             [e.uid for e in probed],
             numeric_vocabulary(tokenizer, cell.recipe.numeric_rule),
+            answer_digits=answer_digits(tokenizer, probed, targets),
             images=images_of(probed),
             full_vectors=cell.recipe.probe_vectors,
             progress=lambda _, done, total: progress(f"probe {name}", done, total),

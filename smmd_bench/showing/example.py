@@ -21,12 +21,17 @@ _KNOWN = 2000
 
 @dataclass(frozen=True)
 class Distribution:
-    """Where a model puts its probability at one numeric token of the target."""
+    """Where a model puts its probability at one numeric token of the target.
+
+    `answer_digit`: 0 begins with the first digit of the final answer; -1 is outside it, as in a
+    rationale; None: the probes do not say.
+    """
 
     digit: int
     target_value: float
     p_target: float
     p: tuple[float, ...]  # [10], by leading digit
+    answer_digit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -196,6 +201,7 @@ def _answered(
                 target_value=float(row["target_value"]),
                 p_target=float(row["p_target"]),
                 p=tuple(float(row[name]) for name in DIGITS),
+                answer_digit=int(row["answer_digit"]) if "answer_digit" in row else None,
             )
             for _, row in (probes.sort_values("digit") if len(probes) else probes).iterrows()
         ),

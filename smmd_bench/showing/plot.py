@@ -26,7 +26,8 @@ def bands(answers: Sequence[Answered], width: int, *, blocks: bool = True) -> li
     """Lines of the panels of every numeric token of the target, as many beside each other as fit.
 
     A panel has ten columns, one a digit, and p of the true token; `width` is what is left beside
-    the names of the losses. A mark stands above the true digit.
+    the names of the losses. A mark stands above the true digit. The tokens of the final answer are
+    called "answer", with the place of their first digit in it; others are "token".
     """
     heights = BLOCKS if blocks else PLAIN
     positions = sorted({d.digit for answer in answers for d in answer.distributions})
@@ -35,12 +36,20 @@ def bands(answers: Sequence[Answered], width: int, *, blocks: bool = True) -> li
     for start in range(0, len(positions), beside):
         shown = positions[start : start + beside]
         known = {d.digit: d for a in answers for d in a.distributions if d.digit in shown}
-        titles = (f"token {k + 1}: {known[k].target_value:g}" for k in shown)
+        titles = (_title(known[k]) for k in shown)
         marks = (" " * true_digit(known[k]) + ("▼" if blocks else "v") for k in shown)
         heads = tuple(_beside(cells) for cells in (titles, marks, (f"{_TEN} p" for _ in shown)))
         rows = tuple((a.loss, _beside(_panel(a, k, heights) for k in shown)) for a in answers)
         found.append(Band(heads, rows))
     return found
+
+
+def _title(distribution: Distribution) -> str:
+    """`answer 1: 7` of the answer's first digit, `token 3: 7` of the target's third number."""
+    place, value = distribution.answer_digit, f"{distribution.target_value:g}"
+    if place is None or place < 0:
+        return f"token {distribution.digit + 1}: {value}"
+    return f"answer {place + 1}: {value}"
 
 
 def true_digit(distribution: Distribution) -> int:

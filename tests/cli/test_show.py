@@ -246,6 +246,21 @@ def test_the_height_of_a_block_is_the_probability(p, block):
     assert bar(p) == block
 
 
+def test_the_answer_is_told_apart_from_the_rationale_before_it(planted, tmp_path):
+    write_run(tmp_path, tasks=("gsm8k",), losses=("ce",), seeds=(0,), n=20, resamples=20)
+    found = as_json(tmp_path)
+    places = [d["answer_digit"] for d in found["answers"][0]["distributions"]]
+    answer = [c for c in found["target"].rpartition("####")[2] if c.isdigit()]
+    outside = sum(c.isdigit() for c in found["target"]) - len(answer)
+    assert places == [-1] * outside + [*range(len(answer))]
+    text = show(tmp_path)
+    assert f"token {outside}: 7" in text
+    assert f"answer 1: {answer[0]}" in text
+    assert f"token {outside + 1}" not in text
+    assert "answer 1: the first digit of the final answer" in text
+    assert "outside the answer" not in show(planted)  # whose targets have no rationale
+
+
 def answered(values: list[float]) -> Answered:
     sure = [tuple(float(d == int(str(v)[0])) for d in range(10)) for v in values]
     distributions = [

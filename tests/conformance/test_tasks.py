@@ -96,6 +96,28 @@ class TargetThatIsNotRead(Good):
         return dataclasses.replace(super().example(split, n), target=f"it is {n + 1}")
 
 
+class RationaleWithoutStart(Good):
+    """Its targets begin with other numbers than the answer."""
+
+    def example(self, split: Split, n: int) -> Example:
+        example = super().example(split, n)
+        return dataclasses.replace(example, target=f"{n} + 1 = {example.target}")
+
+    def parse(self, completion: str) -> Answer | None:
+        return super().parse(completion.rpartition("=")[2])
+
+
+class RationaleWithStart(RationaleWithoutStart):
+    def example(self, split: Split, n: int) -> Example:
+        example = super().example(split, n)
+        return dataclasses.replace(example, answer_start=example.target.index("=") + 1)
+
+
+class StartBeyondTheTarget(Good):
+    def example(self, split: Split, n: int) -> Example:
+        return dataclasses.replace(super().example(split, n), answer_start=50)
+
+
 class ReservedAttribute(Good):
     def example(self, split: Split, n: int) -> Example:
         return dataclasses.replace(super().example(split, n), attributes={"seed": n})
@@ -162,8 +184,9 @@ def states(task: Any) -> dict[str, str]:
     return {finding.check: finding.state for finding in task_findings(task)}
 
 
-def test_a_task_without_a_fault_passes_every_check() -> None:
-    assert set(states(Good()).values()) == {"passed"}
+@pytest.mark.parametrize("task", [Good(), RationaleWithStart()], ids=lambda x: type(x).__name__)
+def test_a_task_without_a_fault_passes_every_check(task: Good) -> None:
+    assert set(states(task).values()) == {"passed"}
 
 
 @pytest.mark.parametrize(
@@ -175,6 +198,8 @@ def test_a_task_without_a_fault_passes_every_check() -> None:
         (GrowsWithN(), "first n"),
         (SeedOutsideIdentity(), "seeds"),
         (SeedWithoutEffect(), "seeds"),
+        (RationaleWithoutStart(), "answer_start"),
+        (StartBeyondTheTarget(), "answer_start"),
         (ReservedAttribute(), "attributes"),
         (AttributesThatDiffer(), "attributes"),
         (PictureInATextTask(), "images"),

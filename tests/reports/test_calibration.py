@@ -206,6 +206,19 @@ def test_the_caption_has_n_seeds_and_parse_failures(artefact):
     assert "n = 200 test examples; seeds 0, 1; at most 8.5 % (CE" in artefact.caption
 
 
+def test_positions_of_a_rationale_count_and_the_caption_says_how_many(artefact, tmp_path):
+    assert "outside the final answer" not in artefact.caption
+    assert "those of a rationale before the answer included" in artefact.caption
+    write_run(tmp_path, tasks=("gsm8k",), losses=("ce",), seeds=(0,), n=40, steps=3, resamples=5)
+    run = sb.read_run(tmp_path)
+    found = Calibration().build(run)
+    share = 100 * (run.probes["answer_digit"] == -1).mean()
+    assert 30 < share < 80
+    assert f"On gsm8k {share:.0f} % of the positions are outside the final" in found.caption
+    digits = sum(c.isdigit() for t in run.completions["target"].iloc[:40] for c in t)
+    assert set(found.table["Positions"]) == {f"{digits:,}"}
+
+
 def test_summaries_have_no_calibration(tmp_path):
     write_run(tmp_path, tasks=("samsum",), losses=("ce",), seeds=(0,), n=8, steps=3, resamples=5)
     reason = Calibration().skip(sb.read_run(tmp_path))

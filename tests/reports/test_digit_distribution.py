@@ -1,4 +1,7 @@
+import re
 import shutil
+from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,8 +13,10 @@ from smmd_bench.reports.digit_probe import DigitProbe
 
 import smmd_bench as sb
 from smmd_bench import registry
+from smmd_bench.conformance import generated_run
 from smmd_bench.errors import UserError
 from smmd_bench.publishing.style import figure_style
+from smmd_bench.results.run import RunFrames
 from tests.runs import rewrite, write_run
 
 DIGITS = [f"p{digit}" for digit in range(10)]
@@ -33,13 +38,62 @@ def test_digit_distributions_are_means_over_the_first_digit(run):
     data = first_digit_distributions(run)
     probes = run.probes
     first = probes[
-        (probes["digit"] == 0) & (probes["target_value"] == 5) & (probes["loss"] == "ce")
+        (probes["answer_digit"] == 0) & (probes["target_value"] == 5) & (probes["loss"] == "ce")
     ]
     (row,) = data[(data["digit"] == 5) & (data["loss"] == "ce")].to_dict("records")
     assert [row[name] for name in DIGITS] == pytest.approx(first[DIGITS].mean().tolist())
     assert row["p5_deviation"] == pytest.approx(first["p5"].std(ddof=0))
     assert (row["n"], row["seeds"]) == (len(first) // 2, 2)
     assert data[DIGITS].sum(axis=1).to_numpy() == pytest.approx(1)
+
+
+def first_digits(texts: Iterable[str]) -> dict[int, int]:
+    """How many of the texts have each digit from 1 to 9 for their first one."""
+    found = Counter(int(re.search("[0-9]", text)[0]) for text in texts)
+    return {digit: found[digit] for digit in range(1, 10) if found[digit]}
+
+
+def targets_of(run: RunFrames, task: str) -> list[str]:
+    completions = run.completions
+    one = completions[(completions["task"] == task) & (completions["loss"] == "ce")]
+    return [*one.drop_duplicates("uid")["target"]]
+
+
+@pytest.mark.parametrize("made", ["conformance", "synthetic"])
+def test_behind_a_rationale_n_counts_the_first_digits_of_the_answers(made, tmp_path):
+    if made == "conformance":
+        cells = generated_run.matrix(
+            ["builtin/tiny"], ["gsm8k", "arithmetic"], ("ce", "smmd"), (0,)
+        )
+        generated_run.write_run(tmp_path, cells, n=80)
+    else:
+        tasks = ("gsm8k", "arithmetic")
+        write_run(tmp_path, tasks=tasks, losses=("ce", "smmd"), seeds=(0,), n=80, resamples=20)
+    run = sb.read_run(tmp_path)
+    artefact = DigitDistribution().build(run)
+    for task in ("gsm8k", "arithmetic"):
+        targets = targets_of(run, task)
+        answers = first_digits(target.rpartition("####")[2] for target in targets)
+        for loss in ("base", "ce", "smmd"):
+            data = artefact.data[(artefact.data["task"] == task) & (artefact.data["loss"] == loss)]
+            assert dict(zip(data["digit"], data["n"], strict=True)) == answers
+        if task == "gsm8k":
+            assert answers != first_digits(targets)  # a rationale's first number is another
+    said = " On gsm8k a rationale stands before the answer: its digits are not shown, and the model"
+    assert said in artefact.caption
+
+
+def test_where_no_rationale_stands_before_an_answer_none_is_named(run):
+    assert "rationale" not in DigitDistribution().build(run).caption
+
+
+def test_answers_that_begin_with_no_numeric_token_have_no_digit_distribution(run_folder, tmp_path):
+    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
+    for file in folder.glob("cells/*/probes.parquet"):
+        probes = pd.read_parquet(file)
+        rewrite(file, probes[probes["answer_digit"] != 0])
+    reason = DigitDistribution().skip(sb.read_run(folder))
+    assert reason == "no answer begins with a numeric token other than 0"
 
 
 def test_a_token_of_several_digits_counts_by_its_first(run_folder, tmp_path):

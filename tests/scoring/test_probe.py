@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,20 @@ import pandas as pd
 import pytest
 from smmd_bench.plugins.engines.transformers import TransformersEngine
 
-from smmd_bench.contracts import EngineSettings
+from smmd_bench.contracts import Answer, EngineSettings, Example
 from smmd_bench.numbers import NumericVocabulary, numeric_vocabulary
 from smmd_bench.scoring import probe as module
+from smmd_bench.scoring.answer_digits import answer_digits
 from smmd_bench.scoring.probe import probe
 from smmd_bench.training.data import encode_prompts, encode_targets
 
 QUESTIONS = {"3+4=": "7", "6+9=": "15", "1-9=": "-8", "say a": "a", "2+2=": "4 or 40"}
+ANSWER = Answer(Fraction(1))
+EXAMPLES = [
+    Example(prompt, prompt, target, ANSWER, answer_start=5 if "or" in target else 0)
+    for prompt, target in QUESTIONS.items()
+]
+"""The answer of the last one is 40; "4 or" is a rationale."""
 
 
 @pytest.fixture(scope="module", params=["digit", "triple"])
@@ -31,28 +39,31 @@ def probed(
 
 
 def _probe(session: Any, tiny: Any, vocabulary: NumericVocabulary, **options: Any) -> pd.DataFrame:
+    targets = encode_targets(tiny.tokenizer, list(QUESTIONS.values()))
     return probe(
         session,
         tiny.checkpoints["base"],
         encode_prompts(tiny.tokenizer, list(QUESTIONS)),
-        encode_targets(tiny.tokenizer, list(QUESTIONS.values())),
+        targets,
         list(QUESTIONS),
         vocabulary,
+        answer_digits=answer_digits(tiny.tokenizer, EXAMPLES, targets),
         **options,
     )
 
 
 def test_every_numeric_token_of_a_target_has_a_row(probed: Any) -> None:
     frame, vocabulary, _ = probed
-    rows = list(zip(frame["uid"], frame["digit"], frame["target_value"], strict=True))
+    columns = ["uid", "digit", "answer_digit", "target_value"]
+    rows = list(frame[columns].itertuples(index=False, name=None))
     if len(vocabulary) == 10:
         assert rows == [
-            ("3+4=", 0, 7), ("6+9=", 0, 1), ("6+9=", 1, 5), ("1-9=", 0, 8),
-            ("2+2=", 0, 4), ("2+2=", 1, 4), ("2+2=", 2, 0),
+            ("3+4=", 0, 0, 7), ("6+9=", 0, 0, 1), ("6+9=", 1, 1, 5), ("1-9=", 0, 0, 8),
+            ("2+2=", 0, -1, 4), ("2+2=", 1, 0, 4), ("2+2=", 2, 1, 0),
         ]  # fmt: skip
     else:
-        assert rows == [("3+4=", 0, 7), ("6+9=", 0, 15), ("1-9=", 0, 8), ("2+2=", 0, 4),
-                        ("2+2=", 1, 40)]  # fmt: skip
+        assert rows == [("3+4=", 0, 0, 7), ("6+9=", 0, 0, 15), ("1-9=", 0, 0, 8),
+                        ("2+2=", 0, -1, 4), ("2+2=", 1, 0, 40)]  # fmt: skip
     assert frame.loc[frame["uid"] == "1-9=", "position"].tolist() == [1]
 
 
@@ -117,7 +128,7 @@ def test_targets_without_numbers_give_an_empty_frame(
     with TransformersEngine().open(tiny.base, EngineSettings()) as session:
         frame = probe(
             session, tiny.checkpoints["base"], [[5]], [[20, 2]], ["a"],
-            numeric_vocabulary(tiny.tokenizer),
+            numeric_vocabulary(tiny.tokenizer), answer_digits=[[-1, -1]],
         )  # fmt: skip
     assert len(frame) == 0
     assert {"uid", "p_target", "p9", "vector"} <= set(frame.columns)

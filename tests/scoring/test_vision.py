@@ -16,6 +16,7 @@ from smmd_bench.contracts import Canary, Checkpoint, EngineSettings, Example
 from smmd_bench.experiment import Cell, Experiment
 from smmd_bench.numbers import numeric_vocabulary
 from smmd_bench.results.files import read_json, write_json
+from smmd_bench.scoring.answer_digits import answer_digits
 from smmd_bench.scoring.canary import canary_images, check_canary, make_canary
 from smmd_bench.scoring.canary_picture import SIZE, canary_picture
 from smmd_bench.scoring.decode import decode_checkpoint
@@ -109,8 +110,9 @@ def test_every_prefix_of_a_probe_sees_the_image(base: Checkpoint, examples: list
     with TransformersEngine().open(base.path, SETTINGS) as session:
         frame = probe(
             session, base, prompts, targets, [e.uid for e in examples], vocabulary,
-            images=images_of(examples),
+            answer_digits=answer_digits(tokenizer, examples, targets), images=images_of(examples),
         )  # fmt: skip
+    assert set(frame["answer_digit"]) == {-1}  # these examples have no answer
     assert frame["target_value"].tolist() == [1, 0, 5, 1, 2, 4, 0, 7]
     model = load_model(base.path, "float32")
     for row in frame.itertuples():

@@ -52,8 +52,10 @@ def test_a_problem_of_gsm8k() -> None:
     )
     assert example.answer is not None
     assert example.answer.value == 18
+    assert example.target[example.answer_start :] == " 18"
     kept = GSM8K(calculator="keep").examples("test", seed=0)[0]
     assert "16 - 3 - 4 = <<16-3-4=9>>9 duck" in kept.target
+    assert kept.target[kept.answer_start :] == " 18"
 
 
 def test_a_problem_of_svamp() -> None:
@@ -87,6 +89,7 @@ def test_train_and_validation_are_disjoint_and_follow_the_seed() -> None:
     [
         ("gsm8k", "test.jsonl", '{"question": "1?"}', r"test\.jsonl .*row 1 has no answer"),
         ("gsm8k", "test.jsonl", '{"question": "1?", "answer": "a"}', "gsm8k-test-0 has no number"),
+        ("gsm8k", "test.jsonl", '{"question": "1?", "answer": "7"}', "has no number after ####"),
         (
             "svamp",
             "SVAMP.json",
@@ -216,6 +219,7 @@ def test_the_real_files() -> None:
     for examples in splits.values():
         for example in examples:
             assert task.parse(example.target) == example.answer
+            assert re.fullmatch(r" -?[0-9][0-9,.]*", example.target[example.answer_start :])
             assert example.answer is not None
             assert "<<" not in example.target
             assert lm_eval_matches(example.target, example.target)["strict"]

@@ -1,0 +1,32 @@
+"""Which cells of a run have digit probes, and which of these are of a rationale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from smmd_bench.scoring.answer_digits import OUTSIDE
+
+from ._cells import without_numbers
+
+if TYPE_CHECKING:
+    from smmd_bench.results.run import RunFrames
+
+
+def with_numbers(run: RunFrames) -> pd.DataFrame:
+    """The cells of tasks whose answers are numbers; a number in a summary is none."""
+    return run.cells[~run.cells["task"].isin(without_numbers(run))]
+
+
+def rationale_shares(run: RunFrames) -> dict[str, float]:
+    """By task, the share of the digit probes that stand outside the final answer; tasks that have
+    none are left out. Cells of one model and task have the same targets: one of them is read."""
+    outside: dict[str, list[pd.Series[bool]]] = {}
+    cells = with_numbers(run)
+    probed = cells[cells["address"].isin(run.having("probes")["address"])]
+    for (_, task), cells in probed.groupby(["model", "task"], observed=True):
+        probes = run.read("probes", ["answer_digit"], cells["address"][:1])
+        outside.setdefault(str(task), []).append(probes["answer_digit"] == OUTSIDE)
+    shares = {task: float(pd.concat(found).mean()) for task, found in outside.items()}
+    return {task: share for task, share in shares.items() if share > 0}
