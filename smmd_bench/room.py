@@ -1,7 +1,7 @@
 """Whether every example fits the context: the one that needs the most room, over all splits.
 
-Training reads prompt and target, which `max_length` bounds. Decoding reads the prompt, which it bounds
-too, and writes up to `max_new_tokens`; the probes of the test split read the target.
+Training reads prompt and target, which `max_length` bounds together. Decoding reads the prompt,
+which it bounds too, and writes up to `max_new_tokens`; probes of the test split read the target.
 """
 
 from __future__ import annotations
