@@ -138,6 +138,25 @@ def test_training_examples_are_counted_as_training_does(
     assert (need.tokens if need else 0) == (max(lengths) if max(lengths) > most else 0)
 
 
+@pytest.mark.parametrize("name", ["digit", "builtin/tiny", "builtin/tiny-vl"])
+@pytest.mark.parametrize("chat", [False, True])
+def test_special_tokens_count_where_every_byte_is_a_token(name: str, chat: bool) -> None:
+    tokenizer = load_tokenizer(
+        model_card(name).folder if "/" in name else DATA / "tokenizers" / name
+    )
+    chat = chat and bool(tokenizer.chat_template)
+    examples = [Example("digits", "4711", "42", None)]
+    (length,) = TokenisedExamples(examples, tokenizer, 10**6, chat=chat).lengths
+    (cell,) = Experiment(("arithmetic",), ("ce",), base=False).cells
+    found = []
+    for most in range(length - 8, length + 3):
+        recipe = dataclasses.replace(cell.recipe, max_length=most, chat_template=chat)
+        found.append(
+            training_need(dataclasses.replace(cell, recipe=recipe), examples, tokenizer, None)
+        )
+    assert [need.tokens if need else 0 for need in found] == [length] * 8 + [0] * 3
+
+
 def test_pictures_of_training_examples_are_counted_as_training_does(
     tiny_vlm: Callable[[str], Path],
 ) -> None:
