@@ -17,6 +17,7 @@ from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
 from smmd_bench.numbers import parse_number
 from smmd_bench.parameters import parameter, positive
 from smmd_bench.scoring.metrics import ExactMatch, MeanAbsoluteError, ParseFailureRate, RSquared
+from smmd_bench.scoring.plain_text import plain_text
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Doubling:
 
     def parse(self, completion: str) -> Answer | None:
         """The first line as one number."""
-        value = parse_number(completion.strip().partition("\n")[0])
+        value = parse_number(plain_text(completion).partition("\n")[0])
         return None if value is None else Answer(value)
 
     def metrics(self) -> Sequence[Metric]:

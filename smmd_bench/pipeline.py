@@ -135,7 +135,8 @@ def _follow_sources(run: RunDirectory, cells: Sequence[Cell]) -> None:
         failure = run.failure(cell.source) if cell.source is not None else None
         if failure is not None:
             reason = f"{failure['error']} (in training on {cell.trained_on})"
-            error = CellSkippedError(reason) if failure["skipped"] else reason
+            kind = CellSkippedError if failure["skipped"] else UserError
+            error = kind(reason) if failure["skipped"] or failure["user_error"] else reason
             record_failure(run.cell_folder(cell), failure["stage"], error)
 
 

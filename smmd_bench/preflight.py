@@ -1,15 +1,17 @@
-"""What is found before anything starts: tokenizers without numbers, missing data, broken images,
-no room."""
+"""What is found before anything starts: tokenizers without numbers, missing data or weights, broken
+images, tasks that cannot be scored, examples that are too long."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from .contracts import Example, Progress, Split
+from .contracts import Checkpoint, Example, Progress, Split
 from .errors import UserError
 from .experiment import Cell
 from .manifest import examples_there, shortage
+from .rehearsal import rehearse
+from .room import Need, decoding_need, require_room, training_need
 
 _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
@@ -17,31 +19,71 @@ _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 def preflight(cells: Sequence[Cell], progress: Progress) -> None:
     """Find the user's mistakes, and make every set of examples once, here and not in each worker.
 
-    Raises UserError for the first mistake.
+    Raises UserError for the first mistake; of examples that are too long, for the longest.
     """
+    from .scoring.checkpoints import require_safetensors
+    from .vision.processor import takes_pixel_limits
+
+    for card in {cell.model: cell.card for cell in cells}.values():
+        require_safetensors(Checkpoint(card.name, "base", card.folder))
     tokenizers = {cell.model: _tokenizer(cell) for cell in cells}
     processors = {_reads(cell): _processor(cell) for cell in cells}
     settings = {(c.model, c.recipe.numeric_rule, c.recipe.chat_template): c for c in cells}
     for cell in settings.values():
         _check_tokenizer(cell, tokenizers[cell.model])
     made: dict[Any, Sequence[Example]] = {}
-    fitting = set()
+    needs: dict[Any, Need | None] = {}
     for cell in cells:
         for split in _SPLITS if cell.source is None and not cell.is_base else _SPLITS[-1:]:
             data = (cell.task, split, cell.data_seed, cell.size(split))
             if data not in made:
-                progress(f"examples of {cell.task}, {split}", 0, 1)
-                examples = cell.task_plugin.examples(split, cell.data_seed, cell.size(split))
-                made[data] = () if split == "train" else examples  # millions need not stay
-                progress(f"examples of {cell.task}, {split}", 1, 1)
-                _say_shortage(cell, split, len(examples), progress)
-                _check_images(cell, split, examples, progress)
-            room = (*data, cell.model, cell.engine_settings, cell.recipe.chat_template)
-            if split != "train" and room not in fitting:  # training checks its own, see there
-                _check_room(
-                    cell, split, made[data], tokenizers[cell.model], processors[_reads(cell)]
-                )
-                fitting.add(room)
+                made[data] = _examples(cell, split, progress)
+            reads = (cell.model, cell.engine_settings, cell.recipe.chat_template)
+            if (*data, *reads) not in needs:
+                readers = tokenizers[cell.model], processors[_reads(cell)]
+                needs[(*data, *reads)] = _need(cell, split, made[data], *readers, progress)
+    limited = any(p is not None and takes_pixel_limits(p) for p in processors.values())
+    require_room((need for need in needs.values() if need is not None), pixels=limited)
+
+
+def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]:
+    """The examples of a split, with images that can be read and names that scoring can take."""
+    progress(f"examples of {cell.task}, {split}", 0, 1)
+    examples = cell.task_plugin.examples(split, cell.data_seed, cell.size(split))
+    progress(f"examples of {cell.task}, {split}", 1, 1)
+    _say_shortage(cell, split, len(examples), progress)
+    if not len(examples):
+        raise UserError(
+            f"{cell.task} has no example of the {split} split: ask for at least one with "
+            f"--{split}-examples, or copy its data again."
+        )
+    _check_images(cell, split, examples, progress)
+    if split != "train":
+        rehearse(cell, split, examples)
+    return examples
+
+
+def _need(
+    cell: Cell,
+    split: Split,
+    examples: Sequence[Example],
+    tokenizer: Any,
+    processor: Any | None,
+    progress: Progress,
+) -> Need | None:
+    """The largest need for room, where it is more than there is."""
+    if split == "train":
+        return training_need(cell, examples, tokenizer, processor)
+    need, beyond = decoding_need(cell, split, examples, tokenizer, processor)
+    if beyond:
+        progress(
+            f"{cell.task}, {split}: {beyond:,} of {len(examples):,} targets are longer than "
+            f"{cell.task_plugin.max_new_tokens} tokens of {cell.model}, the most that a completion "
+            "may have: no completion can equal them.",
+            0,
+            0,
+        )
+    return need
 
 
 def _tokenizer(cell: Cell) -> Any:
@@ -92,40 +134,3 @@ def _check_tokenizer(cell: Cell, tokenizer: Any) -> None:
     cell.card.require_numeric_tokens(len(numeric_vocabulary(tokenizer, "integer")))
     encode_prompts(tokenizer, ["0"], chat=cell.recipe.chat_template)
     encode_targets(tokenizer, ["0"], chat=cell.recipe.chat_template)
-
-
-def _check_room(
-    cell: Cell, split: Split, examples: Sequence[Example], tokenizer: Any, processor: Any | None
-) -> None:
-    """Raise UserError where a prompt and what may follow it are longer than the context."""
-    from .scoring.checkpoints import at_most_positions, context_length
-    from .training.data import encode_targets
-    from .vision.processor import takes_pixel_limits
-    from .vision.prompts import encode_examples, expanded_lengths, images_of
-
-    chat, new = cell.recipe.chat_template, cell.task_plugin.max_new_tokens
-    prompts = encode_examples(tokenizer, processor, examples, chat=chat)
-    lengths = expanded_lengths(processor, prompts, images_of(examples))
-    after = [new] * len(prompts)
-    if split == "test":  # whose probes read the target
-        targets = encode_targets(tokenizer, [e.target for e in examples], chat=chat)
-        after = [max(new, len(target)) for target in targets]
-    needed = [length + more for length, more in zip(lengths, after, strict=True)]
-    context = context_length(cell.card.folder, cell.engine_settings)
-    longest = max(needed, default=0)
-    if longest <= context:
-        return
-    worst = needed.index(longest)
-    remedy = (
-        f"raise max_length to {longest - new} with --set max_length={longest - new}"
-        if at_most_positions(cell.card.folder, longest) == longest
-        else "take a model with more positions"
-    )
-    if processor is not None and takes_pixel_limits(processor):
-        remedy += ", or fewer pixels of an image with --set max_pixels=N"
-    images = " with its images" if lengths[worst] > len(prompts[worst]) else ""
-    raise UserError(
-        f"{cell.task}, {split}: example {examples[worst].uid} needs room for {longest} tokens (a "
-        f"prompt of {lengths[worst]}{images} and up to {after[worst]} after it), but the context "
-        f"of {cell.model} is {context} here, and prompts are never cut: {remedy}."
-    )

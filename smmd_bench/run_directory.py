@@ -156,6 +156,7 @@ def record_failure(folder: Path, stage: str, error: BaseException | str) -> None
             "stage": stage,
             "error": sentence,
             "skipped": isinstance(error, CellSkippedError),
+            "user_error": isinstance(error, UserError),
             "traceback": lines,
         },
     )

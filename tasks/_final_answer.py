@@ -15,6 +15,7 @@ from smmd_bench.scoring.metrics import (
     RSquared,
     TruncationRate,
 )
+from smmd_bench.scoring.plain_text import plain_text
 
 MARK = "####"
 UNTIL = ("Question:", "</s>", "<|im_end|>")
@@ -36,7 +37,7 @@ def final_answer(text: str) -> Answer | None:
 
     None where there is no number there.
     """
-    text = first_turn(text)
+    text = first_turn(plain_text(text))
     _, mark, after = text.rpartition(MARK)
     value = first_number(after) if mark else last_number(text)
     return None if value is None else Answer(value)

@@ -13,8 +13,9 @@ disjoint whatever the sizes and seeds.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Literal, overload
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from smmd_bench.scoring.metrics import (
     TextMatch,
     TruncationRate,
 )
+from smmd_bench.scoring.plain_text import plain_text
 
 from ._arithmetic_parquet import generate
 from ._mixed_expressions import REGIMES, reference_stream
@@ -55,7 +57,7 @@ class Arithmetic:
     """Mixed arithmetic expressions with integer or rational answers."""
 
     name: ClassVar[str] = "arithmetic"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 32
     licence: ClassVar[str] = "generated here; the algorithm is Apache-2.0 (DeepMind)"
@@ -112,8 +114,7 @@ class Arithmetic:
 
     def parse(self, completion: str) -> Answer | None:
         """The first line, which must be one number and nothing else."""
-        line = completion.strip().partition("\n")[0].strip()
-        value = parse_number(line)
+        value = parse_number(plain_text(completion).partition("\n")[0])
         return None if value is None else Answer(value)
 
     def metrics(self) -> Sequence[Metric]:
@@ -155,11 +156,19 @@ class ExampleTable(Sequence[Example]):
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         (row,) = self.table.slice(index % len(self), 1).to_pylist()
-        answer = parse_number(row["answer"])
-        return Example(
-            uid=row["uid"],
-            prompt=PROMPT.format(question=row["question"]),
-            target=row["answer"],
-            answer=None if answer is None else Answer(answer),
-            attributes={"operations": row["operations"], "level": row["level"]},
-        )
+        return _example(row)
+
+    def __iter__(self) -> Iterator[Example]:
+        """In batches: four times as fast as row by row."""
+        for batch in self.table.to_batches(max_chunksize=1000):
+            yield from map(_example, batch.to_pylist())
+
+
+def _example(row: Mapping[str, Any]) -> Example:
+    return Example(
+        uid=row["uid"],
+        prompt=PROMPT.format(question=row["question"]),
+        target=row["answer"],
+        answer=Answer(Fraction(row["answer"])),  # as generated: an integer, or irreducible
+        attributes={"operations": row["operations"], "level": row["level"]},
+    )

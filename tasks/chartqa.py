@@ -25,12 +25,14 @@ from smmd_bench.errors import UserError
 from smmd_bench.numbers import first_number
 from smmd_bench.parameters import parameter
 from smmd_bench.scoring.metrics import ExactMatch, ParseFailureRate, TruncationRate
+from smmd_bench.scoring.plain_text import plain_text
 
 from ._charts_data import GENERATOR, spell
 from ._charts_files import charts, matplotlib_version
 from ._charts_hub import HubCharts
 from ._charts_images import digest_of_images
 from ._charts_rows import Kept, OfficialCharts, Row, data_folder_given, keep_numbers, plain_number
+from ._lm_eval_relaxed import lm_eval_relaxed
 
 FORMAT = 1
 """Version of prompts and targets; `ChartQA.version` is that of reading answers."""
@@ -55,12 +57,23 @@ class RelaxedAccuracy(ExactMatch):
     columns: ClassVar[tuple[str, ...]] = ("relaxed",)
 
 
+class RelaxedAccuracyLmEval(ExactMatch):
+    """Share of examples that are right by the relaxed rule of lm-eval's chartqa, in percent.
+
+    `float` reads the completion there, and what it cannot read is compared as text.
+    """
+
+    name: ClassVar[str] = "relaxed_accuracy_lm_eval"
+    label: ClassVar[str] = "lm-eval relaxed (%)"
+    columns: ClassVar[tuple[str, ...]] = ("relaxed_lm_eval",)
+
+
 @dataclass(frozen=True)
 class ChartQA:
     """Questions about charts whose answers are numbers."""
 
     name: ClassVar[str] = "chartqa"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     modality: ClassVar[Modality] = Modality.VISION
     max_new_tokens: ClassVar[int] = 16
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 22_850, "validation": 1000, "test": 1920}
@@ -134,24 +147,32 @@ class ChartQA:
 
     def parse(self, completion: str) -> Answer | None:
         """The first number; a percent sign, a currency and separators do not count."""
-        value = first_number(completion)
+        value = first_number(plain_text(completion))
         return None if value is None else Answer(value)
 
     def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
-        """Whether it is `relaxed`: within 5 % of the target."""
+        """Whether it is `relaxed`, within 5 % of the target, and `relaxed_lm_eval`, by lm-eval."""
         found, wanted = self.parse(completion), self.parse(target)
         return {
             "relaxed": found is not None
             and wanted is not None
-            and abs(found.value - wanted.value) <= TOLERANCE * abs(wanted.value)
+            and abs(found.value - wanted.value) <= TOLERANCE * abs(wanted.value),
+            "relaxed_lm_eval": lm_eval_relaxed(completion, target),
         }
 
     def metrics(self) -> Sequence[Metric]:
-        """Exact match selects, as the paper has it; relaxed accuracy beside it.
+        """Exact match selects, as the paper has it; relaxed accuracy by our rule and by lm-eval's
+        stand beside it.
 
         There is no MAE: answers go from hundredths to millions, and the largest would decide it.
         """
-        return (ExactMatch(), RelaxedAccuracy(), ParseFailureRate(), TruncationRate())
+        return (
+            ExactMatch(),
+            RelaxedAccuracy(),
+            RelaxedAccuracyLmEval(),
+            ParseFailureRate(),
+            TruncationRate(),
+        )
 
 
 def _synthetic(split: Split, seed: int, count: int) -> Iterator[Example]:

@@ -53,7 +53,7 @@ class GSM8K:
     """Word problems with step-by-step solutions; the answer stands after ####."""
 
     name: ClassVar[str] = "gsm8k"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 512
     licence: ClassVar[str] = "MIT (OpenAI, openai/grade-school-math)"

@@ -26,6 +26,7 @@ from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
 from smmd_bench.data_files import DataSource, HubData
 from smmd_bench.errors import UserError
 from smmd_bench.parameters import parameter
+from smmd_bench.scoring.plain_text import plain_text
 
 from ._dialogues import GENERATOR, made_dialogue
 from ._rouge import METRICS, rouge
@@ -58,7 +59,7 @@ class SAMSum:
     """Dialogues with a summary each; scored by ROUGE."""
 
     name: ClassVar[str] = "samsum"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 128
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 14732, "validation": 818, "test": 819}
@@ -109,7 +110,7 @@ class SAMSum:
 
     def annotate(self, completion: str, target: str) -> Mapping[str, float]:
         """ROUGE of the first paragraph, from 0 to 1: `rouge1`, `rouge2` and `rougeL`."""
-        return rouge(completion.partition(UNTIL)[0], target)
+        return rouge(plain_text(completion).partition(UNTIL)[0], target)
 
     def metrics(self) -> Sequence[Metric]:
         """ROUGE-L selects; ROUGE-1 and ROUGE-2 stand beside it, in percent as in the paper."""

@@ -43,7 +43,7 @@ class SVAMP:
     """One-step word problems with numbers changed; a test only."""
 
     name: ClassVar[str] = "svamp"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 512
     licence: ClassVar[str] = "MIT (Arkil Patel, arkilpatel/SVAMP)"

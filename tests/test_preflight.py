@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from smmd_bench.tasks.gsm8k import GSM8K
 
+from smmd_bench.contracts import Answer, Example
 from smmd_bench.errors import UserError
 from smmd_bench.experiment import Experiment
 from smmd_bench.model_cards import model_card
 from smmd_bench.preflight import preflight
+from smmd_bench.rehearsal import rehearse
+from smmd_bench.room import training_need
+from smmd_bench.scoring.metrics import ExactMatch
+from smmd_bench.training.data import TokenisedExamples
+from smmd_bench.training.image_data import ImageExamples
+from smmd_bench.training.models import load_tokenizer
 from smmd_bench.training.stage import train_cell
+from smmd_bench.vision.processor import load_processor
 
 from .conftest import DATA
 
 FEW = {"train_examples": 4, "validation_examples": 2, "test_examples": 2}
+
+
+class Doubling:
+    """A task of five examples, with the attributes of the class."""
+
+    attributes: ClassVar[dict[str, Any]] = {"digits": 1}
+    name = "doubling"
+
+    def examples(self, split: str, seed: int, limit: int) -> list[Example]:
+        return [
+            Example(
+                f"{n}", f"Double {n}.", f"{2 * n}", Answer(Fraction(2 * n)), (), self.attributes
+            )
+            for n in range(limit)
+        ]
+
+    def parse(self, completion: str) -> Answer:
+        return Answer(Fraction(completion))
+
+    def metrics(self) -> list[Any]:
+        return [ExactMatch()]
 
 
 @pytest.fixture
@@ -49,18 +84,156 @@ def words(monkeypatch: pytest.MonkeyPatch, model: str, **recipe: Any) -> Experim
 
 def test_a_model_with_too_few_positions(monkeypatch: pytest.MonkeyPatch, short: str) -> None:
     message = refusal(words(monkeypatch, short, max_length=4096))
-    assert "gsm8k, validation: example gsm8k-train-" in message
-    assert "up to 512 after it" in message
-    assert f"the context of {short} is 256 here, and prompts are never cut" in message
-    assert message.endswith("take a model with more positions.")
+    needed = re.search(
+        r"needs the most room, (\d+) tokens \(a prompt of \d+ and up to 512", message
+    )
+    assert needed is not None
+    assert f"the context of {short} has room for 256, and nothing is ever cut" in message
+    assert message.endswith(f"take a model with {needed[1]} positions or more.")
 
 
-def test_a_max_length_that_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    message = refusal(words(monkeypatch, "builtin/tiny", max_length=20))
-    _, _, length = message.removesuffix(".").rpartition("--set max_length=")
-    preflight(words(monkeypatch, "builtin/tiny", max_length=512).cells, lambda *_: None)
-    again = refusal(words(monkeypatch, "builtin/tiny", max_length=int(length) - 1))
-    assert "raise max_length" in again
+def remedy(message: str) -> int:
+    found = re.search(r"--set max_length=(\d+)", message)
+    assert found is not None, message
+    return int(found[1])
+
+
+@pytest.mark.parametrize("task", ["gsm8k", "samsum", "arithmetic[level=easy]"])
+def test_the_remedy_is_enough_for_every_split_and_one_less_is_not(
+    task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
+
+    def asked(length: int) -> Experiment:
+        recipe = {**FEW, "train_examples": 50, "max_length": length}
+        return Experiment(tasks=(task, "gsm8k"), losses=("ce",), recipe=recipe)
+
+    length = remedy(refusal(asked(20)))
+    assert remedy(refusal(asked(length - 1))) == length
+    preflight(asked(length).cells, lambda *_: None)
+    for cell in asked(length).cells:
+        if not cell.is_base and cell.source is None:
+            examples = cell.task_plugin.examples("train", 0, 50)
+            TokenisedExamples(examples, load_tokenizer(cell.card.folder), length)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.text(max_size=30) | st.text("Ab 1.,\n", max_size=80), min_size=1, max_size=5),
+    st.integers(8, 120),
+    st.sampled_from(["digit", "triple", "builtin/tiny", "builtin/tiny-vl"]),
+    st.booleans(),
+)
+def test_training_examples_are_counted_as_training_does(
+    texts: list[str], most: int, name: str, chat: bool
+) -> None:
+    folder = model_card(name).folder if "/" in name else DATA / "tokenizers" / name
+    tokenizer = load_tokenizer(folder)
+    chat = chat and bool(tokenizer.chat_template)
+    examples = [Example(str(at), text, text[::-1], None) for at, text in enumerate(texts)]
+    lengths = TokenisedExamples(examples, tokenizer, 10**6, chat=chat).lengths
+    (cell,) = Experiment(("arithmetic",), ("ce",), base=False).cells
+    recipe = dataclasses.replace(cell.recipe, max_length=most, chat_template=chat)
+    need = training_need(dataclasses.replace(cell, recipe=recipe), examples, tokenizer, None)
+    assert (need.tokens if need else 0) == (max(lengths) if max(lengths) > most else 0)
+
+
+@pytest.mark.parametrize("name", ["digit", "builtin/tiny", "builtin/tiny-vl"])
+@pytest.mark.parametrize("chat", [False, True])
+def test_special_tokens_count_where_every_byte_is_a_token(name: str, chat: bool) -> None:
+    tokenizer = load_tokenizer(
+        model_card(name).folder if "/" in name else DATA / "tokenizers" / name
+    )
+    chat = chat and bool(tokenizer.chat_template)
+    examples = [Example("digits", "4711", "42", None)]
+    (length,) = TokenisedExamples(examples, tokenizer, 10**6, chat=chat).lengths
+    (cell,) = Experiment(("arithmetic",), ("ce",), base=False).cells
+    found = []
+    for most in range(length - 8, length + 3):
+        recipe = dataclasses.replace(cell.recipe, max_length=most, chat_template=chat)
+        found.append(
+            training_need(dataclasses.replace(cell, recipe=recipe), examples, tokenizer, None)
+        )
+    assert [need.tokens if need else 0 for need in found] == [length] * 8 + [0] * 3
+
+
+def test_pictures_of_training_examples_are_counted_as_training_does(
+    tiny_vlm: Callable[[str], Path],
+) -> None:
+    experiment = pictures(tiny_vlm("qwen2_5_vl"), max_length=60)
+    (cell,) = (cell for cell in experiment.cells if not cell.is_base)
+    processor = load_processor(cell.card.folder, None, None)
+    examples = cell.task_plugin.examples("train", 0, 4)
+    need = training_need(cell, examples, processor.tokenizer, processor)
+    assert need is not None
+    assert need.tokens == max(ImageExamples(examples, processor, 10**6).lengths)
+    assert need.images
+
+
+def test_the_longest_of_all_is_named_where_it_is_a_training_example(
+    monkeypatch: pytest.MonkeyPatch, short: str
+) -> None:
+    message = refusal(words(monkeypatch, "builtin/tiny", max_length=150, train_examples=54))
+    assert re.match(
+        r"gsm8k, train: example gsm8k-train-\d+ needs the most room, \d+ tokens", message
+    )
+    assert re.search(r"\(a prompt of \d+ and a target of \d+\), but training \S+ has room", message)
+    both = refusal(words(monkeypatch, short, max_length=150, train_examples=54))
+    assert re.search(r"positions or more and add --set max_length=\d+\.$", both)
+
+
+def task_with(**changes: Any) -> Any:
+    """A task of the tests with another method or attribute."""
+    return type("Changed", (Doubling,), changes)()
+
+
+def rehearsal_of(task: Any) -> str:
+    cell = SimpleNamespace(task="doubling", task_plugin=task)
+    with pytest.raises(UserError) as error:
+        rehearse(cell, "test", task.examples("test", 0, 5))  # type: ignore[arg-type]
+    return str(error.value)
+
+
+def test_what_scoring_would_refuse_is_refused_before_training() -> None:
+    def raises(*_: Any) -> None:
+        raise ZeroDivisionError("by zero")
+
+    rehearse(SimpleNamespace(task_plugin=Doubling()), "test", Doubling().examples("test", 0, 5))  # type: ignore[arg-type]
+    taken = rehearsal_of(task_with(attributes={"prompt_tokens": 1}))
+    assert "The attribute 'prompt_tokens' of the examples is the name of a column" in taken
+    taken = rehearsal_of(task_with(attributes={"exact": 1}))
+    assert "The attribute exact of task doubling has the name of a column" in taken
+    assert "(ZeroDivisionError: by zero)" in rehearsal_of(task_with(parse=raises))
+    lacking = task_with(
+        metrics=lambda self: [SimpleNamespace(name="m", columns=("x",), subset=None)]
+    )
+    assert "The metric m, which selects the epoch of doubling, needs the column x" in rehearsal_of(
+        lacking
+    )
+
+
+def test_weights_that_are_not_there_are_found_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch, short: str
+) -> None:
+    (Path(short) / "model.safetensors").unlink()
+    assert "has no *.safetensors" in refusal(words(monkeypatch, short))
+
+
+def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = words(monkeypatch, "builtin/tiny")
+    monkeypatch.setattr(GSM8K, "examples", lambda *_: [])
+    assert "gsm8k has no example of the train split" in refusal(experiment)
+    empty = Example("nothing", "", " #### 1", Answer(Fraction(1)))
+    monkeypatch.setattr(GSM8K, "examples", lambda *_: [empty])
+    assert "the prompt of example nothing has no token" in refusal(experiment)
+
+
+def test_targets_that_no_completion_can_equal_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GSM8K, "max_new_tokens", 40)
+    said: list[str] = []
+    preflight(words(monkeypatch, "builtin/tiny").cells, lambda what, *_: said.append(what))
+    (sentence,) = {s for s in said if "no completion can equal them" in s and "test" in s}
+    assert sentence.startswith("gsm8k, test: 2 of 2 targets are longer than 40 tokens")
 
 
 def test_examples_that_fit_need_no_more_positions(short: str) -> None:
@@ -93,9 +266,9 @@ def test_pictures_count_with_the_tokens_that_a_model_reads(
 ) -> None:
     folder = tiny_vlm("qwen2_5_vl")
     message = refusal(pictures(folder, max_length=70))
-    assert re.search(r"a prompt of \d+ with its images and up to 16 after it", message)
+    assert re.search(r"a prompt of \d+ with its images and ", message)
     assert message.endswith("or fewer pixels of an image with --set max_pixels=N.")
-    length = int(re.search(r"--set max_length=(\d+)", message)[1])  # type: ignore[index]
+    length = remedy(message)
     preflight(pictures(folder, max_length=length).cells, lambda *_: None)
     refusal(pictures(folder, max_length=length - 1))
     fewer = pictures(folder, max_length=length - 1, min_pixels=28 * 28, max_pixels=56 * 56)

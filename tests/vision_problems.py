@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw
 from smmd_bench.tasks._clock_metrics import TimeGap, TimeGapWrapped
+from smmd_bench.tasks._lm_eval_relaxed import lm_eval_relaxed
 
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
 from smmd_bench.scoring.metrics import ExactMatch, ParseFailureRate, TruncationRate
@@ -68,17 +69,19 @@ class ToyCharts:
 
     def parse(self, completion: str) -> Answer | None:
         try:
-            return Answer(Fraction(completion.strip()))
+            return Answer(Fraction(completion.strip().removeprefix("~")))
         except ValueError:
             return None
 
     def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
         read, truth = self.parse(completion), float(target)
-        return {"relaxed": read is not None and abs(float(read) - truth) <= 0.05 * abs(truth)}
+        near = read is not None and abs(float(read) - truth) <= 0.05 * abs(truth)
+        return {"relaxed": near, "relaxed_lm_eval": lm_eval_relaxed(completion, target)}
 
     def metrics(self) -> Sequence[Metric]:
         relaxed = Share("relaxed_accuracy", ("relaxed",))
-        return ExactMatch(), relaxed, ParseFailureRate(), TruncationRate()  # type: ignore[return-value]
+        by_lm_eval = Share("relaxed_accuracy_lm_eval", ("relaxed_lm_eval",))
+        return ExactMatch(), relaxed, by_lm_eval, ParseFailureRate(), TruncationRate()  # type: ignore[return-value]
 
 
 def problems(task: str, n: int, seed: int, folder: Path) -> pd.DataFrame:
@@ -112,7 +115,7 @@ def answers_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
         draw = rng.random()
         hour, _, minute = str(target).partition(":")
         if draw < skill:
-            texts.append(str(target))
+            texts.append(f"~{target}" if draw < 0.02 and not minute else str(target))
         elif draw > 0.97:
             texts.append("the 時計 is broken, and what it says nobody can read")
         elif minute:

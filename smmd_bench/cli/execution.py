@@ -8,7 +8,7 @@ from pathlib import Path
 from ..experiment_file import ExperimentFile
 from .interruption import keeping
 from .planning import check_folder, kept, say_plan, say_recipe
-from .voice import Voice, published
+from .voice import Voice, published, try_again
 
 
 def execute(
@@ -86,9 +86,11 @@ def execute(
         voice.say(f"Tracked: {folder / 'tracking'} ({track})")
     broken = voice.failed_reports(folder)
     if outcome.failed:
+        run = RunDirectory(folder)
+        failures = [run.failure(cell) for cell in cells if cell.label in outcome.failed]
         voice.fail(
             f"{len(outcome.failed)} of {len(cells)} cells failed; tracebacks are in "
-            f"{folder / 'cells'}/*/FAILED.json. The same command tries them again."
+            f"{folder / 'cells'}/*/FAILED.json. {try_again(failures)}"
         )
         return 1
     return 1 if broken else 0

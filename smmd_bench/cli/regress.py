@@ -92,8 +92,9 @@ def command(
     from ..regression.store import plan
     from ..regression.suite import find_suites, shots_notes
     from ..regression.target import find_targets
+    from ..results.files import read_json
     from .interruption import keeping
-    from .voice import Voice, published
+    from .voice import Voice, published, try_again
 
     voice = Voice(quiet, as_json)
     targets, notes = find_targets(run, split_list(losses), checkpoints)
@@ -126,9 +127,14 @@ def command(
         voice.result({**published(run), **reasons})
     voice.paths(run)
     if outcome.failed:
+        failures = [
+            read_json(e.folder(run) / "FAILED.json")
+            for e in plan(targets, found, setting)
+            if not e.is_done(run)
+        ]
         voice.fail(
             f"{len(outcome.failed)} evaluations failed; tracebacks are in "
-            f"{run / 'regression'}/*/FAILED.json. The same command tries them again."
+            f"{run / 'regression'}/*/FAILED.json. {try_again(failures)}"
         )
         return 1
     return 0

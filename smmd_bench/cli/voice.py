@@ -121,6 +121,21 @@ class Voice:
             click.echo(json.dumps(content, indent=1, ensure_ascii=False))
 
 
+def try_again(failures: Iterable[Mapping[str, Any] | None]) -> str:
+    """Whether the same command can help, by the FAILED.json of cells (None: it has not failed): a
+    mistake of the user's stays one until what the error names is changed."""
+    found = [f for f in failures if f is not None and not f.get("skipped")]
+    mistakes = sum(bool(f.get("user_error")) for f in found)
+    if not mistakes:
+        return "The same command tries them again."
+    if mistakes == len(found):
+        return "The same command fails again: first change what the errors name."
+    return (
+        f"The same command tries them again; {mistakes} of them fail again until what their errors "
+        "name is changed."
+    )
+
+
 def published(folder: Path) -> dict[str, Any]:
     """What machines are told of a run with reports: its folder, files, metrics and comparisons."""
     from ..results.run import read_run

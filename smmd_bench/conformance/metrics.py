@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _RESAMPLES = 4
+_SPELLINGS: Mapping[str, Callable[[str], str]] = {
+    "blank lines before it": lambda text: f"\n\n \n{text}",
+    "a byte-order mark before it": lambda text: f"\ufeff{text}",
+    "lines that end in \\r\\n": lambda text: f"{text}\n".replace("\n", "\r\n"),
+    "non-breaking spaces": lambda text: text.replace(" ", "\u00a0"),
+    "an end-of-text token after it": lambda text: f"{text}<|im_end|>",
+}
+"""What a person does not see in a completion."""
+_READ = ("parsed", "valid", "exact")
 
 
 def completions(examples: Sequence[Example], texts: Sequence[str]) -> pd.DataFrame:
@@ -58,6 +67,27 @@ def check_metrics(task: Task, examples: Sequence[Example]) -> str:
     first = _value(metrics[0], cases["right"])
     require(math.isfinite(first), f"{names[0]} has no value for right answers, and it selects")
     return f"{', '.join(names)}: bounded, best for right answers, vectorised"
+
+
+def check_spellings(task: Task, examples: Sequence[Example]) -> str:
+    """Raises ViolationError where a spelling that looks the same changes an answer, or what the
+    metric that selects reads of it; returns what was looked at."""
+    targets = [e.target for e in examples]
+    plain = score_frame(task, completions(examples, targets))
+    columns = {*_READ, *task.metrics()[0].columns} & {*plain.columns}
+    for what, spell in _SPELLINGS.items():
+        found = score_frame(task, completions(examples, [spell(text) for text in targets]))
+        for name in sorted(columns):
+            same = (found[name] == plain[name]) | (found[name].isna() & plain[name].isna())
+            if not same.all():
+                at = int(same.argmin())
+                require(
+                    False,
+                    f"{what} of {examples[at].uid} change `{name}` from {plain[name][at]} to "
+                    f"{found[name][at]}: read plain_text(completion), of "
+                    "smmd_bench.scoring.plain_text",
+                )
+    return f"{', '.join(_SPELLINGS)} change no answer"
 
 
 def _check_bounds(metric: Metric, values: dict[str, float]) -> None:

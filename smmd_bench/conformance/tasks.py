@@ -16,7 +16,7 @@ from ..results.run import IDENTITY
 from ..scoring.score import COMPLETION_COLUMNS, SCORE_COLUMNS, reads_numbers
 from .checks import Finding, UncheckedError, checked, require
 from .fingerprints import content, elsewhere, fingerprint, fingerprints
-from .metrics import check_metrics
+from .metrics import check_metrics, check_spellings
 from .task_data import TaskData
 
 _RESERVED = frozenset({*COMPLETION_COLUMNS, *SCORE_COLUMNS, *IDENTITY})
@@ -44,6 +44,7 @@ def task_findings(task: Task) -> list[Finding]:
         "reproducible": suite.reproducible,
         "parse(target)": suite.answers,
         "answer_start": suite.answer_starts,
+        "what nobody sees": suite.unseen,
         "attributes": suite.attributes,
         "images": suite.images,
         "metrics": suite.metrics,
@@ -241,6 +242,10 @@ class _Suite:
             behind += start > 0
         return f"behind a rationale in {behind:,}" if behind else "targets are the answers"
 
+    def unseen(self) -> str:
+        """Blank lines, line ends, non-breaking spaces and the like change no score."""
+        return check_spellings(self.task, self._measured())
+
     def attributes(self) -> str:
         """Columns of a frame: the same of every example, of one type, under names of their own."""
         types: dict[str, type] | None = None
@@ -276,8 +281,11 @@ class _Suite:
 
     def metrics(self) -> str:
         """On right, wrong and empty completions."""
+        return check_metrics(self.task, self._measured())
+
+    def _measured(self) -> list[Example]:
         split = "test" if "test" in self.data.examples else self.data.splits[-1]
-        return check_metrics(self.task, self.data.examples[split][:300])
+        return self.data.examples[split][:300]
 
     def _all(self) -> Iterator[Example]:
         for found in self.data.examples.values():

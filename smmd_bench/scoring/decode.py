@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..contracts import Checkpoint, EngineSession, Example, Progress
+from ..contracts import Checkpoint, Completion, EngineSession, Example, Progress
 from ..errors import UserError
 from ..vision.prompts import encode_examples, expanded_lengths, images_of
 
@@ -39,6 +39,17 @@ def decode_checkpoint(
     completions = session.generate(
         prompts, checkpoint, max_new_tokens=max_new_tokens, images=images, progress=progress
     )
+    return completions_frame(examples, completions, expanded_lengths(processor, prompts, images))
+
+
+def completions_frame(
+    examples: Sequence[Example], completions: Sequence[Completion], prompt_tokens: Sequence[int]
+) -> pd.DataFrame:
+    """The frame of `decode_checkpoint`.
+
+    Raises UserError where an attribute of an example has the name of a column.
+    """
+    images = images_of(examples)
     columns: dict[str, list[Any]] = {
         "uid": [example.uid for example in examples],
         "prompt": [example.prompt for example in examples],
@@ -46,7 +57,7 @@ def decode_checkpoint(
         "completion": [completion.text for completion in completions],
         "finish_reason": [completion.finish_reason for completion in completions],
         "completion_tokens": [len(completion.token_ids) for completion in completions],
-        "prompt_tokens": expanded_lengths(processor, prompts, images),
+        "prompt_tokens": list(prompt_tokens),
     }
     if images is not None:
         columns["image"] = [str(files[0]) if files else None for files in images]

@@ -7,7 +7,7 @@ answer      float64, the value of the target; NaN where the target holds no numb
 parsed      float64, the value that the completion gives; NaN where it gives none
 valid       bool, the completion gives a value
 exact       bool, the two values are equal, as fractions
-text_match  bool, completion and target are the same text (but for space around them)
+text_match  bool, completion and target are the same text, as `plain_text` reads them
 error       float64, |parsed - answer|, computed on fractions; NaN where one of them is missing
 truncated   bool, the completion was cut off (only where the finish reason is known)
 category    the scale-error category, see `categories`
@@ -27,11 +27,12 @@ import pandas as pd
 
 from ..errors import UserError
 from .categories import CATEGORIES, category
+from .plain_text import plain_text
 
 if TYPE_CHECKING:
     from ..contracts import Task
 
-VERSION = 1
+VERSION = 2
 """Raise it when a scored frame would come out differently; part of the measure address."""
 
 COMPLETION_COLUMNS = (
@@ -79,7 +80,8 @@ def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
         "uid": completions["uid"].to_numpy(),
         **_compare(parsed, answers),
         "text_match": [
-            text.strip() == target.strip() for text, target in zip(texts, targets, strict=True)
+            plain_text(text) == plain_text(target)
+            for text, target in zip(texts, targets, strict=True)
         ],
     }
     if "finish_reason" in completions.columns:
@@ -134,7 +136,7 @@ def score(
         **_compare([_value(task, text) for text in completions], answers),
     }
     columns["text_match"] = [
-        text.strip() == reference.strip()
+        plain_text(text) == plain_text(reference)
         for text, reference in zip(completions, columns["reference"], strict=True)
     ]
     columns |= _annotations(task, list(completions), columns["reference"])

@@ -7,8 +7,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from smmd_bench.cli.voice import _rows
+from smmd_bench.cli.voice import _rows, try_again
+from smmd_bench.errors import CellSkippedError, UserError
+from smmd_bench.results.files import read_json
 from smmd_bench.results.run import read_run
+from smmd_bench.run_directory import record_failure
 from tests.runs import run_folder  # noqa: F401  (fixture)
 
 from .conftest import call
@@ -51,6 +54,20 @@ def test_a_dry_run_for_machines(tmp_path: Path) -> None:
     ]
     assert call("train-eval", *flags, "--quiet", cwd=tmp_path).stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_what_the_same_command_can_cure_is_said_to_be_tried_again(tmp_path: Path) -> None:
+    errors = (UserError("raise N"), MemoryError("none left"), CellSkippedError("no digits"))
+    failures = []
+    for name, error in zip("abc", errors, strict=True):
+        record_failure(tmp_path / name, "train", error)
+        failures.append(read_json(tmp_path / name / "FAILED.json"))
+    mistake, memory, skipped = failures
+    assert try_again([memory, skipped, None]) == "The same command tries them again."
+    assert try_again([mistake, mistake]) == (
+        "The same command fails again: first change what the errors name."
+    )
+    assert "tries them again; 1 of them fail again until" in try_again([mistake, memory, memory])
 
 
 def test_what_json_has_no_word_for_is_null() -> None:

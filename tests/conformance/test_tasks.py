@@ -20,6 +20,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.numbers import parse_number
 from smmd_bench.registry import load_task
 from smmd_bench.scoring.metrics import ExactMatch, MeanAbsoluteError, RSquared
+from smmd_bench.scoring.plain_text import plain_text
 
 DATA = Path(__file__).parents[1] / "data"
 _calls = count()
@@ -49,7 +50,7 @@ class Good:
         return {"generator": 1, "split": split, "seed": seed}
 
     def parse(self, completion: str) -> Answer | None:
-        value = parse_number(completion)
+        value = parse_number(plain_text(completion))
         return None if value is None else Answer(value)
 
     def metrics(self) -> Sequence[Metric]:
@@ -134,6 +135,22 @@ class ParserThatRaises(Good):
         return Answer(Fraction(completion))
 
 
+class ReadsWhatNobodySees(Good):
+    def parse(self, completion: str) -> Answer | None:
+        value = parse_number(completion.partition("\n")[0])
+        return None if value is None else Answer(value)
+
+
+class FirstParagraph(Good):
+    """As `samsum` once was: what selects is not what `parse` reads."""
+
+    def annotate(self, completion: str, target: str) -> Mapping[str, float]:
+        return {"share": float(completion.partition("\n\n")[0] == target)}
+
+    def metrics(self) -> Sequence[Metric]:
+        return (Shared(), ExactMatch())
+
+
 class PictureInATextTask(Good):
     def example(self, split: Split, n: int) -> Example:
         return dataclasses.replace(super().example(split, n), images=(Path(__file__),))
@@ -149,6 +166,11 @@ class Reduces(ExactMatch):
 class Inverted(RSquared):
     name: ClassVar[str] = "inverted"
     better: ClassVar[Any] = "lower"
+
+
+class Shared(ExactMatch):
+    name: ClassVar[str] = "shared"
+    columns: ClassVar[tuple[str, ...]] = ("share",)
 
 
 class Share(ExactMatch):
@@ -203,6 +225,8 @@ def test_a_task_without_a_fault_passes_every_check(task: Good) -> None:
         (ReservedAttribute(), "attributes"),
         (AttributesThatDiffer(), "attributes"),
         (PictureInATextTask(), "images"),
+        (ReadsWhatNobodySees(), "what nobody sees"),
+        (FirstParagraph(), "what nobody sees"),
         (with_metric(Reduces()), "metrics"),
         (with_metric(Inverted()), "metrics"),
         (with_metric(Share()), "metrics"),

@@ -14,6 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from smmd_bench.tasks._arithmetic_parquet import IN_PROCESS_BELOW, SCHEMA, generate
 from smmd_bench.tasks._mixed_expressions import split_of
+from smmd_bench.tasks.arithmetic import ExampleTable
+
+from smmd_bench.registry import load_task
 
 LEVELS = ("easy", "medium", "hard")
 
@@ -32,6 +35,13 @@ def test_columns_and_their_types(tmp_path: Path) -> None:
     table = drawn(tmp_path / "a.parquet", 10)
     assert table.schema.equals(SCHEMA)
     assert table.num_rows == 10
+
+
+def test_examples_are_the_same_one_by_one_and_in_a_loop(tmp_path: Path) -> None:
+    examples = ExampleTable(drawn(tmp_path / "a.parquet", 1500))
+    parse = load_task("arithmetic").parse
+    assert list(examples) == [examples[at] for at in range(1500)]
+    assert all(example.answer == parse(example.target) for example in examples)
 
 
 def test_uids_name_the_split_the_seed_and_the_index(tmp_path: Path) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import runpy
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from smmd_bench.tasks import _drawing_pool
+from smmd_bench.tasks._lm_eval_relaxed import lm_eval_relaxed
 from smmd_bench.tasks.chartqa import ChartQA
 
 import smmd_bench as sb
@@ -159,7 +164,7 @@ def test_relaxed_is_the_fields_definition(target: int, prediction: int, scale: i
         if 20 * abs(number - target) == abs(target):
             continue  # exactly 5 % away: a matter of rounding there, not here
         expected = relaxed_correctness(wanted, found)
-        assert TASK.annotate(f" {found}", f" {wanted}") == {"relaxed": expected}
+        assert TASK.annotate(f" {found}", f" {wanted}")["relaxed"] == expected
 
 
 @pytest.mark.parametrize(
@@ -176,11 +181,63 @@ def test_relaxed_is_the_fields_definition(target: int, prediction: int, scale: i
     ],
 )
 def test_relaxed_at_its_edges(completion: str, target: str, relaxed: bool) -> None:
-    assert TASK.annotate(completion, target) == {"relaxed": relaxed}
+    assert TASK.annotate(completion, target)["relaxed"] == relaxed
+
+
+@pytest.mark.parametrize(
+    ("completion", "target", "ours", "lm_eval"),
+    [
+        ("12 million", "12", True, False),
+        ("~5", "5", True, False),
+        ('"372532"', "372532", True, False),
+        ("4014/2", "2007", True, False),
+        ("1,234", "1234", True, True),
+        ("14%", "14", True, True),
+        ("14%", "0.14", False, True),
+        ("$20.", "20", True, True),
+        ("21\nQuestion: 5?", "20", True, True),
+        ("1.47", "1.4", True, False),  # 5 % in fractions, more than that in floats
+        ("", "20", False, False),
+    ],
+)
+def test_both_relaxed_rules_stand_side_by_side(
+    completion: str, target: str, ours: bool, lm_eval: bool
+) -> None:
+    expected = {"relaxed": ours, "relaxed_lm_eval": lm_eval}
+    assert TASK.annotate(completion, target) == expected
+
+
+PIECES = st.sampled_from(
+    ["5", "0.14", "14", "%", "$", ",", ".", "-", "~", '"', "'", " ", "\n", "answer", ":", "**",
+     "(", "]", "_", "A", "b", "million", "Yes", "no", "1e3", "inf", "nan", "５", "/2"]
+)  # fmt: skip
+TEXTS = st.lists(PIECES, max_size=6).map("".join) | st.text(max_size=8)
+
+
+@lru_cache
+def lm_eval_scorer() -> Any:
+    """The class of lm-eval's own file, loaded without the rest of lm-eval."""
+    package = find_spec("lm_eval")
+    if package is None or package.origin is None:
+        pytest.skip("lm-eval is not installed")
+    path = Path(package.origin).parent / "tasks" / "chartqa" / "utils.py"
+    return runpy.run_path(str(path))["ExplicitPromptRelaxedCorrectness"]()
+
+
+@settings(max_examples=500)
+@given(TEXTS, TEXTS)
+def test_the_rule_of_lm_eval_is_lm_evals(completion: str, target: str) -> None:
+    expected = lm_eval_scorer().score(f"answer:{completion}", target) == 1.0
+    assert lm_eval_relaxed(completion, target) == expected
 
 
 def test_the_metrics_of_a_few_completions() -> None:
     frame = sb.score(TASK, ["14", "14.5", "20", "many"], [" 14", " 14", " 14", " 14"])
     found = {name: row["value"] for name, row in frame.attrs["metrics"].items()}
-    assert found == {"exact_match": 25.0, "relaxed_accuracy": 50.0, "parse_failure_rate": 25.0}
+    assert found == {
+        "exact_match": 25.0,
+        "relaxed_accuracy": 50.0,
+        "relaxed_accuracy_lm_eval": 50.0,
+        "parse_failure_rate": 25.0,
+    }
     assert TASK.metrics()[0].name == "exact_match"

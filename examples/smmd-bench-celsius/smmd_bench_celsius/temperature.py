@@ -12,6 +12,7 @@ from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
 from smmd_bench.numbers import first_number
 from smmd_bench.parameters import parameter, share
 from smmd_bench.scoring.metrics import ExactMatch, MeanAbsoluteError, ParseFailureRate, RSquared
+from smmd_bench.scoring.plain_text import plain_text
 
 GENERATOR = 1
 """Raise it when examples come out differently; `version` below when answers are read otherwise."""
@@ -71,7 +72,7 @@ class Temperature:
 
     def parse(self, completion: str) -> Answer | None:
         """The first number of the first line; None where there is none, which is counted."""
-        value = first_number(completion.strip().partition("\n")[0])
+        value = first_number(plain_text(completion).partition("\n")[0])
         return None if value is None else Answer(value)
 
     def metrics(self) -> Sequence[Metric]:

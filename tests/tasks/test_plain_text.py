@@ -1,0 +1,90 @@
+"""What nobody sees in a completion changes neither its answer nor its score, in any task."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import smmd_bench as sb
+from smmd_bench.registry import load_task, names
+from smmd_bench.scoring.plain_text import plain_text
+
+WRITTEN: Mapping[str, tuple[list[str], str]] = {  # completions, and a target
+    "arithmetic": (["-2/3", " 1,234\nEvaluate 3 - 4.", "3 / 4", "18.", "none"], "-2/3"),
+    "gsm8k": (
+        [
+            " 3 / 4 of 12 = 9\nso $9 a day.\n#### 9",
+            "#### 1,234\n\nQuestion: 1 + 1?",
+            "it is 3 / 4",
+            "#### - 5",
+            "no number",
+        ],
+        " #### 9",
+    ),
+    "svamp": (["#### 51", " it is 3 / 4", "51 or 52"], " #### 51"),
+    "clock_time": ([" 1:05", "It is 12:50 now.\nor 3:00", "seven"], " 1:05"),
+    "chartqa": ([" 0.57", "12 million", "3 / 4\nQuestion: 8?", "$1,234.5 in 2019"], " 0.57"),
+    "samsum": (
+        [" Ole is going to feed the hens.", "Ole feeds\nthe hens.\n\nSummarize the dialogue.", ""],
+        " Ole is going to feed the hens.",
+    ),
+}
+BY_LM_EVAL = {"strict", "flexible", "relaxed_lm_eval"}  # whose rules take a text as it is
+BEFORE = st.text("\n\ufeff\u00a0 \t\r\u200b", max_size=6)
+AFTER = st.sampled_from(["", "\n", "\r\n\r\n", "\u00a0", "</s>", "<|im_end|>\n4", "<eos><eos>"])
+SPACES = st.sampled_from([" ", "\u00a0", "\u202f", "\u2007"])
+
+
+def read(task: Any, completion: str, target: str) -> tuple[Any, dict[str, Any]]:
+    found = task.annotate(completion, target) if hasattr(task, "annotate") else {}
+    return task.parse(completion), {k: v for k, v in found.items() if k not in BY_LM_EVAL}
+
+
+def test_every_task_here_is_tried() -> None:
+    assert set(names("tasks")) >= set(WRITTEN)
+    first_party = {n for n in names("tasks") if type(load_task(n)).__module__.startswith("smmd_")}
+    assert first_party == set(WRITTEN)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@given(before=BEFORE, after=AFTER, space=SPACES, line_end=st.sampled_from(["\n", "\r\n", "\r"]))
+def test_blank_lines_line_ends_and_spaces_change_nothing(
+    name: str, before: str, after: str, space: str, line_end: str
+) -> None:
+    task, (completions, target) = load_task(name), WRITTEN[name]
+    for text in completions:
+        spelled = before + text.replace(" ", space).replace("\n", line_end) + after
+        assert read(task, spelled, target) == read(task, text, target)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_target_itself_is_right_whatever_stands_around_it(name: str) -> None:
+    target = WRITTEN[name][1]
+    around = [f"{before}{target}" for before in ("\n\n", "\ufeff", "\u00a0\n \n")]
+    scores = sb.score(name, [target, *around, f"{target}\r\n"], [target] * 5)
+    for metric in load_task(name).metrics()[:1]:
+        assert (scores[metric.columns[0]] == 1).all()
+    assert scores["text_match"].all()
+
+
+@pytest.mark.parametrize("name", ["arithmetic", "gsm8k", "svamp", "chartqa"])
+def test_digits_that_are_not_ascii_are_no_number(name: str) -> None:
+    for text in ("\uff11\uff12", "\u0663", "#### \uff11"):
+        assert load_task(name).parse(text) is None
+
+
+def test_a_space_of_no_kind_separates_thousands() -> None:
+    for space in " \u00a0\u202f":
+        assert load_task("arithmetic").parse(f"1{space}234") is None
+        (answer,) = {load_task(n).parse(f"#### 1{space}234") for n in ("gsm8k", "svamp")}
+        assert answer == sb.load_task("chartqa").parse("1")
+    assert sb.load_task("gsm8k").parse("#### 1,234\u00a0eggs").value == Fraction(1234)
+
+
+def test_plain_text_of_plain_text_is_the_same() -> None:
+    text = "\ufeff\r\n 12\u00a0000\r km </s> more"
+    assert plain_text(text) == plain_text(plain_text(text)) == "12 000\n km"
+    assert plain_text(" a\n\nb ") == "a\n\nb"
