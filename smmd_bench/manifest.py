@@ -14,7 +14,8 @@ import psutil
 
 from .contracts import Split
 from .experiment import Cell, Experiment
-from .registry import engine_identity
+from .plugin_source import source_digest
+from .registry import engine_identity, load_engine
 
 _PACKAGES = (
     "smmd-bench",
@@ -65,7 +66,21 @@ def manifest_of(experiment: Experiment) -> dict[str, Any]:
         },
         "data": {task: _data(cell) for task, cell in {c.task: c for c in experiment.cells}.items()},
         "generation": _generation(experiment.cells),
+        "plugins": plugin_digests(experiment.cells),
     }
+
+
+def plugin_digests(cells: Sequence[Cell]) -> dict[str, str]:
+    """The digest of the source of each plugin that is not first-party, such as `loss huber`."""
+    used: dict[str, Any] = {}
+    for cell in cells:
+        used[f"task {cell.task_plugin.name}"] = cell.task_plugin
+        if not cell.is_base:
+            used[f"loss {cell.loss_plugin.name}"] = cell.loss_plugin
+        engine = load_engine(cell.engine)
+        used[f"engine {engine.name}"] = engine
+    digests = {name: source_digest(type(plugin)) for name, plugin in used.items()}
+    return {name: digest for name, digest in digests.items() if digest is not None}
 
 
 def together(experiments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from .errors import CellSkippedError, UserError
 from .experiment import Cell, Experiment
-from .manifest import manifest_of, together
+from .manifest import manifest_of, plugin_digests, together
 from .results.files import parquet_address, read_json, write_json
 
 Stage = Literal["train", "decode", "measure"]
@@ -139,7 +139,9 @@ class RunDirectory:
         earlier = (manifest or {}).get("experiments", [])
         own = experiment.to_dict()
         experiments = earlier if own in earlier else [*earlier, own]
-        known = manifest is not None and manifest["cells"] == cells
+        plugins = {**(manifest or {}).get("plugins", {}), **plugin_digests(experiment.cells)}
+        wanted = (cells, plugins)
+        known = manifest is not None and wanted == (manifest["cells"], manifest.get("plugins", {}))
         if not known or len(experiments) != len(earlier):
             first = manifest or ({} if name is None else {"name": name})
             new = manifest_of(experiment)
@@ -154,6 +156,7 @@ class RunDirectory:
                         key: {**first.get(key, {}), **new[key]}
                         for key in ("models", "data", "generation")
                     },
+                    "plugins": plugins,
                     "experiments": experiments,
                     "cells": cells,
                 },

@@ -93,7 +93,7 @@ def _link(source: Path, target: Path) -> None:
 def _manifest(manifests: Sequence[dict[str, Any]], names: list[str], name: str) -> dict[str, Any]:
     """The first run's manifest with models, data, experiments and cells of all."""
     merged = dict(manifests[0])
-    for key in ("models", "data", "generation"):
+    for key in ("models", "data", "generation", "plugins"):
         merged[key] = {k: v for manifest in manifests for k, v in (manifest.get(key) or {}).items()}
     experiments = [e for m in manifests for e in m.get("experiments") or [m.get("experiment")] if e]
     merged["experiment"] = together(experiments)
