@@ -27,7 +27,6 @@ _INSTALLED = {"site-packages", "dist-packages"}
 _STANDARD = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
 
 
-@cache
 def source_digest(plugin: type) -> str | None:
     """The digest of the source of a plugin class; None: it is first-party, or in no file.
 
@@ -35,11 +34,15 @@ def source_digest(plugin: type) -> str | None:
     a `--plugin FILE` that is the modules in the file's folder and below. Comments, docstrings and
     formatting do not count. Kept with the class, for that is the code that this process runs.
     """
+    return _digest(plugin)
+
+
+@cache
+def _digest(plugin: type) -> str | None:
     name = plugin.__module__
-    found = getattr(sys.modules.get(name), "__file__", None)
-    if found is None or name.partition(".")[0] == _OWN:
+    file = Path(getattr(sys.modules.get(name), "__file__", None) or "")
+    if name.partition(".")[0] == _OWN or not file.is_file():
         return None
-    file = Path(found)
     home = _home(name, file)
     digests = module_digests(name, file, home.owns, home.beside)
     digests[""] = digests.pop(name, "")  # a file may be renamed, or become a package's module
@@ -76,8 +79,8 @@ class _Home:
 def _home(name: str, file: Path) -> _Home:
     top = sys.modules.get(name.partition(".")[0])
     folders: tuple[Path, ...] = ()
-    if getattr(top, "__file__", None) and hasattr(top, "__path__"):
-        folders = tuple(Path(place).resolve() for place in top.__path__)
+    if getattr(top, "__file__", None):  # no namespace, which several distributions may share
+        folders = tuple(Path(place).resolve() for place in getattr(top, "__path__", ()))
     for distribution in _distributions(name.partition(".")[0]):
         home = _Home((*folders, *_editable(distribution)), _files(distribution))
         if home.owns(name, file):
