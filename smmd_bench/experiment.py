@@ -16,6 +16,7 @@ from .contracts import EngineSettings, Loss, Modality, Split, Task
 from .errors import UserError
 from .model_cards import ModelCard, model_card
 from .parameters import canonical, parameters_of, spell
+from .plugin_source import version_of, with_source
 from .recipe import TRAINING_VERSION, Recipe, checked_settings, training_settings
 from .registry import engine_identity, load_engine, load_loss, load_task
 from .scoring.measure import measure_identity
@@ -155,8 +156,8 @@ class Cell:
             return self.source.addresses["validate"], self.source.addresses["select"]
         validation = None if self.is_base else self._data("validation")
         validate = address({"train": train, "validation": validation, **greedy})
-        parser = [self.task_plugin.name, self.task_plugin.version]
-        metrics = [[metric.name, metric.version] for metric in self.task_plugin.metrics()]
+        parser = [self.task_plugin.name, version_of(self.task_plugin)]
+        metrics = [[metric.name, version_of(metric)] for metric in self.task_plugin.metrics()]
         return validate, address({"validate": validate, "parser": parser, "metrics": metrics})
 
     @property
@@ -186,7 +187,8 @@ class Cell:
 
     def _data(self, split: Split) -> dict[str, Any]:
         identity = self.task_plugin.identity(split, self.data_seed)
-        return {"identity": dict(identity), "count": self.size(split)}
+        content = {"identity": dict(identity), "count": self.size(split)}
+        return with_source(content, self.task_plugin)
 
 
 @dataclass(frozen=True)
@@ -352,4 +354,5 @@ def _stable(model: str) -> str:
 
 def _plugin_identity(plugin: Any) -> dict[str, Any]:
     values = {p.name: getattr(plugin, p.field) for p in parameters_of(type(plugin)).values()}
-    return {"name": plugin.name, "version": plugin.version, "parameters": values}
+    content = {"name": plugin.name, "version": plugin.version, "parameters": values}
+    return with_source(content, plugin)

@@ -12,7 +12,8 @@ from typing import Any
 from .circumstances import circumstances
 from .contracts import Split
 from .experiment import BASE, Cell, Experiment
-from .registry import engine_identity
+from .plugin_source import source_digest
+from .registry import engine_identity, load_engine
 from .results.run import FORMAT
 
 
@@ -40,10 +41,12 @@ def manifest_of(
 
 
 def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """experiment, models, data, generation and cells of a manifest, from each cell.json."""
+    """What a manifest says of its cells, from each cell.json: experiment, models, data, generation,
+    plugins, and cells."""
     models: dict[str, Any] = {}
     data: dict[str, dict[str, Any]] = {}
     generation: dict[str, dict[str, Any]] = {}
+    plugins: dict[str, list[str]] = {}
     for cell in cells:
         model, task = cell["model"], cell["task"]
         if "identity" not in cell:  # completions made elsewhere
@@ -57,17 +60,21 @@ def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for key, value in cell["generation"].items():
             by_model = key in ("engine", "dtype", "chat_template", "pixels")
             how[key] = {**how.get(key, {}), model: value} if by_model else value
+        for name, digest in cell["plugins"].items():
+            plugins[name] = distinct([*plugins.get(name, ()), digest])
     return {
         "experiment": _listed(cells),
         "models": models,
         "data": data,
         "generation": generation,
+        "plugins": plugins,
         "cells": [cell["address"] for cell in cells],
     }
 
 
 def identities(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """identity, data and generation of each cell.json; data is looked at once a task and size."""
+    """identity, data, generation and plugins of each cell.json; data is looked at once a task and
+    size."""
     known: dict[tuple[Any, ...], dict[str, Any]] = {}
     found = []
     for cell in cells:
@@ -80,9 +87,20 @@ def identities(cells: Sequence[Cell]) -> list[dict[str, Any]]:
                 "identity": dict(cell.card.identity),
                 "data": known[key],
                 "generation": _generation(cell),
+                "plugins": _plugin_digests(cell),
             }
         )
     return found
+
+
+def _plugin_digests(cell: Cell) -> dict[str, str]:
+    """The digest of the source of each plugin that is not first-party, such as `loss huber`."""
+    engine, task = load_engine(cell.engine), cell.task_plugin
+    used: dict[str, Any] = {f"task {task.name}": task, f"engine {engine.name}": engine}
+    if not cell.is_base:
+        used[f"loss {cell.loss_plugin.name}"] = cell.loss_plugin
+    digests = {name: source_digest(type(plugin)) for name, plugin in used.items()}
+    return {name: digest for name, digest in digests.items() if digest is not None}
 
 
 def examples_there(cell: Cell, split: Split) -> int:

@@ -18,6 +18,7 @@ from typing import Any, Literal, cast, get_args
 from .contracts import Engine, Executor, Loss, Report, Task
 from .errors import UserError, did_you_mean
 from .parameters import build, split_spec, why_unusable
+from .plugin_source import with_source
 
 Group = Literal["tasks", "losses", "engines", "executors", "reports"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -92,7 +93,8 @@ def load_engine(spec: str) -> Engine:
 @cache
 def engine_identity(spec: str) -> Mapping[str, Any]:
     """What of the engine that a spec names can change its answers; asked once, for it is slow."""
-    return load_engine(spec).identity()
+    engine = load_engine(spec)
+    return with_source(engine.identity(), engine)
 
 
 def load_plugin_file(path: Path) -> None:
@@ -111,11 +113,11 @@ def load_plugin_file(path: Path) -> None:
     module_name = f"smmd_bench_plugin_{path.stem}_{digest}"
     specification = importlib.util.spec_from_file_location(module_name, path)
     assert specification is not None
-    assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules[module_name] = module
     try:
-        specification.loader.exec_module(module)
+        # not by its loader, which may run the bytecode of an earlier version of the same second
+        exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
         del sys.modules[module_name]
         raise UserError(f"The plugin file {path} fails to import: {_say(error)}.") from error

@@ -13,9 +13,11 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from .experiment import Cell
 from .registry import load_plugin_file
 from .results.files import read_json
 from .run_directory import cell_from_json, record_failure
@@ -66,12 +68,14 @@ def main() -> int:
     cells = [
         (cell_from_json(c), Path(request["run"]) / "cells" / c["address"]) for c in request["cells"]
     ]
+    planned = [content["addresses"] for content in request["cells"]]
     if request["stage"] == "train":
         from .training.stage import train_cell as run_train
 
         failed = 0
-        for cell, folder in cells:
+        for (cell, folder), addresses in zip(cells, planned, strict=True):
             try:
+                _check_planned(cell, addresses, ["train"])
                 run_train(cell, folder, events.progress, request.get("track"))
             except (Exception, KeyboardInterrupt) as error:
                 record_failure(folder, "train", error)
@@ -81,12 +85,30 @@ def main() -> int:
         return failed
     from .scoring.stage import decode_cells
 
+    failures: dict[Path, Exception] = {}
+    for (cell, folder), addresses in zip(cells, planned, strict=True):
+        try:
+            _check_planned(cell, addresses, ["train", "validate", "select", "decode"])
+        except Exception as error:
+            failures[folder] = error
+    ready = [(cell, folder) for cell, folder in cells if folder not in failures]
     try:
-        failures = decode_cells(cells, events.progress)
+        failures |= decode_cells(ready, events.progress) if ready else {}
     except Exception as error:  # the engine did not start: no cell was decoded
         traceback.print_exc()
-        failures = {folder: error for _, folder in cells}
+        failures |= {folder: error for _, folder in ready}
     return _record(failures, "decode", events)
+
+
+def _check_planned(cell: Cell, planned: Mapping[str, str], stages: Sequence[str]) -> None:
+    """Raise RuntimeError where a stage's address is not the planned one in this process: its
+    results would count as those of what was planned, or be found by nobody."""
+    changed = [stage for stage in stages if cell.addresses[stage] != planned[stage]]
+    if changed:
+        raise RuntimeError(
+            f"A plugin, data or a library of {cell.label} has changed since the run was planned "
+            f"(it alters the stage {changed[0]}): run the same command again."
+        )
 
 
 def _regress(request: dict[str, Any], events: Events) -> int:

@@ -173,6 +173,7 @@ def _settings(
     from ..overhead.geometry import check_geometry, find_geometry
     from ..overhead.settings import CE, OverheadSettings
     from ..parameters import canonical, split_list
+    from ..plugin_source import version_of
     from ..registry import load_loss
 
     shape = find_geometry(geometry)
@@ -189,7 +190,7 @@ def _settings(
     settings = OverheadSettings(
         geometry=shape.name,
         config=shape.config,
-        losses={canonical(loss): loss.version for loss in found},
+        losses={canonical(loss): version_of(loss) for loss in found},
         numeric_tokens=numeric_tokens,
         device="cpu",
         **sizes,

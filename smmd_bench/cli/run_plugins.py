@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from .voice import Voice
 
 
 def load_plugins_of(runs: Iterable[Path], voice: Voice) -> None:
-    """Load the plugin files that the manifests of runs name; say which are not there any more."""
+    """Load the plugin files that the manifests of runs name; say which are not there any more, and
+    which plugins no longer do what they did in the run."""
     from ..errors import UserError
     from ..registry import load_plugin_file
     from ..results.files import read_json
 
     files: dict[str, Path] = {}
-    for run in runs:
-        manifest = read_json(run / "manifest.json") or {}
+    manifests = {run: read_json(run / "manifest.json") or {} for run in runs}
+    for run, manifest in manifests.items():
         for experiment in manifest.get("experiments") or ():
             files |= dict.fromkeys(experiment.get("plugins") or (), run)
     for file, run in files.items():
@@ -24,3 +26,26 @@ def load_plugins_of(runs: Iterable[Path], voice: Voice) -> None:
             load_plugin_file(Path(file))
         except UserError as error:
             voice.note(f"Note: {run} was made with a plugin that is not read: {error}")
+    for run, manifest in manifests.items():
+        if changed := _changed_plugins(manifest):
+            voice.note(
+                f"Note: the source of the {' and the '.join(changed)} has changed since {run} was "
+                "made. Its results are of the earlier source: the command that made the run makes "
+                "them again."
+            )
+
+
+def _changed_plugins(manifest: dict[str, Any]) -> list[str]:
+    """The plugins that are not first-party and whose source is no longer that of every cell."""
+    from ..plugin_source import source_digest
+    from ..registry import GROUPS, entry, names, singular
+
+    groups = {singular(group): group for group in GROUPS}
+    changed = []
+    for title, digests in (manifest.get("plugins") or {}).items():
+        kind, _, name = title.partition(" ")
+        if name in names(groups[kind]):
+            plugin = entry(groups[kind], name).plugin
+            if plugin is not None and [source_digest(plugin)] != digests:
+                changed.append(title)
+    return changed

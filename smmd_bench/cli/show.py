@@ -63,9 +63,13 @@ def command(
     """
     from ..showing.cell import Wanted, find_group
     from ..showing.example import find_example
+    from .run_plugins import load_plugins_of
     from .terminal import new_console
+    from .voice import Voice
 
     group = find_group(Wanted(cell, run, model, task, loss, seed))
+    if group.run.manifest.get("plugins"):
+        load_plugins_of([group.run.path], Voice(as_json=as_json))
     shown = find_example(group, uid)
     if as_json:
         _print_json(group, shown)

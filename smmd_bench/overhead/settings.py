@@ -21,14 +21,15 @@ CE = "ce"
 class OverheadSettings:
     """One measurement; raises UserError for a value that makes no sense.
 
-    geometry, config: a name, and the transformers configuration. losses: canonical spec -> version,
-    `ce` first. supervised: the share of every row, at its end, that has labels. numeric: the share
-    of these whose label is one of the `numeric_tokens` (N). threads: of a CPU; None: torch's own.
+    geometry, config: a name, and the transformers configuration. losses: canonical spec -> version
+    (with the digest of a source that is not first-party), `ce` first. supervised: the share of
+    every row, at its end, that has labels. numeric: the share of these whose label is one of the
+    `numeric_tokens` (N). threads: of a CPU; None: torch's own.
     """
 
     geometry: str
     config: Mapping[str, Any]
-    losses: Mapping[str, int]
+    losses: Mapping[str, Any]
     numeric_tokens: int
     device: Literal["cpu", "cuda"]
     steps: int = 120

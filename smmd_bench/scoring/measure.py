@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..plugin_source import version_of
 from . import score, statistics
 from .categories import CATEGORIES
 
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 def measure_identity(task: Task) -> dict[str, Any]:
     """What can change a measurement besides the completions; a part of the measure address."""
     return {
-        "task": [task.name, task.version],
+        "task": [task.name, version_of(task)],
         "scores": score.VERSION,
         "statistics": [statistics.VERSION, statistics.RESAMPLES],
-        "metrics": {metric.name: metric.version for metric in task.metrics()},
+        "metrics": {metric.name: version_of(metric) for metric in task.metrics()},
     }
 
 

@@ -63,6 +63,18 @@ def test_ls_shows_its_plugins_and_where_they_are_from(installed: Installed, comm
         assert Path(plugin["origin"]["file"]).is_relative_to(commands.parent)
 
 
+def test_their_source_is_in_the_addresses_and_that_of_this_project_is_not(
+    installed: Installed,
+) -> None:
+    code = (
+        "from smmd_bench import registry as r, plugin_source as s;"
+        "print([s.source_digest(type(r.load('losses', n))) for n in ('squared_emd', 'smmd')])"
+    )
+    digest, own = eval(installed("python", "-c", code))
+    assert len(digest) == 16
+    assert own is None
+
+
 def test_they_keep_their_contracts(installed: Installed) -> None:
     out = installed("smmd-bench", "validate", "temperature", "squared_emd")
     assert "task temperature" in out
