@@ -17,6 +17,7 @@ from ..results.run import read_run
 from .processes import made_reports
 from .publish import Section, write_page
 from .stamp import report_stamp
+from .up_to_date import compare_what_is_missing
 from .tables import as_text, bold_cells, to_terminal
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def publish_run(folder: Path, progress: Progress = lambda *_: None) -> list[Path
 
     `progress` hears of the reports that are made. Raises UserError if the folder holds no run.
     """
+    compare_what_is_missing(folder)
     stamp = report_stamp(folder)
     run = read_run(folder)
     found = entries("reports")

@@ -13,6 +13,7 @@ from ..registry import entries
 from ..results.run import read_run
 from .processes import made_reports
 from .publish import FORMATS, Section
+from .up_to_date import compare_what_is_missing
 
 SPELLINGS = {"csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "pdf": "pdf"}
 """How `--format` spells a format, and the ending of its files."""
@@ -29,6 +30,7 @@ def publish_some(
     A name is a report's or the paper's: `arithmetic_table`, `table2`, `figure3`. `formats` are
     endings. Raises UserError for an unknown name, and where there is nothing to make.
     """
+    compare_what_is_missing(folder)
     run = read_run(folder)
     plugins: dict[str, Any] = {e.name: e.plugin for e in entries("reports") if e.plugin}
     papers = {name: _numbered(str(plugin.paper)) for name, plugin in plugins.items()}

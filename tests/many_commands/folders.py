@@ -1,0 +1,270 @@
+"""Folders that many commands work on, and what a fresh folder says instead."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from smmd_bench import recipe, registry
+from smmd_bench.experiment import Experiment
+from smmd_bench.manifest import what_the_cells_say
+from smmd_bench.pipeline import run_experiment
+from smmd_bench.publishing.run import publish_run
+from smmd_bench.results.files import read_json, write_json
+from smmd_bench.results.run import RunFrames, read_run
+from smmd_bench.scoring import statistics
+from smmd_bench.scoring.comparison import write_comparisons
+
+PLUGINS = Path(__file__).parent / "plugins"
+EDITED = {"toy_task.py": "SHIFT = 0", "mine.py": "STRENGTH = 0", "everything.py": "Everything"}
+"""What an edit of each plugin changes."""
+REPORTS = ("everything", "task_table")
+SMALL = {"epochs": 2, "validation_examples": 9, "train_examples": 2, "dtype": "float32"}
+PROVENANCE = ("name", "command", "created", "flags", "experiments", "versions", "hardware")
+VERSIONS = ("training", "engine", "statistics")
+
+
+class Killed(BaseException):
+    """What a kill is in these tests: nothing catches it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """What is true outside of any folder: the plugins' sources and the software's versions."""
+
+    edits: tuple[tuple[str, int], ...] = tuple((name, 0) for name in EDITED)
+    versions: tuple[tuple[str, int], ...] = tuple((name, 1) for name in VERSIONS)
+
+    def edited(self, plugin: str, number: int) -> World:
+        """With another source of a plugin."""
+        return dataclasses.replace(self, edits=tuple({**dict(self.edits), plugin: number}.items()))
+
+    def upgraded(self, what: str, number: int) -> World:
+        """With another version of a part of the software."""
+        versions = {**dict(self.versions), what: number}
+        return dataclasses.replace(self, versions=tuple(versions.items()))
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """A cell as it was asked for last, and the world that it was asked for in."""
+
+    loss: str
+    seed: int
+    engine: str
+    settings: tuple[tuple[str, Any], ...]
+    world: World
+
+    @property
+    def identity(self) -> tuple[str, int]:
+        """What it shares with the cells whose place it takes."""
+        return self.loss, self.seed
+
+
+class Workshop:
+    """The plugins in a folder of their own, where they are edited; the versions of the software."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        self.world = World()
+        for name in (*EDITED, "edge.py"):
+            shutil.copy(PLUGINS / name, folder / name)
+            registry.load_plugin_file(folder / name)
+
+    @property
+    def edge(self) -> ModuleType:
+        """The module of the stubs."""
+        return sys.modules[type(registry.load_engine("stub")).__module__]
+
+    def enter(self, world: World) -> None:
+        """Make the world true."""
+        for name, number in world.edits:
+            if dict(self.world.edits)[name] != number:
+                self.write(name, number)
+        versions = dict(world.versions)
+        recipe_module = sys.modules["smmd_bench.experiment"]
+        recipe_module.TRAINING_VERSION = recipe.TRAINING_VERSION = versions["training"]  # type: ignore[attr-defined]
+        self.edge.VERSION = versions["engine"]
+        registry.engine_identity.cache_clear()
+        statistics.VERSION = versions["statistics"]
+        self.world = world
+
+    def write(self, name: str, number: int, comment: str = "") -> None:
+        """Edit a plugin, or only a comment of it, and load it again."""
+        text = (PLUGINS / name).read_text()
+        old = EDITED[name]
+        new = f"{old} {number}" if name == "everything.py" else old.replace("0", str(number))
+        file = self.folder / name
+        file.write_text(f"{comment}\n{text.replace(old, new) if number else text}")
+        registry._files.remove(file.resolve())
+        registry.load_plugin_file(file)
+
+    def close(self) -> None:
+        """Make all as it was before."""
+        self.enter(World())
+        for name in (*EDITED, "edge.py"):
+            registry._files.remove((self.folder / name).resolve())
+        for group, plugin in (
+            ("tasks", "toy"), ("losses", "mine"), ("reports", "everything"),
+            ("executors", "inprocess"), ("engines", "stub"),
+        ):  # fmt: skip
+            registry._from_files[group].pop(plugin)  # type: ignore[index]
+        for loader in (registry.load_task, registry.load_loss, registry.load_engine):
+            loader.cache_clear()
+
+
+def experiment_of(
+    losses: Sequence[str], base: bool, spec: Spec, seeds: Sequence[int]
+) -> Experiment:
+    """What a command asks for."""
+    return Experiment(
+        tasks=("toy",), losses=tuple(losses), seeds=tuple(seeds), engine=spec.engine, base=base,
+        recipe={**SMALL, **dict(spec.settings)},
+    )  # fmt: skip
+
+
+def run(experiment: Experiment, folder: Path) -> Any:
+    """`train-eval --extend`, without its reports."""
+    return run_experiment(experiment, folder, lambda *_: None, executor="inprocess", extend=True)
+
+
+class Fresh:
+    """Folders in which nothing but the current cells was ever made, and their reports."""
+
+    def __init__(self, workshop: Workshop, folder: Path) -> None:
+        self.workshop, self.folder = workshop, folder
+        self.known: dict[str, dict[str, bytes]] = {}
+
+    def reports(
+        self, held: Sequence[Spec], rounding: dict[tuple[str, int], int], like: RunFrames
+    ) -> dict[str, bytes]:
+        """The files of the reports, where the cells that `like` has not finished are as there."""
+        world = self.workshop.world
+        state = {str(a): _state(like, str(a)) for a in like.cells["address"]}
+        key = repr((held, sorted(rounding.items()), sorted(state.items()), world.edits[-1]))
+        if key not in self.known:
+            folder = self.folder / hashlib.sha256(key.encode()).hexdigest()[:12] / like.path.name
+            self._make(folder, held, rounding)
+            self.workshop.enter(world)
+            _unfinish(folder, state, like)
+            self.known[key] = report_files(folder)
+            shutil.rmtree(folder.parent)
+        return self.known[key]
+
+    def _make(
+        self, folder: Path, held: Sequence[Spec], rounding: dict[tuple[str, int], int]
+    ) -> None:
+        machine = self.workshop.edge.machine
+        usual = machine["rounding"]
+        addresses: dict[tuple[str, int], str] = {}
+        for spec in held:
+            self.workshop.enter(spec.world)
+            machine["rounding"] = rounding.get(spec.identity, 0)
+            loss = "ce" if spec.loss == "base" else spec.loss
+            whole = experiment_of([loss], spec.loss == "base", spec, [spec.seed])
+            cells = [cell for cell in whole.cells if cell.loss == spec.loss]
+            only = experiment_of([loss], spec.loss == "base", spec, [spec.seed])
+            only.__dict__["cells"] = cells  # where cached_property looks
+            run(only, folder)
+            addresses[spec.identity] = cells[0].addresses["train"]
+        machine["rounding"] = usual
+        reorder(folder, list(addresses.values()))
+
+
+def reorder(folder: Path, addresses: Sequence[str]) -> None:
+    """Give a manifest its cells in this order."""
+    manifest = read_json(folder / "manifest.json") or {}
+    cells = [read_json(folder / "cells" / a / "cell.json") or {} for a in addresses]
+    write_json(folder / "manifest.json", {**manifest, **what_the_cells_say(cells)})
+
+
+def _state(run: RunFrames, address: str) -> tuple[Any, ...]:
+    cell = run.current(address)
+    done = cell.metrics is not None
+    chosen = cell.selection is not None
+    trained, logged = cell.receipt is not None, cell.has("train_log")
+    return done, done or chosen, done or trained, done or logged, bool(cell.failure)
+
+
+def _unfinish(folder: Path, state: dict[str, tuple[Any, ...]], like: RunFrames) -> None:
+    """Take from a finished folder what another one has not made of its cells."""
+    names = ("metrics.json", "selection.json", "train.json", "train_log.parquet", "FAILED.json")
+    for address, present in state.items():
+        for name, there in zip(names, present, strict=True):
+            if not there:
+                (folder / "cells" / address / name).unlink(missing_ok=True)
+        if not present[0]:
+            for name in ("comparison.json", "scores.parquet"):
+                (folder / "cells" / address / name).unlink(missing_ok=True)
+    write_comparisons(read_run(folder))
+
+
+def report_files(folder: Path) -> dict[str, bytes]:
+    """The bytes of the reports that a copy of the folder gives, without what is only history."""
+    with _copied(folder) as copy:
+        manifest = read_json(copy / "manifest.json") or {}
+        constant = {key: [] if key in ("flags", "experiments") else {} for key in PROVENANCE}
+        constant |= {"name": "run", "command": "command", "created": "2026-01-01T00:00:00+00:00"}
+        write_json(copy / "manifest.json", {**manifest, **constant})
+        publish_run(copy)
+        return files_in(copy / "reports")
+
+
+@contextlib.contextmanager
+def _copied(folder: Path) -> Iterator[Path]:
+    copy = folder.parent / "copy" / folder.name
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("reports", ".lock", "logs"))
+    try:
+        yield copy
+    finally:
+        shutil.rmtree(copy.parent)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, but for those whose name begins with a dot."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and not file.name.startswith(".")
+    }
+
+
+@contextlib.contextmanager
+def killed_at(count: int) -> Iterator[None]:
+    """Raise Killed in place of the write, renaming or removal with this number."""
+    left = count
+    renaming, replacing, removing = os.rename, os.replace, shutil.rmtree
+
+    def step() -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed
+
+    def rename(*args: Any, **more: Any) -> None:
+        step()
+        renaming(*args, **more)
+
+    def replace(*args: Any, **more: Any) -> None:
+        step()
+        replacing(*args, **more)
+
+    def rmtree(path: Any, *args: Any, **more: Any) -> None:
+        if Path(path).exists():
+            step()
+        removing(path, *args, **more)
+
+    os.rename, os.replace, shutil.rmtree = rename, replace, rmtree  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        os.rename, os.replace, shutil.rmtree = renaming, replacing, removing

@@ -1,0 +1,148 @@
+"""The edge of the harness: an executor in this process, an engine and a training without a model.
+
+Weights are a text that says what they follow from; answers and probabilities are drawn from it.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from smmd_bench import recipe
+from smmd_bench.addresses import digest_of_weights
+from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Job, JobResult, Progress
+from smmd_bench.experiment import Cell
+from smmd_bench.parameters import parameter
+from smmd_bench.results.current import BASE, training_stamp
+from smmd_bench.results.files import write_json, write_parquet, write_text
+from smmd_bench.run_directory import cell_from_json, record_failure
+from smmd_bench.scoring.stage import decode_cells
+
+VERSION = 1
+NO_CANARY = {"token_ids": [[1, 2]], "log_probabilities": [[-1.0]]}
+SOFTWARE = {"torch": "stub", "device": "stub"}
+machine = {"rounding": 0}
+"""Where a training runs: with another rounding it gives other weights from the same inputs."""
+trained: dict[tuple[str, str], int] = {}
+"""The rounding of the last training of each cell, by the run's folder and the cell's address."""
+
+
+class TrainingError(Exception):
+    """What a training with learning rate 0.3 ends with."""
+
+
+def train(cell: Cell, folder: Path) -> None:
+    """Write what training leaves, in its order: the epochs, the log, the receipt."""
+    if cell.is_base:
+        _receipt(cell, folder, [{"epoch": 0, "weights": BASE, "canary": NO_CANARY}])
+        return
+    if cell.recipe.learning_rate == 0.3:
+        raise TrainingError("the loss became NaN")
+    epochs = []
+    for epoch in (1, 2):
+        place = folder / "epochs" / str(epoch)
+        origin = [cell.task, cell.loss, getattr(cell.loss_plugin, "strength", 0), cell.seed]
+        origin += [cell.recipe.learning_rate, recipe.TRAINING_VERSION, machine["rounding"], epoch]
+        write_text(place / "model.safetensors", json.dumps(origin))
+        line = {"epoch": epoch, "weights": digest_of_weights(place), "canary": NO_CANARY}
+        write_json(place / "canary.json", line)
+        epochs.append(line)
+    log = pd.DataFrame({"step": [1, 2], "epoch": [1.0, 2.0], "loss": _numbers(str(origin), 2)})
+    log = log.assign(cross_entropy=log["loss"], seconds=0.1)
+    stamp = training_stamp(cell.addresses["train"], {e["epoch"]: e["weights"] for e in epochs})
+    write_parquet(folder / "train_log.parquet", log, stamp)
+    _receipt(cell, folder, epochs)
+    trained[str(folder.parent.parent), folder.name] = machine["rounding"]
+
+
+def _receipt(cell: Cell, folder: Path, epochs: list[dict[str, Any]]) -> None:
+    content = {"address": cell.addresses["train"], "kind": "full", "epochs": epochs}
+    write_json(folder / "train.json", {**content, "made_with": SOFTWARE, "notes": []})
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Runs jobs in this process, so that a kill in a test can be an exception."""
+
+    name: ClassVar[str] = "inprocess"
+
+    def run(self, jobs: Sequence[Job], folder: Path, progress: Progress) -> Iterator[JobResult]:
+        for job in jobs:
+            cells = [
+                (cell_from_json(content), folder / "cells" / content["address"])
+                for content in job.payload["cells"]
+            ]
+            failures: dict[Path, Exception] = {}
+            if job.stage == "train":
+                for cell, place in cells:
+                    try:
+                        train(cell, place)
+                    except TrainingError as error:
+                        failures[place] = error
+            else:
+                failures = decode_cells(cells, progress)
+            for place, failure in failures.items():
+                record_failure(place, job.stage, failure)
+            yield JobResult(job, None)
+
+
+@dataclass(frozen=True)
+class StubEngine:
+    """Answers follow from weights, flavour and prompt. With flavour 3 nothing can be decoded."""
+
+    name: ClassVar[str] = "stub"
+    version: ClassVar[int] = 1
+
+    flavour: int = parameter(1, "other answers")
+
+    def identity(self) -> Mapping[str, Any]:
+        return {"name": self.name, "flavour": self.flavour, "library": VERSION}
+
+    @contextmanager
+    def open(self, base: Path, settings: EngineSettings) -> Iterator["StubSession"]:
+        yield StubSession(f"{self.flavour} {VERSION}", broken=self.flavour == 3)
+
+
+class StubSession:
+    """A session of the stub engine."""
+
+    def __init__(self, flavour: str, *, broken: bool) -> None:
+        self.flavour, self.broken = flavour, broken
+
+    def generate(
+        self, prompts: Sequence[Sequence[int]], checkpoint: Checkpoint, **_: Any
+    ) -> list[Completion]:
+        if self.broken:
+            raise RuntimeError("the engine does not run this model")
+        origin = self._origin(checkpoint)
+        texts = [str(int(5 * _numbers(f"{origin} {list(prompt)}", 1)[0])) for prompt in prompts]
+        return [Completion(text, (1, 2), "stop") for text in texts]
+
+    def next_token_probabilities(
+        self,
+        prefixes: Sequence[Sequence[int]],
+        token_ids: Sequence[int],
+        checkpoint: Checkpoint,
+        **_: Any,
+    ) -> Any:
+        origin = self._origin(checkpoint)
+        rows = [_numbers(f"{origin} {list(prefix)}", len(token_ids)) for prefix in prefixes]
+        found = np.array(rows).reshape(len(prefixes), len(token_ids))
+        return found / found.sum(axis=1, keepdims=True)
+
+    def _origin(self, checkpoint: Checkpoint) -> str:
+        if checkpoint.kind == "base":
+            return f"base {self.flavour}"
+        return (checkpoint.path / "model.safetensors").read_text() + self.flavour
+
+
+def _numbers(origin: str, count: int) -> list[float]:
+    """Numbers of [0, 1) that follow from a text."""
+    seed = int.from_bytes(hashlib.blake2b(origin.encode(), digest_size=8).digest(), "big")
+    return [round(float(x), 6) for x in np.random.default_rng(seed).random(count)]
