@@ -9,19 +9,23 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from smmd_bench import recipe, registry
+from smmd_bench import numbers, recipe, registry
 from smmd_bench.experiment import Experiment
 from smmd_bench.manifest import what_the_cells_say
 from smmd_bench.pipeline import run_experiment
+from smmd_bench.publishing import run as publishing
+from smmd_bench.publishing import selection
 from smmd_bench.publishing.run import publish_run
 from smmd_bench.results.files import read_json, write_json
 from smmd_bench.results.run import RunFrames, read_run
-from smmd_bench.scoring import statistics
+from smmd_bench.scoring import stage, statistics
 from smmd_bench.scoring.comparison import write_comparisons
+from smmd_bench.training import models
 
 PLUGINS = Path(__file__).parent / "plugins"
 EDITED = {"toy_task.py": "SHIFT = 0", "mine.py": "STRENGTH = 0", "everything.py": "Everything"}
@@ -79,6 +83,14 @@ class Workshop:
         for name in (*EDITED, "edge.py"):
             shutil.copy(PLUGINS / name, folder / name)
             registry.load_plugin_file(folder / name)
+        for module in (publishing, selection):  # figures take seconds
+            module.entries = _some_reports  # type: ignore[attr-defined]
+        self.integer_tokens = numbers._integer_tokens
+        numbers._integer_tokens = cache(self.integer_tokens)  # of the one tokenizer
+        self.load_tokenizer = models.load_tokenizer
+        for module in (stage, models):
+            module.load_tokenizer = cache(self.load_tokenizer)
+        self.fsync, os.fsync = os.fsync, lambda _: None
 
     @property
     def edge(self) -> ModuleType:
@@ -111,6 +123,11 @@ class Workshop:
     def close(self) -> None:
         """Make all as it was before."""
         self.enter(World())
+        for module in (publishing, selection):
+            module.entries = registry.entries  # type: ignore[attr-defined]
+        numbers._integer_tokens, os.fsync = self.integer_tokens, self.fsync
+        for module in (stage, models):
+            module.load_tokenizer = self.load_tokenizer
         for name in (*EDITED, "edge.py"):
             registry._files.remove((self.folder / name).resolve())
         for group, plugin in (
@@ -120,6 +137,10 @@ class Workshop:
             registry._from_files[group].pop(plugin)  # type: ignore[index]
         for loader in (registry.load_task, registry.load_loss, registry.load_engine):
             loader.cache_clear()
+
+
+def _some_reports(group: registry.Group) -> list[registry.Entry]:
+    return [entry for entry in registry.entries(group) if entry.name in REPORTS]
 
 
 def experiment_of(
