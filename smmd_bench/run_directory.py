@@ -83,9 +83,10 @@ class RunDirectory:
         return read_json(self.cell_folder(cell) / "FAILED.json")
 
     def notes(self, cell: Cell) -> list[str]:
-        """What training noted for people."""
-        receipt = read_json(self.cell_folder(cell) / "train.json") or {}
-        return list(receipt.get("notes", []))
+        """What training and decoding noted for people."""
+        folder = self.cell_folder(cell)
+        receipts = (read_json(folder / name) or {} for name in ("train.json", "decode.json"))
+        return [note for receipt in receipts for note in receipt.get("notes", [])]
 
     @contextmanager
     def locked(self) -> Iterator[None]:
