@@ -26,7 +26,7 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
 """By model_type of transformers: the tokenizer of tests/data, and what its config has."""
 RECIPE: dict[str, Any] = {
     "dtype": "bfloat16",
-    "train_examples": 128,
+    "train_examples": 64,
     "validation_examples": 4,
     "test_examples": 4,
     "batch_size": 8,
@@ -34,7 +34,7 @@ RECIPE: dict[str, Any] = {
     "epochs": 2,
     "max_length": 400,
 }
-RATES = (1e-3, 2e-4)
+RATES = (5e-3, 1e-3)
 """Learning rates, by turns of the seeds: the lower one leaves checkpoints nearer to each other."""
 
 

@@ -20,7 +20,6 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import argparse
 import contextlib
 import io
-import random
 import sys
 import tempfile
 import time
@@ -41,7 +40,7 @@ from smmd_bench.training.models import quiet_libraries
 
 from .families import ARCHITECTURES, RATES, Family, make_base, train_family
 from .reliability_page import PAGE, Measured, write_tables
-from .sabotages import DTYPE, SABOTAGES, known_alike, outcome
+from .sabotages import DTYPE, Attempt, attempts, outcome
 
 SETTINGS = EngineSettings(
     dtype=DTYPE, max_model_length=512, adapters=True, memory_gb=0.25, max_log_probabilities=10
@@ -76,27 +75,26 @@ def measure(
     with contextlib.redirect_stdout(io.StringIO()):  # the Trainer's lines
         base = make_base(architecture, place / "base")
         adapters = train_family(base, place / "adapters", ["ce", "smmd"], seeds)
+        full = adapters
+        if "vllm" in engines:
+            full = train_family(base, place / "full", ["ce"], seeds, method="full", epochs=1)
+        tried = attempts(adapters, place / "wrong", architecture)
     for engine in engines:
         with load_engine(engine).open(base, SETTINGS) as session, recorded() as seen:
-            run_adapters(adapters, engine, architecture, session, seen, place / engine, measured)
-    if "vllm" not in engines:
-        return
-    with contextlib.redirect_stdout(io.StringIO()):
-        full = train_family(base, place / "full", ["ce"], seeds, method="full", epochs=1)
-    with (
-        load_engine("vllm").open(base, replace(SETTINGS, adapters=False)) as session,
-        recorded() as seen,
-    ):
-        run_stale(full, architecture, session, seen, measured)
+            run_adapters(adapters, tried, architecture, engine, session, seen, measured)
+    if "vllm" in engines:
+        settings = replace(SETTINGS, adapters=False)
+        with load_engine("vllm").open(base, settings) as session, recorded() as seen:
+            run_stale(full, architecture, session, seen, measured)
 
 
 def run_adapters(
     family: Family,
-    engine: str,
+    tried: list[Attempt],
     architecture: str,
+    engine: str,
     session: Any,
     seen: dict[str, Any],
-    place: Path,
     measured: Measured,
 ) -> None:
     """The right weights of every checkpoint, then each sabotage once a seed."""
@@ -104,15 +102,11 @@ def run_adapters(
         measured.right[engine, "LoRA"][outcome(session, checkpoint)] += 1
         assert checkpoint.canary is not None
         measured.add(architecture, engine, checkpoint.canary, seen[checkpoint.name])
-    for seed in sorted({seed for _, seed, _ in family.checkpoints}):
-        draw = random.Random(f"{architecture} {seed}")
-        key = (draw.choice(["ce", "smmd"]), seed, draw.choice([1, 2]))
-        for number, (name, sabotage) in enumerate(SABOTAGES.items()):
-            wrong = sabotage(family, key, place / f"{seed}-{number}", draw)
-            said = outcome(session, wrong)
-            if said == "passed":
-                said = "indistinguishable" if known_alike(family, wrong) else "missed"
-            measured.rows[name, RATES[seed % len(RATES)], engine][said] += 1
+    for attempt in tried:
+        said = outcome(session, attempt.checkpoint)
+        if said == "passed":
+            said = "indistinguishable" if attempt.alike else "missed"
+        measured.rows[attempt.name, RATES[attempt.seed % len(RATES)], engine][said] += 1
 
 
 def run_stale(

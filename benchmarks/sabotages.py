@@ -7,7 +7,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,32 @@ SABOTAGES: dict[str, Sabotage] = {
     "a zeroed tensor": zeroed_tensor,
 }
 """All but a stale prefix cache, which is of an engine and not of a file."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A sabotaged checkpoint of a repeat, and whether the rule says beforehand that it does not see
+    these weights in the canary's place."""
+
+    name: str
+    seed: int
+    checkpoint: Checkpoint
+    alike: bool
+
+
+def attempts(family: Family, to: Path, label: str) -> list[Attempt]:
+    """Each sabotage once a seed, of a checkpoint that the seed draws.
+
+    To be called before vLLM runs in this process: it changes SmolLM3's class in transformers.
+    """
+    found = []
+    for seed in sorted({seed for _, seed, _ in family.checkpoints}):
+        draw = random.Random(f"{label} {seed}")
+        key = draw.choice([key for key in family.checkpoints if key[1] == seed])
+        for number, (name, sabotage) in enumerate(SABOTAGES.items()):
+            wrong = sabotage(family, key, to / f"{seed}-{number}", draw)
+            found.append(Attempt(name, seed, wrong, known_alike(family, wrong)))
+    return found
 
 
 def outcome(session: EngineSession, checkpoint: Checkpoint) -> str:

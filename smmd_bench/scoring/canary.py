@@ -32,6 +32,8 @@ TEXTS = (
 )
 """What a canary reads where there is no training data: numbers, because fine-tuning moves those."""
 
+BATCH = 8
+"""Sequences of a forward pass without a picture."""
 Rows = tuple[tuple[float, ...], ...]
 
 
@@ -127,24 +129,40 @@ def _log_probabilities(model: Any, texts: CanaryTexts, processor: Any | None, dt
     from .precision import computing_in
 
     device = next(model.parameters()).device
-    images = canary_images(texts) or [[]] * len(texts.token_ids)
-    found = []
+    found: list[tuple[float, ...]] = []
     with torch.no_grad(), computing_in(model, getattr(torch, dtype)):
-        for row, files, scored in zip(texts.token_ids, images, texts.scored, strict=True):
-            inputs = {k: v.to(device) for k, v in _inputs(row, files, processor).items()}
-            ids = inputs["input_ids"][0, -scored:, None]  # [S, 1]
-            logits = model(**inputs, use_cache=False).logits[0, -scored - 1 : -1]  # [S, V]
-            log_p = logits.float().log_softmax(-1).gather(-1, ids)[:, 0]  # [S]
-            found.append(tuple(log_p.tolist()))
+        for inputs, counts in _batches(texts, processor):
+            ids = inputs["input_ids"].to(device)  # [B, T], padded on the right
+            ends = [ids.shape[1] if end is None else end for end, _ in counts]
+            starts = [end - scored for end, (_, scored) in zip(ends, counts, strict=True)]
+            first, last = min(starts), max(ends)
+            logits = model(
+                **{name: value.to(device) for name, value in inputs.items()},
+                use_cache=False,
+                logits_to_keep=torch.arange(first - 1, last - 1, device=device),
+            ).logits  # [B, last - first, V]
+            log_p = logits.float().log_softmax(-1)
+            log_p = log_p.gather(-1, ids[:, first:last, None])[..., 0]  # [B, last - first]
+            for row, start, end in zip(log_p.tolist(), starts, ends, strict=True):
+                found.append(tuple(row[start - first : end - first]))
     return tuple(found)
 
 
-def _inputs(row: Sequence[int], files: Sequence[Path], processor: Any | None) -> dict[str, Tensor]:
-    """What a model takes for a sequence."""
+def _batches(
+    texts: CanaryTexts, processor: Any | None
+) -> Iterator[tuple[dict[str, Tensor], list[tuple[int | None, int]]]]:
+    """What a model takes for some sequences; of each where it ends (None: with the batch), and how
+    many tokens are scored."""
     import torch
 
-    if not files:
-        return {"input_ids": torch.tensor([row])}
-    from ..vision.encoding import expand
+    without = len(texts.token_ids) - texts.pictures
+    for start in range(0, without, BATCH):
+        rows = texts.token_ids[start : min(start + BATCH, without)]
+        width = max(map(len, rows))
+        ids = torch.tensor([[*row, *[row[-1]] * (width - len(row))] for row in rows])
+        counts = zip(map(len, rows), texts.scored[start:], strict=False)
+        yield {"input_ids": ids}, list(counts)
+    for row, scored in zip(texts.token_ids[without:], texts.scored[without:], strict=True):
+        from ..vision.encoding import expand
 
-    return expand(processor, row, files)
+        yield expand(processor, row, [canary_picture()]), [(None, scored)]

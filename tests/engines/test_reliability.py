@@ -13,7 +13,7 @@ from smmd_bench.plugins.engines.transformers import TransformersEngine
 from benchmarks.families import Family, make_base, train_family
 from benchmarks.reliability import SETTINGS, recorded, run_adapters
 from benchmarks.reliability_page import BEGIN, END, Measured, write_tables
-from benchmarks.sabotages import SABOTAGES, known_alike, outcome
+from benchmarks.sabotages import SABOTAGES, attempts, known_alike, outcome
 from smmd_bench.contracts import EngineSession
 
 pytestmark = pytest.mark.filterwarnings("ignore:Found missing adapter keys:UserWarning")
@@ -45,7 +45,8 @@ def test_each_sabotage_is_caught_and_the_right_weights_pass(
 ) -> None:
     measured = Measured()
     with recorded() as seen:
-        run_adapters(family, "transformers", "qwen2", session, seen, tmp_path, measured)
+        tried = attempts(family, tmp_path, "qwen2")
+        run_adapters(family, tried, "qwen2", "transformers", session, seen, measured)
     assert measured.right["transformers", "LoRA"] == {"passed": 8}
     assert {name for name, *_ in measured.rows} == set(SABOTAGES)
     for (name, *_), counts in measured.rows.items():
