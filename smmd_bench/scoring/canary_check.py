@@ -82,9 +82,10 @@ def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> None:
 
 def indistinguishable(canary: Canary, dtype: str) -> list[str]:
     """The rivals whose weights the rule could take for the canary's own, by name."""
-    rows = [rows for _, rows in canary.rivals]
-    pass_for_it = _could_pass(canary, rows, dtype) if rows else []
-    return [name for (name, _), alike in zip(canary.rivals, pass_for_it, strict=True) if alike]
+    if not canary.rivals:
+        return []
+    alike = _could_pass(canary, [rows for _, rows in canary.rivals], dtype)
+    return [name for (name, _), same in zip(canary.rivals, alike, strict=True) if same]
 
 
 def could_pass(canary: Canary, rows: Rows, dtype: str) -> bool:
