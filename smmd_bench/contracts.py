@@ -175,15 +175,20 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """Log-probabilities, by transformers, that identify a checkpoint's weights.
+    """Log-probabilities, by transformers in float32, that identify a checkpoint's weights.
 
-    `log_probabilities[k]` are what `EngineSession.log_probabilities` must give for `token_ids[k]`.
-    The last `pictures` sequences read the picture of `smmd_bench.scoring.canary_picture`.
+    `log_probabilities[k]` are those of the last tokens of `token_ids[k]`, as many as are given:
+    `EngineSession.log_probabilities` must end with them. The last `pictures` sequences read the
+    picture of `smmd_bench.scoring.canary_picture`. `rounded` is the same in the dtype that the
+    engine runs in (empty in float32), from which the rounding noise is known. `rivals` are the
+    checkpoints that an engine could run in place of this one: names and `log_probabilities`.
     """
 
     token_ids: tuple[tuple[int, ...], ...]
     log_probabilities: tuple[tuple[float, ...], ...]
     pictures: int = 0
+    rounded: tuple[tuple[float, ...], ...] = ()
+    rivals: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

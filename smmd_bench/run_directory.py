@@ -64,8 +64,11 @@ class RunDirectory:
         return self.current(cell).failure or None
 
     def notes(self, cell: Cell) -> list[str]:
-        """What training noted for people."""
-        return list((self.current(cell).receipt or {}).get("notes", []))
+        """What training and decoding noted for people."""
+        now = self.current(cell)
+        return [
+            note for said in (now.receipt, now.decoding) for note in (said or {}).get("notes", [])
+        ]
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images, Progress
-from smmd_bench.scoring.canary import canary_images, check_canary
+from smmd_bench.scoring.canary import canary_images
+from smmd_bench.scoring.canary_check import check_canary
 from smmd_bench.scoring.checkpoints import (
     context_length,
     require_room,

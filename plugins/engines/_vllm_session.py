@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images, Progress
-from smmd_bench.scoring.canary import canary_images, check_canary
+from smmd_bench.scoring.canary import canary_images
+from smmd_bench.scoring.canary_check import check_canary
 from smmd_bench.scoring.checkpoints import require_room, require_safetensors, stop_token_ids
 from smmd_bench.vision.prompts import expanded_lengths, text_after_images
 
@@ -143,13 +144,17 @@ class VllmSession:
         images: Images | None,
         adapter: LoRARequest | None,
         of: Checkpoint,
+        last: Sequence[int] | None = None,
     ) -> list[list[float]]:
-        """One request a token, the way that decoding takes: with LoRA enabled, `prompt_logprobs`
-        fails on a CPU, because the head's LoRA layer expects one row a request."""
+        """Log p of the last tokens of each sequence; without `last`, of all that follow the first
+        or the last image. One request a token, the way that decoding takes: with LoRA enabled,
+        `prompt_logprobs` fails on a CPU, because the head's LoRA layer expects one row a request.
+        """
         from vllm import SamplingParams
 
         placeholder = self._processor.image_token_id if images else None
-        starts = [len(ids) - text_after_images(ids, placeholder) for ids in sequences]
+        counts = last or [text_after_images(ids, placeholder) for ids in sequences]
+        starts = [len(ids) - count for ids, count in zip(sequences, counts, strict=True)]
         ends = [(k, end) for k, ids in enumerate(sequences) for end in range(starts[k], len(ids))]
         params = [
             SamplingParams(
@@ -191,8 +196,10 @@ class VllmSession:
         if checkpoint != self._current:
             self._current = None
             if checkpoint.canary is not None:
-                images = canary_images(checkpoint.canary)
-                seen = self._score(checkpoint.canary.token_ids, images, adapter, checkpoint)
+                canary = checkpoint.canary
+                scored = [len(row) for row in canary.log_probabilities]
+                images = canary_images(canary)
+                seen = self._score(canary.token_ids, images, adapter, checkpoint, scored)
                 check_canary(checkpoint, seen, self._settings.dtype)
             self._current = checkpoint
         return adapter

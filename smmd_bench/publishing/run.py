@@ -17,8 +17,8 @@ from ..results.run import read_run
 from .processes import made_reports
 from .publish import Section, write_page
 from .stamp import report_stamp
-from .up_to_date import compare_what_is_missing
 from .tables import as_text, bold_cells, to_terminal
+from .up_to_date import compare_what_is_missing
 
 if TYPE_CHECKING:
     import pandas as pd

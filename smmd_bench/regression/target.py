@@ -11,6 +11,8 @@ from ..errors import UserError, did_you_mean
 from ..experiment import BASE
 from ..model_cards import ModelCard, model_card
 from ..results.run import RunFrames, read_run
+from ..scoring.canary import canary_from
+from ..scoring.siblings import with_rivals
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def find_targets(
     if not found:
         raise UserError(f"{path} has no finished cell to evaluate: {' '.join(notes)}")
     tasks = cells.loc[cells["loss"] != BASE, "task"].unique()
-    return [_named(target, len(cards) > 1, len(tasks) > 1) for target in found], notes
+    return _as_rivals([_named(target, len(cards) > 1, len(tasks) > 1) for target in found]), notes
 
 
 def _card(name: str, run: RunFrames) -> ModelCard:
@@ -125,6 +127,15 @@ def _named(target: Target, models: bool, tasks: bool) -> Target:
     model = target.model_label if models else ""
     words = (model, (target.task or "") if tasks else "")
     return replace(target, of=" ".join(word for word in words if word))
+
+
+def _as_rivals(targets: Sequence[Target]) -> list[Target]:
+    """The targets, the canary of each with the others as rivals: one engine serves them all."""
+    known = {t.label: canary_from(t.canary) for t in targets if t.canary is not None}
+    canaries = with_rivals(known)
+    return [
+        t if t.canary is None else replace(t, canary=asdict(canaries[t.label])) for t in targets
+    ]
 
 
 def _base(card: ModelCard, cells: Any, dtype: str, run: RunFrames) -> Target:

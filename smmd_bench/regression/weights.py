@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..contracts import Canary, Checkpoint, CheckpointKind
-from ..scoring.canary import check_canary, make_canary
+from ..scoring.canary import canary_from, make_canary
+from ..scoring.canary_check import check_canary
 from ..training.models import load_model
 from .target import Target
 
@@ -29,13 +30,7 @@ def merged_model(target: Target) -> Any:
 
 def checkpoint_of(target: Target, folder: Path) -> Checkpoint:
     """The target as an engine session takes it, with the canary that training wrote down."""
-    canary = None
-    if target.canary is not None:
-        canary = Canary(
-            tuple(tuple(ids) for ids in target.canary["token_ids"]),
-            tuple(tuple(values) for values in target.canary["log_probabilities"]),
-            target.canary.get("pictures", 0),
-        )
+    canary = None if target.canary is None else canary_from(target.canary)
     kind: CheckpointKind = "base" if target.kind == "base" else "full"
     return Checkpoint(target.label, kind, folder, canary)
 
@@ -49,7 +44,12 @@ def require_canary(model: Any, target: Target) -> None:
     if (known := checkpoint.canary) is None or len(known.token_ids) == known.pictures:
         return
     texts = len(known.token_ids) - known.pictures
-    written = Canary(known.token_ids[:texts], known.log_probabilities[:texts])
+    written = Canary(
+        known.token_ids[:texts],
+        known.log_probabilities[:texts],
+        rounded=known.rounded[:texts],
+        rivals=tuple((name, rows[:texts]) for name, rows in known.rivals),
+    )
     seen = make_canary(model, written.token_ids).log_probabilities
     check_canary(replace(checkpoint, canary=written), seen, target.dtype)
 

@@ -8,7 +8,8 @@ Every file carries a stamp: a digest of its stage's address and of what it was m
     selection.json        the select address, the stamp of the validation completions
     checkpoint/           the weights of the selected epoch (in its canary.json)
     completions.parquet,  the decode address, the selected epoch, its weights
-    probes.parquet
+    probes.parquet,
+    decode.json
     scores.parquet,       the measure address, the stamp of the completions
     metrics.json
     comparison.json       the stamps of the metrics of both cells
@@ -127,6 +128,12 @@ class CurrentCell:
             return None
         epoch, weights = self.tested
         return address({"decode": self.addresses["decode"], "epoch": epoch, "weights": weights})
+
+    @property
+    def decoding(self) -> dict[str, Any] | None:
+        """What decode.json says of how sure it is that these weights gave the completions."""
+        found = read_json(self.folder / "decode.json")
+        return found if found and found["address"] == self.decode_stamp else None
 
     @property
     def measure_stamp(self) -> str | None:

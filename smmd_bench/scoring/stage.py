@@ -6,6 +6,7 @@ digit probes with that one. Completions are on disk before anything scores them.
     CELL/validation.parquet   completions of the validation split with every epoch's weights
     CELL/selection.json       address, best epoch, validation metrics of every epoch
     CELL/checkpoint/          the best epoch's weights
+    CELL/decode.json          what the canary could not tell the decoded weights from
     CELL/completions.parquet  prompt, target and completion of every test example
     CELL/probes.parquet       digit distributions
 """
@@ -42,6 +43,7 @@ from ..vision.prompts import encode_examples, images_of
 from .answer_digits import answer_digits
 from .decode import decode_checkpoint
 from .probe import probe
+from .siblings import Canaries, decode_receipt, session_canaries
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class _Open:
     tokenizer: Any
     processor: Any | None
     progress: Progress
+    canaries: Canaries
 
     def processor_for(self, cell: Cell) -> Any | None:
         """The processor where the cell's task has images."""
@@ -90,7 +93,7 @@ def _decode_group(
     progress("start engine", 0, 1)
     with load_engine(engine).open(base, together) as session:
         progress("start engine", 1, 1)
-        running = _Open(session, tokenizer, processor, progress)
+        running = _Open(session, tokenizer, processor, progress, session_canaries(cells))
         for cell, folder in sorted(cells, key=_turn):
             failure = None
             try:
@@ -147,6 +150,9 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
     now, chat, software = run.current(cell), cell.recipe.chat_template, made_with("decode")
     assert now.decode_stamp is not None
+    if checkpoint.canary is not None:
+        said = decode_receipt(checkpoint.canary, cell.recipe.dtype, now.decode_stamp)
+        write_json(folder / "decode.json", said)
     if not now.has("completions"):
         frame = decode_checkpoint(
             running.session,
@@ -185,7 +191,7 @@ def _select(cell: Cell, run: RunDirectory, running: _Open, name: str) -> Checkpo
     """
     folder, now = run.cell_folder(cell), run.current(cell)
     assert now.receipt is not None
-    canaries = {r["epoch"]: _canary(r["canary"]) for r in now.receipt["epochs"]}
+    canaries = running.canaries[folder]
     if cell.is_base:
         return Checkpoint("base", "base", cell.card.folder, canaries[0])
     kind = now.receipt["kind"]
@@ -233,11 +239,3 @@ def _validate(
         )
         frames.append(frame.assign(epoch=epoch))
     return pd.concat(frames)
-
-
-def _canary(content: dict[str, Any]) -> Canary:
-    return Canary(
-        tuple(tuple(ids) for ids in content["token_ids"]),
-        tuple(tuple(values) for values in content["log_probabilities"]),
-        content.get("pictures", 0),
-    )

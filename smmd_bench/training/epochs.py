@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
 
 from ..addresses import digest_of_weights
+from ..contracts import Canary
+from ..experiment import BASE
 from ..results.files import read_json, write_json
-from ..scoring.canary import make_canary
+from ..scoring.canary import CanaryTexts, make_canary
+from .output_head import causal_model
 from .trainer import own_forward
 
 
@@ -21,14 +24,29 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
     The state of an epoch counts as complete once its weights are in place, which happens last.
     """
 
-    def __init__(self, folder: Path, tokenizer: Any, processor: Any = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        tokenizer: Any,
+        processor: Any = None,
+        *,
+        texts: CanaryTexts | None = None,
+        dtype: str = "float32",
+    ) -> None:
         self.folder, self.tokenizer, self.processor = folder, tokenizer, processor
+        self.texts, self.dtype = texts, dtype
+        self.base: Canary | None = None
+
+    def read_base(self, model: Any) -> Canary:
+        """The canary of the untrained model, which each epoch's has as a rival."""
+        self.base = self._canary(model)
+        return self.base
 
     def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """Called when the Trainer has written its state at the end of an epoch."""
         epoch = round(state.epoch)
         with own_forward(model):
-            canary = asdict(make_canary(model, self.tokenizer, self.processor))
+            canary = asdict(self._canary(model))
         if not state.is_world_process_zero:
             return
         final = self.folder / "epochs" / str(epoch)
@@ -49,6 +67,14 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         )
         shutil.rmtree(final, ignore_errors=True)
         part.rename(final)
+
+    def _canary(self, model: Any) -> Canary:
+        texts = self.texts or self.tokenizer
+        # not the wrapper, which the Trainer makes compute in bfloat16
+        made = make_canary(causal_model(model), texts, self.processor, dtype=self.dtype)
+        if self.base is None:
+            return made
+        return replace(made, rivals=((BASE, self.base.log_probabilities),))
 
     def last_complete(self) -> str | None:
         """The newest Trainer state whose epoch's weights are in place; removes any later ones."""

@@ -33,6 +33,7 @@ from ..scoring.canary import make_canary
 from ..scoring.checkpoints import at_most_positions
 from ..tracking import tracking
 from ..vision.processor import load_processor, reads_images
+from .canary_texts import canary_texts
 from .data import RightPaddingCollator, TokenisedExamples
 from .epochs import Epochs
 from .image_data import ImageCollator, ImageExamples
@@ -70,7 +71,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
     dtype = "float32" if cell.recipe.method == "full" else cell.recipe.dtype
     model = load_model(cell.card.folder, cell.recipe.dtype if cell.is_base else dtype)
     if cell.is_base:
-        canary = asdict(make_canary(model, tokenizer, processor))
+        canary = asdict(make_canary(model, tokenizer, processor, dtype=cell.recipe.dtype))
         _receipt(cell, folder, "base", [{"epoch": 0, "weights": BASE, "canary": canary}])
         return
     recipe = cell.recipe
@@ -79,10 +80,11 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
     label = f"train {cell.loss} seed {cell.seed}"
     examples = cell.task_plugin.examples("train", cell.data_seed, cell.size("train"))
     reading = TokenisedExamples if processor is None else ImageExamples
+    longest = at_most_positions(cell.card.folder, recipe.max_length)
     data = reading(
         examples,
         processor or tokenizer,
-        at_most_positions(cell.card.folder, recipe.max_length),
+        longest,
         lambda what, done, total: progress(label.replace("train", what, 1), done, total),
         chat=recipe.chat_template,
     )
@@ -93,7 +95,8 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
     if recipe.method == "lora":
         model = add_adapter(model, recipe)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    epochs = Epochs(folder, tokenizer, processor)
+    texts = canary_texts(examples, tokenizer, processor, longest, chat=recipe.chat_template)
+    epochs = Epochs(folder, tokenizer, processor, texts=texts, dtype=recipe.dtype)
     collator = RightPaddingCollator if processor is None else ImageCollator
     trainer = ObjectiveTrainer(
         model=model,
@@ -112,6 +115,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
         if recipe.group_by_length
         else None,
     )
+    base = epochs.read_base(model)
     progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
     with objective_forward(model, trainer.numeric_loss):
         trainer.train(resume_from_checkpoint=epochs.last_complete())
@@ -125,7 +129,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
     relative = (line["relative_auxiliary"] for line in log if "relative_auxiliary" in line)
     scale = _scale_note(cell.loss, loss, next(relative, None))
     facts = {"numeric_targets": targets, "notes": [n for n in (note, scale) if n is not None]}
-    _receipt(cell, folder, recipe.method, kept, **facts)
+    _receipt(cell, folder, recipe.method, kept, base=asdict(base), **facts)
     shutil.rmtree(folder / "training")
 
 

@@ -16,6 +16,9 @@ from smmd_bench.plugins.engines.vllm import VllmEngine
 
 from smmd_bench.contracts import Checkpoint, EngineSession, EngineSettings
 from smmd_bench.errors import UserError
+from smmd_bench.scoring.canary import CanaryTexts, make_canary
+from smmd_bench.training.canary_texts import BLOCK, CACHED
+from smmd_bench.training.models import load_model
 
 SETTINGS = EngineSettings(max_model_length=256, adapters=True, memory_gb=0.125)
 THERE_AND_BACK = (
@@ -101,6 +104,23 @@ class TestOneSession:
         with pytest.raises(RuntimeError, match=rf"checkpoint '{name}'.*off by up to \d"):
             session.generate(pair.prompts, wrong, max_new_tokens=2)
         session.generate(pair.prompts, right, max_new_tokens=2)
+
+    def test_a_stale_prefix_cache_raises(self, pair: Pair) -> None:
+        """The keys of the other weights stand in the cache for the first block of the canary."""
+        session: Any = pair.vllm
+        ids = tuple((pair.prompts[-1] * 9)[:CACHED])
+        texts = CanaryTexts((ids,), (CACHED - BLOCK,))
+        before, right = (
+            replace(c, canary=make_canary(load_model(c.path, "float32"), texts))
+            for c in (pair.checkpoints["full1"], pair.checkpoints["full2"])
+        )
+        session.generate(pair.prompts, before, max_new_tokens=1)
+        session._llm.reset_prefix_cache = lambda: True
+        with pytest.raises(RuntimeError, match="does not run the weights of checkpoint 'full2'"):
+            session.generate(pair.prompts, right, max_new_tokens=1)
+        del session._llm.reset_prefix_cache
+        session._llm.reset_prefix_cache()
+        session.generate(pair.prompts, right, max_new_tokens=1)
 
     @pytest.mark.parametrize("engine", ["vllm", "transformers"])
     def test_a_prompt_that_leaves_no_room_is_refused(self, pair: Pair, engine: str) -> None:

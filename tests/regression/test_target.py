@@ -25,7 +25,8 @@ def test_the_base_once_and_every_selected_checkpoint(
     assert [t.task for t in targets] == [None, "gsm8k", "gsm8k"]
     assert [t.epoch for t in targets] == [None, 4, 4]
     assert targets[0].path == targets[1].base == str(checkpoints.base)
-    assert all(t.canary is not None for t in targets)
+    rivals = [[name for name, _ in t.canary["rivals"]] for t in targets if t.canary is not None]
+    assert rivals == [["ce seed 0", "smmd seed 0"], ["base", "smmd seed 0"], ["base", "ce seed 0"]]
     assert not notes
     assert [t.loss for t in find_targets(run, ["base", "smmd"])[0]] == ["base", "smmd"]
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from smmd_bench.contracts import Canary, Checkpoint
-from smmd_bench.scoring.canary import check_canary, make_canary
+from smmd_bench.scoring.canary import make_canary
+from smmd_bench.scoring.canary_check import check_canary
 
 CHECKPOINT = Checkpoint("epoch 3", "lora", Path("here"), Canary(((1, 2, 3),), ((-1.0, -2.0),)))
 

@@ -1,0 +1,210 @@
+"""The rule by which an engine's log-probabilities are those of a checkpoint, or are not.
+
+Let x be the canary: n log-probabilities in float32. Let e be what the engine says of them, and s
+the rounding noise: the root mean square by which transformers in the engine's dtype is off.
+
+    whole   |e - x| <= 2.5 s
+    along   |<e - x, r - x>| / |r - x| <= 1.25 s   for every rival r with |r - x| > 2.5 s
+
+|.| is the root mean square over the tokens, <., .> the mean of the product. `along` is the part of
+the deviation that points to a rival, or away from it. It holds less noise than the whole, and so
+sees an adapter at half or twice its scale (with the base as the rival) sooner. A rival's own
+weights deviate by |r - x| along its direction, give or take 1.25 s of noise, so they pass only
+where |r - x| <= 2.5 s: then the two are called indistinguishable, since rounding alone may be what
+differs. In float32 no token may be off by more than 0.001, and a rival is indistinguishable where
+no token of it differs by more than 0.002.
+
+Measured with the right weights in bfloat16 (`docs/reliability.md`: tiny Qwen2, Llama and SmolLM3;
+vLLM and transformers on a CPU): the whole is RATIOS s, the part along a rival at most ALONGS s. s
+is SIZES nat there. It is larger in deeper models, which is why each canary has measured its own.
+Parts of a canary are held against `whole` apart, each with its own s: sequences without and with
+the picture, and the sequence that a prefix cache serves. One must not water down another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..contracts import Canary, Checkpoint
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Rows = Sequence[Sequence[float]]
+LARGEST = {"float32": 1e-3}
+"""How far any token may be off, by the dtype that the engine runs in."""
+NOISE = {"bfloat16": 0.05, "float16": 0.015}
+"""Root mean square of the rounding noise where a canary has not measured it."""
+LEAST_NOISE = 1e-3
+MANY = 24
+"""Tokens of a sequence that is judged by itself, such as the one that a prefix cache serves."""
+WHOLE = 2.5
+ALONG = 1.25
+
+
+def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> None:
+    """Compare a session's log-probabilities of the canary's sequences with the canary.
+
+    `seen[k]` ends with those of the tokens that the canary scores. Raises RuntimeError, naming the
+    checkpoint and the largest deviation, where they are not those of its weights by the rule above,
+    or are not numbers; it names the rival that they are nearest to.
+    """
+    import numpy as np
+
+    canary = checkpoint.canary
+    if canary is None:
+        return
+    found = _found(canary, seen)
+    expected = _flat(canary.log_probabilities)
+    off = found - expected  # [n]
+    if dtype in LARGEST:
+        within = bool((np.abs(off) <= LARGEST[dtype]).all())  # NaN is not
+        allowed = f"at most {LARGEST[dtype]:g} is allowed in {dtype}"
+    else:
+        within = bool(np.isfinite(off).all() and _within(canary, off[None], dtype)[0])
+        limit = WHOLE * _noise(canary, dtype).max()
+        allowed = (
+            f"rounding in {dtype} explains {limit:.2g} (root mean square), and half of that "
+            "towards another checkpoint"
+        )
+    if not within:
+        worst = int(np.argmax(np.where(np.isnan(off), np.inf, np.abs(off))))
+        raise RuntimeError(
+            f"The engine does not run the weights of checkpoint '{checkpoint.name}' "
+            f"({checkpoint.path}): the log-probabilities of its canary are off by up to "
+            f"{abs(off[worst]):.3g} (token {worst}: transformers {expected[worst]:.4f}, engine "
+            f"{found[worst]:.4f}){_nearest(canary, found)}; {allowed}. "
+            "Nothing was decoded with it."
+        )
+
+
+def indistinguishable(canary: Canary, dtype: str) -> list[str]:
+    """The rivals whose weights the rule could take for the canary's own, by name."""
+    if not canary.rivals:
+        return []
+    alike = _could_pass(canary, [rows for _, rows in canary.rivals], dtype)
+    return [name for (name, _), same in zip(canary.rivals, alike, strict=True) if same]
+
+
+def could_pass(canary: Canary, rows: Rows, dtype: str) -> bool:
+    """Whether weights with these exact log-probabilities could pass for the canary's.
+
+    They cannot if they fail the rule even where rounding takes as much from their deviation as it
+    may take from the right weights'.
+    """
+    return bool(_could_pass(canary, [rows], dtype)[0])
+
+
+def deviation(canary: Canary, seen: Rows, dtype: str) -> tuple[float, float]:
+    """How far a session's log-probabilities are off in half precision, in units of the noise: the
+    largest whole of a part, and the largest share along a rival."""
+    off = _found(canary, seen) - _flat(canary.log_probabilities)
+    whole, along = _sizes(canary, off[None], dtype)
+    return float(whole[0]), float(along[0])
+
+
+def resolution(canary: Canary, dtype: str) -> float:
+    """How far other weights may move the scored tokens and still pass, in whatever direction.
+
+    In nats: in float32 the largest deviation of a token, in half precision the root mean square.
+    """
+    if dtype in LARGEST:
+        return 2 * LARGEST[dtype]
+    return float(2 * WHOLE * _noise(canary, dtype).max())
+
+
+def _could_pass(canary: Canary, others: Sequence[Rows], dtype: str) -> NDArray[np.bool_]:
+    """`could_pass` of several [K]."""
+    import numpy as np
+
+    off = np.stack([_flat(rows) for rows in others]) - _flat(canary.log_probabilities)  # [K, n]
+    if dtype in LARGEST:
+        return np.asarray((np.abs(off) <= 2 * LARGEST[dtype]).all(axis=1))
+    return _within(canary, off, dtype, times=2)
+
+
+def _within(
+    canary: Canary, off: NDArray[np.float64], dtype: str, times: float = 1
+) -> NDArray[np.bool_]:
+    """Whether each deviation of `off` [K, n] is within `times` what half precision allows."""
+    import numpy as np
+
+    whole, along = _sizes(canary, off, dtype)
+    return np.asarray((whole <= times * WHOLE) & (along <= times * ALONG))
+
+
+def _sizes(
+    canary: Canary, off: NDArray[np.float64], dtype: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of each deviation of `off` [K, n], in units of the noise: the largest whole of a part, and
+    the largest share along a rival that is far enough; [K] each."""
+    import numpy as np
+
+    noise = _noise(canary, dtype)
+    scaled = off / noise
+    whole = np.max([_rms(scaled[:, part]) for part in _parts(canary)], axis=0)
+    along = np.zeros(len(off))
+    if canary.rivals:
+        rivals = np.stack([_flat(rows) for _, rows in canary.rivals])
+        ways = (rivals - _flat(canary.log_probabilities)) / noise  # [R, n]
+        far = _rms(ways)
+        ways = ways[far > 2 * ALONG] / far[far > 2 * ALONG, None]
+        along = np.abs(scaled @ ways.T / len(noise)).max(axis=1, initial=0)
+    return whole, along
+
+
+def _found(canary: Canary, seen: Rows) -> NDArray[np.float64]:
+    """Of what a session gives for the canary's sequences, the tokens that the canary scores."""
+    rows = zip(canary.log_probabilities, seen, strict=True)
+    return _flat([row[len(row) - len(known) :] for known, row in rows])
+
+
+def _flat(rows: Rows) -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.array([value for row in rows for value in row], dtype=float)
+
+
+def _rms(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[..., n] -> [...]"""
+    import numpy as np
+
+    return np.asarray(np.sqrt(np.mean(values**2, axis=-1)))
+
+
+def _parts(canary: Canary) -> list[NDArray[np.bool_]]:
+    """Which scored tokens are held against `WHOLE` together: those of every sequence with `MANY`
+    of them, those of the other sequences without the picture, and with it."""
+    import numpy as np
+
+    counts = [len(row) for row in canary.log_probabilities]
+    texts = len(counts) - canary.pictures
+    kinds = [
+        index if count >= MANY else -1 - (index >= texts) for index, count in enumerate(counts)
+    ]
+    kind = np.repeat(kinds, counts)  # [n]
+    return [kind == value for value in np.unique(kind)]
+
+
+def _noise(canary: Canary, dtype: str) -> NDArray[np.float64]:
+    """The rounding noise of each scored token: that of its part."""
+    import numpy as np
+
+    exact = _flat(canary.log_probabilities)
+    noise = np.full(len(exact), NOISE[dtype])
+    if canary.rounded:
+        off = _flat(canary.rounded) - exact
+        for part in _parts(canary):
+            noise[part] = max(LEAST_NOISE, float(_rms(off[part])))
+    return noise
+
+
+def _nearest(canary: Canary, found: NDArray[np.float64]) -> str:
+    """A clause that names the rival to which they are nearer than to the canary."""
+    exact = _flat(canary.log_probabilities)
+    far = {name: float(_rms(found - _flat(rows))) for name, rows in canary.rivals}
+    if not far or not min(far.values()) < _rms(found - exact):
+        return ""
+    return f", nearer to those of '{min(far, key=lambda name: far[name])}'"

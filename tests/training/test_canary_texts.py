@@ -1,0 +1,94 @@
+"""What a canary reads: training prompts with their targets, the same for every loss and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from smmd_bench.contracts import Answer, Example
+from smmd_bench.scoring.canary import general_texts
+from smmd_bench.training.canary_texts import (
+    BLOCK,
+    CACHED,
+    MOST_TOKENS,
+    SCORED,
+    SEQUENCES,
+    SEQUENCES_WITH_PICTURES,
+    canary_texts,
+)
+from smmd_bench.training.data import encode_prompts, encode_targets
+from smmd_bench.vision.processor import load_processor
+
+Make = Callable[[str], Any]
+
+
+def sums(count: int, words: int = 0) -> list[Example]:
+    """Every third one is shorter than the others."""
+    return [
+        Example(
+            f"sum/{k}",
+            f"{k}+{k}={'1+2=' * (words + 4 * bool(k % 3))}",
+            "123456789012345"[: 1 + k % 15],
+            Answer(k),
+            images=(Path("nowhere.png"),),
+        )
+        for k in range(count)
+    ]
+
+
+def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(
+    tiny_checkpoints: Make,
+) -> None:
+    tokenizer, examples = tiny_checkpoints("digit").tokenizer, sums(90)
+    texts = canary_texts(examples, tokenizer, None, 400)
+    assert texts == canary_texts(examples, tokenizer, None, 400)
+    *short, long = zip(texts.token_ids, texts.scored, strict=True)
+    prompts = encode_prompts(tokenizer, [e.prompt for e in examples])
+    targets = encode_targets(tokenizer, [e.target for e in examples])
+    every = {(*p, *t[:SCORED]): len(t[:SCORED]) for p, t in zip(prompts, targets, strict=True)}
+    assert len(short) == SEQUENCES
+    assert all(every[ids] == scored for ids, scored in short)
+    longest = max(len(ids) for ids, _ in short)
+    assert sum(len(ids) < longest for ids in every) <= SEQUENCES
+    assert len(long[0]) == CACHED
+    assert long[1] == CACHED - BLOCK  # a block of a prefix cache, and then what it serves
+    assert long[0][: len(short[0][0])] == short[0][0]
+
+
+def test_long_prompts_are_few_and_nothing_is_longer_than_training_allows(
+    tiny_checkpoints: Make,
+) -> None:
+    tokenizer = tiny_checkpoints("digit").tokenizer
+    texts = canary_texts(sums(90, words=30), tokenizer, None, 400)
+    assert SEQUENCES_WITH_PICTURES <= len(texts.token_ids) - 1 < SEQUENCES
+    assert sum(map(len, texts.token_ids[:-1])) <= max(
+        MOST_TOKENS, SEQUENCES_WITH_PICTURES * max(map(len, texts.token_ids[:-1]))
+    )
+    short = canary_texts(sums(90), tokenizer, None, 60)
+    assert max(map(len, short.token_ids)) == 60
+    assert short.scored[-1] == 30
+    cached = canary_texts(sums(90, words=60), tokenizer, None, 400)
+    assert min(map(len, cached.token_ids)) > CACHED  # each of them fills a block by itself
+    assert max(cached.scored) <= SCORED
+
+
+def test_few_examples_are_read_and_none_means_the_general_texts(tiny_checkpoints: Make) -> None:
+    tokenizer = tiny_checkpoints("triple").tokenizer
+    texts = canary_texts(sums(2), tokenizer, None, 400)
+    assert [len(texts.token_ids), len(texts.token_ids[-1])] == [3, CACHED]
+    assert canary_texts([], tokenizer, None, 400) == general_texts(tokenizer)
+    assert canary_texts(sums(9), tokenizer, None, 3) == general_texts(tokenizer)
+
+
+def test_prompts_with_a_picture_come_behind_texts_without(tiny_vlm: Make) -> None:
+    processor = load_processor(tiny_vlm("qwen2_5_vl"))
+    texts = canary_texts(sums(30), processor.tokenizer, processor, 400)
+    general = general_texts(processor.tokenizer, processor)
+    without = len(texts.token_ids) - texts.pictures
+    assert texts.pictures == SEQUENCES_WITH_PICTURES
+    assert texts.token_ids[:without] == general.token_ids[: -general.pictures]
+    counts = [ids.count(processor.image_token_id) for ids in texts.token_ids]
+    assert counts == [0] * without + [1] * texts.pictures
+    bare = [Example("a", "1+1=", "2", Answer(2))]
+    assert canary_texts(bare, processor.tokenizer, processor, 400) == general
