@@ -82,12 +82,20 @@ def together(experiments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def examples_there(cell: Cell, split: Split) -> int:
     """How many examples a cell has of a split: those asked for, or fewer where a copy of the data
-    has fewer, as an identity's `kept` says, or the rows of the task's `sources`."""
-    asked, task = cell.size(split), cell.task_plugin
+    has fewer."""
+    asked = cell.size(split)
+    there = _rows_there(cell, split, asked)
+    return asked if there is None else min(asked, there)
+
+
+def _rows_there(cell: Cell, split: Split, limit: int | None = None) -> int | None:
+    """How many examples a copy of the data has, as an identity's `kept` says, or the rows of the
+    task's `sources`, of which `limit` are counted; None: they are made, without end."""
+    task = cell.task_plugin
     kept = task.identity(split, cell.data_seed).get("kept")
     if kept is None and getattr(task, "sources", None):
-        kept = len(task.examples(split, cell.data_seed, asked))
-    return asked if kept is None else min(asked, int(kept))
+        kept = len(task.examples(split, cell.data_seed, limit))
+    return None if kept is None else int(kept)
 
 
 def shortage(cell: Cell, split: Split, there: int) -> str | None:
@@ -99,12 +107,17 @@ def shortage(cell: Cell, split: Split, there: int) -> str | None:
 
 
 def _data(cell: Cell) -> dict[str, Any]:
-    """Licence, sizes and identity (digests, seeds) of the splits that a task's cells use."""
+    """Licence, sizes and identity (digests, seeds) of the splits that a task's cells use.
+
+    `sizes` are what a cell uses of a split, `there` what the copy of the data has.
+    """
     splits: tuple[Split, ...] = ("train", "validation", "test")
     used = splits if cell.source is None and not cell.is_base else splits[-1:]
+    there = {split: _rows_there(cell, split) for split in used}
     return {
         "licence": getattr(cell.task_plugin, "licence", "not stated"),
         "sizes": {split: examples_there(cell, split) for split in used},
+        "there": {split: size for split, size in there.items() if size is not None},
         "identity": {s: dict(cell.task_plugin.identity(s, cell.data_seed)) for s in used},
     }
 
