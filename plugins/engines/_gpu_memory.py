@@ -1,9 +1,9 @@
 """How much of a GPU's memory vLLM asks for.
 
-vLLM's `gpu_memory_utilization` is a share of *all* memory of the card, by default 0.92. vLLM refuses
-to start where less than that is free, for example beside another program. Here the share follows
-from what is free. What vLLM asks for holds the weights, the activations and the key-value cache;
-CUDA graphs come on top, so a tenth of the free memory is left, and 1 GiB at least.
+vLLM's `gpu_memory_utilization` is a share of *all* memory of the card, by default 0.92. vLLM
+refuses to start where less than that is free, for example beside another program. Here the share
+follows from what is free. What vLLM asks for holds the weights, the activations and the key-value
+cache; CUDA graphs come on top, so a tenth of the free memory is left, and 1 GiB at least.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def request_memory(free: int, total: int) -> MemoryRequest:
 
 
 def gpu_memory_request() -> MemoryRequest | None:
-    """The request for the GPU that torch uses; None where it sees none, as on other accelerators."""
+    """The request for the GPU that torch uses; None where torch sees no GPU."""
     import torch
 
     if not torch.cuda.is_available():
