@@ -95,16 +95,21 @@ def _differences(run: RunFrames, cell: Mapping[Any, Any]) -> Iterator[str]:
     if sizes.notna().any():
         yield from _other_size(task, "test", int(sizes.max()))
     if cell["loss"] != "base":
-        yield from other_training(cell)
+        yield from other_training(run, cell)
 
 
-def other_training(cell: Mapping[Any, Any]) -> Iterator[str]:
-    """What of a cell's recipe is not as in the paper; nothing where there is no recipe."""
+def other_training(run: RunFrames, cell: Mapping[Any, Any]) -> Iterator[str]:
+    """What of a cell's training is not as in the paper; nothing where there is no recipe.
+
+    The training examples are those that were there, where a copy of the data has fewer than the
+    recipe asks for. The paper says nothing of validation examples, so their number is free.
+    """
     recipe = cell["recipe"]
     trained_on = cell["trained_on"]
     task = trained_on if isinstance(trained_on, str) else str(cell["task"])
-    if (size := recipe.get("train_examples")) is not None:
-        yield from _other_size(task, "training", size)
+    sizes = (recipe.get("train_examples"), _there(run, task) if recipe else None)
+    if known := [int(size) for size in sizes if size is not None]:
+        yield from _other_size(task, "training", min(known))
     if recipe.get("method", "lora") != "lora":
         yield "full fine-tuning instead of LoRA"
     paper = paper_recipe(split_spec(task)[0])
@@ -114,14 +119,30 @@ def other_training(cell: Mapping[Any, Any]) -> Iterator[str]:
             yield f"{name.replace('_', ' ')} {recipe[name]:g} instead of {theirs:g}"
 
 
+def _there(run: RunFrames, task: str) -> int | None:
+    """How many training examples of a task a cell can have had, by the manifest; None: any number.
+
+    A copy of the data that is larger than the paper's counts as the paper's: no more of it is used.
+    A manifest of an earlier version says only how many examples its last cell used.
+    """
+    data = (run.manifest.get("data") or {}).get(task) or {}
+    size = data.get("there", data.get("sizes") or {}).get("train")
+    paper = _paper_size(task, "train")
+    return None if size is None or paper is None else min(int(size), paper)
+
+
+def _paper_size(task: str, split: Split) -> int | None:
+    """How many examples the paper has; None: the task's plugin is not here."""
+    try:
+        return int(load_task(task).paper_sizes[split])
+    except UserError:
+        return None
+
+
 def _other_size(task: str, split: str, size: int) -> Iterator[str]:
     """How many examples there were, where that is not what the paper has."""
-    try:
-        key: Split = "test" if split == "test" else "train"
-        paper = int(load_task(task).paper_sizes[key])
-    except UserError:
-        return
-    if abs(size - paper) <= ROUNDING * paper:
+    paper = _paper_size(task, "test" if split == "test" else "train")
+    if paper is None or abs(size - paper) <= ROUNDING * paper:
         return
     path_check = split == "test" and size < min(SMALL, paper / 2)
     yield (

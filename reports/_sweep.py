@@ -20,7 +20,7 @@ from smmd_bench.contracts import Artefact
 from ._cells import REFERENCE, decoding, in_order, measured, metrics_beside_published, missing_note
 from ._sample import sample_note
 from ._sweep_panels import sweep_figure
-from ._variants import GROUP, default_of, of_groups, of_shared_seeds, values_of
+from ._variants import GROUP, default_of, of_groups, of_shared_seeds, unreadable, values_of
 
 if TYPE_CHECKING:
     from smmd_bench.results.run import RunFrames
@@ -48,6 +48,8 @@ class Sweep:
 
     def skip(self, run: RunFrames) -> str | None:
         """Why there is nothing to draw; None: there is."""
+        if (why := unreadable(run, self.loss)) is not None:
+            return why
         what = f"{self.parameter} of {self.loss}"
         values = {self._value(loss, self.loss) for loss in map(str, run.cells["loss"].unique())}
         if len(values - {None}) < LEAST:

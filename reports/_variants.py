@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from smmd_bench.errors import UserError
 from smmd_bench.parameters import parameters_of
 from smmd_bench.registry import load_loss
+
+if TYPE_CHECKING:
+    from smmd_bench.results.run import RunFrames
 
 GROUP = ["model", "task"]
 
@@ -29,6 +32,18 @@ def values_of(loss: str, name: str, parameter: str) -> tuple[float, ...] | None:
         return None
     value: Any = getattr(plugin, known[parameter].field)
     return value if isinstance(value, tuple) else (value,)
+
+
+def unreadable(run: RunFrames, name: str) -> str | None:
+    """Why the parameters of a loss of the run cannot be read, such as that torch is not installed;
+    None: they can, or the run has no such loss."""
+    if not any(str(loss).partition("[")[0] == name for loss in run.cells["loss"].cat.categories):
+        return None
+    try:
+        load_loss(name)
+    except UserError as error:
+        return str(error).rstrip(".")
+    return None
 
 
 def default_of(name: str, parameter: str) -> float:

@@ -11,7 +11,7 @@ from smmd_bench.results.run import RunFrames
 
 from ._ablation import Ablation
 from ._cells import REFERENCE
-from ._variants import values_of
+from ._variants import unreadable, values_of
 
 SMMD, SIGMA = "smmd", "sigma"
 TABLE = Ablation(
@@ -35,7 +35,7 @@ class BandwidthTable:
 
     def skip(self, run: RunFrames) -> str | None:
         """At least one set must not be the default."""
-        return TABLE.skip(run, bandwidths(run))
+        return unreadable(run, SMMD) or TABLE.skip(run, bandwidths(run))
 
     def build(self, run: RunFrames) -> Artefact:
         """One row a set, small ones first; tasks are columns."""

@@ -61,7 +61,8 @@ class MmluTable:
         run, left_out = main_losses(run)
         frame = run.regression
         data = frame[(frame["suite"] == SUITE) & frame["name"].isin(GROUPS)]
-        others = {c["address"]: ", ".join(other_training(c)) for c in run.cells.to_dict("records")}
+        cells = run.cells.to_dict("records")
+        others = {c["address"]: ", ".join(other_training(run, c)) for c in cells}
         data = _with_published(data.assign(other_training=data["cell"].map(others)))
         other = opponent_of(data)
         rows = []

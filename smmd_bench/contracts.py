@@ -195,7 +195,7 @@ class Canary:
 class EngineSettings:
     """How an engine is started; of all this only the dtype and the pixels can change answers.
 
-    `memory_gb` is for the key-value cache on a CPU; on a GPU an engine takes what is free.
+    `memory_gb` is for the key-value cache on a CPU; on a GPU vLLM asks for most of what is free.
     `min_pixels` and `max_pixels` are the processor's limits on an image (None: the checkpoint's
     own); `images` is the most that a prompt has.
     """

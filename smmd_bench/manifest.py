@@ -52,10 +52,10 @@ def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if "identity" not in cell:  # completions made elsewhere
             continue
         models[model] = cell["identity"]
-        known = data.setdefault(task, {"licence": "", "sizes": {}, "identity": {}})
+        known = data.setdefault(task, {"licence": "", "sizes": {}, "there": {}, "identity": {}})
         known["licence"] = cell["data"]["licence"]
-        known["sizes"] |= cell["data"]["sizes"]
-        known["identity"] |= cell["data"]["identity"]
+        for part in ("sizes", "there", "identity"):
+            known[part] |= cell["data"][part]
         how = generation.setdefault(task, {})
         for key, value in cell["generation"].items():
             by_model = key in ("engine", "dtype", "chat_template", "pixels")
@@ -105,12 +105,20 @@ def _plugin_digests(cell: Cell) -> dict[str, str]:
 
 def examples_there(cell: Cell, split: Split) -> int:
     """How many examples a cell has of a split: those asked for, or fewer where a copy of the data
-    has fewer, as an identity's `kept` says, or the rows of the task's `sources`."""
-    asked, task = cell.size(split), cell.task_plugin
+    has fewer."""
+    asked = cell.size(split)
+    there = _rows_there(cell, split, asked)
+    return asked if there is None else min(asked, there)
+
+
+def _rows_there(cell: Cell, split: Split, limit: int | None = None) -> int | None:
+    """How many examples a copy of the data has, as an identity's `kept` says, or the rows of the
+    task's `sources`, of which `limit` are counted; None: they are made, without end."""
+    task = cell.task_plugin
     kept = task.identity(split, cell.data_seed).get("kept")
     if kept is None and getattr(task, "sources", None):
-        kept = len(task.examples(split, cell.data_seed, asked))
-    return asked if kept is None else min(asked, int(kept))
+        kept = len(task.examples(split, cell.data_seed, limit))
+    return None if kept is None else int(kept)
 
 
 def shortage(cell: Cell, split: Split, there: int) -> str | None:
@@ -145,10 +153,15 @@ def _splits(cell: Cell) -> tuple[Split, ...]:
 
 
 def _data(cell: Cell, splits: Sequence[Split]) -> dict[str, Any]:
-    """Licence, sizes and identity (digests, seeds) of the splits."""
+    """Licence, sizes and identity (digests, seeds) of the splits.
+
+    `sizes` are what a cell uses of a split, `there` what the copy of the data has.
+    """
+    there = {split: _rows_there(cell, split) for split in splits}
     return {
         "licence": getattr(cell.task_plugin, "licence", "not stated"),
         "sizes": {split: examples_there(cell, split) for split in splits},
+        "there": {split: size for split, size in there.items() if size is not None},
         "identity": {s: dict(cell.task_plugin.identity(s, cell.data_seed)) for s in splits},
     }
 

@@ -66,9 +66,8 @@ class RunDirectory:
     def notes(self, cell: Cell) -> list[str]:
         """What training and decoding noted for people."""
         now = self.current(cell)
-        return [
-            note for said in (now.receipt, now.decoding) for note in (said or {}).get("notes", [])
-        ]
+        said = (now.receipt or {}, now.decoding or {})
+        return [note for receipt in said for note in receipt.get("notes", [])]
 
     @contextmanager
     def locked(self) -> Iterator[None]:

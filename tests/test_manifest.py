@@ -51,6 +51,8 @@ def test_a_small_copy_counts_with_what_it_has(task: str) -> None:
     assert {split: examples_there(cell, split) for split in SPLITS} == made
     data = manifest_of(experiment)["data"]
     assert data[cell.task]["sizes"] == made
+    whole = {split: len(cell.task_plugin.examples(split, 0)) for split in SPLITS}
+    assert data[cell.task]["there"] == whole
     for other in transfers:
         assert data[other.task]["sizes"] == {"test": 11}
 
@@ -84,3 +86,12 @@ def test_preflight_says_what_planning_could_not_know(tmp_path: Path) -> None:
         f"few_sums[level=easy], {split}: 3 of the {asked} examples asked for are there."
         for split, asked in zip(SPLITS, ASKED.values(), strict=True)
     ]
+
+
+def test_the_manifest_says_how_much_is_there_where_less_is_asked_for() -> None:
+    experiment, (cell, *_) = cells_of("chartqa", train_examples=2)
+    data = manifest_of(experiment)["data"][cell.task]
+    assert data["sizes"]["train"] == 2
+    assert data["there"]["train"] == len(cell.task_plugin.examples("train", 0)) > 2
+    experiment, (cell,) = cells_of("arithmetic")
+    assert manifest_of(experiment)["data"][cell.task]["there"] == {}  # made, without end

@@ -51,8 +51,11 @@ def build_wheel(project: Path, folder: Path) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def fresh_environment(folder: Path, *wheels: Path) -> Path:
-    """A virtual environment with these wheels; returns its folder of commands."""
+def fresh_environment(folder: Path, *wheels: Path, dependencies: Path | None = None) -> Path:
+    """A virtual environment with these wheels; returns its folder of commands.
+
+    dependencies: the folder that has all others (None: this environment's own).
+    """
     venv.create(folder, with_pip=False)
     commands = folder / "bin"
     _run(
@@ -60,7 +63,7 @@ def fresh_environment(folder: Path, *wheels: Path) -> Path:
         *wheels,
     )  # fmt: skip
     site = next((folder / "lib").glob("python*/site-packages"))
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (site / "dependencies.pth").write_text(f"{dependencies or sysconfig.get_path('purelib')}\n")
     return commands
 
 

@@ -26,9 +26,19 @@ MOST_LOGPROB_TOKEN_IDS = 128
 
 
 class VllmSession:
-    """A running engine, which weights are loaded in it, and which checkpoint was verified last."""
+    """A running engine, which weights are loaded in it, and which checkpoint was verified last.
 
-    def __init__(self, llm: LLM, base: Path, settings: EngineSettings, context: int) -> None:
+    `note` is said once, to the first progress of a call.
+    """
+
+    def __init__(
+        self,
+        llm: LLM,
+        base: Path,
+        settings: EngineSettings,
+        context: int,
+        note: str | None = None,
+    ) -> None:
         from smmd_bench.training.models import load_tokenizer
 
         self._llm = llm
@@ -41,6 +51,7 @@ class VllmSession:
         self._current: Checkpoint | None = None
         self._adapters: dict[Path, int] = {}
         self._broken: str | None = None
+        self._note = note
 
     def close(self) -> None:
         """Shut the engine down; the session cannot be used any more."""
@@ -58,6 +69,9 @@ class VllmSession:
         progress: Progress | None = None,
     ) -> list[Completion]:
         """Greedy completions of tokenised prompts, in order; stops at the end-of-sequence token."""
+        if self._note is not None and progress is not None:
+            progress(self._note, 0, 0)
+            self._note = None
         from vllm import SamplingParams
 
         self._require_room(prompts, images, max_new_tokens)

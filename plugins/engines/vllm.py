@@ -21,6 +21,7 @@ from smmd_bench.results.files import read_json
 from smmd_bench.scoring.checkpoints import context_length
 from smmd_bench.vision.processor import load_processor, reads_images
 
+from ._gpu_memory import MemoryRequest, gpu_memory_request
 from ._vllm_session import VllmSession
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ class VllmEngine:
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
         """Start vLLM on `base`; leaving the context frees its memory and its process group.
 
-        `settings.memory_gb` is the size of the key-value cache on a CPU; on a GPU vLLM takes what
-        is left there.
+        `settings.memory_gb` is the size of the key-value cache on a CPU; on a GPU vLLM asks for
+        most of what is free there, see `_gpu_memory`.
         """
         context = context_length(base, settings)
         with _environment(cpu=_on_cpu()):
@@ -63,7 +64,10 @@ class VllmEngine:
 
             session = None
             try:
-                session = VllmSession(_start(base, settings, context), base, settings, context)
+                memory = None if _on_cpu() else gpu_memory_request()
+                llm = _start(base, settings, context, memory)
+                note = None if memory is None else memory.note
+                session = VllmSession(llm, base, settings, context, note)
                 yield session
             finally:
                 if session is not None:
@@ -71,12 +75,14 @@ class VllmEngine:
                 cleanup_dist_env_and_memory()
 
 
-def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
+def _start(base: Path, settings: EngineSettings, context: int, memory: MemoryRequest | None) -> LLM:
     from vllm import LLM
 
     more: dict[str, Any] = {}
     if _on_cpu():
         more |= {"enforce_eager": True, "kv_cache_memory_bytes": int(settings.memory_gb * 2**30)}
+    if memory is not None:
+        more["gpu_memory_utilization"] = memory.utilization
     if settings.adapters:
         rank = _lora_rank(settings.max_lora_rank)
         more |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": rank}

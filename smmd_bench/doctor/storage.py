@@ -16,12 +16,13 @@ _SECONDS = 1.0
 
 def storage_findings() -> list[Finding]:
     """Our cache, the hub's, the folder of runs, and each disk that they are on."""
-    from huggingface_hub.constants import HF_HUB_CACHE
-
-    places = {
-        "cache": (cache_folder(), "SMMD_BENCH_CACHE"),
-        "hub cache": (Path(HF_HUB_CACHE), "HF_HOME"),
-    }
+    places = {"cache": (cache_folder(), "SMMD_BENCH_CACHE")}
+    try:
+        from huggingface_hub.constants import HF_HUB_CACHE
+    except ImportError:  # the finding on libraries says so
+        pass
+    else:
+        places["hub cache"] = (Path(HF_HUB_CACHE), "HF_HOME")
     found = [_cache(name, *place) for name, place in places.items()]
     runs = Path("runs").absolute()
     if (why := _why_not_writable(runs)) is not None:

@@ -2,6 +2,7 @@
 
 RUN/reports/tables/NAME.txt   a report that is a table only, within 100 columns
 RUN/reports/.terminal.json    the same tables, to be set for a terminal of another width
+RUN/reports/.written.json     the files of the last publication, among which there may be others
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..registry import entries
 from ..results.files import read_json, write_json, write_text
 from ..results.run import read_run
 from .processes import made_reports
-from .publish import Section, write_page
+from .publish import FORMATS, Section, write_page
 from .stamp import report_stamp
 from .tables import as_text, bold_cells, to_terminal
 from .up_to_date import compare_what_is_missing
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 TERMINAL_WIDTH = 100
 _KEPT = ".terminal.json"
+_WRITTEN = ".written.json"
 
 
 def publish_run(folder: Path, progress: Progress = lambda *_: None) -> list[Path]:
@@ -55,13 +57,27 @@ def publish_run(folder: Path, progress: Progress = lambda *_: None) -> list[Path
             write_text(path, _rendered(kept[section.name], TERMINAL_WIDTH))
             written.append(path)
     written.append(write_page(run, sections))
-    for kind in ("tables", "figures"):  # of a report that is not there any more
-        for file in (folder / "reports" / kind).glob("*.*"):
-            if file not in written:
-                file.unlink()
+    _remove_others(folder / "reports", [section.name for section in sections], written)
     write_json(folder / "reports" / _KEPT, kept)
     write_text(folder / "reports" / ".stamp", stamp)
     return written
+
+
+def _remove_others(reports: Path, names: Collection[str], written: Collection[Path]) -> None:
+    """Remove the reports' files that this publication did not write; all other files stay.
+
+    They are those that the last publication listed, and those with a name that a report of today
+    gives: `report --only` and a publication that was killed list nothing.
+    """
+    ours = {reports / name for name in (read_json(reports / _WRITTEN) or {}).get("files", ())}
+    for name in names:
+        ours |= {reports / "tables" / f"{name}.{form}" for form in (*FORMATS, "txt")}
+        ours |= {reports / "figures" / f"{name}.{form}" for form in FORMATS}
+        ours.add(reports / "tables" / f"{name}_data.csv")
+    for file in ours.difference(written):
+        file.unlink(missing_ok=True)
+    files = sorted(file.relative_to(reports).as_posix() for file in written)
+    write_json(reports / _WRITTEN, {"files": files})
 
 
 def is_published(folder: Path) -> bool:

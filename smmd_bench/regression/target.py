@@ -141,7 +141,7 @@ def _as_rivals(targets: Sequence[Target]) -> list[Target]:
 def _base(card: ModelCard, cells: Any, dtype: str, run: RunFrames) -> Target:
     own = cells.loc[cells["loss"] == BASE, "address"]
     receipts = (run.current(str(a)).receipt for a in own)
-    canary = next((r["epochs"][0]["canary"] for r in receipts if r), None)
+    canary = next((r["epochs"][0].get("canary") for r in receipts if r), None)
     return Target(
         model=card.name,
         model_label=card.label,
@@ -169,7 +169,7 @@ def _trained(card: ModelCard, cell: Mapping[str, Any], run: RunFrames) -> Target
     if now.checkpoint is None:
         return f"{name} has no weights in {now.folder / 'checkpoint'} any more and is left out."
     epoch = now.tested.epoch
-    canaries = {int(entry["epoch"]): entry["canary"] for entry in now.receipt["epochs"]}
+    canaries = {int(entry["epoch"]): entry.get("canary") for entry in now.receipt["epochs"]}
     return Target(
         model=card.name,
         model_label=card.label,

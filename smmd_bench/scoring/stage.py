@@ -34,7 +34,7 @@ from ..contracts import (
 from ..experiment import Cell
 from ..numbers import numeric_vocabulary
 from ..registry import load_engine
-from ..results.files import write_parquet
+from ..results.files import write_json, write_parquet
 from ..run_directory import RunDirectory
 from ..training.data import encode_targets
 from ..training.models import load_tokenizer, quiet_libraries

@@ -43,6 +43,7 @@ from .sampler import LengthGroups
 from .trainer import ObjectiveTrainer, objective_forward
 
 _DROWNS = 10  # times the cross-entropy
+_ALL_STEPS = math.nextafter(1.0, 0.0)  # to the Trainer, below 1 is a share, and 1 is one step
 _READERS = 2  # about 2 ms a picture of 224 x 224 each
 _LOG_COLUMNS = [
     "step",
@@ -158,7 +159,7 @@ def training_arguments(
         gradient_accumulation_steps=recipe.batch_size // recipe.micro_batch_size,
         learning_rate=recipe.learning_rate,
         weight_decay=recipe.weight_decay,
-        warmup_steps=recipe.warmup_ratio,
+        warmup_steps=min(recipe.warmup_ratio, _ALL_STEPS),
         lr_scheduler_type={"constant": "constant_with_warmup"}.get(
             recipe.schedule, recipe.schedule
         ),

@@ -300,3 +300,11 @@ def test_to_be_offline_is_a_note(hub, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     finding = network.network_finding(5)
     assert (finding.state, "HF_HUB_OFFLINE is set" in finding.text) == ("note", True)
+
+
+def test_without_the_hub_library_its_cache_is_left_out(monkeypatch):
+    assert "hub cache" in {finding.name for finding in storage.storage_findings()}
+    monkeypatch.setitem(sys.modules, "huggingface_hub.constants", None)
+    names = {finding.name for finding in storage.storage_findings()}
+    assert "cache" in names
+    assert "hub cache" not in names

@@ -140,3 +140,28 @@ def test_where_a_process_is_killed_the_rest_is_made_in_this_one(
     assert (reports / "tables" / "process.csv").read_text().split()[1] == str(os.getpid())
     assert {"arithmetic_table.csv", "of_a_file.csv"} <= {p.name for p in reports.glob("tables/*")}
     assert (reports / "index.html").is_file()
+
+
+def test_files_of_people_stay_beside_those_of_the_reports(
+    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(written, tmp_path / "run")
+    only(monkeypatch, "arithmetic_table", "math_table")
+    registry.load_plugin_file(write_reports(tmp_path / "plugin.py", of_a_file=OF_A_FILE))
+    publish_run(folder)
+    tables = folder / "reports" / "tables"
+    theirs = [tables / "notes.md", tables / "arithmetic_table.notes.md", tables / "v1.final.csv"]
+    theirs.append(folder / "reports" / "figures" / "for the talk.png")
+    for file in theirs:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("by hand")
+    gone = [*tables.glob("of_a_file.*")]
+    stale = tables / "math_table.csv"  # skipped here; as a publication that was killed left it
+    stale.write_text("old")
+    monkeypatch.setattr(registry, "_from_files", {group: {} for group in registry.GROUPS})
+    monkeypatch.setattr(registry, "_files", [])
+    publish_run(folder)
+    assert gone
+    assert not any(file.exists() for file in [*gone, stale])
+    assert [file.read_text() for file in theirs] == ["by hand"] * 4
+    assert (tables / "arithmetic_table.csv").is_file()

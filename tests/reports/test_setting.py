@@ -1,7 +1,13 @@
 """What counts as the paper's setting, and what the captions say of another."""
 
 import pytest
-from smmd_bench.reports._setting import other_setting, papers_task, published_beside, setting_note
+from smmd_bench.reports._setting import (
+    other_setting,
+    other_training,
+    papers_task,
+    published_beside,
+    setting_note,
+)
 
 import smmd_bench as sb
 from smmd_bench.results.files import read_json, write_json
@@ -56,6 +62,49 @@ def test_another_recipe_is_another_setting(recipe, why, whole):
     cell = a_cell(whole, recipe=recipe)
     assert other_setting(whole, cell) == why
     assert published_beside(whole, cell, "math_reasoning") == {}
+
+
+def with_data(run, tmp_path, **data):
+    """The same run, whose manifest says that of the data of GSM8K."""
+    write_json(tmp_path / "manifest.json", {**run.manifest, "data": {"gsm8k": data}})
+    (tmp_path / "cells").symlink_to(run.path / "cells")
+    return sb.read_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "why"),
+    [
+        (64, None, "64 of 6,973 training examples"),
+        (64, 256, "64 of 6,973 training examples"),
+        (6973, 256, "256 of 6,973 training examples"),
+        (6973, 9000, None),
+        (6973, None, None),
+        (9000, None, None),  # no more than the paper's are used of them
+    ],
+)
+def test_no_more_training_examples_count_than_are_there(there, asked, why, whole, tmp_path):
+    run = with_data(whole, tmp_path, there={"train": there, "validation": 3}, sizes={"train": 1})
+    cell = a_cell(run, recipe={"train_examples": asked})
+    assert other_setting(run, cell) == why
+    assert bool(published_beside(run, cell, "math_reasoning")) == (why is None)
+    transfer = {**cell, "task": "svamp", "trained_on": "gsm8k"}
+    said = [] if why is None else [why]
+    assert [*other_training(run, transfer)] == said
+
+
+def test_a_manifest_of_an_earlier_version_says_what_was_used(whole, tmp_path):
+    run = with_data(whole, tmp_path, sizes={"train": 64, "test": 1319})
+    assert other_setting(run, a_cell(run)) == "64 of 6,973 training examples"
+
+
+def test_data_made_without_end_is_as_large_as_the_recipe_asks(tmp_path):
+    run = small(tmp_path, tasks=("arithmetic",), n=10_000, base=False, recipe={"epochs": 15})
+    data = {"arithmetic": {"there": {}, "sizes": {"train": 5}}}
+    write_json(tmp_path / "manifest.json", {**run.manifest, "data": data})
+    run = sb.read_run(tmp_path)
+    assert other_setting(run, a_cell(run)) is None
+    cell = a_cell(run, recipe={"train_examples": 5})
+    assert other_setting(run, cell).startswith("5 of ")
 
 
 @pytest.mark.parametrize("recipe", [{"batch_size": 64}, {"dtype": "bfloat16"}, {"schedule": "x"}])

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
 from smmd_bench.reports._sweep import scale_of
+from smmd_bench.reports.bandwidth_table import BandwidthTable
 from smmd_bench.reports.lambda_sensitivity import LambdaSensitivity
 from smmd_bench.reports.ntl_lambda_scan import NtlLambdaScan
 from smmd_bench.reports.sigma_sensitivity import SigmaSensitivity
 
 import smmd_bench as sb
+from smmd_bench.errors import UserError
 from smmd_bench.publishing.style import figure_style, loss_styles
 from smmd_bench.publishing.tables import to_csv
 from smmd_bench.results.files import read_json
@@ -245,3 +247,12 @@ def test_nothing_sticks_out_of_the_figure(run):
     boxes += [legend.get_window_extent() for legend in figure.legends]
     assert np.all([box.x0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes])
     assert np.all([box.y0 >= 0 and box.y1 <= figure.bbox.y1 for box in boxes])
+
+
+@pytest.mark.parametrize("report", [SigmaSensitivity(), LambdaSensitivity(), BandwidthTable()])
+def test_where_the_loss_cannot_be_loaded_that_is_the_reason(report, run, monkeypatch):
+    def fails(_):
+        raise UserError("The loss 'smmd' cannot be used: No module named 'torch'.")
+
+    monkeypatch.setattr("smmd_bench.reports._variants.load_loss", fails)
+    assert report.skip(run) == "The loss 'smmd' cannot be used: No module named 'torch'"

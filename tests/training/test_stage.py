@@ -1,5 +1,6 @@
 """What the train stage hands to the Trainer, and from which state a killed training goes on."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from smmd_bench.experiment import Experiment
+from smmd_bench.recipe import Recipe
 from smmd_bench.results.files import write_json
 from smmd_bench.training import stage
 from smmd_bench.training.epochs import Epochs
@@ -114,6 +116,15 @@ def test_every_option_of_the_recipe_reaches_the_trainer(
     assert adapter.target_modules == {"q_proj", "down_proj"}
     frozen = {p.dtype for p in given["model"].parameters() if not p.requires_grad}
     assert frozen == {torch.bfloat16}
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7, 240, 100_003])
+def test_a_warm_up_is_a_share_of_the_steps_also_all_of_them(steps: int, tmp_path: Path) -> None:
+    for ratio in (0.0, 0.03, 0.5, 1.0):
+        arguments = stage.training_arguments(Recipe(warmup_ratio=ratio), 0, tmp_path, gpu=False)
+        assert arguments.get_warmup_steps(steps) == math.ceil(ratio * steps)
+    usual = stage.training_arguments(Recipe(), 0, tmp_path, gpu=False)
+    assert usual.warmup_steps == Recipe().warmup_ratio == 0.03  # results of before are the same
 
 
 def test_full_fine_tuning_in_bfloat16_keeps_float32_weights(

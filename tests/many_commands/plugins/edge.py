@@ -25,7 +25,13 @@ from smmd_bench.run_directory import cell_from_json, record_failure
 from smmd_bench.scoring.stage import decode_cells
 
 VERSION = 1
-NO_CANARY = {"token_ids": [[1, 2]], "log_probabilities": [[-1.0]]}
+NO_CANARY = {
+    "token_ids": [[1, 2]],
+    "log_probabilities": [[-1.0]],
+    "pictures": 0,
+    "rounded": [],
+    "rivals": [],
+}
 SOFTWARE = {"torch": "stub", "device": "stub"}
 machine = {"rounding": 0}
 """Where a training runs: with another rounding it gives other weights from the same inputs."""

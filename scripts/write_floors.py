@@ -1,0 +1,39 @@
+"""Write requirements-floors.txt: the lowest versions that pyproject.toml allows for reports.
+
+`tests/test_floors.py` installs them and makes the reports of a run with them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent
+TARGET = ROOT / "requirements-floors.txt"
+HEAD = """\
+# The lowest versions that pyproject.toml allows, of what reports need; without torch and models.
+# Made by scripts/write_floors.py; tests/test_floors.py makes the reports of a run with them.
+"""
+MODELS = {"accelerate", "datasets", "huggingface-hub", "peft", "safetensors", "transformers"}
+"""For training and decoding only: their lowest versions are those of the lock."""
+
+
+def render() -> str:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = [Requirement(line) for line in project["dependencies"]]
+    lines = [_lowest(r) for r in found if canonicalize_name(r.name) not in MODELS]
+    return HEAD + "".join(f"{line}\n" for line in sorted(lines))
+
+
+def _lowest(requirement: Requirement) -> str:
+    floors = [s.version for s in requirement.specifier if s.operator in (">=", "==")]
+    if len(floors) != 1:
+        raise SystemExit(f"{requirement} in pyproject.toml has no lowest version: add one.")
+    return f"{canonicalize_name(requirement.name)}=={floors[0]}"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(render(), encoding="utf-8")
