@@ -176,10 +176,10 @@ def test_one_loss_alone_is_compared_with_nothing(tmp_path):
 
 
 def test_a_run_without_scores_has_nothing_to_compare(tmp_path):
-    run = planted(tmp_path, {"ce": ANSWERS, "smmd": ANSWERS})
+    planted(tmp_path, {"ce": ANSWERS, "smmd": ANSWERS})
     for file in tmp_path.glob("cells/*/scores.parquet"):
         file.unlink()
-    assert why_none(run) == "no cell has scores"
+    assert why_none(sb.read_run(tmp_path)) == "no cell has results"
 
 
 def test_a_task_whose_targets_hold_no_number_is_left_out(tmp_path):

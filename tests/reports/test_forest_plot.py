@@ -198,7 +198,8 @@ def test_completions_made_elsewhere_are_compared_with_the_first_label(tmp_path):
             content[key] = names[content[key]]
         write_json(file, content)
     manifest = read_json(tmp_path / "manifest.json")
-    write_json(tmp_path / "manifest.json", {**manifest, "predictions": []})
+    predictions = {"labels": ["old", "new"]}
+    write_json(tmp_path / "manifest.json", {**manifest, "predictions": predictions})
     table = ForestPlot().build(sb.read_run(tmp_path)).table
     assert table["Loss"].tolist() == ["NEW"]
     assert table["Δ to OLD"].iloc[0].startswith("+50.00 [")
