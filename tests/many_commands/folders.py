@@ -28,7 +28,7 @@ from smmd_bench.scoring.comparison import write_comparisons
 from smmd_bench.training import models
 
 PLUGINS = Path(__file__).parent / "plugins"
-EDITED = {"toy_task.py": "SHIFT = 0", "mine.py": "STRENGTH = 0", "everything.py": "Everything"}
+EDITED = {"toy_task.py": "SHIFT = 0", "mine.py": "STRENGTH = 0", "everything.py": "NUMBER = 0"}
 """What an edit of each plugin changes."""
 REPORTS = ("everything", "task_table")
 SMALL = {"epochs": 2, "validation_examples": 9, "train_examples": 2, "dtype": "float32"}
@@ -114,9 +114,8 @@ class Workshop:
         """Edit a plugin, or only a comment of it, and load it again."""
         text = (PLUGINS / name).read_text()
         old = EDITED[name]
-        new = f"{old} {number}" if name == "everything.py" else old.replace("0", str(number))
         file = self.folder / name
-        file.write_text(f"{comment}\n{text.replace(old, new) if number else text}")
+        file.write_text(f"{comment}\n{text.replace(old, old.replace('0', str(number)))}")
         registry._files.remove(file.resolve())
         registry.load_plugin_file(file)
 
@@ -237,7 +236,9 @@ def report_files(folder: Path) -> dict[str, bytes]:
         constant |= {"name": "run", "command": "command", "created": "2026-01-01T00:00:00+00:00"}
         write_json(copy / "manifest.json", {**manifest, **constant})
         publish_run(copy)
-        return files_in(copy / "reports")
+        files = files_in(copy / "reports")
+        assert "failed.json" not in files, files["failed.json"].decode()
+        return files
 
 
 @contextlib.contextmanager

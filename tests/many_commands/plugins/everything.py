@@ -1,5 +1,6 @@
 """A report that says all that a run can be asked for."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pandas as pd
@@ -7,10 +8,12 @@ import pandas as pd
 from smmd_bench.contracts import Artefact
 from smmd_bench.results.run import RunFrames
 
-TITLE = "Everything"
+NUMBER = 0
+TITLE = f"Everything {NUMBER}"
 FRAMES = ("cells", "metrics", "comparisons", "selection", "completions", "probes", "train_log")
 
 
+@dataclass(frozen=True)
 class Everything:
     """Every frame of a run, one below the other."""
 
@@ -24,8 +27,9 @@ class Everything:
     def build(self, run: RunFrames) -> Artefact:
         parts = []
         for name in FRAMES:
-            frame = getattr(run, name)
-            lines = frame.astype(str).agg(" ".join, axis=1) if len(frame) else []
-            parts.append(pd.DataFrame({"Frame": name, "Row": list(lines)}))
+            # The untuned base follows no recipe: it has that of whoever asked for it last.
+            frame = getattr(run, name).drop(columns="recipe", errors="ignore")
+            lines = [" ".join(map(str, row)) for row in frame.itertuples(index=False)]
+            parts.append(pd.DataFrame({"Frame": name, "Row": lines}))
         table = pd.concat(parts, ignore_index=True).astype({"Row": "str"})
         return Artefact(TITLE, table)
