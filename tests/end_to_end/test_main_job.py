@@ -56,6 +56,7 @@ def test_one_engine_start_serves_all_checkpoints(finished: Path) -> None:
 def test_every_cell_leaves_its_files(finished: Path) -> None:
     everywhere = {
         "cell.json",
+        "decode.json",
         "completions.parquet",
         "probes.parquet",
         "scores.parquet",
