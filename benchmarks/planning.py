@@ -57,15 +57,18 @@ def matrix(cells: int) -> Experiment:
 
 def finish(run: RunDirectory, cell: Cell) -> None:
     """What a finished cell leaves, as far as planning reads it."""
-    folder, wanted = run.cell_folder(cell), cell.addresses
-    epochs = [{"epoch": epoch} for epoch in (1, 2)]
-    write_json(folder / "train.json", {"address": wanted["train"], "epochs": epochs})
-    write_json(folder / "selection.json", {"address": wanted["select"], "best_epoch": 2})
-    write_json(folder / "checkpoint" / "canary.json", {"epoch": 2})
+    folder = run.cell_folder(cell)
+    epochs = [{"epoch": epoch, "weights": f"weights {epoch}"} for epoch in (1, 2)]
+    write_json(folder / "train.json", {"address": cell.addresses["train"], "epochs": epochs})
+    stamp = run.current(cell).selection_stamp
+    write_json(folder / "selection.json", {"address": stamp, "best_epoch": 2})
+    write_json(folder / "checkpoint" / "canary.json", epochs[-1])
+    now = run.current(cell)
+    frame = pd.DataFrame({"uid": ["0"], "completion": ["1"]})
     for name in ("completions", "probes"):
-        frame = pd.DataFrame({"uid": ["0"], "completion": ["1"]})
-        write_parquet(folder / f"{name}.parquet", frame, cell.decode_stamp(2))
-    write_json(folder / "metrics.json", {"address": wanted["measure"]})
+        write_parquet(folder / f"{name}.parquet", frame, now.decode_stamp or "")
+    write_parquet(folder / "scores.parquet", frame, now.measure_stamp or "")
+    write_json(folder / "metrics.json", {"address": now.measure_stamp})
 
 
 def planned(run: RunDirectory, count: int) -> tuple[float, float]:

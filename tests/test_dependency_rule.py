@@ -64,3 +64,24 @@ def test_the_rule_can_fail(tmp_path: Path) -> None:
 def test_no_file_is_longer_than_400_lines() -> None:
     long = {f.name: n for f in FILES if (n := len(f.read_text().splitlines())) > 400}
     assert not long
+
+
+REPORTS = [f for f in (ROOT / "reports").glob("*.py") if f.name != "overhead_table.py"]
+"""The table of step times reads another kind of folder than a run's."""
+
+
+@pytest.mark.parametrize("file", REPORTS, ids=lambda f: f.name)
+def test_reports_read_a_run_through_its_frames_alone(file: Path) -> None:
+    """What is current is decided there: a report that opens a cell's file would get around it."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    paths = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "path" and _is_run(node.value)
+    ]
+    assert not paths
+    assert "smmd_bench.results.files" not in imported_modules(file)
+
+
+def _is_run(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "run"
