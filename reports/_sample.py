@@ -18,8 +18,8 @@ BASE = "base"
 
 
 def sample_note(run: RunFrames, cells: pd.DataFrame, of_run: pd.DataFrame | None = None) -> str:
-    """A sentence with n, seeds and parse failures of those of the cells that have results; another
-    where they were made with different software or on different devices.
+    """A sentence with n, seeds and parse failures of those of the cells that have results; others
+    where their recipes differ, or the software and devices that made them.
 
     `of_run` are all cells of these losses, models and tasks, where fewer are shown: seeds that are
     not shared are named.
@@ -29,7 +29,8 @@ def sample_note(run: RunFrames, cells: pd.DataFrame, of_run: pd.DataFrame | None
     parts = [_examples(metrics)]
     if "predictions" not in run.manifest:
         parts.append(_seeds(shown) + ("" if of_run is None else _left_out(cells, of_run)))
-    return "; ".join(filter(None, [*parts, _unreadable(metrics)])) + "." + _software(run, shown)
+    text = "; ".join(filter(None, [*parts, _unreadable(metrics)])) + "."
+    return text + _recipes(shown) + _software(run, shown)
 
 
 def _examples(metrics: pd.DataFrame) -> str:
@@ -95,6 +96,19 @@ def _unreadable(metrics: pd.DataFrame) -> str:
         f"at most {_percent(worst[0]['value'])} ({'; '.join([names[0], *besides])}) of the "
         "completions of a cell without a number"
     )
+
+
+def _recipes(cells: pd.DataFrame) -> str:
+    """A sentence where the trained cells of a model and task have different recipes."""
+    found: dict[str, dict[str, None]] = {}
+    for _, group in cells[cells["loss"] != BASE].groupby(["model", "task"], observed=True):
+        recipes = list(group["recipe"])
+        for name in dict.fromkeys(key for recipe in recipes for key in recipe):
+            values = dict.fromkeys(str(recipe.get(name)) for recipe in recipes)
+            if len(values) > 1:
+                found[name] = {**found.get(name, {}), **values}
+    texts = [f"{name} {' or '.join(values)}" for name, values in found.items()]
+    return f" The trained cells differ in their recipes: {'; '.join(texts)}." * bool(texts)
 
 
 def _software(run: RunFrames, cells: pd.DataFrame) -> str:

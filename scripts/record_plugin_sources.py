@@ -1,4 +1,5 @@
-"""Keep tests/data/plugin_sources.json: versions and source of every first-party plugin.
+"""Keep tests/data/plugin_sources.json: versions and source of every first-party plugin, and of the
+code of training.
 
     python scripts/record_plugin_sources.py            record plugins whose version was raised
     python scripts/record_plugin_sources.py --check    fail where the record is out of date
@@ -22,13 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from smmd_bench.addresses import address
-from smmd_bench.module_source import module_digests
+from smmd_bench.module_source import Belongs, module_digests
+from smmd_bench.recipe import TRAINING_VERSION
 from smmd_bench.registry import Group, points
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "tests" / "data" / "plugin_sources.json"
 GROUPS: tuple[Group, ...] = ("losses", "tasks", "engines")
 PLUGIN_ROOTS = ("smmd_bench.plugins.", "smmd_bench.tasks.")
+TRAINING = ("smmd_bench.training.", "smmd_bench.vision.", "smmd_bench.numbers")
+"""The code by which a cell is trained, whose version is `TRAINING_VERSION`."""
 CONSTANTS = ("FORMAT", "GENERATOR", "DRAWING", "VERSION")
 """Constants of modules that are versions, and a part of addresses through `identity()`."""
 
@@ -37,13 +41,17 @@ Sources = Mapping[str, Mapping[str, Any]]
 
 
 def plugin_sources() -> Sources:
-    """Every first-party loss, task and engine as it is now."""
-    return {
+    """Every first-party loss, task and engine, and the code of training, as they are now."""
+    stage = "smmd_bench.training.stage"
+    digests = module_digests(stage, ROOT / "smmd_bench/training/stage.py", _is_of(TRAINING))
+    versions = {"recipe.TRAINING_VERSION": TRAINING_VERSION}
+    plugins = {
         f"{group}/{name}": _source(point.module)
         for group in GROUPS
         for name, point in sorted(points(group).items())
         if point.module.startswith(PLUGIN_ROOTS)
     }
+    return {"code/training": {"versions": versions, "digest": address(digests)}, **plugins}
 
 
 def complaints(recorded: Sources, now: Sources) -> list[str]:
@@ -105,8 +113,12 @@ def main() -> None:
     TARGET.write_text(f"{content}\n", encoding="utf-8")
 
 
+def _is_of(roots: tuple[str, ...]) -> Belongs:
+    return lambda name, _: name.startswith(roots)
+
+
 def _source(module: str) -> dict[str, Any]:
-    digests = module_digests(module, _file(module), lambda n, _: n.startswith(PLUGIN_ROOTS))
+    digests = module_digests(module, _file(module), _is_of(PLUGIN_ROOTS))
     versions: dict[str, int] = {}
     for name in sorted(digests):
         versions |= _versions(name.rpartition(".")[2], _file(name))

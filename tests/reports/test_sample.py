@@ -79,3 +79,21 @@ def test_completions_made_elsewhere_have_no_seeds(elsewhere, tmp_path):
     )
     run = sb.read_run(tmp_path)
     assert ("seed 0" in sample_note(run, run.cells)) is not elsewhere
+
+
+def test_other_recipes_software_and_devices_are_named(tmp_path):
+    run = planted(tmp_path, {"ce": ANSWERS, "smmd": ANSWERS}, seeds=(0,))
+    assert "differ" not in sample_note(run, run.cells)
+    for file in tmp_path.glob("cells/*/cell.json"):
+        cell = read_json(file)
+        rate, device = (1, "CPU") if cell["loss"] == "ce" else (2, "GPU")
+        write_json(file, {**cell, "recipe": {**cell["recipe"], "learning_rate": rate}})
+        receipt = read_json(file.with_name("train.json"))
+        made_with = {"torch": "2.13.0", "device": device}
+        write_json(file.with_name("train.json"), {**receipt, "made_with": made_with})
+    again = sb.read_run(tmp_path)
+    note = sample_note(again, again.cells)
+    assert " The trained cells differ in their recipes: learning_rate 1 or 2." in note
+    assert note.endswith(
+        " The cells differ in what they were made with: trained: device CPU or GPU."
+    )
