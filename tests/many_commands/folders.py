@@ -232,6 +232,7 @@ def report_files(folder: Path) -> dict[str, bytes]:
     """The bytes of the reports that a copy of the folder gives, without what is only history."""
     with _copied(folder) as copy:
         manifest = read_json(copy / "manifest.json") or {}
+        manifest.pop("merged", None)
         constant = {key: [] if key in ("flags", "experiments") else {} for key in PROVENANCE}
         constant |= {"name": "run", "command": "command", "created": "2026-01-01T00:00:00+00:00"}
         write_json(copy / "manifest.json", {**manifest, **constant})
