@@ -12,10 +12,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -25,29 +26,17 @@ from smmd_bench.combining.merge import merge_runs
 from smmd_bench.errors import UserError
 from smmd_bench.publishing.run import is_published, publish_run
 from smmd_bench.publishing.selection import publish_some
-from smmd_bench.results.files import read_json
+from smmd_bench.results.current import CurrentCell
 from smmd_bench.results.run import read_run
 
-from .folders import (
-    EDITED,
-    VERSIONS,
-    Fresh,
-    Killed,
-    Spec,
-    Workshop,
-    experiment_of,
-    files_in,
-    killed_at,
-    report_files,
-    run,
-)
+from .books import Books
+from .folders import EDITED, VERSIONS, Killed, Spec, killed_at, run
 
 FOLDERS = st.sampled_from(["one", "two"])
 LOSSES = st.lists(st.sampled_from(["ce", "mine", "smmd"]), min_size=1, max_size=2, unique=True)
 RATES = st.sampled_from([0.1, 0.1, 0.2, 0.3])
 ENGINES = st.sampled_from(["stub", "stub", "stub[flavour=2]", "stub[flavour=3]"])
 SIZES = st.sampled_from([9, 9, 5])
-Addresses = tuple[tuple[str, str], ...]
 
 
 class ManyCommands(RuleBasedStateMachine):
@@ -57,11 +46,9 @@ class ManyCommands(RuleBasedStateMachine):
         super().__init__()
         self.root = Path(tempfile.mkdtemp())
         os.environ["SMMD_BENCH_CACHE"] = str(self.root / "cache")
-        self.workshop = Workshop(self.root / "plugins")
-        self.fresh = Fresh(self.workshop, self.root / "fresh")
-        self.asked: dict[Addresses, Spec] = {}
+        self.books = Books(self.root)
+        self.workshop = self.books.workshop
         self.touched: set[str] = set()
-        self.last: dict[str, Any] = {}
 
     def teardown(self) -> None:
         self.workshop.close()
@@ -77,9 +64,11 @@ class ManyCommands(RuleBasedStateMachine):
         self, folder: str, losses: list[str], base: bool, rate: float, engine: str, size: int,
         keep: bool,
     ) -> None:  # fmt: skip
-        outcome = run(self.ask(folder, losses, base, rate, engine, size, keep), self.root / folder)
+        self.touched.add(folder)
+        experiment = self.books.ask(folder, (losses, base, rate, engine, size, keep))
+        outcome = run(experiment, self.root / folder)
         assert bool(outcome.failed) == (engine == "stub[flavour=3]" or rate == 0.3)
-        self.require_finished(folder)
+        self.books.require_finished(folder)
 
     @rule(
         folder=FOLDERS, losses=LOSSES, rate=RATES, engine=ENGINES, size=SIZES,
@@ -88,23 +77,20 @@ class ManyCommands(RuleBasedStateMachine):
     def killed_train_eval(
         self, folder: str, losses: list[str], rate: float, engine: str, size: int, count: int
     ) -> None:
-        experiment = self.ask(folder, losses, True, rate, engine, size, False)
-        try:
-            with killed_at(count):
-                run(experiment, self.root / folder)
-        except Killed:
-            pass
+        self.touched.add(folder)
+        experiment = self.books.ask(folder, (losses, True, rate, engine, size, False))
+        with suppress(Killed), killed_at(count):
+            run(experiment, self.root / folder)
 
-    @precondition(lambda self: self.last)
+    @precondition(lambda self: self.books.last)
     @rule(folder=FOLDERS)
     def the_same_again(self, folder: str) -> None:
-        if folder not in self.last:
+        if folder not in self.books.last:
             return
-        losses, base, rate, engine, size, keep = self.last[folder]
-        self.train_eval(folder, losses, base, rate, engine, size, keep)
-        if rate != 0.3 and engine != "stub[flavour=3]":
-            experiment = self.ask(folder, losses, base, rate, engine, size, keep)
-            assert not run(experiment, self.root / folder).worked
+        asked = self.books.last[folder]
+        self.train_eval(folder, *asked)
+        if asked[2] != 0.3 and asked[3] != "stub[flavour=3]":
+            assert not run(self.books.ask(folder, asked), self.root / folder).worked
 
     @precondition(lambda self: self.held())
     @rule(folder=FOLDERS, part=st.sampled_from(sorted(p for p in PARTS if "cache" not in p)))
@@ -119,12 +105,9 @@ class ManyCommands(RuleBasedStateMachine):
     @rule(folder=FOLDERS, count=st.one_of(st.just(10**6), st.integers(0, 12)))
     def report(self, folder: str, count: int) -> None:
         if self.is_run(folder):
-            try:
-                with killed_at(count):
-                    publish_run(self.root / folder)
+            with suppress(Killed), killed_at(count):
+                publish_run(self.root / folder)
                 assert is_published(self.root / folder)
-            except Killed:
-                pass
             self.touched.add(folder)
 
     @precondition(lambda self: self.held())
@@ -160,7 +143,7 @@ class ManyCommands(RuleBasedStateMachine):
     @rule(plugin=st.sampled_from(["toy_task.py", "mine.py"]))
     def edit_a_comment(self, plugin: str) -> None:
         number = dict(self.workshop.world.edits)[plugin]
-        self.workshop.write(plugin, number, comment=f"# {len(self.asked)}")
+        self.workshop.write(plugin, number, comment=f"# {len(self.books.asked)}")
 
     @rule(what=st.sampled_from(VERSIONS), number=st.integers(1, 2))
     def upgrade(self, what: str, number: int) -> None:
@@ -176,139 +159,39 @@ class ManyCommands(RuleBasedStateMachine):
     def reports_are_those_of_a_fresh_folder(self) -> None:
         for folder in sorted(self.touched):
             if self.is_run(folder):
-                self.require_fresh(self.root / folder, self.specs(folder), self.roundings(folder))
+                specs, roundings = self.books.specs(folder), self.books.roundings(folder)
+                self.books.require_fresh(self.root / folder, specs, roundings)
         self.touched.clear()
 
     @precondition(lambda self: self.is_run("one") and self.is_run("two"))
     @rule()
     def merge(self) -> None:
-        runs = [self.root / "one", self.root / "two"]
-        out = self.root / "merged"
+        runs, out = [self.root / "one", self.root / "two"], self.root / "merged"
         frames = [read_run(path) for path in runs]
         if any(frame.cells.empty for frame in frames):
             return
-        held: dict[Any, Spec] = {}
-        roundings: dict[Any, int] = {}
-        done: dict[Any, bool] = {}
+        chosen: dict[tuple[str, int], tuple[Spec, CurrentCell, int]] = {}
         conflict = False
-        for path, frame in zip(runs, frames, strict=True):
-            own = self.roundings(path.name)
-            status = list(frame.cells["status"] == "done")
-            order = [str(a) for a in frame.manifest["cells"]]
-            by_address = dict(zip(frame.cells["address"], status, strict=True))
-            for address, spec in zip(order, self.specs(path.name), strict=True):
-                key, is_done = spec.identity, by_address[address]
-                mine = frame.current(address)
-                if key not in held:
-                    held[key], done[key] = spec, is_done
-                    roundings[key] = own.get(key, 0)
-                    self.__dict__.setdefault("tested", {})[key] = mine
-                    continue
-                other = self.__dict__["tested"][key]
-                conflict |= mine.addresses != other.addresses
-                conflict |= is_done and done[key] and mine.tested != other.tested
-                if is_done and not done[key]:
-                    held[key], done[key], roundings[key] = spec, True, own.get(key, 0)
-                    self.__dict__["tested"][key] = mine
-        self.__dict__.pop("tested", None)
+        for found in [found for frame in frames for found in self.books.cells(frame)]:
+            (spec, cell, _), first = found, chosen.setdefault(found[0].identity, found)
+            done = cell.metrics is not None, first[1].metrics is not None
+            conflict |= cell.addresses != first[1].addresses
+            conflict |= all(done) and cell.tested != first[1].tested
+            if done == (True, False):
+                chosen[spec.identity] = found
         if conflict:
-            try:
+            with pytest.raises(UserError, match="have different cells"):
                 merge_runs(runs, out)
-            except UserError:
-                return
-            raise AssertionError("two different results of one cell were merged")
+            return
         merge_runs(runs, out)
-        self.require_fresh(out, list(held.values()), roundings)
-
-    # ---- helpers
-
-    def ask(
-        self, folder: str, losses: list[str], base: bool, rate: float, engine: str, size: int,
-        keep: bool,
-    ) -> Any:  # fmt: skip
-        """The experiment; its cells are remembered as they are asked for."""
-        given = (("learning_rate", rate), ("test_examples", size), ("keep_epochs", keep))
-        world = self.workshop.world
-        spec = Spec("", 0, engine, given, world)
-        experiment = experiment_of(losses, base, spec, [0])
-        for cell in experiment.cells:
-            self.asked[_key(cell.addresses)] = Spec(cell.loss, cell.seed, engine, given, world)
-        for spec in [spec for name in ("one", "two") for spec in self.specs(name)]:
-            again = Spec(spec.loss, spec.seed, spec.engine, spec.settings, world)
-            loss = "ce" if spec.loss == "base" else spec.loss
-            for cell in experiment_of([loss], spec.loss == "base", again, [spec.seed]).cells:
-                if cell.loss == spec.loss:
-                    self.asked.setdefault(_key(cell.addresses), again)
-        self.last[folder] = (losses, base, rate, engine, size, keep)
-        self.touched.add(folder)
-        return experiment
+        roundings = {spec.identity: rounding for spec, _, rounding in chosen.values()}
+        self.books.require_fresh(out, [spec for spec, _, _ in chosen.values()], roundings)
 
     def is_run(self, folder: str) -> bool:
-        return (self.root / folder / "manifest.json").is_file()
+        return self.books.is_run(folder)
 
     def held(self) -> bool:
         return self.is_run("one") or self.is_run("two")
-
-    def specs(self, folder: str) -> list[Spec]:
-        """What the cells that a folder holds were asked to be, in order."""
-        path = self.root / folder
-        manifest = read_json(path / "manifest.json") or {"cells": []}
-        found = (read_json(path / "cells" / a / "cell.json") or {} for a in manifest["cells"])
-        return [self.asked[_key(content["addresses"])] for content in found]
-
-    def roundings(self, folder: str) -> dict[tuple[str, int], int]:
-        """Of the machine that trained each cell of a folder."""
-        path, trained = self.root / folder, self.workshop.edge.trained
-        manifest = read_json(path / "manifest.json") or {"cells": []}
-        pairs = zip(manifest["cells"], self.specs(folder), strict=True)
-        return {spec.identity: trained.get((str(path), a), 0) for a, spec in pairs}
-
-    def require_finished(self, folder: str) -> None:
-        """Every cell of the last command is done, with its weights in place, or has failed."""
-        losses, base, rate, engine, size, keep = self.last[folder]
-        experiment = self.ask(folder, losses, base, rate, engine, size, keep)
-        found = read_run(self.root / folder)
-        status = found.cells.set_index("address")["status"]
-        for cell in experiment.cells:
-            address = cell.addresses["train"]
-            fails = engine == "stub[flavour=3]" or (rate == 0.3 and not cell.is_base)
-            assert status[address] == ("failed" if fails else "done"), (cell.label, status)
-            if not fails and not cell.is_base:
-                now = found.current(address)
-                assert now.checkpoint is not None
-                assert keep or not (now.folder / "epochs").exists()
-
-    def require_fresh(
-        self, path: Path, held: list[Spec], roundings: dict[tuple[str, int], int]
-    ) -> None:
-        """The reports of a folder, and those on its disk if they count as current, are fresh."""
-        found = report_files(path)
-        expected = self.fresh.reports(held, roundings, read_run(path))
-        different = sorted(
-            name for name in {*found, *expected} if found.get(name) != expected.get(name)
-        )
-        assert not different, _shown(different[0], found, expected)
-        if is_published(path):
-            stale = [
-                name
-                for name, content in files_in(path / "reports").items()
-                if name != "index.html" and found.get(name) != content
-            ]
-            assert not stale, f"{stale} count as current"
-
-
-def _key(addresses: dict[str, str]) -> Addresses:
-    return tuple(sorted(addresses.items()))
-
-
-def _shown(name: str, found: dict[str, bytes], expected: dict[str, bytes]) -> str:
-    pair = [
-        files.get(name, b"").decode(errors="replace").splitlines() for files in (found, expected)
-    ]
-    lines = [set(pair[0]) ^ set(pair[1])]
-    mine = "\n".join(f"  here  {line[:300]}" for line in pair[0] if line in lines[0])
-    fresh = "\n".join(f"  fresh {line[:300]}" for line in pair[1] if line in lines[0])
-    return f"{name} differs:\n{mine}\n{fresh}"
 
 
 EXAMPLES = int(os.environ.get("SMMD_BENCH_SEQUENCES", "6"))
