@@ -17,6 +17,7 @@ from .manifest import identities, manifest_of
 from .recipe import Recipe
 from .results.current import CurrentCell
 from .results.files import read_json, write_json, write_json_if_new
+from .results.run import FORMAT
 from .scoring.selection import keep_selected, select_again
 
 Stage = Literal["train", "decode", "measure"]
@@ -117,7 +118,8 @@ class RunDirectory:
         """Add experiments to those of the folder: write every cell.json, then the manifest.
 
         `name` is that of a new run (None: the first experiment's). A cell with the same model,
-        task, loss and seed as an earlier one takes its place; the files of that one stay.
+        task, loss and seed as an earlier one takes its place; the files of that one stay. Cells
+        that another version of this package wrote in another format are dropped.
         """
         before = read_json(self.path / "manifest.json")
         cells = list(dict.fromkeys(c for experiment in experiments for c in experiment.cells))
@@ -130,7 +132,8 @@ class RunDirectory:
                 leftover.unlink()
         for address, content in own.items():
             write_json_if_new(self.path / "cells" / address / "cell.json", content)
-        held = _with_earlier(self.path, own, (before or {}).get("cells", []))
+        known = before["cells"] if before and before.get("format") == FORMAT else []
+        held = _with_earlier(self.path, own, known)
         manifest = manifest_of(before, experiments, held, name or experiments[0].name)
         write_json_if_new(self.path / "manifest.json", manifest)
 

@@ -282,3 +282,6 @@ def test_a_run_of_another_format_is_refused(run: RunDirectory) -> None:
         write_json(file, other)
         with pytest.raises(UserError, match="made by another version of smmd-bench"):
             read_run(run.path)
+    with run.locked():
+        run.claim([dataclasses.replace(PLAIN, losses=("ntl",))])
+    assert list(read_run(run.path).cells.loss) == ["base", "ntl"]

@@ -100,6 +100,7 @@ def _make_all(voice: Voice, run: Path) -> bool:
 def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -> bool:
     from ..errors import UserError, did_you_mean
     from ..parameters import split_list
+    from ..publishing.run import is_stale
     from ..publishing.selection import SPELLINGS, publish_some
     from .interruption import keeping
 
@@ -117,4 +118,9 @@ def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -
             voice.note(f"Not made: {section.name}: {section.skipped}")
     for path in written:
         voice.always(str(path))
+    if is_stale(run):
+        voice.note(
+            f"Note: the other tables and figures in {run / 'reports'} are of an earlier state of "
+            "the run: `smmd-bench report` without --only and --format makes them again."
+        )
     return any(section.error for section in sections)

@@ -80,6 +80,11 @@ def _remove_others(reports: Path, names: Collection[str], written: Collection[Pa
     write_json(reports / _WRITTEN, {"files": files})
 
 
+def is_stale(folder: Path) -> bool:
+    """Whether there are reports of an earlier state of the run, or by other code."""
+    return (folder / "reports" / ".stamp").exists() and not is_published(folder)
+
+
 def is_published(folder: Path) -> bool:
     """Whether the reports were made, to the end, from what the run holds and by the code that is
     here now."""
