@@ -110,7 +110,7 @@ def test_the_command_prints_the_files_and_makes_one_report_of_two_runs(
 
 
 def test_some_reports_of_another_state_than_the_others_are_noted(run: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(run, tmp_path / "run"))
+    folder = Path(shutil.copytree(run, tmp_path / "copy"))
     only = ("--only", "table2", "--format", "latex")
     assert "earlier state" not in call("report", folder, *only).stderr
     (folder / "reports").mkdir(exist_ok=True)
