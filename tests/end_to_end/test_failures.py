@@ -85,7 +85,7 @@ def test_a_folder_of_another_experiment_is_left_alone(
     out = tmp_path / "run"
     run = RunDirectory(out)
     with run.locked():
-        run.claim(PLAIN, extend=False)
+        run.claim([PLAIN])
     before = (out / "manifest.json").read_bytes()
     result = smmd_bench("train-eval", "--task", "arithmetic", "--losses", "smmd", "--out", str(out))
     assert result.returncode == 2
@@ -93,8 +93,20 @@ def test_a_folder_of_another_experiment_is_left_alone(
     assert "--extend" in result.stderr
     assert (out / "manifest.json").read_bytes() == before
     with run.locked():
-        run.claim(dataclasses.replace(PLAIN, losses=("ce", "smmd")), extend=True)
+        run.claim([dataclasses.replace(PLAIN, losses=("ce", "smmd"))])
     assert len(json.loads((out / "manifest.json").read_text())["cells"]) == 3
+
+
+def test_a_mistake_found_before_training_leaves_the_folder_to_other_settings(
+    smmd_bench: CommandLine, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    sizes = ("--train-examples", "64", "--validation-examples", "8", "--test-examples", "8")
+    asked = ("train-eval", "--task", "arithmetic", "--losses", "ce", *sizes, "--out", str(out))
+    result = smmd_bench(*asked, "--set", "max_length=12")
+    assert result.returncode == 2
+    assert "--set max_length=" in result.stderr
+    assert [file.name for file in out.iterdir()] == [".lock"]
 
 
 def test_a_folder_that_is_no_run_is_left_alone(smmd_bench: CommandLine, tmp_path: Path) -> None:
