@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from smmd_bench import numbers, recipe, registry
+from smmd_bench import recipe, registry
 from smmd_bench.experiment import Experiment
 from smmd_bench.manifest import what_the_cells_say
 from smmd_bench.pipeline import run_experiment
@@ -85,8 +85,6 @@ class Workshop:
             registry.load_plugin_file(folder / name)
         for module in (publishing, selection):  # figures take seconds
             module.entries = _some_reports  # type: ignore[attr-defined]
-        self.integer_tokens = numbers._integer_tokens
-        numbers._integer_tokens = cache(self.integer_tokens)  # of the one tokenizer
         self.load_tokenizer = models.load_tokenizer
         for module in (stage, models):
             module.load_tokenizer = cache(self.load_tokenizer)
@@ -124,7 +122,7 @@ class Workshop:
         self.enter(World())
         for module in (publishing, selection):
             module.entries = registry.entries  # type: ignore[attr-defined]
-        numbers._integer_tokens, os.fsync = self.integer_tokens, self.fsync
+        os.fsync = self.fsync
         for module in (stage, models):
             module.load_tokenizer = self.load_tokenizer
         for name in (*EDITED, "edge.py"):
