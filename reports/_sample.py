@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.results.made_with import differences
+from smmd_bench.results.opponents import WITHOUT_EFFECT
 
 from ._cells import measured
 
@@ -103,7 +104,7 @@ def _recipes(cells: pd.DataFrame) -> str:
     found: dict[str, dict[str, None]] = {}
     for _, group in cells[cells["loss"] != BASE].groupby(["model", "task"], observed=True):
         recipes = list(group["recipe"])
-        for name in dict.fromkeys(key for recipe in recipes for key in recipe):
+        for name in dict.fromkeys(k for r in recipes for k in r if k not in WITHOUT_EFFECT):
             values = dict.fromkeys(str(recipe.get(name)) for recipe in recipes)
             if len(values) > 1:
                 found[name] = {**found.get(name, {}), **values}

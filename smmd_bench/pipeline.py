@@ -64,9 +64,9 @@ def claim(
     with run.locked():
         for number, experiment in enumerate(plan.experiments):
             run.require_own(experiment, extend=extend or number > 0)
-        checked = _check(run, plan.cells, progress)
+        _check(run, plan.cells, progress)
         run.claim(plan.experiments, plan.name)
-    return checked
+    return plan.cells
 
 
 def run_experiment(
@@ -88,21 +88,21 @@ def run_experiment(
     runner: Executor = load("executors", executor)
     with run.locked():
         run.require_own(experiment, extend=extend)
-        _check(run, [cell for cell in experiment.cells if cell not in checked], progress)
+        broken = _check(run, experiment.cells, progress, checked)
         run.claim([experiment])
         cells = [*experiment.cells, *_earlier_cells(run, experiment)]
-        for cell in cells:
-            run.settle(cell)
         state = {cell: run.missing(cell) for cell in cells}
-        todo = [c for c in experiment.cells if state[c] and not _skipped(run, c)]
+        todo = [c for c in experiment.cells if state[c] and not _skipped(run, c) | (c in broken)]
         worked = bool(todo)
         for cell in todo:
             run.forget_failure(cell)
+        for cell, error in broken.items():
+            record_failure(run.cell_folder(cell), "decode", error)
         untrained = [[cell] for cell in todo if "train" in state[cell]]
         _finish(run, runner, untrained, "train", progress, {"track": track})
         _follow_sources(run, todo)
-        for cell in todo:
-            run.settle(cell)
+        for cell, error in _settle(run, todo).items():
+            record_failure(run.cell_folder(cell), "decode", error)
         state |= {cell: run.missing(cell) for cell in todo}
         pending = [c for c in todo if "decode" in state[c] and not run.failure(c)]
         _decode(run, runner, pending, progress)
@@ -114,12 +114,28 @@ def run_experiment(
         return Outcome(out, worked, *_reasons(run, unfinished), notes)
 
 
-def _check(run: RunDirectory, cells: Sequence[Cell], progress: Progress) -> Sequence[Cell]:
-    """Find the user's mistakes in cells that are to be trained or decoded; returns `cells`."""
-    todo = [c for c in cells if not _skipped(run, c) and "decode" in run.missing(c)]
+def _check(
+    run: RunDirectory, cells: Sequence[Cell], progress: Progress, checked: Collection[Cell] = ()
+) -> dict[Cell, Exception]:
+    """Find the user's mistakes in cells that are to be trained or decoded, but for those `checked`
+    before; returns what `_settle` does."""
+    broken = _settle(run, cells)
+    others = [c for c in cells if c not in broken and c not in checked and not _skipped(run, c)]
+    todo = [cell for cell in others if "decode" in run.missing(cell)]
     if todo:
         preflight(todo, progress)
-    return cells
+    return broken
+
+
+def _settle(run: RunDirectory, cells: Sequence[Cell]) -> dict[Cell, Exception]:
+    """Settle each cell; returns the errors of those whose epochs a task's own code cannot score."""
+    failed: dict[Cell, Exception] = {}
+    for cell in cells:
+        try:
+            run.settle(cell)
+        except Exception as error:  # a plugin's own: the other cells go on
+            failed[cell] = error
+    return failed
 
 
 def _decode(run: RunDirectory, runner: Executor, cells: Sequence[Cell], progress: Progress) -> None:
@@ -213,7 +229,7 @@ def _earlier_cells(run: RunDirectory, experiment: Experiment) -> list[Cell]:
             known = cell.addresses["train"] == address
         except UserError:  # its model or plugin is gone, or has changed
             continue
-        if known and "decode" not in run.missing(cell):
+        if known and not _settle(run, [cell]) and "decode" not in run.missing(cell):
             write_json_if_new(
                 run.cell_folder(cell) / "cell.json", {**content, **cell_to_json(cell)}
             )

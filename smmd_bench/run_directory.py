@@ -127,6 +127,9 @@ class RunDirectory:
             cell.addresses["train"]: {**cell_to_json(cell), **more}
             for cell, more in zip(cells, identities(cells), strict=True)
         }
+        if before is None:  # what a killed claim leaves is this experiment's
+            start = manifest_of(None, experiments, [], name or experiments[0].name)
+            write_json(self.path / "manifest.json", start)
         for leftover in (self.path / "cells").glob("*/.*.part"):  # of a killed process
             if leftover.is_file():
                 leftover.unlink()

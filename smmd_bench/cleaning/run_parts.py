@@ -59,7 +59,8 @@ def run_parts(path: Path) -> list[Part]:
     """The parts that a run has; raises UserError if the folder is no run."""
     cells = _cells(path)
     done = [cell for cell in cells if cell.status == "done"]
-    started = [cell for cell in cells if cell.status == "pending"]
+    again = [cell for cell in done if not cell.has_weights and not cell.checkpoint.exists()]
+    started = [cell for cell in cells if cell.status == "pending"] + again
     found = [
         ("leftovers", list(_leftovers(path, done)), "nothing: it is never read"),
         ("logs", _there([path / "logs"]), "they do not come back; training logs stay"),
@@ -90,7 +91,7 @@ def _leftovers(path: Path, done: Sequence[_Cell]) -> Iterator[Path]:
     """Temporary files of killed processes, and states of trainings that are over."""
     for pattern in ("", "cells/*/", "cells/*/epochs/", "regression/*/", "reports/**/"):
         yield from sorted(path.glob(f"{pattern}.*.part"))
-    yield from _there([cell.folder / "training" for cell in done])
+    yield from _there([cell.folder / "training" for cell in done if cell.has_weights])
 
 
 def _failed(cells: Sequence[_Cell]) -> Iterator[tuple[str, list[Path], str]]:

@@ -109,6 +109,7 @@ def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -
         if name not in SPELLINGS:
             raise UserError(f"Unknown format '{name}': {did_you_mean(name, SPELLINGS)}")
     endings = [SPELLINGS[name] for name in asked]
+    stale = is_stale(run)
     with keeping(tuple), voice.progress(stderr=True) as progress:
         sections, written = publish_some(run, split_list(only or ""), endings, progress)
     for section in sections:
@@ -118,7 +119,7 @@ def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -
             voice.note(f"Not made: {section.name}: {section.skipped}")
     for path in written:
         voice.always(str(path))
-    if is_stale(run):
+    if stale:
         voice.note(
             f"Note: the other tables and figures in {run / 'reports'} are of an earlier state of "
             "the run: `smmd-bench report` without --only and --format makes them again."

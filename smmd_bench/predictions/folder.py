@@ -88,6 +88,7 @@ class ScoredFile:
             "task": settings.task,
             "task_name": settings.task_plugin.name,
             "loss": self.label,
+            "reference": settings.labels[0],
             "loss_name": self.label.partition("[")[0],
             "seed": 0,
             "data_seed": settings.data_seed,
@@ -114,10 +115,10 @@ def score_into(folder: Path, files: Sequence[ScoredFile]) -> tuple[bool, dict[st
         _check(folder, files[0].settings)
         todo = [file for file in files if _current(folder, file).metrics is None]
         failed = {}
-        for file in files:
-            write_json_if_new(_cell(folder, file) / "cell.json", file.to_json())
         if todo or not (folder / "manifest.json").exists():
             _write_manifest(folder, files)
+        for file in files:
+            write_json_if_new(_cell(folder, file) / "cell.json", file.to_json())
         for file in todo:
             if error := _measure(_current(folder, file), file):
                 failed[file.label] = error

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..contracts import Progress
 
 TERMINAL_WIDTH = 100
-_KEPT = ".terminal.json"
+_KEPT, _STAMP = ".terminal.json", ".stamp"
 _WRITTEN = ".written.json"
 
 
@@ -38,6 +38,7 @@ def publish_run(folder: Path, progress: Progress = lambda *_: None) -> list[Path
     """
     compare_what_is_missing(folder)
     stamp = report_stamp(folder)
+    forget_publication(folder)
     run = read_run(folder)
     found = entries("reports")
     sections = made_reports(run, [e.name for e in found if e.plugin], progress)
@@ -59,7 +60,7 @@ def publish_run(folder: Path, progress: Progress = lambda *_: None) -> list[Path
     written.append(write_page(run, sections))
     _remove_others(folder / "reports", [section.name for section in sections], written)
     write_json(folder / "reports" / _KEPT, kept)
-    write_text(folder / "reports" / ".stamp", stamp)
+    write_text(folder / "reports" / _STAMP, stamp)
     return written
 
 
@@ -80,16 +81,21 @@ def _remove_others(reports: Path, names: Collection[str], written: Collection[Pa
     write_json(reports / _WRITTEN, {"files": files})
 
 
+def forget_publication(folder: Path) -> None:
+    """From here on the reports on disk do not count as made to the end."""
+    (folder / "reports" / _STAMP).unlink(missing_ok=True)
+
+
 def is_stale(folder: Path) -> bool:
     """Whether there are reports of an earlier state of the run, or by other code."""
-    return (folder / "reports" / ".stamp").exists() and not is_published(folder)
+    return (folder / "reports" / _STAMP).exists() and not is_published(folder)
 
 
 def is_published(folder: Path) -> bool:
     """Whether the reports were made, to the end, from what the run holds and by the code that is
     here now."""
     try:
-        return (folder / "reports" / ".stamp").read_text(encoding="utf-8") == report_stamp(folder)
+        return (folder / "reports" / _STAMP).read_text(encoding="utf-8") == report_stamp(folder)
     except FileNotFoundError:
         return False
 

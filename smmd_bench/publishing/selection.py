@@ -13,6 +13,7 @@ from ..registry import entries
 from ..results.run import read_run
 from .processes import made_reports
 from .publish import FORMATS, Section
+from .run import forget_publication, is_stale
 from .up_to_date import compare_what_is_missing
 
 SPELLINGS = {"csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "pdf": "pdf"}
@@ -31,6 +32,8 @@ def publish_some(
     endings. Raises UserError for an unknown name, and where there is nothing to make.
     """
     compare_what_is_missing(folder)
+    if is_stale(folder):  # what is made now must not count for the others
+        forget_publication(folder)
     run = read_run(folder)
     plugins: dict[str, Any] = {e.name: e.plugin for e in entries("reports") if e.plugin}
     papers = {name: _numbered(str(plugin.paper)) for name, plugin in plugins.items()}

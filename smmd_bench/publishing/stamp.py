@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..addresses import address
-from ..registry import plugin_files, points
+from ..registry import Group, plugin_files, points
 from ..results.files import parquet_made_with, read_json
 from ..results.regression import current_evaluations
 from ..results.run import read_run
@@ -18,6 +18,7 @@ from ..results.run import read_run
 if TYPE_CHECKING:
     from ..results.current import CurrentCell
 
+_GROUPS: tuple[Group, ...] = ("reports", "tasks", "losses")
 _LIBRARIES = ("matplotlib", "pandas", "numpy", "scipy", "statsmodels", "scikit-learn", "jinja2")
 
 
@@ -64,9 +65,10 @@ def _digest(files: Iterable[Path]) -> str:
 
 
 def _code() -> Iterator[Path]:
-    """Files of this package, and of the packages and files that reports and tasks come from."""
+    """Files of this package, and of the packages and files that reports, and what they load, come
+    from."""
     yield from (f for f in Path(__file__).parents[1].rglob("*") if _is_source(f))
-    modules = {p.module for group in ("reports", "tasks") for p in points(group).values()}
+    modules = {p.module for group in _GROUPS for p in points(group).values()}
     for package in {module.rpartition(".")[0] or module for module in modules}:
         try:
             found = find_spec(package)
@@ -78,7 +80,7 @@ def _code() -> Iterator[Path]:
 
 
 def _is_source(file: Path) -> bool:
-    return file.is_file() and "__pycache__" not in file.parts
+    return file.is_file() and not {"__pycache__", "builtin"} & {*file.parts}
 
 
 def _version(package: str) -> str | None:

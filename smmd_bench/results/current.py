@@ -96,7 +96,7 @@ class CurrentCell:
         if self.source is not None:
             same = self.source.addresses["select"] == self.addresses["select"]
             return self.source.tested if same else None
-        if "select" not in self.addresses:  # completions made elsewhere
+        if not self._made_here:
             return Weights(0, "")
         if self.receipt is None:
             return None
@@ -158,8 +158,9 @@ class CurrentCell:
 
     @cached_property
     def failure(self) -> dict[str, Any]:
-        """What FAILED.json says of the cell as it is asked for now; empty: it did not fail."""
-        found = read_json(self.folder / "FAILED.json")
+        """What FAILED.json says of the cell as it is asked for now; empty: it did not fail, or has
+        results since."""
+        found = None if self.metrics is not None else read_json(self.folder / "FAILED.json")
         return found if found and found["address"] == self.addresses["measure"] else {}
 
     def comparison(self, other: CurrentCell) -> dict[str, Any] | None:

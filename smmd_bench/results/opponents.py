@@ -11,11 +11,16 @@ from .current import BASE
 REFERENCE = "ce"
 
 
+WITHOUT_EFFECT = ("keep_epochs", "probe_examples", "probe_vectors")
+"""Settings of a recipe that change no score."""
+
+
 class CellKey(NamedTuple):
     """What tells a cell from the others of a run.
 
-    trained_on: of a test of transfer. test: which of the task's examples it answers, without which
-    two cells cannot be paired. recipe: empty for the untuned base, which follows none.
+    trained_on: of a test of transfer. test: which examples it answers and how, without which two
+    cells cannot be paired. recipe: empty for the untuned base, which follows none. reference: the
+    file that a file of completions made elsewhere is compared with; None: the cell was made here.
     """
 
     model: str
@@ -25,40 +30,43 @@ class CellKey(NamedTuple):
     recipe: str
     loss: str
     seed: int
+    reference: str | None = None
 
 
 def cell_key(cell: Mapping[str, Any]) -> CellKey:
-    """The key of a row of `run.cells`, or of a cell.json."""
-    trained_on = cell.get("trained_on")
-    loss, recipe = str(cell["loss"]), cell.get("recipe") or {}
+    """The key of a cell, from its cell.json."""
+    loss, reference = str(cell["loss"]), cell.get("reference")
+    recipe = {k: v for k, v in (cell.get("recipe") or {}).items() if k not in WITHOUT_EFFECT}
+    data = ((cell.get("data") or {}).get("identity") or {}).get("test")
+    plugins = {k: v for k, v in (cell.get("plugins") or {}).items() if k.startswith("task ")}
+    asked = [cell.get("data_seed"), recipe.get("test_examples"), recipe.get("chat_template")]
     return CellKey(
         str(cell["model"]),
         str(cell["task"]),
-        trained_on if isinstance(trained_on, str) else None,
-        json.dumps([cell.get("data_seed"), recipe.get("test_examples")]),
-        "" if loss == BASE else json.dumps(recipe, sort_keys=True),
+        cell.get("trained_on"),
+        json.dumps([*asked, data, plugins], sort_keys=True),
+        "" if loss == BASE or reference else json.dumps(recipe, sort_keys=True),
         loss,
         int(cell["seed"]),
+        reference,
     )
 
 
-def opponents(keys: Collection[CellKey], reference: str | None = None) -> dict[CellKey, CellKey]:
+def opponents(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     """What each measured cell is compared with, where that is measured.
 
     A loss is compared with cross-entropy of the same recipe and seed; cross-entropy, and a loss
-    where no cell of that recipe has cross-entropy, with the untuned base. With a `reference`, a
-    file of completions made elsewhere, every other file is compared with it.
+    where no cell of that recipe has cross-entropy, with the untuned base. A file of completions
+    made elsewhere is compared with its reference.
     """
-    if reference is not None:
-        first = {key[:2]: key for key in keys if key.loss == reference}
-        others = {key: first.get(key[:2]) for key in keys if key.loss != reference}
-        return {key: other for key, other in others.items() if other is not None}
     with_ce = {key._replace(seed=0) for key in keys if key.loss == REFERENCE}
     found = {}
     for key in keys:
-        other = key._replace(loss=REFERENCE)
-        if key.loss == REFERENCE or other._replace(seed=0) not in with_ce:
+        other = key._replace(loss=key.reference or REFERENCE)
+        if key.reference is None and (
+            key.loss == REFERENCE or other._replace(seed=0) not in with_ce
+        ):
             other = key._replace(trained_on=None, recipe="", loss=BASE, seed=0)
-        if key.loss != BASE and other in keys:
+        if key != other and other in keys:
             found[key] = other
     return found

@@ -226,12 +226,11 @@ class RunFrames:
 
     @cached_property
     def _compared(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        reference = (self.manifest.get("predictions") or {}).get("labels", [None])[0]
         held = {cell_key(content): content for content, cell in self._held if cell.metrics}
-        return [(held[k], held[other]) for k, other in opponents(held, reference).items()]
+        return [(held[k], held[other]) for k, other in opponents(held).items()]
 
     def _row(self, content: Mapping[str, Any], cell: CurrentCell) -> dict[str, Any]:
-        failure = cell.failure if cell.metrics is None else {}
+        failure = cell.failure
         status = "done" if cell.metrics is not None else "pending"
         if failure:
             status = "skipped" if failure.get("skipped") else "failed"

@@ -196,6 +196,8 @@ def test_completions_made_elsewhere_are_compared_with_the_first_label(tmp_path):
         content = read_json(file)
         for key in {"loss", "against_loss"} & {*content}:
             content[key] = names[content[key]]
+        if file.name == "cell.json":
+            content["reference"] = "old"
         write_json(file, content)
     manifest = read_json(tmp_path / "manifest.json")
     predictions = {"labels": ["old", "new"]}

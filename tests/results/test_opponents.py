@@ -1,10 +1,15 @@
 """Which cells are compared with which."""
 
-from smmd_bench.results.opponents import CellKey, opponents
+import pytest
+
+from smmd_bench.results.opponents import CellKey, cell_key, opponents
 
 
-def key(loss: str, seed: int = 0, recipe: str = "r", test: str = "all") -> CellKey:
-    return CellKey("m", "t", None, test, "" if loss == "base" else recipe, loss, seed)
+def key(
+    loss: str, seed: int = 0, recipe: str = "r", test: str = "all", reference: str | None = None
+) -> CellKey:
+    followed = "" if loss == "base" or reference else recipe
+    return CellKey("m", "t", None, test, followed, loss, seed, reference)
 
 
 def test_ce_of_the_same_seed_and_ce_with_the_base() -> None:
@@ -38,5 +43,30 @@ def test_cells_that_answer_other_examples_are_not_paired() -> None:
 
 
 def test_files_of_completions_are_compared_with_the_first_of_them() -> None:
-    keys = [key("mine"), key("base"), key("ce")]
-    assert opponents(keys, "mine") == {key("base"): key("mine"), key("ce"): key("mine")}
+    mine, base, ce = (key(label, reference="mine") for label in ("mine", "base", "ce"))
+    assert opponents([mine, base, ce]) == {base: mine, ce: mine}
+    assert opponents([mine, ce, key("ce"), key("smmd")]) == {ce: mine, key("smmd"): key("ce")}
+
+
+CELL = {
+    "model": "m", "task": "t", "trained_on": None, "loss": "ce", "seed": 0, "data_seed": 0,
+    "recipe": {"learning_rate": 1, "test_examples": 9, "keep_epochs": False},
+    "data": {"identity": {"train": {"digest": "a"}, "test": {"digest": "b"}}},
+    "plugins": {"task t": "source", "loss ce": "source"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"recipe": {**CELL["recipe"], "keep_epochs": True}}, True),
+        ({"plugins": {"task t": "source", "loss ce": "another"}}, True),
+        ({"recipe": {**CELL["recipe"], "learning_rate": 2}}, False),
+        ({"recipe": {**CELL["recipe"], "test_examples": 5}}, False),
+        ({"data": {"identity": {"test": {"digest": "c"}}}}, False),
+        ({"plugins": {"task t": "another"}}, False),
+        ({"data_seed": 1}, False),
+    ],
+)
+def test_cells_of_other_recipes_test_data_or_parsers_are_not_compared(change, same) -> None:
+    assert (cell_key({**CELL, **change}) == cell_key(CELL)) is same
