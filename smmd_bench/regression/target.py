@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import UserError, did_you_mean
 from ..experiment import BASE
 from ..model_cards import ModelCard, model_card
+from ..results.files import read_json
 from ..results.run import RunFrames, read_run
 from ..scoring.canary import canary_from
 from ..scoring.siblings import with_rivals
@@ -138,10 +139,16 @@ def _as_rivals(targets: Sequence[Target]) -> list[Target]:
     ]
 
 
+def _canaries(run: RunFrames, address: str) -> dict[int, Any]:
+    """By epoch, what training wrote down of a cell's weights."""
+    now = run.current(address)
+    content = read_json(now.folder / "train.json") if now.receipt is not None else None
+    return {int(e["epoch"]): e.get("canary") for e in (content or {}).get("epochs", ())}
+
+
 def _base(card: ModelCard, cells: Any, dtype: str, run: RunFrames) -> Target:
     own = cells.loc[cells["loss"] == BASE, "address"]
-    receipts = (run.current(str(a)).receipt for a in own)
-    canary = next((r["epochs"][0].get("canary") for r in receipts if r), None)
+    canary = next((_canaries(run, str(address)).get(0) for address in own), None)
     return Target(
         model=card.name,
         model_label=card.label,
@@ -169,7 +176,6 @@ def _trained(card: ModelCard, cell: Mapping[str, Any], run: RunFrames) -> Target
     if now.checkpoint is None:
         return f"{name} has no weights in {now.folder / 'checkpoint'} any more and is left out."
     epoch = now.tested.epoch
-    canaries = {int(entry["epoch"]): entry.get("canary") for entry in now.receipt["epochs"]}
     return Target(
         model=card.name,
         model_label=card.label,
@@ -184,5 +190,5 @@ def _trained(card: ModelCard, cell: Mapping[str, Any], run: RunFrames) -> Target
         path=str(now.checkpoint.resolve()),
         dtype=str(cell["recipe"].get("dtype", "float32")),
         identity={"cell": str(cell["address"]), "weights": now.tested.digest},
-        canary=canaries.get(epoch),
+        canary=_canaries(run, str(cell["address"])).get(epoch),
     )

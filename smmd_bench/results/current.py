@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -58,8 +58,8 @@ class CurrentCell:
 
     @cached_property
     def receipt(self) -> dict[str, Any] | None:
-        """What training, or of the base its canary, left in train.json."""
-        found = read_json(self.folder / "train.json")
+        """What training left in train.json, without the canaries."""
+        found = _receipt(self.folder / "train.json")
         return found if found and found["address"] == self.addresses["train"] else None
 
     @property
@@ -195,6 +195,26 @@ def current_cell(folder: Path, content: Mapping[str, Any]) -> CurrentCell:
         described = read_json(home / "cell.json")
         source = CurrentCell(home, (described or {}).get("addresses") or _GONE, is_base=False)
     return CurrentCell(folder, content["addresses"], content["loss"] == BASE, source)
+
+
+def _receipt(file: Path) -> dict[str, Any] | None:
+    """The content of a train.json; of one that is as it was the last time, from memory."""
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return None
+    return _read_receipt(file, status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+@lru_cache(maxsize=10_000)
+def _read_receipt(file: Path, size: int, modified: int, inode: int) -> dict[str, Any] | None:
+    """Canaries are most of the file: a run of 1,000 cells would not fit the memory with them."""
+    content = read_json(file)
+    if content is not None:
+        content.pop("base", None)
+        for epoch in content["epochs"]:
+            epoch.pop("canary", None)
+    return content
 
 
 _GONE = {"train": "", "validate": "", "select": ""}
