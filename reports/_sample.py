@@ -108,15 +108,15 @@ def _recipes(cells: pd.DataFrame) -> str:
             values = dict.fromkeys(str(recipe.get(name)) for recipe in recipes)
             if len(values) > 1:
                 found[name] = {**found.get(name, {}), **values}
-    texts = [f"{name} {' or '.join(values)}" for name, values in found.items()]
-    return f" The trained cells differ in their recipes: {'; '.join(texts)}." * bool(texts)
+    texts = [f"{name} ({' or '.join(values)})" for name, values in found.items()]
+    return f" The cells were trained with different {' and '.join(texts)}." * bool(texts)
 
 
 def _software(run: RunFrames, cells: pd.DataFrame) -> str:
     """A sentence where the cells were made with different versions or on different devices."""
     found = differences(run.current(str(address)) for address in cells["address"])
-    texts = [f"{name} {' or '.join(values)}" for name, values in found.items()]
-    return f" The cells differ in what they were made with: {'; '.join(texts)}." * bool(texts)
+    texts = [f"{name} ({' or '.join(values)})" for name, values in found.items()]
+    return f" The cells were made with different {' and '.join(texts)}." * bool(texts)
 
 
 def _percent(value: float) -> str:

@@ -280,7 +280,7 @@ def test_a_run_of_another_format_is_refused(run: RunDirectory) -> None:
     content = json.loads(file.read_text())
     for other in ({**content, "format": 1}, {k: v for k, v in content.items() if k != "format"}):
         write_json(file, other)
-        with pytest.raises(UserError, match="made by another version of smmd-bench"):
+        with pytest.raises(UserError, match="in the format of another version of smmd-bench"):
             read_run(run.path)
     with run.locked():
         run.claim([dataclasses.replace(PLAIN, losses=("ntl",))])

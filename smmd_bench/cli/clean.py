@@ -65,7 +65,14 @@ def command(runs: tuple[Path, ...], what: str, yes: bool, dry_run: bool, as_json
     folders = list(dict.fromkeys(runs)) or sorted(
         f.parent for f in Path("runs").glob("*/manifest.json")
     )
-    parts = [part for folder in folders for part in run_parts(folder)]
+    parts: list[Part] = []
+    for folder in folders:
+        try:
+            parts += run_parts(folder)
+        except UserError as error:
+            if runs:
+                raise
+            click.echo(f"Left out: {error}", err=True)
     if not runs or any(name.startswith("cache-") for name in wanted):
         parts += cache_parts()
     if wanted and "all" not in wanted:

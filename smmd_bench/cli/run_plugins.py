@@ -25,7 +25,7 @@ def load_plugins_of(runs: Iterable[Path], voice: Voice) -> None:
         try:
             load_plugin_file(Path(file))
         except UserError as error:
-            voice.note(f"Note: {run} was made with a plugin that is not read: {error}")
+            voice.note(f"Note: {run} was made with a plugin that could not be loaded: {error}")
     for run, manifest in manifests.items():
         if changed := _changed_plugins(manifest):
             voice.note(

@@ -44,7 +44,7 @@ def task_findings(task: Task) -> list[Finding]:
         "reproducible": suite.reproducible,
         "parse(target)": suite.answers,
         "answer_start": suite.answer_starts,
-        "what nobody sees": suite.unseen,
+        "invisible characters": suite.unseen,
         "attributes": suite.attributes,
         "images": suite.images,
         "metrics": suite.metrics,

@@ -9,14 +9,14 @@ from .files import parquet_made_with
 
 
 def made_with(cell: CurrentCell) -> dict[str, str]:
-    """By `trained: torch`, `decoded: device`, ...; of completions made elsewhere nothing is known,
-    and the untuned base is not trained."""
+    """By `torch in training`, `device in decoding`, ...; of completions made elsewhere nothing is
+    known, and the untuned base is not trained."""
     receipt = {} if cell.is_base else (cell.source or cell).receipt or {}
     stages = {
-        "trained": receipt.get("made_with") or {},
-        "decoded": parquet_made_with(cell.folder / "completions.parquet"),
+        "training": receipt.get("made_with") or {},
+        "decoding": parquet_made_with(cell.folder / "completions.parquet"),
     }
-    return {f"{stage}: {name}": v for stage, known in stages.items() for name, v in known.items()}
+    return {f"{name} in {stage}": v for stage, known in stages.items() for name, v in known.items()}
 
 
 def differences(cells: Iterable[CurrentCell]) -> dict[str, list[str]]:

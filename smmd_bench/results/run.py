@@ -284,7 +284,7 @@ def read_run(path: str | Path) -> RunFrames:
     run = RunFrames(path)
     if "cells" in run.manifest and run.manifest.get("format") != FORMAT:
         raise UserError(
-            f"{path} was made by another version of smmd-bench, whose files are read in another "
-            "way: make it again with its own command."
+            f"{path} is in the format of another version of smmd-bench: run its command again "
+            f"({run.manifest.get('command')})."
         )
     return run

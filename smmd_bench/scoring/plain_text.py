@@ -1,4 +1,4 @@
-"""A completion without what nobody sees: what every parser reads."""
+"""A completion without its invisible characters: what every parser reads."""
 
 from __future__ import annotations
 

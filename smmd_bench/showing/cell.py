@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,8 +104,9 @@ def newest_run(runs: Path = RUNS) -> Path:
     if not manifests:
         raise UserError(f"There is no run in {runs.absolute()}: give its folder with --run.")
     for manifest in reversed(manifests):
-        if (read_run(manifest.parent).cells["status"] == "done").any():
-            return manifest.parent
+        with suppress(UserError):  # of another version
+            if (read_run(manifest.parent).cells["status"] == "done").any():
+                return manifest.parent
     raise UserError(
         f"No run in {runs.absolute()} has a measured cell yet: the command that made a run goes on "
         "with it, or give another folder with --run."
