@@ -1,8 +1,8 @@
 """After any sequence of commands, a folder says what a fresh one says.
 
 Random sequences over two folders: runs, extensions with other settings and back, edits of plugins
-and of comments, upgrades, another machine, `clean`, `report`, a merge, a copied cell, and a kill
-between any two writes. After every step the reports are, byte for byte but for the history, those
+and of comments, upgrades, another machine, `clean`, `report`, `score`, a merge, a copied cell, and
+a kill between any two writes. After every step the reports are, byte for byte but for the history, those
 of a fresh folder in which only the current cells were ever made. The training, the engine and the
 executor are stubs (`plugins/edge.py`); everything else is real.
 """
@@ -24,13 +24,15 @@ from smmd_bench.cleaning.part import PARTS, remove
 from smmd_bench.cleaning.run_parts import run_parts
 from smmd_bench.combining.merge import merge_runs
 from smmd_bench.errors import UserError
+from smmd_bench.predictions.scoring import score_predictions
 from smmd_bench.publishing.run import is_published, publish_run
 from smmd_bench.publishing.selection import publish_some
 from smmd_bench.results.current import CurrentCell
+from smmd_bench.results.files import write_text
 from smmd_bench.results.run import read_run
 
 from .books import Books
-from .folders import EDITED, VERSIONS, Killed, Spec, killed_at, run
+from .folders import EDITED, VERSIONS, Killed, Spec, killed_at, report_files, run
 
 FOLDERS = st.sampled_from(["one", "two"])
 LOSSES = st.lists(st.sampled_from(["ce", "mine", "smmd"]), min_size=1, max_size=2, unique=True)
@@ -132,6 +134,19 @@ class ManyCommands(RuleBasedStateMachine):
         if (str(self.root / source), address) in trained:
             trained[str(self.root / target), address] = trained[str(self.root / source), address]
         self.touched.add(target)
+
+    @rule(answers=st.lists(st.sampled_from(["0", "1", "none"]), min_size=2, max_size=2))
+    def score(self, answers: list[str]) -> None:
+        """Completions made elsewhere, in a folder of their own; others than before, perhaps."""
+        files = [self.root / "old.jsonl", self.root / "new.jsonl"]
+        for file, answer in zip(files, answers, strict=True):
+            lines = [f'{{"id": "test-{at}", "completion": "{answer}"}}' for at in range(9)]
+            write_text(file, "\n".join(lines))
+        places = [self.root / "scored", self.root / "once" / "scored"]
+        for place in places:
+            score_predictions("toy", files, out=place)
+        assert report_files(places[0]) == report_files(places[1])
+        shutil.rmtree(places[1])
 
     # ---- what happens between commands
 

@@ -1,0 +1,117 @@
+"""Sequences that once left a folder wrong, or stuck, each in a few steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from smmd_bench import registry
+from smmd_bench.contracts import Answer
+from smmd_bench.predictions.scoring import score_predictions
+from smmd_bench.publishing.run import is_published, publish_run
+from smmd_bench.results.files import write_text
+from smmd_bench.results.run import read_run
+from smmd_bench.scoring.metrics import ExactMatch
+
+from .folders import Killed, killed_at, run
+from .test_folder import ManyCommands
+
+PLAIN = (True, 0.1, "stub", 9, False)
+
+
+@pytest.fixture
+def commands() -> Iterator[ManyCommands]:
+    """Two folders; everything is as before afterwards."""
+    machine = ManyCommands()
+    yield machine
+    machine.teardown()
+
+
+def test_a_new_metric_is_measured_for_the_cells_of_earlier_commands_too(
+    commands: ManyCommands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands.train_eval("one", ["ce"], *PLAIN)
+    commands.train_eval("one", ["smmd"], *PLAIN)
+    monkeypatch.setattr(ExactMatch, "version", 99)
+    commands.train_eval("one", ["smmd"], *PLAIN)
+    asked = commands.books.ask("one", (["ce", "smmd"], *PLAIN))
+    found = read_run(commands.root / "one")
+    assert {c.addresses["measure"] for c in asked.cells} == {
+        found.current(address).addresses["measure"] for address in found.cells["address"]
+    }
+    assert (found.cells["status"] == "done").all()
+
+
+def test_answers_to_other_questions_are_not_compared(commands: ManyCommands) -> None:
+    commands.train_eval("one", ["ce"], False, *PLAIN[1:])
+    commands.edit_a_plugin("toy_task.py", 1)
+    commands.train_eval("one", ["smmd"], False, *PLAIN[1:])
+    assert read_run(commands.root / "one").comparisons.empty
+    commands.train_eval("one", ["ce"], False, *PLAIN[1:])
+    assert set(read_run(commands.root / "one").comparisons["against_loss"]) == {"ce"}
+
+
+def test_a_setting_without_effect_on_scores_leaves_the_comparison(commands: ManyCommands) -> None:
+    commands.train_eval("one", ["ce", "smmd"], *PLAIN)
+    commands.train_eval("one", ["ce"], True, 0.1, "stub", 9, True)
+    found = read_run(commands.root / "one").comparisons
+    assert set(found.loc[found["loss"] == "smmd", "against_loss"]) == {"ce"}
+
+
+@pytest.mark.parametrize("count", range(8))
+def test_a_new_folder_that_was_killed_is_the_same_commands(
+    commands: ManyCommands, count: int
+) -> None:
+    experiment = commands.books.ask("one", (["ce"], *PLAIN))
+    with suppress(Killed), killed_at(count):
+        run(experiment, commands.root / "one")
+    assert not run(experiment, commands.root / "one").failed
+    commands.books.require_finished("one")
+
+
+def test_a_parser_that_raises_fails_its_cells_each_time_and_the_others_go_on(
+    commands: ManyCommands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parse(_: object, completion: str) -> Answer | None:
+        raise ValueError("no such completion")
+
+    experiment = commands.books.ask("one", (["ce"], *PLAIN))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(registry.load_task("toy")), "parse", parse)
+        patch.setattr("smmd_bench.pipeline.preflight", lambda *_: None)
+        for _ in range(2):
+            outcome = run(experiment, commands.root / "one")
+            assert "no such completion" in "".join(outcome.failed.values())
+    assert not run(experiment, commands.root / "one").failed
+    commands.books.require_finished("one")
+
+
+def test_a_publication_that_was_killed_is_not_current_when_its_state_comes_back(
+    commands: ManyCommands,
+) -> None:
+    folder = commands.root / "one"
+    commands.train_eval("one", ["ce"], *PLAIN)
+    publish_run(folder)
+    commands.train_eval("one", ["ce"], True, 0.2, *PLAIN[2:])
+    with suppress(Killed), killed_at(5):
+        publish_run(folder)
+    commands.train_eval("one", ["ce"], *PLAIN)
+    assert not is_published(folder)
+
+
+def test_files_of_completions_are_scored_as_in_a_fresh_folder(commands: ManyCommands) -> None:
+    def scored(folder: str, answers: dict[str, int]) -> str:
+        files = [commands.root / f"{name}.jsonl" for name in answers]
+        for file, answer in zip(files, answers.values(), strict=True):
+            lines = [f'{{"id": "test-{at}", "completion": "{answer}"}}' for at in range(9)]
+            write_text(file, "\n".join(lines))
+        out = score_predictions("toy", files, out=commands.root / folder).path
+        return read_run(out).comparisons.drop(columns=["address", "against"]).to_csv()
+
+    first, second = {"old": 1, "new": 2}, {"old": 1, "new": 3}
+    expected = scored("fresh", first)
+    assert scored("many", first) == expected
+    assert scored("many", second) != expected
+    assert scored("many", first) == expected
