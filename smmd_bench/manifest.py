@@ -6,15 +6,16 @@ What identifies cells, data and models follows from the cells that the run holds
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .circumstances import circumstances
 from .contracts import Split
-from .experiment import BASE, Cell, Experiment
+from .experiment import Cell, Experiment
 from .plugin_source import source_digest
 from .registry import engine_identity, load_engine
 from .results.run import FORMAT
+from .results.summary import distinct, what_the_cells_say
 
 
 def manifest_of(
@@ -37,38 +38,6 @@ def manifest_of(
         **now,
         **{key: first[key] for key in ("command", "created") if key in first},
         **what_the_cells_say(cells),
-    }
-
-
-def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What a manifest says of its cells, from each cell.json: experiment, models, data, generation,
-    plugins, and cells."""
-    models: dict[str, Any] = {}
-    data: dict[str, dict[str, Any]] = {}
-    generation: dict[str, dict[str, Any]] = {}
-    plugins: dict[str, list[str]] = {}
-    for cell in cells:
-        model, task = cell["model"], cell["task"]
-        if "identity" not in cell:  # completions made elsewhere
-            continue
-        models[model] = cell["identity"]
-        known = data.setdefault(task, {"licence": "", "sizes": {}, "there": {}, "identity": {}})
-        known["licence"] = cell["data"]["licence"]
-        for part in ("sizes", "there", "identity"):
-            known[part] |= cell["data"][part]
-        how = generation.setdefault(task, {})
-        for key, value in cell["generation"].items():
-            by_model = key in ("engine", "dtype", "chat_template", "pixels")
-            how[key] = {**how.get(key, {}), model: value} if by_model else value
-        for name, digest in cell["plugins"].items():
-            plugins[name] = distinct([*plugins.get(name, ()), digest])
-    return {
-        "experiment": _listed(cells),
-        "models": models,
-        "data": data,
-        "generation": generation,
-        "plugins": plugins,
-        "cells": [cell["address"] for cell in cells],
     }
 
 
@@ -127,23 +96,6 @@ def shortage(cell: Cell, split: Split, there: int) -> str | None:
     if there >= asked:
         return None
     return f"{cell.task}, {split}: {there:,} of the {asked:,} examples asked for are there."
-
-
-def _listed(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Models, tasks, losses and seeds in the order of the cells; of tests of transfer alone where
-    nothing else is there."""
-    own = [cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")] or cells
-    keys = {"models": "model", "tasks": "task", "losses": "loss", "seeds": "seed"}
-    return {name: distinct(cell[key] for cell in own) for name, key in keys.items()}
-
-
-def distinct(values: Iterable[Any]) -> list[Any]:
-    """The values without repetitions, in order; they need not be hashable."""
-    found: list[Any] = []
-    for value in values:
-        if value not in found:
-            found.append(value)
-    return found
 
 
 def _splits(cell: Cell) -> tuple[Split, ...]:

@@ -6,14 +6,17 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smmd_bench.contracts import Split
 from smmd_bench.experiment import Cell, Experiment
-from smmd_bench.manifest import examples_there, manifest_of, shortage
+from smmd_bench.manifest import examples_there, identities, shortage
 from smmd_bench.preflight import preflight
 from smmd_bench.registry import load_plugin_file
+from smmd_bench.results.summary import what_the_cells_say
+from smmd_bench.run_directory import cell_to_json
 
 from .conftest import DATA
 
@@ -38,6 +41,12 @@ def data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
 
 
+def said(experiment: Experiment) -> dict[str, Any]:
+    """What the manifest says of the cells."""
+    cells = zip(experiment.cells, identities(experiment.cells), strict=True)
+    return what_the_cells_say([{**cell_to_json(cell), **more} for cell, more in cells])
+
+
 def cells_of(task: str, **recipe: int) -> tuple[Experiment, Sequence[Cell]]:
     experiment = Experiment(tasks=(task,), losses=("ce",), base=False, recipe={**ASKED, **recipe})
     return experiment, experiment.cells
@@ -49,7 +58,7 @@ def test_a_small_copy_counts_with_what_it_has(task: str) -> None:
     made = {split: len(cell.task_plugin.examples(split, 0, cell.size(split))) for split in SPLITS}
     assert any(made[split] < cell.size(split) for split in SPLITS)
     assert {split: examples_there(cell, split) for split in SPLITS} == made
-    data = manifest_of(experiment)["data"]
+    data = said(experiment)["data"]
     assert data[cell.task]["sizes"] == made
     whole = {split: len(cell.task_plugin.examples(split, 0)) for split in SPLITS}
     assert data[cell.task]["there"] == whole
@@ -90,8 +99,8 @@ def test_preflight_says_what_planning_could_not_know(tmp_path: Path) -> None:
 
 def test_the_manifest_says_how_much_is_there_where_less_is_asked_for() -> None:
     experiment, (cell, *_) = cells_of("chartqa", train_examples=2)
-    data = manifest_of(experiment)["data"][cell.task]
+    data = said(experiment)["data"][cell.task]
     assert data["sizes"]["train"] == 2
     assert data["there"]["train"] == len(cell.task_plugin.examples("train", 0)) > 2
     experiment, (cell,) = cells_of("arithmetic")
-    assert manifest_of(experiment)["data"][cell.task]["there"] == {}  # made, without end
+    assert said(experiment)["data"][cell.task]["there"] == {}  # made, without end

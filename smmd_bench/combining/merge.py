@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
-from ..manifest import distinct, what_the_cells_say
 from ..results.files import read_json, write_json
 from ..results.run import read_run
+from ..results.summary import distinct, what_the_cells_say
 from ..scoring.comparison import write_comparisons
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ def report_stamp(folder: Path) -> str:
     """A digest of all that the reports of a run follow from, but for pictures of the examples."""
     run = read_run(folder)
     cells = {str(a): run.current(str(a)) for a in run.cells["address"]}
-    against = {mine["address"]: cells[other["address"]] for mine, other in run.compared()}
+    against = {mine["address"]: cells[other["address"]] for mine, other in run.compared}
     checks = [
         [suite["address"], (read_json(path / "comparison.json") or {}).get("address")]
         for path, suite in current_evaluations(run)

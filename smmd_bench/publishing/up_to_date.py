@@ -17,7 +17,7 @@ def compare_what_is_missing(folder: Path) -> None:
     While another process works on the folder, it is left to that one.
     """
     run = read_run(folder)
-    pairs = [[run.current(cell["address"]) for cell in pair] for pair in run.compared()]
+    pairs = [[run.current(cell["address"]) for cell in pair] for pair in run.compared]
     if any(mine.comparison(other) is None for mine, other in pairs):
         with suppress(UserError), RunDirectory(folder).locked():
             write_comparisons(read_run(folder))

@@ -3,8 +3,7 @@
 What is shown is current: `smmd_bench.results.current` decides, and a file with another stamp is as
 good as absent. Nothing is read before it is asked for, and the large files (completions, scores,
 probes, training logs) can be read by column and by cell with `RunFrames.read`: a report over 200
-cells of 10,000 completions touches megabytes and not gigabytes. Importing this module brings in
-neither pandas nor pyarrow nor a plotting library.
+cells of 10,000 completions touches megabytes. Importing this module brings in no heavy library.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from .current import CellFile, CurrentCell, current_cell
 from .files import read_json
 from .opponents import cell_key, opponents
 from .order import in_run_order
+from .summary import what_the_cells_say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +52,14 @@ class RunFrames:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What `manifest.json` says: name, experiment, versions, created, command."""
-        return read_json(self.path / "manifest.json") or {}
+        """What `manifest.json` says: name, experiment, versions, created, command.
+
+        What follows from the cells is as each cell.json says: a kill may have come between.
+        """
+        found = [content for _, content in self._described]
+        if not found or any("identity" not in content for content in found):  # made elsewhere
+            return self._file
+        return {**self._file, **what_the_cells_say(found), "cells": self._file["cells"]}
 
     @cached_property
     def cells(self) -> pd.DataFrame:
@@ -98,7 +104,7 @@ class RunFrames:
         `b`, `c` and `p` are those of McNemar's exact test, the same in every row of a cell; missing
         where the answers of a task are no numbers.
         """
-        against = {mine["address"]: other for mine, other in self._compared}
+        against = {mine["address"]: other for mine, other in self.compared}
         rows = [
             {
                 **identity,
@@ -188,7 +194,8 @@ class RunFrames:
     def having(self, file: CellFile) -> pd.DataFrame:
         """The rows of `cells` of which `read` has this kind of file."""
         cells = self.cells if file == "train_log" else self._done()
-        return cells[cells["address"].isin([a for a in cells["address"] if self._has(a, file)])]
+        kept = [address for address in cells["address"] if self.current(address).has(file)]
+        return cells[cells["address"].isin(kept)]
 
     def only(self, cells: pd.DataFrame) -> RunFrames:
         """The run as if it had these of its cells alone; categories that none has are dropped."""
@@ -196,13 +203,9 @@ class RunFrames:
         for column in ("model", "task", "loss"):
             kept[column] = kept[column].cat.remove_unused_categories()
         part = RunFrames(self.path)
-        shared = {name: getattr(self, name) for name in ("manifest", "_current", "_compared")}
+        shared = {name: getattr(self, name) for name in ("manifest", "_current", "compared")}
         part.__dict__.update(shared, cells=kept)  # where cached_property looks
         return part
-
-    def compared(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """The rows of each measured cell that has one to be compared with, and of that one."""
-        return list(self._compared)
 
     def _done(self) -> pd.DataFrame:
         return self.cells[self.cells["status"] == "done"]
@@ -214,24 +217,34 @@ class RunFrames:
         return concatenated(cells[list(IDENTITY)], tables)
 
     @cached_property
+    def _file(self) -> dict[str, Any]:
+        return read_json(self.path / "manifest.json") or {}
+
+    @cached_property
+    def _described(self) -> list[tuple[Path, dict[str, Any]]]:
+        """The folder and the cell.json of each cell that the manifest lists, where it has one."""
+        folders = [self.path / "cells" / str(a) for a in self._file.get("cells") or ()]
+        found = ((folder, read_json(folder / "cell.json")) for folder in folders)
+        return [(folder, content) for folder, content in found if content]
+
+    @cached_property
     def _held(self) -> list[tuple[dict[str, Any], CurrentCell]]:
-        """cell.json and the files of each cell that the manifest lists and that has a folder."""
-        folders = [self.path / "cells" / str(a) for a in self.manifest.get("cells") or ()]
-        described = [(folder, read_json(folder / "cell.json")) for folder in folders]
-        return [(content, current_cell(f, content)) for f, content in described if content]
+        """cell.json and the files of each cell."""
+        return [(content, current_cell(folder, content)) for folder, content in self._described]
 
     @cached_property
     def _current(self) -> dict[str, CurrentCell]:
         return {cell.folder.name: cell for _, cell in self._held}
 
     @cached_property
-    def _compared(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    def compared(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """cell.json of each measured cell that has one to be compared with, and of that one."""
         held = {cell_key(content): content for content, cell in self._held if cell.metrics}
         return [(held[k], held[other]) for k, other in opponents(held).items()]
 
     def _row(self, content: Mapping[str, Any], cell: CurrentCell) -> dict[str, Any]:
         failure = cell.failure
-        status = "done" if cell.metrics is not None else "pending"
+        status = "pending" if cell.metrics is None else "done"
         if failure:
             status = "skipped" if failure.get("skipped") else "failed"
         return {
@@ -244,9 +257,6 @@ class RunFrames:
             "stage": failure.get("stage"),
             "error": failure.get("error"),
         }
-
-    def _has(self, address: str, file: CellFile) -> bool:
-        return self.current(address).has(file)
 
     def _done_cells(self) -> list[tuple[dict[str, Any], CurrentCell]]:
         return [(cell, self.current(cell["address"])) for cell in self._identities(self._done())]
@@ -281,10 +291,10 @@ def read_run(path: str | Path) -> RunFrames:
             f"{path} is no run folder: it {what}. Give the folder that `smmd-bench train-eval` "
             "names when it starts, such as runs/NAME."
         )
-    run = RunFrames(path)
-    if "cells" in run.manifest and run.manifest.get("format") != FORMAT:
+    manifest = read_json(path / "manifest.json") or {}
+    if "cells" in manifest and manifest.get("format") != FORMAT:
         raise UserError(
             f"{path} is in the format of another version of smmd-bench: run its command again "
-            f"({run.manifest.get('command')})."
+            f"({manifest.get('command')})."
         )
-    return run
+    return RunFrames(path)

@@ -28,7 +28,7 @@ def write_comparisons(
     import pandas as pd
 
     written = False
-    for pair in run.compared():
+    for pair in run.compared:
         mine, other = (run.current(cell["address"]) for cell in pair)
         if mine.comparison(other) is not None:
             continue

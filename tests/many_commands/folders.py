@@ -16,13 +16,13 @@ from typing import Any
 
 from smmd_bench import recipe, registry
 from smmd_bench.experiment import Experiment
-from smmd_bench.manifest import what_the_cells_say
 from smmd_bench.pipeline import run_experiment
 from smmd_bench.publishing import run as publishing
 from smmd_bench.publishing import selection
 from smmd_bench.publishing.run import publish_run
 from smmd_bench.results.files import read_json, write_json
 from smmd_bench.results.run import RunFrames, read_run
+from smmd_bench.results.summary import what_the_cells_say
 from smmd_bench.scoring import stage, statistics
 from smmd_bench.scoring.comparison import write_comparisons
 from smmd_bench.training import models

@@ -2,9 +2,9 @@
 
 Random sequences over two folders: runs, extensions with other settings and back, edits of plugins
 and of comments, upgrades, another machine, `clean`, `report`, `score`, a merge, a copied cell, and
-a kill between any two writes. After every step the reports are, byte for byte but for the history, those
-of a fresh folder in which only the current cells were ever made. The training, the engine and the
-executor are stubs (`plugins/edge.py`); everything else is real.
+a kill between any two writes. After every step the reports are, byte for byte but for the history,
+those of a fresh folder in which only the current cells were ever made. The training, the engine and
+the executor are stubs (`plugins/edge.py`); everything else is real.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from smmd_bench.cleaning.part import PARTS, remove
@@ -213,5 +213,6 @@ EXAMPLES = int(os.environ.get("SMMD_BENCH_SEQUENCES", "6"))
 ManyCommands.TestCase.settings = settings(
     max_examples=EXAMPLES, stateful_step_count=12, deadline=None, derandomize=True, database=None,
     suppress_health_check=list(HealthCheck), print_blob=False,
+    phases=[Phase.explicit, Phase.generate],  # to shrink a failure takes many minutes
 )  # fmt: skip
 TestManyCommands = ManyCommands.TestCase
