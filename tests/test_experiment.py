@@ -43,7 +43,7 @@ def test_a_spelled_out_default_is_the_same_cell() -> None:
         ({"seeds": (1,)}, ALL),
         ({"recipe": {"validation_examples": 17}}, {"validate", "select", "measure"}),
         ({"recipe": {"test_examples": 17}}, {"decode", "measure"}),
-        ({"engine": "transformers"}, {"decode", "measure"}),
+        ({"engine": "transformers"}, {"validate", "select", "decode", "measure"}),
         ({"base": False}, set()),
         ({"losses": ("ce", "ntl", "smmd")}, set()),
     ],

@@ -9,14 +9,15 @@ import sysconfig
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from smmd_bench import registry
 from smmd_bench.experiment import Experiment
-from smmd_bench.manifest import manifest_of
+from smmd_bench.manifest import identities
 from smmd_bench.plugin_source import source_digest
+from smmd_bench.results.run import read_run
+from smmd_bench.run_directory import RunDirectory
 from smmd_bench.scoring.measure import measure_identity
 
 ROOT = Path(__file__).parent.parent
@@ -279,10 +280,12 @@ def test_the_manifest_says_what_it_was_made_with(tmp_path: Path) -> None:
     load(tmp_path / "mine.py", LOSS)
     load(tmp_path / "task.py", TASK)
     own = Experiment(("doubling",), ("ce", "huber"), engine="transformers")
-    plugins: Any = manifest_of(own)["plugins"]
-    assert plugins == {
-        "task doubling": source_digest(type(registry.load_task("doubling"))),
-        "loss huber": source_digest(type(registry.load_loss("huber"))),
+    run = RunDirectory(tmp_path / "run")
+    with run.locked():
+        run.claim([own])
+    assert read_run(run.path).manifest["plugins"] == {
+        "task doubling": [source_digest(type(registry.load_task("doubling")))],
+        "loss huber": [source_digest(type(registry.load_loss("huber")))],
     }
     plain = replace(own, tasks=("arithmetic",), losses=("ce",))
-    assert manifest_of(plain)["plugins"] == {}
+    assert not any(more["plugins"] for more in identities(plain.cells))
