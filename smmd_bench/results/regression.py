@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .files import read_json
+from .opponents import REFERENCE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,6 @@ COLUMNS = (
     "name", "kind", "metric", "unit", "value", "stderr", "n",
     "against_loss", "difference", "low", "high", "b", "c", "p", "left_out",
 )  # fmt: skip
-REFERENCE = "ce"
 VERSION = 2
 """Of what comparison.json says."""
 _SAME = (
