@@ -194,7 +194,7 @@ def test_cells_with_other_limits_on_pixels_and_text_are_decoded_with_their_own(
             tasks, ("ce",), (str(folder),), engine="transformers", recipe=recipe
         )
         cells += [cell for cell in experiment.cells if cell.is_base]
-    placed = [(cell, tmp_path / cell.addresses["train"]) for cell in cells]
+    placed = [(cell, tmp_path / "cells" / cell.addresses["train"]) for cell in cells]
     for cell, place in placed:
         train_cell(cell, place, lambda *_: None)
     starts: list[int] = []
@@ -225,7 +225,7 @@ def test_an_engine_that_does_not_start_fails_its_own_cells_alone(
             ("clock_time",), ("ce",), (folder,), engine="transformers", recipe=recipe
         )
         cell = experiment.cells[0]
-        placed.append((cell, tmp_path / cell.addresses["train"]))
+        placed.append((cell, tmp_path / "cells" / cell.addresses["train"]))
     for cell, place in placed[1:]:
         train_cell(cell, place, lambda *_: None)
     bad, *good = [place for _, place in placed]
@@ -244,11 +244,12 @@ def test_nothing_is_decoded_where_only_the_picture_tells_that_the_weights_are_ot
     cell = Experiment(
         ("clock_time",), ("ce",), (str(tiny_vlm("mistral3")),), engine="transformers", recipe=recipe
     ).cells[0]
-    train_cell(cell, tmp_path, lambda *_: None)
-    receipt = read_json(tmp_path / "train.json")
+    place = tmp_path / "cells" / cell.addresses["train"]
+    train_cell(cell, place, lambda *_: None)
+    receipt = read_json(place / "train.json")
     assert receipt is not None
     receipt["epochs"][0]["canary"]["log_probabilities"][-1][0] += 0.01
-    write_json(tmp_path / "train.json", receipt)
-    failures = decode_cells([(cell, tmp_path)], lambda *_: None)
-    assert "does not run the weights of checkpoint 'base'" in str(failures[tmp_path])
-    assert not (tmp_path / "completions.parquet").exists()
+    write_json(place / "train.json", receipt)
+    failures = decode_cells([(cell, place)], lambda *_: None)
+    assert "does not run the weights of checkpoint 'base'" in str(failures[place])
+    assert not (place / "completions.parquet").exists()
