@@ -170,12 +170,10 @@ class CurrentCell:
 
     def has(self, file: CellFile) -> bool:
         """Whether a Parquet file is there, and current."""
-        wanted = {
-            "train_log": self.receipt and training_stamp(self.addresses["train"], self.weights),
-            "completions": self.decode_stamp,
-            "probes": self.decode_stamp,
-            "scores": self.measure_stamp,
-        }[file]
+        wanted = self.measure_stamp if file == "scores" else self.decode_stamp
+        if file == "train_log":
+            trained = self.receipt is not None
+            wanted = training_stamp(self.addresses["train"], self.weights) if trained else None
         return wanted is not None and parquet_address(self.folder / f"{file}.parquet") == wanted
 
     @property
