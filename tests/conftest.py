@@ -17,8 +17,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from hypothesis import settings
 
 from smmd_bench.contracts import Checkpoint
+
+settings.register_profile("untimed", deadline=None)  # a first call may import a library
+settings.load_profile("untimed")
 
 DATA = Path(__file__).parent / "data"
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]

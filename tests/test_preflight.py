@@ -117,7 +117,7 @@ def test_the_remedy_is_enough_for_every_split_and_one_less_is_not(
             TokenisedExamples(examples, load_tokenizer(cell.card.folder), length)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.text(max_size=30) | st.text("Ab 1.,\n", max_size=80), min_size=1, max_size=5),
     st.integers(8, 120),

@@ -115,7 +115,7 @@ def compare(spec, labels, seed):
 
 
 @given(batches, options, st.integers(0, 2**20))
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=2000)
 def test_is_the_literal_loop_with_its_gradient(rows, changed, seed):
     parts = (f"{key}={str(x).lower()}" for key, x in changed.items())
     compare(f"ntil[{','.join(parts)}]", torch.tensor(rows), seed)
@@ -187,7 +187,7 @@ def test_gradient_is_that_of_finite_differences(spec):
 
 
 @given(st.integers(0, 2**20))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_is_never_negative(seed):
     assert value(load_loss("ntil").bind(vocabulary(DIGITS)), random_targets(DIGITS, seed=seed)) >= 0
 

@@ -211,7 +211,7 @@ class ManyCommands(RuleBasedStateMachine):
 
 EXAMPLES = int(os.environ.get("SMMD_BENCH_SEQUENCES", "6"))
 ManyCommands.TestCase.settings = settings(
-    max_examples=EXAMPLES, stateful_step_count=12, deadline=None, derandomize=True, database=None,
+    max_examples=EXAMPLES, stateful_step_count=12, derandomize=True, database=None,
     suppress_health_check=list(HealthCheck), print_blob=False,
     phases=[Phase.explicit, Phase.generate],  # to shrink a failure takes many minutes
 )  # fmt: skip

@@ -97,7 +97,7 @@ def probes_of(confidences, rights, starts):
     st.lists(st.tuples(st.floats(0, 1), st.booleans(), st.booleans()), min_size=2, max_size=40),
     st.integers(2, 20),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_an_interval_holds_its_estimate(positions, bins):
     confidences, rights, starts = zip(*positions, strict=True)
     cell = binned(probes_of(confidences, rights, (True, *starts[1:])), bins)

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from smmd_bench.reports._significance import against_reference, holm
 
@@ -20,7 +20,6 @@ def by_hand(p_values):
     return adjusted
 
 
-@settings(deadline=None)  # the first call imports statsmodels
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_p_values_are_corrected_as_by_hand(p_values):
     assert holm(p_values) == pytest.approx(by_hand(p_values))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -61,7 +61,6 @@ directions = st.integers(0, 10_000).map(
 )
 
 
-@settings(deadline=None)
 @given(directions, directions, st.floats(0, WITHIN), st.floats(0.01, 40))
 def test_the_right_weights_pass_whatever_their_rivals(
     noise: Vector, rival: Vector, size: float, far: float
@@ -69,7 +68,6 @@ def test_the_right_weights_pass_whatever_their_rivals(
     assert passes(a_canary(of_size(rival, far * NOISE)), of_size(noise, size * NOISE))
 
 
-@settings(deadline=None)
 @given(directions, directions, st.floats(0, WITHIN), st.floats(0.01, 40))
 def test_a_rivals_weights_fail_or_are_called_indistinguishable(
     noise: Vector, rival: Vector, size: float, far: float
@@ -80,7 +78,6 @@ def test_a_rivals_weights_fail_or_are_called_indistinguishable(
     assert not passed or indistinguishable(canary, "bfloat16") == ["rival 0"]
 
 
-@settings(deadline=None)
 @given(directions, st.floats(0.01, 2 * WITHIN) | st.floats(2.001 * ALONG, 40))
 def test_a_rival_is_indistinguishable_up_to_twice_the_noise_along_it(
     rival: Vector, far: float
@@ -89,7 +86,6 @@ def test_a_rival_is_indistinguishable_up_to_twice_the_noise_along_it(
     assert bool(indistinguishable(canary, "bfloat16")) == (far <= 2 * ALONG)
 
 
-@settings(deadline=None)
 @given(directions, st.sampled_from([-1.0, 0.5, 2.0]))
 def test_an_adapter_at_another_scale_fails_where_the_base_is_far(
     base: Vector, share: float
@@ -99,7 +95,6 @@ def test_an_adapter_at_another_scale_fails_where_the_base_is_far(
     assert not passes(a_canary(way), share * way)
 
 
-@settings(deadline=None)
 @given(directions, st.floats(2 * WHOLE + 0.01, 40), directions, st.floats(0, 0.999 * WHOLE))
 def test_what_moves_more_than_the_resolution_fails_in_any_direction(
     way: Vector, far: float, noise: Vector, size: float
