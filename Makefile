@@ -7,7 +7,7 @@ WORKERS ?= 2
 LOCK := requirements-cpu.lock
 STAMP := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' $(LOCK))
-# Imported at the start of every process there: see smmd_bench/vision/torchvision_schemas.py.
+# Imported at the start of every process there: see smmd_bench/encoding/torchvision_schemas.py.
 WATCH := import importlib.util as u; u.find_spec("smmd_bench") and __import__("smmd_bench")
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
 export SMMD_BENCH_CACHE ?= $(CURDIR)/.cache

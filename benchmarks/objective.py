@@ -38,9 +38,9 @@ from torch.nn import functional as F
 from transformers.loss.loss_utils import ForCausalLMLoss
 
 import smmd_bench as sb
-from smmd_bench.numbers import NumericVocabulary
-from smmd_bench.training.objective import hidden_objective, supervised_targets
-from smmd_bench.training.output_head import OutputHead
+from smmd_bench.encoding.numbers import NumericVocabulary
+from smmd_bench.objective.objective import hidden_objective, supervised_targets
+from smmd_bench.objective.output_head import OutputHead
 
 V, T = 151_936, 512
 MIB = 2**20

@@ -12,7 +12,7 @@ import os
 import tempfile
 import time
 
-from smmd_bench.registry import load_task
+from smmd_bench.plugin_system.registry import load_task
 
 SPLITS = ("train", "validation", "test")
 CHARTS = 1_000

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from smmd_bench.experiment import Cell, Experiment
-from smmd_bench.results.files import write_json, write_parquet
-from smmd_bench.run_directory import RunDirectory
+from smmd_bench.experiment.experiment import Cell, Experiment
+from smmd_bench.run.run_directory import RunDirectory
+from smmd_bench.storage.files import write_json, write_parquet
 
 SECONDS = 2
 

@@ -34,9 +34,9 @@ import torch
 from smmd_bench.plugins.engines import _transformers_session, _vllm_session
 
 from smmd_bench.contracts import Checkpoint, EngineSettings
-from smmd_bench.registry import load_engine
-from smmd_bench.scoring import canary_check
-from smmd_bench.training.models import quiet_libraries
+from smmd_bench.decoding import canary_check
+from smmd_bench.models.loading import quiet_libraries
+from smmd_bench.plugin_system.registry import load_engine
 
 from .families import ARCHITECTURES, RATES, Family, make_base, train_family
 from .reliability_page import PAGE, Measured, write_tables

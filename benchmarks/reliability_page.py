@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from smmd_bench.contracts import Canary
-from smmd_bench.scoring.canary_check import deviation
+from smmd_bench.decoding.canary_check import deviation
 
 PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"

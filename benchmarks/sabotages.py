@@ -14,9 +14,9 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 
 from smmd_bench.contracts import Checkpoint, EngineSession
-from smmd_bench.scoring.canary import CanaryTexts, make_canary
-from smmd_bench.scoring.canary_check import could_pass
-from smmd_bench.training.models import load_model
+from smmd_bench.decoding.canary_check import could_pass
+from smmd_bench.models.loading import load_model
+from smmd_bench.training.canary import CanaryTexts, make_canary
 
 from .families import Family
 

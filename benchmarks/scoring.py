@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def write_files(folder: Path, count: int) -> None:
-    from smmd_bench.registry import load_task
+    from smmd_bench.plugin_system.registry import load_task
 
     draw = random.Random(0)
     examples = list(load_task(TASK).examples("test", 0, count))
@@ -76,12 +76,12 @@ def stages(folder: Path, count: int) -> dict[str, float]:
         import scipy.stats  # noqa: F401
         import statsmodels.stats.contingency_tables  # noqa: F401
 
-        from smmd_bench.predictions.match import completions_frame, match
-        from smmd_bench.predictions.read import read_predictions
-        from smmd_bench.predictions.scoring import score_predictions
+        from smmd_bench.plugin_system.registry import load_task
         from smmd_bench.publishing.run import publish_run
-        from smmd_bench.registry import load_task
+        from smmd_bench.run.predictions import score_predictions
         from smmd_bench.scoring.measure import compare, metric_values
+        from smmd_bench.scoring.predictions.match import completions_frame, match
+        from smmd_bench.scoring.predictions.read import read_predictions
         from smmd_bench.scoring.score import score_frame
 
     files = [folder / "ce.jsonl", folder / "smmd.jsonl"]

@@ -31,7 +31,7 @@ from smmd_bench.plugins.engines.vllm import VllmEngine
 from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 
 from smmd_bench.contracts import Checkpoint, EngineSettings
-from smmd_bench.scoring.canary import make_canary
+from smmd_bench.training.canary import make_canary
 
 TOKENIZER = Path(__file__).parent.parent / "tests" / "data" / "tokenizers" / "digit"
 

@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from smmd_bench.contracts import NumericTargets
-from smmd_bench.numbers import NumericVocabulary
-from smmd_bench.parameters import non_negative, parameter, positive
-from smmd_bench.training.numeric_loss import NumericLoss
+from smmd_bench.encoding.numbers import NumericVocabulary
+from smmd_bench.objective.numeric_loss import NumericLoss
+from smmd_bench.plugin_system.parameters import non_negative, parameter, positive
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.numbers import parse_number
-from smmd_bench.parameters import parameter, positive
+from smmd_bench.encoding.numbers import parse_number
+from smmd_bench.plugin_system.parameters import parameter, positive
 from smmd_bench.scoring.metrics import ExactMatch, MeanAbsoluteError, ParseFailureRate, RSquared
 from smmd_bench.scoring.plain_text import plain_text
 

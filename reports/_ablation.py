@@ -42,7 +42,7 @@ from ._significance import significance_note, with_tests
 from ._variants import of_groups, of_shared_seeds
 
 if TYPE_CHECKING:
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 ACCURACY, DIFFERENCE = "Acc (%)", "Δ to CE"
 PAPER, VALUE = "Paper", "Value"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smmd_bench.parameters import split_spec
+from smmd_bench.plugin_system.parameters import split_spec
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 TASK = "arithmetic"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from smmd_bench.errors import UserError
+from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import (
     DASH,
@@ -17,7 +18,6 @@ from smmd_bench.publishing.tables import (
     with_deviation,
     with_interval,
 )
-from smmd_bench.registry import load_task
 from smmd_bench.scoring.statistics import over_seeds
 
 from ._paper import paper_model
@@ -25,7 +25,7 @@ from ._setting import published_beside
 
 if TYPE_CHECKING:
     from smmd_bench.contracts import Metric
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 
 _IDENTITY = ("model", "params", "task", "loss", "seed", "status", "stage")

@@ -15,7 +15,7 @@ from ._errors import Comparison, Errors, silent
 if TYPE_CHECKING:
     import pandas as pd
 
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 FEW = 4
 """So many counts a sentence lists; of more it gives the smallest and the largest share."""

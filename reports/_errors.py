@@ -19,7 +19,7 @@ from ._cells import REFERENCE, measured
 if TYPE_CHECKING:
     import pandas as pd
 
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 PAPERS = "smmd"
 

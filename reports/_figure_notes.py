@@ -13,7 +13,7 @@ from ._variants import GROUP
 if TYPE_CHECKING:
     import pandas as pd
 
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 
 def n_and_seeds(run: RunFrames, cells: pd.DataFrame) -> str:

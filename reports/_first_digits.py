@@ -10,7 +10,7 @@ import pandas as pd
 from ._probes import with_numbers
 
 if TYPE_CHECKING:
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 DIGITS = [f"p{digit}" for digit in range(10)]
 SUMS, SQUARES = ([f"{what}_{name}" for name in DIGITS] for what in ("sum", "square"))

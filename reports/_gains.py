@@ -17,7 +17,7 @@ import pandas as pd
 from ._cells import REFERENCE, in_order, measured, metrics_of
 
 if TYPE_CHECKING:
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 KEY = ["model", "task", "loss"]
 OVER_SEEDS, OVER_EXAMPLES = "t over seeds", "bootstrap over examples"

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from smmd_bench.scoring.answer_digits import OUTSIDE
+from smmd_bench.decoding.answer_digits import OUTSIDE
 
 from ._cells import without_numbers
 
 if TYPE_CHECKING:
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 
 def with_numbers(run: RunFrames) -> pd.DataFrame:

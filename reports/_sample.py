@@ -13,7 +13,7 @@ from ._cells import measured
 if TYPE_CHECKING:
     import pandas as pd
 
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 BASE = "base"
 

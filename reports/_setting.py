@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from smmd_bench.errors import UserError
-from smmd_bench.parameters import split_spec
+from smmd_bench.models.recipe import paper_recipe
+from smmd_bench.plugin_system.parameters import split_spec
+from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing.style import model_label
 from smmd_bench.publishing.tables import DASH
-from smmd_bench.recipe import paper_recipe
-from smmd_bench.registry import load_task
 
 from ._paper import paper_model, published
 
 if TYPE_CHECKING:
     from smmd_bench.contracts import Split
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 SYNTHETIC, UNKNOWN = "synthetic", DASH
 PICTURES = ("clock_time", "chartqa")

@@ -23,7 +23,7 @@ from ._sweep_panels import sweep_figure
 from ._variants import GROUP, default_of, of_groups, of_shared_seeds, unreadable, values_of
 
 if TYPE_CHECKING:
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 LEAST = 3
 """Values of the parameter that make a sweep."""

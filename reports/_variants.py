@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from smmd_bench.errors import UserError
-from smmd_bench.parameters import parameters_of
-from smmd_bench.registry import load_loss
+from smmd_bench.plugin_system.parameters import parameters_of
+from smmd_bench.plugin_system.registry import load_loss
 
 if TYPE_CHECKING:
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 GROUP = ["model", "task"]
 

@@ -35,7 +35,7 @@ from ._setting import SYNTHETIC, UNKNOWN, data_source, setting_note
 from ._significance import bold_best, significance_note, with_tests
 
 if TYPE_CHECKING:
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 
 @dataclass(frozen=True)

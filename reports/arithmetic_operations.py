@@ -19,7 +19,7 @@ from smmd_bench.publishing.style import (
     width_for,
 )
 from smmd_bench.publishing.tables import with_interval
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._arithmetic import arithmetic_cells, title_with_levels
 from ._cells import measured, missing_note

@@ -19,7 +19,7 @@ from smmd_bench.publishing.style import (
     width_for,
 )
 from smmd_bench.publishing.tables import number
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._cells import REFERENCE, in_order
 from ._figure_notes import seeds_and_steps

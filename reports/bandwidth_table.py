@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from smmd_bench.contracts import Artefact
-from smmd_bench.parameters import spell
-from smmd_bench.results.run import RunFrames
+from smmd_bench.plugin_system.parameters import spell
+from smmd_bench.results.frames import RunFrames
 
 from ._ablation import Ablation
 from ._cells import REFERENCE

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact
-from smmd_bench.parameters import parameter
+from smmd_bench.plugin_system.parameters import parameter
 from smmd_bench.publishing.style import (
     GREY,
     LossStyle,
@@ -28,7 +28,7 @@ from smmd_bench.publishing.style import (
     width_for,
 )
 from smmd_bench.publishing.tables import DASH, number, with_interval
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._calibration import Binned, Corrected, binned, corrected_errors
 from ._cells import in_order, missing_note

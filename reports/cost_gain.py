@@ -20,7 +20,7 @@ from smmd_bench.publishing.style import (
     width_for,
 )
 from smmd_bench.publishing.tables import DASH, with_interval
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._cells import REFERENCE, in_order, missing_note, why_missing
 from ._gains import (

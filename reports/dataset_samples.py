@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact
-from smmd_bench.parameters import parameter
+from smmd_bench.plugin_system.parameters import parameter
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.thumbnails import small_picture
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._cells import measured, missing_note
 from ._figure_notes import n_and_seeds, trained

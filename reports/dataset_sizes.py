@@ -14,7 +14,7 @@ from ._paper import reference, rows
 from ._setting import SYNTHETIC, UNKNOWN, data_source, papers_task
 
 if TYPE_CHECKING:
-    from smmd_bench.results.run import RunFrames
+    from smmd_bench.results.frames import RunFrames
 
 TABLE = "dataset_sizes"
 SPLITS = {"train": "Train", "validation": "Validation", "test": "Test"}

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact
-from smmd_bench.parameters import parameter
+from smmd_bench.plugin_system.parameters import parameter
 from smmd_bench.publishing.style import (
     OTHER,
     TARGET,
@@ -31,7 +31,7 @@ from smmd_bench.publishing.style import (
     new_figure,
 )
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._cells import missing_note
 from ._figure_notes import n_and_seeds, trained

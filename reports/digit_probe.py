@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from smmd_bench.contracts import Artefact
-from smmd_bench.parameters import parameter
-from smmd_bench.results.run import RunFrames
+from smmd_bench.plugin_system.parameters import parameter
+from smmd_bench.results.frames import RunFrames
 
 from ._first_digits import first_digit_distributions
 from .digit_distribution import CLOCK, digit_artefact, is_digit

@@ -22,7 +22,7 @@ from smmd_bench.publishing.style import (
     model_label,
 )
 from smmd_bench.publishing.tables import DASH, number, with_interval
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._cells import in_order, mean_over_seeds, missing_note
 from ._error_notes import in_brief, limit_note, outside_counts, silent_note, subset_note

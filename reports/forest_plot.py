@@ -23,7 +23,7 @@ from smmd_bench.publishing.style import (
     new_figure,
 )
 from smmd_bench.publishing.tables import DASH, with_interval
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._cells import missing_note, why_missing
 from ._gains import (

@@ -19,7 +19,7 @@ from smmd_bench.publishing.style import (
     new_figure,
 )
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._panels import plain_ticks
 
@@ -107,8 +107,8 @@ def kernels(specs: list[str], n: int) -> list[Kernel]:
     """The matrices of these losses over the integers from 0 to n - 1."""
     import torch
 
-    from smmd_bench.numbers import NumericVocabulary
-    from smmd_bench.registry import load_loss
+    from smmd_bench.encoding.numbers import NumericVocabulary
+    from smmd_bench.plugin_system.registry import load_loss
 
     values = torch.arange(n)
     vocabulary = NumericVocabulary(values, values.double(), "integer")
@@ -147,7 +147,7 @@ def numeric_tokens(run: RunFrames) -> list[int]:
 
 def _specs(run: RunFrames) -> list[str]:
     """The losses of the run with a kernel; those that differ in lambda alone are one."""
-    from smmd_bench.registry import load_loss
+    from smmd_bench.plugin_system.registry import load_loss
 
     found: dict[Any, str] = {}
     for spec in map(str, run.cells["loss"].cat.categories):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from smmd_bench.contracts import Artefact
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._ablation import Ablation
 

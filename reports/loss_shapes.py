@@ -24,7 +24,7 @@ from smmd_bench.publishing.style import (
     loss_styles,
     new_figure,
 )
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,9 +126,9 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
     import torch
 
     from smmd_bench.contracts import NumericTargets
-    from smmd_bench.numbers import NumericVocabulary
-    from smmd_bench.registry import load_loss
-    from smmd_bench.training.numeric_loss import NoAuxiliary
+    from smmd_bench.encoding.numbers import NumericVocabulary
+    from smmd_bench.objective.numeric_loss import NoAuxiliary
+    from smmd_bench.plugin_system.registry import load_loss
 
     loss: Any = load_loss(spec)
     noisy = bool(getattr(loss, "noise", 0))

@@ -10,7 +10,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.tables import DASH
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._main_losses import main_losses
 from ._paper import published, reference

@@ -14,7 +14,7 @@ from smmd_bench.overhead.ratios import overhead_frame
 from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._paper import published, reference
 

@@ -11,7 +11,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number, with_interval
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._cells import (
     NOT_COMPARED,

@@ -14,7 +14,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
 from ._cells import in_order, measured, missing_note

@@ -20,7 +20,7 @@ from smmd_bench.publishing.style import (
     model_label,
 )
 from smmd_bench.publishing.tables import DASH, with_interval
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._cells import in_order, missing_note
 from ._error_notes import (

@@ -17,7 +17,7 @@ from smmd_bench.publishing.style import (
     loss_styles,
     new_figure,
 )
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 from ._cells import missing_note
 from ._figure_notes import seeds_and_steps

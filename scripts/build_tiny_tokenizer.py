@@ -1,6 +1,6 @@
 """Make the tokenizer of `builtin/tiny`: one token a digit, byte fallback, 16k positions.
 
-    python scripts/build_tiny_tokenizer.py smmd_bench/builtin/tiny
+    python scripts/build_tiny_tokenizer.py smmd_bench/models/builtin/tiny
 
 Digits, operators and brackets stand alone; a binary plus or minus with its
 spaces is one token, and so is the cue before an answer. The few merges are learned from the

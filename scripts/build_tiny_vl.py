@@ -1,6 +1,6 @@
 """Make the tokenizer and the processor of `builtin/tiny-vl`: Qwen2.5-VL's, but small.
 
-    python scripts/build_tiny_vl.py smmd_bench/builtin/tiny-vl
+    python scripts/build_tiny_vl.py smmd_bench/models/builtin/tiny-vl
 
 Qwen2's own pre-tokenizer over bytes, so one digit a token, with merges learned from the sentences
 below; every picture becomes about 64 patches. The same command makes the same bytes.

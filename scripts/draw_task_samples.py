@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from smmd_bench.registry import load_task
+from smmd_bench.plugin_system.registry import load_task
 
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
 COUNTS = {"clock_time": 5, "chartqa": 3}

@@ -1,7 +1,7 @@
 """Pre-train `builtin/tiny` from scratch on arithmetic expressions; resumable, seeded, logged.
 
     nice -n 19 python scripts/pretrain_tiny.py RUNDIR --minutes 120
-    python scripts/pretrain_tiny.py RUNDIR --export smmd_bench/builtin/tiny
+    python scripts/pretrain_tiny.py RUNDIR --export smmd_bench/models/builtin/tiny
 
 The first command trains (and goes on where a killed one stopped), appends to RUNDIR/log.jsonl
 and saves RUNDIR/state.pt every few minutes. The second writes the model as safetensors beside the
@@ -41,7 +41,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, Qwen2Config, Qwen2ForCausalLM
 
-TOKENIZER = Path(__file__).parent.parent / "smmd_bench" / "builtin" / "tiny"
+TOKENIZER = Path(__file__).parent.parent / "smmd_bench" / "models" / "builtin" / "tiny"
 BATCHES_A_BLOCK = 32
 
 

@@ -1,7 +1,7 @@
 """Pre-train `builtin/tiny-vl` from scratch on synthetic clocks; resumable, seeded, logged.
 
     nice -n 19 python scripts/pretrain_tiny_vl.py RUNDIR --steps 120
-    python scripts/pretrain_tiny_vl.py RUNDIR --export smmd_bench/builtin/tiny-vl
+    python scripts/pretrain_tiny_vl.py RUNDIR --export smmd_bench/models/builtin/tiny-vl
 
 The first command trains up to a step (and goes on where a killed one stopped), appends to
 RUNDIR/log.jsonl and saves RUNDIR/state.pt now and then. The second writes the model as safetensors
@@ -45,7 +45,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoProcessor, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 
-BUILTIN = Path(__file__).parent.parent / "smmd_bench" / "builtin" / "tiny-vl"
+BUILTIN = Path(__file__).parent.parent / "smmd_bench" / "models" / "builtin" / "tiny-vl"
 PIXELS, PATCH, MERGE = 112, 14, 2
 GRID = PIXELS // PATCH
 TOKENS = (GRID // MERGE) ** 2

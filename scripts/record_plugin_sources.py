@@ -8,7 +8,7 @@ code of training.
 A first-party plugin is addressed by its versions and not by its source. So a change that can alter
 a result raises one of them, and any other change is declared here, with its reason. The source is
 that of the plugin and of the modules of `tasks/` and `plugins/` that it imports, by the rule of
-`smmd_bench.module_source`: comments, docstrings and formatting do not count.
+`smmd_bench.plugin_system.module_source`: comments, docstrings and formatting do not count.
 """
 
 from __future__ import annotations
@@ -22,16 +22,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from smmd_bench.addresses import address
-from smmd_bench.module_source import Belongs, module_digests
-from smmd_bench.recipe import TRAINING_VERSION
-from smmd_bench.registry import Group, points
+from smmd_bench.models.recipe import TRAINING_VERSION
+from smmd_bench.plugin_system.module_source import Belongs, module_digests
+from smmd_bench.plugin_system.registry import Group, points
+from smmd_bench.storage.addresses import address
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "tests" / "data" / "plugin_sources.json"
 GROUPS: tuple[Group, ...] = ("losses", "tasks", "engines")
 PLUGIN_ROOTS = ("smmd_bench.plugins.", "smmd_bench.tasks.")
-TRAINING = ("smmd_bench.training.", "smmd_bench.vision.", "smmd_bench.numbers")
+TRAINING = (
+    "smmd_bench.training.",
+    "smmd_bench.objective.",
+    "smmd_bench.encoding.",
+    "smmd_bench.models.loading",
+    "smmd_bench.models.processor",
+)
 """The code by which a cell is trained, whose version is `TRAINING_VERSION`."""
 CONSTANTS = ("FORMAT", "GENERATOR", "DRAWING", "VERSION")
 """Constants of modules that are versions, and a part of addresses through `identity()`."""

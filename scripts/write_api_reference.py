@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, ForwardRef
 
 import smmd_bench
-from smmd_bench import contracts, numbers, parameters, registry
+from smmd_bench import contracts
 from smmd_bench.conformance import suite
-from smmd_bench.results import run
-from smmd_bench.training import numeric_loss, objective
+from smmd_bench.encoding import numbers
+from smmd_bench.objective import numeric_loss, objective
+from smmd_bench.plugin_system import parameters, registry
+from smmd_bench.results import frames as run
 
 TARGET = Path(__file__).parent.parent / "docs" / "api.md"
 SECTIONS: dict[str, tuple[Any, ...]] = {

@@ -1,6 +1,6 @@
 """Write requirements-floors.txt: the lowest versions that pyproject.toml allows for reports.
 
-`tests/test_floors.py` installs them and makes the reports of a run with them.
+`tests/packaging/test_floors.py` installs them and makes the reports of a run with them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "requirements-floors.txt"
 HEAD = """\
 # The lowest versions that pyproject.toml allows, of what reports need; without torch and models.
-# Made by scripts/write_floors.py; tests/test_floors.py makes the reports of a run with them.
+# Made by scripts/write_floors.py; tests/packaging/test_floors.py writes reports with them.
 """
 MODELS = {"accelerate", "datasets", "huggingface-hub", "peft", "safetensors", "transformers"}
 """For training and decoding only: their lowest versions are those of the lock."""

@@ -9,25 +9,25 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .vision.torchvision_schemas import install as _watch_for_torchvision
+from .encoding.torchvision_schemas import install as _watch_for_torchvision
 
 if TYPE_CHECKING:
-    from .numbers import numeric_vocabulary as numeric_vocabulary
-    from .registry import load_loss as load_loss
-    from .registry import load_task as load_task
-    from .results.run import read_run as read_run
+    from .encoding.numbers import numeric_vocabulary as numeric_vocabulary
+    from .objective.objective import count_units as count_units
+    from .objective.objective import numeric_objective as numeric_objective
+    from .plugin_system.registry import load_loss as load_loss
+    from .plugin_system.registry import load_task as load_task
+    from .results.frames import read_run as read_run
     from .scoring.score import score as score
-    from .training.objective import count_units as count_units
-    from .training.objective import numeric_objective as numeric_objective
 
 _API = {
-    "numeric_vocabulary": ".numbers",
-    "load_loss": ".registry",
-    "load_task": ".registry",
-    "numeric_objective": ".training.objective",
-    "count_units": ".training.objective",
+    "numeric_vocabulary": ".encoding.numbers",
+    "load_loss": ".plugin_system.registry",
+    "load_task": ".plugin_system.registry",
+    "numeric_objective": ".objective.objective",
+    "count_units": ".objective.objective",
     "score": ".scoring.score",
-    "read_run": ".results.run",
+    "read_run": ".results.frames",
 }
 __all__ = ["__version__", *_API]
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from .numbers import NumericVocabulary
-    from .results.run import RunFrames
-    from .training.numeric_loss import NumericLoss
+    from .encoding.numbers import NumericVocabulary
+    from .objective.numeric_loss import NumericLoss
+    from .results.frames import RunFrames
 
 Split = Literal["train", "validation", "test"]
 
@@ -145,7 +145,7 @@ class NumericTargets:
     log_partition: [M], logsumexp over the whole vocabulary, differentiable.
     target: [M] int64, indices into V_num. row, position: [M] int64, where in the batch it stands;
     in reading order. key: [M] int64, names the example and the optimiser step, however the batch is
-    split: what a loss keys its noise to (`smmd_bench.training.keyed_noise`).
+    split: what a loss keys its noise to (`smmd_bench.objective.keyed_noise`).
     """
 
     logits: Tensor
@@ -179,7 +179,7 @@ class Canary:
 
     `log_probabilities[k]` are those of the last tokens of `token_ids[k]`, as many as are given:
     `EngineSession.log_probabilities` must end with them. The last `pictures` sequences read the
-    picture of `smmd_bench.scoring.canary_picture`. `rounded` is the same in the dtype that the
+    picture of `smmd_bench.training.canary_picture`. `rounded` is the same in the dtype that the
     engine runs in (empty in float32), from which the rounding noise is known. `rivals` are the
     checkpoints that an engine could run in place of this one: names and `log_probabilities`.
     """
@@ -297,7 +297,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A piece of work that runs in a process of its own: `python -m smmd_bench.worker FILE`.
+    """A piece of work that runs in a process of its own: `python -m smmd_bench.run.worker FILE`.
 
     `stage` is "train" or "decode"; `label` is what people read; `cells` are the addresses that it
     serves; `payload` is the JSON that the worker reads.

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from smmd_bench.results.files import atomic
+from smmd_bench.storage.files import atomic
 
 from ._mixed_expressions import REGIMES, Problem, problems, split_of
 

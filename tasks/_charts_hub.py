@@ -14,9 +14,9 @@ from typing import Any
 
 from filelock import FileLock
 
-from smmd_bench.addresses import cache_folder, digest_of_files
 from smmd_bench.errors import UserError
-from smmd_bench.results.files import write_text
+from smmd_bench.storage.addresses import cache_folder, digest_of_files
+from smmd_bench.storage.files import write_text
 
 from ._charts_rows import OFFICIAL_NAMES, Row
 

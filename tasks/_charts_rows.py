@@ -19,10 +19,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from smmd_bench.addresses import digest_of_files
-from smmd_bench.data_files import VARIABLE
+from smmd_bench.encoding.numbers import first_number, parse_number
 from smmd_bench.errors import UserError
-from smmd_bench.numbers import first_number, parse_number
+from smmd_bench.storage.addresses import digest_of_files
+from smmd_bench.storage.data_files import VARIABLE
 
 OFFICIAL_NAMES = {"train": "train", "validation": "val", "test": "test"}
 FOLDERS = ("ChartQA Dataset", "chartqa/ChartQA Dataset", "chartqa", ".")

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from smmd_bench.addresses import address, cache_folder
 from smmd_bench.contracts import Split
-from smmd_bench.data_files import VARIABLE
+from smmd_bench.encoding.images import read_image
 from smmd_bench.errors import UserError
-from smmd_bench.results.files import read_json, write_json
-from smmd_bench.vision.images import read_image
+from smmd_bench.storage.addresses import address, cache_folder
+from smmd_bench.storage.data_files import VARIABLE
+from smmd_bench.storage.files import read_json, write_json
 
 from ._clock_index import TIMES, Clock, in_turn, time_of
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from smmd_bench.contracts import Answer, Metric
-from smmd_bench.numbers import first_number, last_number
+from smmd_bench.encoding.numbers import first_number, last_number
 from smmd_bench.scoring.metrics import (
     ExactMatch,
     MeanAbsoluteError,

@@ -22,10 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock
 
-from smmd_bench.addresses import cache_folder
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.numbers import parse_number
-from smmd_bench.parameters import parameter
+from smmd_bench.encoding.numbers import parse_number
+from smmd_bench.plugin_system.parameters import parameter
 from smmd_bench.scoring.metrics import (
     ExactMatch,
     MeanAbsoluteError,
@@ -35,6 +34,7 @@ from smmd_bench.scoring.metrics import (
     TruncationRate,
 )
 from smmd_bench.scoring.plain_text import plain_text
+from smmd_bench.storage.addresses import cache_folder
 
 from ._arithmetic_parquet import generate
 from ._mixed_expressions import REGIMES, reference_stream

@@ -21,9 +21,9 @@ from itertools import islice
 from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
+from smmd_bench.encoding.numbers import first_number
 from smmd_bench.errors import UserError
-from smmd_bench.numbers import first_number
-from smmd_bench.parameters import parameter
+from smmd_bench.plugin_system.parameters import parameter
 from smmd_bench.scoring.metrics import ExactMatch, ParseFailureRate, TruncationRate
 from smmd_bench.scoring.plain_text import plain_text
 

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
 from smmd_bench.errors import UserError
-from smmd_bench.parameters import parameter
+from smmd_bench.plugin_system.parameters import parameter
 from smmd_bench.scoring.metrics import ExactMatch, ParseFailureRate, TruncationRate
 
 from ._clock_folder import checked_digest, folder_clocks, local_folder

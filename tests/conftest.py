@@ -88,7 +88,7 @@ def _build(kind: Kind, root: Path) -> TinyCheckpoints:
     )
     from transformers.utils import logging
 
-    from smmd_bench.scoring.canary import make_canary
+    from smmd_bench.training.canary import make_canary
 
     logging.disable_progress_bar()
     threads = torch.get_num_threads()

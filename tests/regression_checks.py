@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.regression.comparison import write_comparisons
-from smmd_bench.results.files import read_json, write_json, write_parquet
-from smmd_bench.results.run import read_run
+from smmd_bench.results.frames import read_run
+from smmd_bench.storage.files import read_json, write_json, write_parquet
 
 SIZES = {"mmlu_stem": 3153, "mmlu_humanities": 4705, "mmlu_social_sciences": 3077,
          "mmlu_other": 3107}  # fmt: skip

@@ -24,9 +24,8 @@ from smmd_bench.tasks.samsum import SAMSum
 
 from smmd_bench.conformance.stamped_cell import addresses_of, write_measured, write_trained
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split, Task
-from smmd_bench.results.files import parquet_address, read_json, write_json, write_parquet
-from smmd_bench.results.run import FORMAT, read_run
-from smmd_bench.scoring.comparison import write_comparisons
+from smmd_bench.results.frames import FORMAT, read_run
+from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.scoring.measure import measure
 from smmd_bench.scoring.metrics import (
     ExactMatch,
@@ -36,6 +35,7 @@ from smmd_bench.scoring.metrics import (
     TextMatch,
     TruncationRate,
 )
+from smmd_bench.storage.files import parquet_address, read_json, write_json, write_parquet
 from tests import dialogues, vision_problems, word_problems
 
 SKILL = {"base": 0.05, "ce": 0.42, "gce": 0.43, "ntl": 0.45, "ntil": 0.44, "smmd": 0.52}

@@ -80,7 +80,7 @@ def test_reports_read_a_run_through_its_frames_alone(file: Path) -> None:
         if isinstance(node, ast.Attribute) and node.attr == "path" and _is_run(node.value)
     ]
     assert not paths
-    assert "smmd_bench.results.files" not in imported_modules(file)
+    assert "smmd_bench.storage.files" not in imported_modules(file)
 
 
 def _is_run(node: ast.expr) -> bool:

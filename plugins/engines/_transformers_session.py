@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images, Progress
-from smmd_bench.scoring.canary import canary_images
-from smmd_bench.scoring.canary_check import check_canary
-from smmd_bench.scoring.checkpoints import (
+from smmd_bench.decoding.canary_check import check_canary
+from smmd_bench.encoding.prompts import expanded_lengths, text_after_images
+from smmd_bench.models.checkpoints import (
     context_length,
     require_room,
     require_safetensors,
     stop_token_ids,
 )
-from smmd_bench.vision.prompts import expanded_lengths, text_after_images
+from smmd_bench.training.canary import canary_images
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +47,7 @@ class TransformersSession:
     def __init__(self, base: Path, settings: EngineSettings) -> None:
         import torch
 
-        from smmd_bench.training.models import load_tokenizer
+        from smmd_bench.models.loading import load_tokenizer
 
         self._base = base
         self._settings = settings
@@ -167,7 +167,7 @@ class TransformersSession:
         """What the model takes for some of the rows, padded on the left."""
         pad = self._tokenizer.pad_token_id
         if rows.images[batch[0]]:
-            from smmd_bench.vision.encoding import expand, pad_rows
+            from smmd_bench.encoding.pictures import expand, pad_rows
 
             made = [expand(self._processor, rows.ids[i], rows.images[i]) for i in batch]
             inputs = pad_rows(made, pad, "left")
@@ -191,7 +191,7 @@ class TransformersSession:
 
     @cached_property
     def _processor(self) -> Any:
-        from smmd_bench.vision.processor import load_processor
+        from smmd_bench.models.processor import load_processor
 
         return load_processor(self._base, self._settings.min_pixels, self._settings.max_pixels)
 
@@ -228,7 +228,7 @@ class TransformersSession:
     def _load(self, weights: Path) -> None:
         from transformers import GenerationConfig
 
-        from smmd_bench.training.models import load_model
+        from smmd_bench.models.loading import load_model
 
         self._model = self._weights = None
         self._model = load_model(weights, self._settings.dtype).to(self._device)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from smmd_bench.contracts import Images, Progress
-from smmd_bench.vision.images import read_image
+from smmd_bench.encoding.images import read_image
 
 if TYPE_CHECKING:
     from vllm import LLM, RequestOutput, SamplingParams

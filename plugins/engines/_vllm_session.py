@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images, Progress
-from smmd_bench.scoring.canary import canary_images
-from smmd_bench.scoring.canary_check import check_canary
-from smmd_bench.scoring.checkpoints import require_room, require_safetensors, stop_token_ids
-from smmd_bench.vision.prompts import expanded_lengths, text_after_images
+from smmd_bench.decoding.canary_check import check_canary
+from smmd_bench.encoding.prompts import expanded_lengths, text_after_images
+from smmd_bench.models.checkpoints import require_room, require_safetensors, stop_token_ids
+from smmd_bench.training.canary import canary_images
 
 from ._vllm_requests import run
 
@@ -39,7 +39,7 @@ class VllmSession:
         context: int,
         note: str | None = None,
     ) -> None:
-        from smmd_bench.training.models import load_tokenizer
+        from smmd_bench.models.loading import load_tokenizer
 
         self._llm = llm
         self._base = base
@@ -195,7 +195,7 @@ class VllmSession:
 
     @cached_property
     def _processor(self) -> Any:
-        from smmd_bench.vision.processor import load_processor
+        from smmd_bench.models.processor import load_processor
 
         return load_processor(self._base, self._settings.min_pixels, self._settings.max_pixels)
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from smmd_bench.contracts import EngineSession, EngineSettings
 from smmd_bench.errors import UserError
-from smmd_bench.results.files import read_json
-from smmd_bench.scoring.checkpoints import context_length
-from smmd_bench.vision.processor import load_processor, reads_images
+from smmd_bench.models.checkpoints import context_length
+from smmd_bench.models.processor import load_processor, reads_images
+from smmd_bench.storage.files import read_json
 
 from ._gpu_memory import MemoryRequest, gpu_memory_request
 from ._vllm_session import VllmSession

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from smmd_bench.contracts import Job, JobResult, Progress
-from smmd_bench.results.files import write_json
+from smmd_bench.storage.files import write_json
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def _run(job: Job, folder: Path, progress: Progress) -> str | None:
     reading, writing = os.pipe()
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "smmd_bench.worker", str(request), str(writing)],
+            [sys.executable, "-m", "smmd_bench.run.worker", str(request), str(writing)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -12,7 +12,7 @@ import click
 from . import completion
 
 if TYPE_CHECKING:
-    from ..cleaning.part import Part
+    from ..run.cleaning.part import Part
 
 _NOTHING = "Nothing was removed."
 
@@ -47,11 +47,11 @@ def command(runs: tuple[Path, ...], what: str, yes: bool, dry_run: bool, as_json
       smmd-bench clean runs/NAME
       smmd-bench clean runs/NAME --what logs,failed --yes
     """
-    from ..cleaning.cache_parts import cache_parts
-    from ..cleaning.part import PARTS
-    from ..cleaning.run_parts import run_parts
     from ..errors import UserError, did_you_mean
-    from ..parameters import split_list
+    from ..plugin_system.parameters import split_list
+    from ..run.cleaning.cache_parts import cache_parts
+    from ..run.cleaning.part import PARTS
+    from ..run.cleaning.run_parts import run_parts
 
     wanted = split_list(what)
     for name in wanted:
@@ -117,8 +117,8 @@ def _remove(parts: Sequence[Part]) -> int:
     """
     from contextlib import ExitStack
 
-    from ..cleaning.part import remove
-    from ..run_directory import RunDirectory
+    from ..run.cleaning.part import remove
+    from ..run.run_directory import RunDirectory
 
     with ExitStack() as held:
         for run in dict.fromkeys(part.run for part in parts if part.run is not None):
@@ -128,7 +128,7 @@ def _remove(parts: Sequence[Part]) -> int:
 
 def _as_it_is_now(parts: Sequence[Part]) -> list[Part]:
     """The same parts, looked up again: a run may have gone on while people were asked."""
-    from ..cleaning.run_parts import run_parts
+    from ..run.cleaning.run_parts import run_parts
 
     now = {(p.run, p.name): p for run in {p.run for p in parts} if run for p in run_parts(run)}
     return [now.get((p.run, p.name), p) for p in parts if p.run is None or (p.run, p.name) in now]
@@ -137,7 +137,7 @@ def _as_it_is_now(parts: Sequence[Part]) -> list[Part]:
 def _print(parts: Sequence[Part]) -> None:
     from rich.text import Text
 
-    from ..cleaning.part import PARTS
+    from ..run.cleaning.part import PARTS
     from .terminal import new_console, new_table, print_table
 
     console = new_console()
@@ -164,6 +164,6 @@ def _print_json(parts: Sequence[Part], freed: int) -> None:
 
 
 def _spell(count: int) -> str:
-    from ..sizes import spell_bytes
+    from ..storage.sizes import spell_bytes
 
     return spell_bytes(count)

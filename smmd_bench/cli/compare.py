@@ -11,7 +11,7 @@ import click
 from . import completion, options
 
 if TYPE_CHECKING:
-    from ..combining.compare import RunComparison
+    from ..results.compare import RunComparison
 
 
 @click.command()
@@ -35,9 +35,9 @@ def command(a: Path, b: Path, metric: str | None, as_json: bool, plugins: tuple[
       smmd-bench compare runs/BEFORE runs/AFTER
       smmd-bench compare runs/BEFORE runs/AFTER --metric all --json
     """
-    from ..combining.compare import compare_runs
-    from ..registry import load_plugin_file
-    from ..results.run import read_run
+    from ..plugin_system.registry import load_plugin_file
+    from ..results.compare import compare_runs
+    from ..results.frames import read_run
     from .run_plugins import load_plugins_of
     from .voice import Voice
 

@@ -25,7 +25,7 @@ _Group = Literal["tasks", "losses", "engines", "executors", "reports"]
 
 def groups(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The groups of `smmd-bench ls`."""
-    from ..registry import GROUPS
+    from ..plugin_system.registry import GROUPS
 
     return _beginning(dict.fromkeys((*GROUPS, "models"), ""), incomplete)
 
@@ -57,7 +57,7 @@ def executors(_: click.Context, __: click.Parameter, incomplete: str) -> list[Co
 
 def models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Models that have a card, and folders."""
-    from ..listing.models import listed_models
+    from ..models.listing import listed_models
 
     found = _beginning({model.name: model.summary for model in listed_models()}, incomplete)
     return found or [CompletionItem(incomplete, type="dir")]
@@ -67,7 +67,7 @@ def plugins_and_files(
     _: click.Context, __: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Plugins of every group, the groups, and files."""
-    from ..registry import GROUPS
+    from ..plugin_system.registry import GROUPS
 
     known: dict[str, str] = dict.fromkeys(GROUPS, "")
     for group in GROUPS:
@@ -97,7 +97,7 @@ def script(shell: str) -> str:
 
 def _plugins(group: _Group) -> Mapping[str, str]:
     """Names with what they are, where that is known without importing anything."""
-    from ..listing.kept import known_summaries
+    from ..plugin_system.listing.kept import known_summaries
 
     return known_summaries(group)
 

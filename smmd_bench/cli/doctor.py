@@ -13,7 +13,7 @@ from . import options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..doctor.finding import Finding
+    from .examining.finding import Finding
 
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
@@ -36,9 +36,9 @@ def command(full: bool, as_json: bool, plugins: tuple[Path, ...]) -> int:
     """
     import json
 
-    from ..doctor.examine import examine
-    from ..doctor.libraries import versions
-    from ..registry import load_plugin_file
+    from ..plugin_system.registry import load_plugin_file
+    from .examining.examine import examine
+    from .examining.libraries import versions
     from .terminal import new_console
 
     for file in plugins:

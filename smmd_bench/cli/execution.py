@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from pathlib import Path
 
-from ..experiment_file import ExperimentFile
+from ..experiment.file import ExperimentFile
 from .interruption import keeping
 from .planning import check_folder, kept, say_plan, say_recipe
 from .voice import Voice, published, try_again
@@ -22,10 +22,10 @@ def execute(
     voice: Voice,
 ) -> int:
     """Run the experiments of one folder and print its tables; returns the exit status."""
-    from ..model_cards import without_weights
-    from ..registry import load
-    from ..run_directory import RunDirectory
-    from ..tracking import require_tracker
+    from ..models.cards import without_weights
+    from ..plugin_system.registry import load
+    from ..run.run_directory import RunDirectory
+    from ..training.tracking import require_tracker
 
     folder = out or Path("runs") / plan.folder_name
     load("executors", executor)
@@ -41,8 +41,8 @@ def execute(
             say_plan(voice, RunDirectory(folder), cells)
             return 0
     with keeping(lambda: kept(RunDirectory(folder), cells)):
-        from ..pipeline import claim, run_experiment, together
         from ..publishing.run import is_published
+        from ..run.pipeline import claim, run_experiment, together
 
         with voice.progress() as progress:
             checked = claim(plan, folder, progress, extend=extend)

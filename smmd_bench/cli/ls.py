@@ -13,8 +13,8 @@ from . import completion, options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..listing.models import ListedModel
-    from ..listing.plugin import Listed
+    from ..models.listing import ListedModel
+    from ..plugin_system.listing.plugin import Listed
 
 _LONGEST = 1000
 _OTHERS = "any other name on the hub, or a local checkpoint folder"
@@ -38,9 +38,9 @@ def command(group: str | None, verbose: bool, as_json: bool, plugins: tuple[Path
       smmd-bench ls --json
     """
     from ..errors import UserError, did_you_mean
-    from ..listing.kept import listing
-    from ..listing.models import listed_models
-    from ..registry import GROUPS, load_plugin_file
+    from ..models.listing import listed_models
+    from ..plugin_system.listing.kept import listing
+    from ..plugin_system.registry import GROUPS, load_plugin_file
     from .terminal import new_console
 
     known = [*GROUPS, "models"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 if TYPE_CHECKING:
-    from ..templates.write import Written
+    from ..plugin_system.templates.write import Written
 
 
 @click.command()
@@ -36,7 +36,7 @@ def command(
       smmd-bench new loss earth_mover --folder plugins
       smmd-bench new report by_length --project my-benchmark
     """
-    from ..templates.write import into_current_project, into_new_project
+    from ..plugin_system.templates.write import into_current_project, into_new_project
 
     group: Literal["tasks", "losses", "reports"] = {  # type: ignore[assignment]
         "task": "tasks",

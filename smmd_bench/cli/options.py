@@ -46,8 +46,8 @@ def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None)
     """Into the environment, where the processes that train and decode find it, too."""
     if folder is None:
         return
-    from ..data_files import VARIABLE
     from ..errors import UserError
+    from ..storage.data_files import VARIABLE
 
     if not folder.is_dir():
         raise UserError(f"The data folder {folder} does not exist: check --data-dir.")

@@ -110,7 +110,7 @@ def command(
       smmd-bench overhead --losses ntl,smmd --steps 6 --drop 2 --repeats 1
       smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # wants a GPU
     """
-    from ..registry import load_plugin_file, plugin_files
+    from ..plugin_system.registry import load_plugin_file, plugin_files
 
     for file in plugins:
         load_plugin_file(file)
@@ -172,9 +172,9 @@ def _settings(
     from ..overhead.batches import synthetic_vocabulary
     from ..overhead.geometry import check_geometry, find_geometry
     from ..overhead.settings import CE, OverheadSettings
-    from ..parameters import canonical, split_list
-    from ..plugin_source import version_of
-    from ..registry import load_loss
+    from ..plugin_system.parameters import canonical, split_list
+    from ..plugin_system.plugin_source import version_of
+    from ..plugin_system.registry import load_loss
 
     shape = find_geometry(geometry)
     found = [load_loss(spec) for spec in (CE, *split_list(losses))]

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..contracts import Split
 from ..errors import UserError
-from ..experiment import Cell
-from ..run_directory import RunDirectory
+from ..experiment.experiment import Cell
+from ..run.run_directory import RunDirectory
 from .voice import Voice
 
 _LARGE = 10**8
@@ -29,7 +29,7 @@ def check_folder(folder: Path) -> None:
 
 def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
     """How each model is trained on each task, and what of the data is missing."""
-    from ..manifest import examples_there, shortage
+    from ..run.manifest import examples_there, shortage
 
     said: dict[str, None] = {}
 
@@ -60,7 +60,7 @@ def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
 
 def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell]) -> None:
     """Which cells are done, and how long the others may take."""
-    from ..estimate import gpu_hours, seconds, spell_seconds
+    from ..run.estimate import gpu_hours, seconds, spell_seconds
 
     plan: list[dict[str, Any]] = []
     for cell in cells:
@@ -96,7 +96,7 @@ def _trained(cell: Cell) -> str:
 
 
 def _todo(line: Mapping[str, Any]) -> str:
-    from ..estimate import spell_seconds
+    from ..run.estimate import spell_seconds
 
     if not line["to_do"]:
         return "done"

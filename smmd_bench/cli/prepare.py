@@ -47,7 +47,7 @@ def command(
     """
     from ..contracts import Modality
     from ..errors import UserError
-    from ..registry import load_plugin_file, load_task
+    from ..plugin_system.registry import load_plugin_file, load_task
     from .interruption import keeping
     from .voice import Voice
 
@@ -105,9 +105,9 @@ def _prepare_pictures(voice: Voice, name: str, task: Task) -> None:
 
 def _prepare_model(voice: Voice, name: str) -> None:
     """Fetch or check a checkpoint: its weights are counted, and each file is read once."""
-    from ..model_cards import model_card
-    from ..model_licences import licence_of
-    from ..sizes import spell_bytes
+    from ..models.cards import model_card
+    from ..models.licences import licence_of
+    from ..storage.sizes import spell_bytes
 
     card = model_card(name)
     files = sorted(card.folder.glob("*.safetensors"))

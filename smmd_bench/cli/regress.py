@@ -82,17 +82,17 @@ def command(
       smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir DIR
       smmd-bench regress runs/NAME --suite samsum --losses ce --checkpoint ./other
     """
-    from ..registry import load_plugin_file
+    from ..plugin_system.registry import load_plugin_file
 
     for file in plugins:
         load_plugin_file(file)
-    from ..parameters import split_list
+    from ..plugin_system.parameters import split_list
     from ..publishing.run import is_published
     from ..regression.run import find_setting, regress
     from ..regression.store import plan
     from ..regression.suite import find_suites, shots_notes
     from ..regression.target import find_targets
-    from ..results.files import read_json
+    from ..storage.files import read_json
     from .interruption import keeping
     from .voice import Voice, published, try_again
 

@@ -56,7 +56,7 @@ def command(
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
       smmd-bench report runs/NAME --plugin my_figure.py
     """
-    from ..registry import load_plugin_file
+    from ..plugin_system.registry import load_plugin_file
     from .run_plugins import load_plugins_of
     from .voice import Voice, published
 
@@ -81,7 +81,7 @@ def _one_run(runs: tuple[Path, ...], out: Path | None) -> Path:
         return runs[0]
     if out is None:
         raise UserError("Several runs need a folder for their report: name one with --out.")
-    from ..combining.merge import merge_runs
+    from ..run.merge import merge_runs
 
     return merge_runs(runs, out)
 
@@ -99,7 +99,7 @@ def _make_all(voice: Voice, run: Path) -> bool:
 
 def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -> bool:
     from ..errors import UserError, did_you_mean
-    from ..parameters import split_list
+    from ..plugin_system.parameters import split_list
     from ..publishing.run import is_stale
     from ..publishing.selection import SPELLINGS, publish_some
     from .interruption import keeping

@@ -43,8 +43,8 @@ def command(
       smmd-bench run experiments/miniature.yaml --dry-run
     """
     from ..errors import UserError
-    from ..experiment_file import experiment_file
-    from ..registry import load_plugin_file
+    from ..experiment.file import experiment_file
+    from ..plugin_system.registry import load_plugin_file
     from .execution import execute
     from .voice import Voice
 

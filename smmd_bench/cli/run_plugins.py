@@ -13,8 +13,8 @@ def load_plugins_of(runs: Iterable[Path], voice: Voice) -> None:
     """Load the plugin files that the manifests of runs name; say which are not there any more, and
     which plugins no longer do what they did in the run."""
     from ..errors import UserError
-    from ..registry import load_plugin_file
-    from ..results.files import read_json
+    from ..plugin_system.registry import load_plugin_file
+    from ..storage.files import read_json
 
     files: dict[str, Path] = {}
     manifests = {run: read_json(run / "manifest.json") or {} for run in runs}
@@ -37,8 +37,8 @@ def load_plugins_of(runs: Iterable[Path], voice: Voice) -> None:
 
 def _changed_plugins(manifest: dict[str, Any]) -> list[str]:
     """The plugins that are not first-party and whose source is no longer that of every cell."""
-    from ..plugin_source import source_digest
-    from ..registry import GROUPS, entry, names, singular
+    from ..plugin_system.plugin_source import source_digest
+    from ..plugin_system.registry import GROUPS, entry, names, singular
 
     groups = {singular(group): group for group in GROUPS}
     changed = []

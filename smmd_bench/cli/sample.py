@@ -43,7 +43,7 @@ def command(
       smmd-bench sample 'arithmetic[operations=1..2]' --split test --json
       smmd-bench sample clock_time -n 3
     """
-    from ..registry import load_plugin_file, load_task
+    from ..plugin_system.registry import load_plugin_file, load_task
 
     for file in plugins:
         load_plugin_file(file)

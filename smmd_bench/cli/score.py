@@ -120,12 +120,12 @@ def command(
       smmd-bench score --task gsm8k --predictions samples_gsm8k_2026-11-20.jsonl
       smmd-bench score --task arithmetic --predictions batch.jsonl --limit 500
     """
-    from ..registry import load_plugin_file
+    from ..plugin_system.registry import load_plugin_file
 
     for file in plugins:
         load_plugin_file(file)
-    from ..predictions.scoring import score_predictions
     from ..publishing.run import is_published
+    from ..run.predictions import score_predictions
     from .interruption import keeping
     from .voice import Voice, published
 
@@ -165,7 +165,7 @@ def _say_comparisons(voice: Voice, folder: Path) -> None:
     """A line for each file but the first, whatever table the task has."""
     from ..publishing.style import loss_label
     from ..publishing.tables import p_value, with_interval
-    from ..results.run import read_run
+    from ..results.frames import read_run
 
     compared = read_run(folder).comparisons
     for line in compared.drop_duplicates("address").to_dict("records"):  # its first metric

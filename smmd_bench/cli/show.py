@@ -12,8 +12,8 @@ from . import completion, options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..showing.cell import Group
-    from ..showing.example import Answered, Shown
+    from .showing.cell import Group
+    from .showing.example import Answered, Shown
 
 _LONGEST = 1500
 _MARKS = {True: ("right", "green"), False: ("wrong", "red"), None: ("-", "dim")}
@@ -61,9 +61,9 @@ def command(
       smmd-bench show runs/NAME --loss smmd --seed 1
       smmd-bench show runs/NAME --task arithmetic --uid test-0-5 --json
     """
-    from ..showing.cell import Wanted, find_group
-    from ..showing.example import find_example
     from .run_plugins import load_plugins_of
+    from .showing.cell import Wanted, find_group
+    from .showing.example import find_example
     from .terminal import new_console
     from .voice import Voice
 
@@ -133,7 +133,7 @@ def _print_answers(console: Console, group: Group, answers: tuple[Answered, ...]
 def _print_distributions(console: Console, answers: tuple[Answered, ...]) -> None:
     from rich.text import Text
 
-    from ..showing.plot import BLOCKS, bands
+    from .showing.plot import BLOCKS, bands
 
     probed = [answer for answer in answers if answer.distributions]
     if not probed:
@@ -168,7 +168,7 @@ def _several(answer: Answered) -> bool:
 
 
 def _outside(answer: Answered) -> bool:
-    from ..scoring.answer_digits import OUTSIDE
+    from ..decoding.answer_digits import OUTSIDE
 
     return any(found.answer_digit == OUTSIDE for found in answer.distributions)
 

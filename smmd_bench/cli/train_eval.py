@@ -122,10 +122,10 @@ def command(
       smmd-bench train-eval --task clock_time --losses ce,ntl,smmd
     """
     from ..errors import UserError
-    from ..experiment import Experiment
-    from ..experiment_file import ExperimentFile
-    from ..parameters import split_list
-    from ..registry import load_plugin_file
+    from ..experiment.experiment import Experiment
+    from ..experiment.file import ExperimentFile
+    from ..plugin_system.parameters import split_list
+    from ..plugin_system.registry import load_plugin_file
     from .execution import execute
     from .voice import Voice
 

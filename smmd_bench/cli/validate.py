@@ -57,8 +57,8 @@ def command(
 
     from ..conformance.generated_runs import GeneratedRuns
     from ..conformance.suite import findings, targets
-    from ..registry import load_plugin_file
-    from ..results.run import read_run
+    from ..plugin_system.registry import load_plugin_file
+    from ..results.frames import read_run
     from .terminal import new_console
 
     for file in plugins:

@@ -69,7 +69,7 @@ class Voice:
         if self.quiet:
             yield lambda what, done, total: None
             return
-        from ..progress import shown
+        from ..run.progress import shown
 
         with shown(new_console(stderr=stderr or self.as_json)) as progress:
             yield progress
@@ -138,7 +138,7 @@ def try_again(failures: Iterable[Mapping[str, Any] | None]) -> str:
 
 def published(folder: Path) -> dict[str, Any]:
     """What machines are told of a run with reports: its folder, files, metrics and comparisons."""
-    from ..results.run import read_run
+    from ..results.frames import read_run
 
     run, reports = read_run(folder), folder / "reports"
     return {

@@ -1,5 +1,5 @@
 """What a plugin must do to be used here, tried out: the suite behind `smmd-bench validate`.
 
-It says what it checked, and what it could not: a check that needs data from elsewhere never fetches
-them, and is reported as such.
+In: a plugin. Out: what was checked, what was violated, and what could not be checked here: data
+from elsewhere are never fetched. It may import `overhead` and what is below.
 """

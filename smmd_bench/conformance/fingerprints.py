@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..addresses import address
 from ..contracts import Example, Split, Task
+from ..storage.addresses import address
 from .checks import UncheckedError
 
 
@@ -81,7 +81,7 @@ def _digest(path: Path) -> str:
 
 
 def _main() -> None:
-    from ..registry import load_plugin_file, load_task
+    from ..plugin_system.registry import load_plugin_file, load_task
 
     request: dict[str, Any] = json.load(sys.stdin)
     for file in request["files"]:

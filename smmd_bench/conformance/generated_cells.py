@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..scoring.answer_digits import OUTSIDE
+from ..decoding.answer_digits import OUTSIDE
 
 Draw = Callable[[np.random.Generator], tuple[str, str, dict[str, Any]]]
 """(prompt, target, attributes) of an example."""

@@ -11,9 +11,9 @@ import pandas as pd
 
 from ..overhead.geometry import named_geometries
 from ..overhead.settings import OverheadSettings
-from ..results.files import write_json, write_parquet
+from ..results.frames import RunFrames, read_run
 from ..results.regression import compared_evaluations, current_evaluations, evaluation_stamp
-from ..results.run import RunFrames, read_run
+from ..storage.files import write_json, write_parquet
 from .generated_run import GeneratedCell
 
 _SUITES = {

@@ -12,12 +12,12 @@ import pandas as pd
 from PIL import Image
 
 from ..errors import CellSkippedError
-from ..registry import load_task
-from ..results.files import write_json
-from ..results.run import FORMAT, read_run
-from ..run_directory import record_failure
-from ..scoring.comparison import write_comparisons
+from ..plugin_system.registry import load_task
+from ..results.frames import FORMAT, read_run
+from ..run.comparison import write_comparisons
+from ..run.run_directory import record_failure
 from ..scoring.measure import measure
+from ..storage.files import write_json
 from .generated_cells import KINDS, answered, examples, probes, train_log
 from .stamped_cell import addresses_of, write_measured, write_trained
 

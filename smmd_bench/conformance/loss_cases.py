@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ..contracts import Loss
-from ..numbers import NumericVocabulary
-from ..training.numeric_loss import NumericLoss
-from ..training.objective import ObjectiveOutput, numeric_objective
+from ..encoding.numbers import NumericVocabulary
+from ..objective.numeric_loss import NumericLoss
+from ..objective.objective import ObjectiveOutput, numeric_objective
 
 OTHERS = 5
 """Tokens of a case's vocabulary that are not numeric."""

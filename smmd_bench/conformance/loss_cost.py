@@ -9,8 +9,8 @@ import torch
 
 from ..contracts import Loss
 from ..errors import CellSkippedError
-from ..training.objective import hidden_objective, supervised_targets
-from ..training.output_head import OutputHead
+from ..objective.objective import hidden_objective, supervised_targets
+from ..objective.output_head import OutputHead
 from .loss_cases import integers
 
 _TOKENS, _HIDDEN, _VOCABULARY, _PAIRS = 16, 512, 65_536, 6

@@ -12,9 +12,9 @@ from torch.autograd.gradcheck import GradcheckError, gradcheck
 
 from ..contracts import Loss, NumericTargets
 from ..errors import CellSkippedError
-from ..training.numeric_loss import NumericLoss
-from ..training.objective import count_units, numeric_objective
-from ..training.supervised import numeric_positions, supervised_targets
+from ..objective.numeric_loss import NumericLoss
+from ..objective.objective import count_units, numeric_objective
+from ..objective.supervised import numeric_positions, supervised_targets
 from .checks import Finding, UncheckedError, checked, require
 from .loss_cases import OTHERS, Batch, batch, bind, gradient
 from .loss_cost import cost
@@ -170,7 +170,7 @@ class _Suite:
         again = case.objective(bind(self.loss)).total
         require(
             bool(first == again),
-            "the same batch gives another value: key noise with smmd_bench.training.keyed_noise",
+            "the same batch gives another value: key noise with smmd_bench.objective.keyed_noise",
         )
         return "the same batch gives the same value, bit by bit"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..contracts import Artefact, Report
 from ..publishing import tables
 from ..publishing.style import figure_style
-from ..results.run import RunFrames, read_run
+from ..results.frames import RunFrames, read_run
 from .checks import Finding, UncheckedError, checked, require, say
 from .generated_runs import GeneratedRuns
 

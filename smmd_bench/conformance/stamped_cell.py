@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from ..results.current import BASE, CurrentCell, current_cell, training_stamp
-from ..results.files import write_json, write_parquet
+from ..storage.current import BASE, CurrentCell, current_cell, training_stamp
+from ..storage.files import write_json, write_parquet
 
 STAGES = ("train", "validate", "select", "decode", "measure")
 

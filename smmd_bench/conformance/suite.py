@@ -11,8 +11,8 @@ from typing import Any
 
 from ..contracts import Engine, Executor
 from ..errors import UserError, did_you_mean
-from ..parameters import canonical, parameters_of, split_spec
-from ..registry import GROUPS, Group, entries, load, load_plugin_file, names, singular
+from ..plugin_system.parameters import canonical, parameters_of, split_spec
+from ..plugin_system.registry import GROUPS, Group, entries, load, load_plugin_file, names, singular
 from .checks import Finding, ViolationError, checked, require
 from .generated_runs import GeneratedRuns
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import get_args
 
 from ..contracts import Example, Modality, Split, Task
-from ..parameters import canonical
+from ..plugin_system.parameters import canonical
 from .checks import UncheckedError
 
 _MOST = {Modality.TEXT: 2000, Modality.VISION: 24}

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import get_args
 
-from ..addresses import address
 from ..contracts import Answer, Example, Modality, Split, Task
-from ..numbers import first_number, last_number
-from ..registry import plugin_files
-from ..results.run import IDENTITY
+from ..encoding.numbers import first_number, last_number
+from ..plugin_system.registry import plugin_files
+from ..results.frames import IDENTITY
 from ..scoring.score import COMPLETION_COLUMNS, SCORE_COLUMNS, reads_numbers
+from ..storage.addresses import address
 from .checks import Finding, UncheckedError, checked, require
 from .fingerprints import content, elsewhere, fingerprint, fingerprints
 from .metrics import check_metrics, check_spellings

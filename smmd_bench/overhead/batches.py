@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..numbers import NumericVocabulary
+from ..encoding.numbers import NumericVocabulary
 from .settings import OverheadSettings
 
 PREPARATION = 2

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from ..errors import UserError, did_you_mean
-from ..recipe import Recipe
+from ..models.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def build_model(config: Mapping[str, Any], recipe: Recipe, device: str) -> Any:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from ..training.models import add_adapter
+    from ..models.loading import add_adapter
 
     dtype = "float32" if recipe.method == "full" else recipe.dtype
     with torch.device(device):

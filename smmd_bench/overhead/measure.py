@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..circumstances import circumstances
 from ..contracts import Progress
 from ..errors import UserError
-from ..results.files import read_json, write_json, write_parquet
-from ..run_directory import RunDirectory
+from ..run.circumstances import circumstances
+from ..run.run_directory import RunDirectory
+from ..storage.files import read_json, write_json, write_parquet
 from .process import RowProcess
 from .settings import OverheadSettings
 

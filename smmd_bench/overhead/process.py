@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..results.files import write_json
+from ..storage.files import write_json
 from .settings import OverheadSettings
 
 _LONGEST = 300

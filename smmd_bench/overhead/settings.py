@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..addresses import folder_name
 from ..errors import UserError
-from ..recipe import Recipe
+from ..models.recipe import Recipe
+from ..storage.addresses import folder_name
 
 STOCK = "transformers.Trainer"
 """The row of cross-entropy in the stock Trainer; no loss can have a name with a dot."""

@@ -28,12 +28,12 @@ from typing import Any, TextIO
 import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, set_seed
 
-from ..registry import load_loss, load_plugin_file
-from ..results.files import read_json
-from ..training.models import quiet_libraries
+from ..models.loading import quiet_libraries
+from ..plugin_system.registry import load_loss, load_plugin_file
+from ..run.worker import Events
+from ..storage.files import read_json
 from ..training.stage import training_arguments
 from ..training.trainer import ObjectiveTrainer, objective_forward
-from ..worker import Events
 from .batches import PREPARATION, synthetic_rows, synthetic_vocabulary
 from .geometry import build_model
 from .memory import exact_allocation, peak_bytes, reset_peak, usual_allocation

@@ -1,1 +1,5 @@
-"""Tables, figures and the page: how artefacts are styled and written."""
+"""Tables, figures, LaTeX and the page of a run, in one style.
+
+In: a run as frames, and reports. Out: `reports/tables`, `reports/figures` and `index.html`.
+It may import `run` and what is below.
+"""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from ..results.current import CellFile
-    from ..results.run import RunFrames
+    from ..results.frames import RunFrames
+    from ..storage.current import CellFile
 
 LIMIT = 100_000
 PICTURES = 100

@@ -22,7 +22,7 @@ from .packing import pack
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..results.run import RunFrames
+    from ..results.frames import RunFrames
 
 
 @dataclass(frozen=True)

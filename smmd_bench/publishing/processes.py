@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..contracts import Progress, Report
-from ..registry import entry, load_plugin_file, plugin_files
-from ..results.run import read_run
+from ..plugin_system.registry import entry, load_plugin_file, plugin_files
+from ..results.frames import read_run
 from .publish import FORMATS, Section, made
 
 if TYPE_CHECKING:
-    from ..results.run import RunFrames
+    from ..results.frames import RunFrames
 
 MAKE = "make reports"
 LARGE, SEVERAL = 40, 4

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..contracts import Artefact, Report
-from ..results.files import atomic, read_json, write_json, write_text
+from ..storage.files import atomic, read_json, write_json, write_text
 from . import tables
 from .examples import embedded_examples
 from .latex import to_page
@@ -29,7 +29,7 @@ from .style import figure_style, file_stem
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..results.run import RunFrames
+    from ..results.frames import RunFrames
 
 FAILED = "failed.json"
 FORMATS = ("csv", "md", "tex", "png", "pdf")
@@ -115,7 +115,7 @@ def build(run: RunFrames, report: Report) -> Section:
     """
     from threadpoolctl import threadpool_limits
 
-    from ..parameters import canonical
+    from ..plugin_system.parameters import canonical
 
     name, title, paper = report.name, report.title, report.paper
     try:

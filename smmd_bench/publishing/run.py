@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..registry import entries
-from ..results.files import read_json, write_json, write_text
-from ..results.run import read_run
+from ..plugin_system.registry import entries
+from ..results.frames import read_run
+from ..storage.files import read_json, write_json, write_text
 from .processes import made_reports
 from .publish import FORMATS, Section, write_page
 from .stamp import report_stamp

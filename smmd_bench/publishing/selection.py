@@ -9,8 +9,8 @@ from typing import Any
 
 from ..contracts import Progress
 from ..errors import UserError, did_you_mean
-from ..registry import entries
-from ..results.run import read_run
+from ..plugin_system.registry import entries
+from ..results.frames import read_run
 from .processes import made_reports
 from .publish import FORMATS, Section
 from .run import forget_publication, is_stale

@@ -9,14 +9,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..addresses import address
-from ..registry import Group, plugin_files, points
-from ..results.files import parquet_made_with, read_json
+from ..plugin_system.registry import Group, plugin_files, points
+from ..results.frames import read_run
 from ..results.regression import current_evaluations
-from ..results.run import read_run
+from ..storage.addresses import address
+from ..storage.files import parquet_made_with, read_json
 
 if TYPE_CHECKING:
-    from ..results.current import CurrentCell
+    from ..storage.current import CurrentCell
 
 _GROUPS: tuple[Group, ...] = ("reports", "tasks", "losses")
 _LIBRARIES = ("matplotlib", "pandas", "numpy", "scipy", "statsmodels", "scikit-learn", "jinja2")

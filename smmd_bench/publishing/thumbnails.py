@@ -18,7 +18,7 @@ LARGEST = 200
 
 def small_picture(path: object, largest: int = LARGEST) -> Image | None:
     """A copy of at most `largest` pixels a side; None where there is none, or it is broken."""
-    from ..vision.images import read_image
+    from ..encoding.images import read_image
 
     if not isinstance(path, str):
         return None

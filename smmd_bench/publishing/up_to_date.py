@@ -6,9 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import UserError
-from ..results.run import read_run
-from ..run_directory import RunDirectory
-from ..scoring.comparison import write_comparisons
+from ..results.frames import read_run
+from ..run.comparison import write_comparisons
+from ..run.run_directory import RunDirectory
 
 
 def compare_what_is_missing(folder: Path) -> None:

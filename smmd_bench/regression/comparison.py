@@ -12,19 +12,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..results.files import read_json, write_json
 from ..results.regression import (
     compared_evaluations,
     current_evaluations,
     evaluation_stamp,
     regression_samples,
 )
+from ..storage.files import read_json, write_json
 from .metrics import RIGHT_OR_WRONG, is_share, plain_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..results.run import RunFrames
+    from ..results.frames import RunFrames
 
 
 def write_comparisons(run: RunFrames) -> None:

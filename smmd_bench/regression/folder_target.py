@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..addresses import digest_of_files
 from ..errors import UserError
-from ..model_cards import ModelCard, model_card
+from ..models.cards import ModelCard, model_card
+from ..storage.addresses import digest_of_files
 from .target import Target
 
 _WEIGHTS = ("*.safetensors", "*.json", "*.model")

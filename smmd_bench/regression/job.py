@@ -15,8 +15,8 @@ import lm_eval.api.model
 import lm_eval.api.task
 
 from ..contracts import Progress
-from ..results.files import write_json, write_parquet
-from ..training.models import quiet_libraries
+from ..models.loading import quiet_libraries
+from ..storage.files import write_json, write_parquet
 from .evaluate import run_suite
 from .store import Evaluation
 from .suite import Setting, Suite

@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..addresses import digest_of_files
-from ..data_files import VARIABLE
 from ..errors import UserError
+from ..storage.addresses import digest_of_files
+from ..storage.data_files import VARIABLE
 
 REPOSITORY = "cais/mmlu"
 REVISION = "c30699e8356da336a370243923dbaf21066bb9fe"

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from ..contracts import Executor, Job, Progress
 from ..errors import UserError
-from ..registry import engine_identity, load, load_engine, plugin_files
-from ..results.files import read_json
-from ..results.run import read_run
-from ..run_directory import RunDirectory, record_failure
+from ..plugin_system.registry import engine_identity, load, load_engine, plugin_files
+from ..results.frames import read_run
+from ..run.run_directory import RunDirectory, record_failure
+from ..storage.files import read_json
 from .comparison import write_comparisons
 from .store import Evaluation, by_base, plan
 from .suite import Setting, Suite, lm_eval_version

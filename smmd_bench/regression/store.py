@@ -17,8 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..addresses import address
-from ..results.files import read_json
+from ..storage.addresses import address
+from ..storage.files import read_json
 from .suite import Setting, Suite
 from .target import Target
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
-from ..registry import load_task
+from ..plugin_system.registry import load_task
 from .mmlu_data import is_mmlu, mmlu_folder
 from .own_shots import own_shots, task_manager
 

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..decoding.siblings import with_rivals
 from ..errors import UserError, did_you_mean
-from ..experiment import BASE
-from ..model_cards import ModelCard, model_card
-from ..results.files import read_json
-from ..results.run import RunFrames, read_run
-from ..scoring.canary import canary_from
-from ..scoring.siblings import with_rivals
+from ..experiment.experiment import BASE
+from ..models.cards import ModelCard, model_card
+from ..results.frames import RunFrames, read_run
+from ..storage.files import read_json
+from ..training.canary import canary_from
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..contracts import EngineSettings
-from ..registry import load_engine
+from ..plugin_system.registry import load_engine
 from .target import Target
 from .watched import CountsTruncated, replaced
 from .weights import checkpoint_of, full_checkpoint

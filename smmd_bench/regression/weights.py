@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ..contracts import Canary, Checkpoint, CheckpointKind
-from ..scoring.canary import canary_from, make_canary
-from ..scoring.canary_check import check_canary
-from ..training.models import load_model
+from ..decoding.canary_check import check_canary
+from ..models.loading import load_model
+from ..training.canary import canary_from, make_canary
 from .target import Target
 
 

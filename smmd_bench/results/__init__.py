@@ -1,1 +1,5 @@
-"""What a cell leaves on disk; reading a run into pandas."""
+"""A run as pandas frames, of what is current alone.
+
+In: a run folder. Out: `RunFrames`: cells, metrics, completions, probes, comparisons.
+It may import `scoring` and what is below.
+"""

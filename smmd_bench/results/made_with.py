@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .current import CurrentCell
-from .files import parquet_made_with
+from ..storage.current import CurrentCell
+from ..storage.files import parquet_made_with
 
 
 def made_with(cell: CurrentCell) -> dict[str, str]:

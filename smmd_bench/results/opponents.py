@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from .current import BASE
+from ..storage.current import BASE
 
 REFERENCE = "ce"
 

@@ -18,13 +18,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .files import read_json
+from ..storage.files import read_json
 from .opponents import REFERENCE
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .run import RunFrames
+    from .frames import RunFrames
 
 COLUMNS = (
     "address", "model", "model_label", "params", "task", "loss", "seed", "cell",

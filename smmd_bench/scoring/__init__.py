@@ -1,1 +1,5 @@
-"""Scoring: decoding sessions, metrics, digit probes, statistics."""
+"""Completions to parsed answers, scores, metrics and their intervals.
+
+In: completions and examples, our own or made elsewhere (`predictions`). Out: scored frames.
+It may import `decoding` and what is below.
+"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..plugin_source import version_of
+from ..plugin_system.plugin_source import version_of
 from . import score, statistics
 from .categories import CATEGORIES
 

@@ -114,7 +114,7 @@ def score(
     from .measure import metric_values
 
     if isinstance(task, str):
-        from ..registry import load_task
+        from ..plugin_system.registry import load_task
 
         task = load_task(task)
     if len(completions) != len(references):

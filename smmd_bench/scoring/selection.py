@@ -6,15 +6,15 @@ import math
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from ..results.files import write_json
+from ..storage.files import write_json
 from .score import score_frame
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ..contracts import Metric
-    from ..experiment import Cell
-    from ..results.current import CurrentCell
+    from ..experiment.experiment import Cell
+    from ..storage.current import CurrentCell
 
 
 def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Fine-tuning: loading, tokenising and collating, the objective, the Trainer.
+"""The training stage: a cell to one checkpoint an epoch, with the log and the canaries.
 
-Raise `smmd_bench.recipe.TRAINING_VERSION` when a change here changes weights.
+In: a `Cell` and its folder. Out: `checkpoint/`, `train_log.parquet` and `train.json` there.
+It may import `objective` and what is below.
 """

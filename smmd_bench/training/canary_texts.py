@@ -11,8 +11,8 @@ from itertools import accumulate, chain, cycle, islice
 from typing import Any
 
 from ..contracts import Example
-from ..scoring.canary import CanaryTexts, general_texts
-from .data import encode_prompts, encode_targets
+from ..encoding.data import encode_prompts, encode_targets
+from .canary import CanaryTexts, general_texts
 
 SEQUENCES = 24
 MOST_TOKENS = 1024
@@ -68,7 +68,7 @@ def _encode(
     examples: Sequence[Example], tokenizer: Any, processor: Any | None, *, chat: bool
 ) -> list[tuple[tuple[int, ...], int]]:
     """Token ids of prompts with the first tokens of their targets, and how many those are."""
-    from ..vision.prompts import encode_examples
+    from ..encoding.prompts import encode_examples
 
     if not examples:
         return []

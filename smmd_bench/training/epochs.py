@@ -9,12 +9,12 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from ..addresses import digest_of_weights
 from ..contracts import Canary
-from ..experiment import BASE
-from ..results.files import read_json, write_json
-from ..scoring.canary import CanaryTexts, make_canary
-from .output_head import causal_model
+from ..experiment.experiment import BASE
+from ..objective.output_head import causal_model
+from ..storage.addresses import digest_of_weights
+from ..storage.files import read_json, write_json
+from .canary import CanaryTexts, make_canary
 from .trainer import own_forward
 
 

@@ -21,25 +21,25 @@ import pandas as pd
 import torch
 from transformers import TrainerCallback, TrainingArguments, set_seed
 
-from ..circumstances import made_with
 from ..contracts import Modality, Progress
+from ..encoding.data import RightPaddingCollator, TokenisedExamples
+from ..encoding.image_data import ImageCollator, ImageExamples
+from ..encoding.numbers import numeric_vocabulary
 from ..errors import UserError
-from ..experiment import Cell
-from ..numbers import numeric_vocabulary
-from ..recipe import Recipe
-from ..results.current import BASE, training_stamp
-from ..results.files import write_json, write_parquet
-from ..scoring.canary import make_canary
-from ..scoring.checkpoints import at_most_positions
-from ..tracking import tracking
-from ..vision.processor import load_processor, reads_images
+from ..experiment.experiment import Cell
+from ..models.checkpoints import at_most_positions
+from ..models.loading import add_adapter, load_model, load_tokenizer, quiet_libraries
+from ..models.processor import load_processor, reads_images
+from ..models.recipe import Recipe
+from ..objective.numeric_loss import NoAuxiliary, NumericLoss
+from ..run.circumstances import made_with
+from ..storage.current import BASE, training_stamp
+from ..storage.files import write_json, write_parquet
+from .canary import make_canary
 from .canary_texts import canary_texts
-from .data import RightPaddingCollator, TokenisedExamples
 from .epochs import Epochs
-from .image_data import ImageCollator, ImageExamples
-from .models import add_adapter, load_model, load_tokenizer, quiet_libraries
-from .numeric_loss import NoAuxiliary, NumericLoss
 from .sampler import LengthGroups
+from .tracking import tracking
 from .trainer import ObjectiveTrainer, objective_forward
 
 _DROWNS = 10  # times the cross-entropy
@@ -63,7 +63,7 @@ _LOG_COLUMNS = [
 def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None = None) -> None:
     """Train a cell and write its receipt; for the base, write down its canary.
 
-    track: a tracker that hears of it, see `smmd_bench.tracking`.
+    track: a tracker that hears of it, see `smmd_bench.training.tracking`.
     """
     quiet_libraries()
     tokenizer = load_tokenizer(cell.card.folder)

@@ -16,16 +16,16 @@ import torch
 from torch import Tensor
 from transformers import Trainer
 
-from .keyed_noise import mixed
-from .numeric_loss import NumericLoss
-from .objective import (
+from ..objective.keyed_noise import mixed
+from ..objective.numeric_loss import NumericLoss
+from ..objective.objective import (
     ObjectiveOutput,
     count_units,
     hidden_objective,
     logits_objective,
     supervised_targets,
 )
-from .output_head import causal_model, output_head
+from ..objective.output_head import causal_model, output_head
 from .sampler import LengthGroups
 
 

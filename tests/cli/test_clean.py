@@ -9,17 +9,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 import smmd_bench as sb
-from smmd_bench.cleaning.part import remove
-from smmd_bench.cleaning.run_parts import run_parts
 from smmd_bench.cli import cli
 from smmd_bench.errors import UserError
-from smmd_bench.experiment import Cell
-from smmd_bench.results.files import read_json, write_json
-from smmd_bench.results.run import read_run
-from smmd_bench.run_directory import RunDirectory
-from smmd_bench.sizes import size_of
+from smmd_bench.experiment.experiment import Cell
+from smmd_bench.results.frames import read_run
+from smmd_bench.run.cleaning.part import remove
+from smmd_bench.run.cleaning.run_parts import run_parts
+from smmd_bench.run.run_directory import RunDirectory
+from smmd_bench.storage.files import read_json, write_json
+from smmd_bench.storage.sizes import size_of
+from tests.run.test_run_directory import ALL, PLAIN, finish
 from tests.runs import run_folder, write_failure
-from tests.test_run_directory import ALL, PLAIN, finish
 
 __all__ = ["run_folder"]
 
@@ -207,7 +207,7 @@ def test_a_folder_is_renamed_before_it_goes(tmp_path, monkeypatch):
     def killed(_: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("smmd_bench.cleaning.part.shutil.rmtree", killed)
+    monkeypatch.setattr("smmd_bench.run.cleaning.part.shutil.rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         remove([tmp_path / "checkpoint"])
     (left,) = tmp_path.glob(".checkpoint.*.part")

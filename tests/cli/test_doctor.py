@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from smmd_bench.cli import cli
-from smmd_bench.doctor import (
+from smmd_bench.cli.examining import (
     examine,
     libraries,
     machine,
@@ -24,8 +24,8 @@ from smmd_bench.doctor import (
     torches,
     vllms,
 )
-from smmd_bench.doctor.child import Said, ask
-from smmd_bench.doctor.finding import Finding
+from smmd_bench.cli.examining.child import Said, ask
+from smmd_bench.cli.examining.finding import Finding
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
 NAMES = {

@@ -16,7 +16,7 @@ import pandas as pd
 import psutil
 import pytest
 
-from smmd_bench.results.run import read_run
+from smmd_bench.results.frames import read_run
 
 from .conftest import COMMAND, call
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from smmd_bench.registry import GROUPS
+from smmd_bench.plugin_system.registry import GROUPS
 
 from .conftest import call
 
 LOSS = '''
 from dataclasses import dataclass
 from typing import ClassVar
-from smmd_bench.parameters import parameter
+from smmd_bench.plugin_system.parameters import parameter
 
 @dataclass(frozen=True)
 class Own:

@@ -8,9 +8,9 @@ from click.testing import CliRunner, Result
 
 from smmd_bench.cli import cli
 from smmd_bench.errors import UserError
-from smmd_bench.results.files import write_text
-from smmd_bench.templates import write
-from smmd_bench.templates.entry_points import with_entry_point
+from smmd_bench.plugin_system.templates import write
+from smmd_bench.plugin_system.templates.entry_points import with_entry_point
+from smmd_bench.storage.files import write_text
 
 BIN = Path(sys.executable).parent
 KINDS = ("task", "loss", "report")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from smmd_bench.data_files import VARIABLE
-from smmd_bench.results.run import read_run
+from smmd_bench.results.frames import read_run
+from smmd_bench.storage.data_files import VARIABLE
 from tests.conftest import DATA
 from tests.regression.conftest import (  # noqa: F401  (fixtures)
     MakeRun,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from smmd_bench.results.run import read_run
+from smmd_bench.results.frames import read_run
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
 TASK = "arithmetic[level=easy]"

@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 import smmd_bench as sb
 from smmd_bench.cli import cli
+from smmd_bench.cli.showing.example import Answered, Distribution
+from smmd_bench.cli.showing.plot import BLOCKS, bands, bar
 from smmd_bench.conformance.stamped_cell import write_measured
 from smmd_bench.errors import UserError
-from smmd_bench.results.files import read_json, write_json
-from smmd_bench.showing.example import Answered, Distribution
-from smmd_bench.showing.plot import BLOCKS, bands, bar
+from smmd_bench.storage.files import read_json, write_json
 from tests.runs import Planted, rewrite, run_folder, write_failure, write_run
 
 __all__ = ["run_folder"]

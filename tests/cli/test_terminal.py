@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from smmd_bench.cli import cli
-from smmd_bench.progress import shown
+from smmd_bench.run.progress import shown
 from tests.runs import run_folder  # noqa: F401  (fixture)
 
 from .conftest import call, on_terminal

@@ -9,9 +9,9 @@ import pytest
 
 from smmd_bench.cli.voice import _rows, try_again
 from smmd_bench.errors import CellSkippedError, UserError
-from smmd_bench.results.files import read_json
-from smmd_bench.results.run import read_run
-from smmd_bench.run_directory import record_failure
+from smmd_bench.results.frames import read_run
+from smmd_bench.run.run_directory import record_failure
+from smmd_bench.storage.files import read_json
 from tests.runs import run_folder  # noqa: F401  (fixture)
 
 from .conftest import call

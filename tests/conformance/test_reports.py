@@ -11,8 +11,8 @@ import pytest
 from smmd_bench.conformance.generated_runs import GeneratedRuns
 from smmd_bench.conformance.reports import report_findings
 from smmd_bench.contracts import Artefact
-from smmd_bench.registry import load
-from smmd_bench.results.run import RunFrames, read_run
+from smmd_bench.plugin_system.registry import load
+from smmd_bench.results.frames import RunFrames, read_run
 
 _calls = itertools.count()
 

@@ -16,9 +16,9 @@ from smmd_bench.conformance import tasks
 from smmd_bench.conformance.fingerprints import fingerprints
 from smmd_bench.conformance.tasks import task_findings
 from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
+from smmd_bench.encoding.numbers import parse_number
 from smmd_bench.errors import UserError
-from smmd_bench.numbers import parse_number
-from smmd_bench.registry import load_task
+from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.scoring.metrics import ExactMatch, MeanAbsoluteError, RSquared
 from smmd_bench.scoring.plain_text import plain_text
 

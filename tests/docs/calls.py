@@ -14,9 +14,9 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from smmd_bench import registry
 from smmd_bench.cli import cli
-from smmd_bench.parameters import split_list
+from smmd_bench.plugin_system import registry
+from smmd_bench.plugin_system.parameters import split_list
 
 from .commands import Command, repository
 from .in_process import InProcess

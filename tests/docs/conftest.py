@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing import style
 from smmd_bench.publishing.publish import _WITHOUT_DATES as FORMS
-from smmd_bench.registry import load_task
 from tests.regression.questions import write_mmlu
 
 from .calls import SMALL, call
@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("examples", "experiments", "tests"):
         (folder / name).symlink_to(repository(name))
     (folder / "data").symlink_to(repository("tests/data"))
-    (folder / "my-checkpoint").symlink_to(repository("smmd_bench/builtin/tiny"))
+    (folder / "my-checkpoint").symlink_to(repository("smmd_bench/models/builtin/tiny"))
     status, said = call(["train-eval", *_RUN, *SMALL["train-eval"]], folder)
     assert status == 0, said
     for name in ("BEFORE", "AFTER"):

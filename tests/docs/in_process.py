@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from smmd_bench import worker
 from smmd_bench.contracts import Job, JobResult, Progress
-from smmd_bench.results.files import write_json
+from smmd_bench.run import worker
+from smmd_bench.storage.files import write_json
 
 
 @dataclass(frozen=True)
 class InProcess:
-    """`python -m smmd_bench.worker`, without the `python`."""
+    """`python -m smmd_bench.run.worker`, without the `python`."""
 
     name: ClassVar[str] = "in_process"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smmd_bench.errors import UserError
-from smmd_bench.run_directory import RunDirectory
+from smmd_bench.run.run_directory import RunDirectory
 
 from . import calls
 from .commands import Command, documented, repository

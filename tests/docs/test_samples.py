@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from smmd_bench.registry import load_task, names
+from smmd_bench.plugin_system.registry import load_task, names
 
 from . import calls
 from .documents import ROOT, anchors, blocks

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import smmd_bench as sb
-from smmd_bench.scoring.canary_check import LARGEST
+from smmd_bench.decoding.canary_check import LARGEST
 
 from ..conftest import DATA
 from .backbones import BACKBONES, build_backbone

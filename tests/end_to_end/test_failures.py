@@ -10,10 +10,10 @@ import pytest
 from filelock import FileLock
 
 from smmd_bench.errors import UserError
-from smmd_bench.experiment import Experiment
-from smmd_bench.preflight import preflight
-from smmd_bench.results.files import write_json
-from smmd_bench.run_directory import RunDirectory
+from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.run.preflight import preflight
+from smmd_bench.run.run_directory import RunDirectory
+from smmd_bench.storage.files import write_json
 
 from .conftest import SMALL, CommandLine
 
@@ -22,7 +22,7 @@ PLAIN = Experiment(tasks=("arithmetic",), losses=("ce",))
 BROKEN = '''
 from dataclasses import dataclass
 from typing import ClassVar
-from smmd_bench.training.numeric_loss import NumericLoss
+from smmd_bench.objective.numeric_loss import NumericLoss
 
 class _Term(NumericLoss):
     def forward(self, numeric):
@@ -149,7 +149,7 @@ def test_a_tokenizer_without_numbers_is_found_before_anything_starts(tmp_path: P
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    from smmd_bench.model_cards import model_card
+    from smmd_bench.models.cards import model_card
 
     folder = tmp_path / "wordy"
     shutil.copytree(model_card("builtin/tiny").folder, folder)

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from smmd_bench.registry import load_loss
+from smmd_bench.plugin_system.registry import load_loss
 
 from .conftest import CommandLine
 

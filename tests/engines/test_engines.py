@@ -16,9 +16,9 @@ from smmd_bench.plugins.engines.vllm import VllmEngine
 
 from smmd_bench.contracts import Checkpoint, EngineSession, EngineSettings
 from smmd_bench.errors import UserError
-from smmd_bench.scoring.canary import CanaryTexts, make_canary
+from smmd_bench.models.loading import load_model
+from smmd_bench.training.canary import CanaryTexts, make_canary
 from smmd_bench.training.canary_texts import BLOCK, CACHED
-from smmd_bench.training.models import load_model
 
 SETTINGS = EngineSettings(max_model_length=256, adapters=True, memory_gb=0.125)
 THERE_AND_BACK = (

@@ -15,10 +15,10 @@ from smmd_bench.plugins.engines.transformers import TransformersEngine
 from smmd_bench.plugins.engines.vllm import VllmEngine
 
 from smmd_bench.contracts import EngineSession, EngineSettings
+from smmd_bench.encoding.pictures import expand
+from smmd_bench.encoding.prompts import expanded_lengths
 from smmd_bench.errors import UserError
-from smmd_bench.training.models import load_model
-from smmd_bench.vision.encoding import expand
-from smmd_bench.vision.prompts import expanded_lengths
+from smmd_bench.models.loading import load_model
 
 from ..tiny_vlms import ARCHITECTURES, draw_picture
 from .vlm_checkpoints import TinyVlm, build_variants
@@ -210,7 +210,7 @@ def test_vllm_puts_the_tokens_of_our_own_processor_in_place_of_a_picture(
         return
     from vllm import SamplingParams
 
-    from smmd_bench.vision.images import read_image
+    from smmd_bench.encoding.images import read_image
 
     tiny = sessions.tiny
     for prompt, files in zip(tiny.prompts, tiny.images, strict=True):
@@ -226,7 +226,7 @@ def test_vllm_puts_the_tokens_of_our_own_processor_in_place_of_a_picture(
 
 
 def test_limits_on_pixels_are_the_same_in_both_engines(tmp_path: Path) -> None:
-    from smmd_bench.vision.processor import load_processor
+    from smmd_bench.models.processor import load_processor
 
     tiny = build_variants("qwen2_5_vl", tmp_path)
     settings = replace(SETTINGS, adapters=False, min_pixels=28 * 28, max_pixels=56 * 56)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from smmd_bench.contracts import Checkpoint, CheckpointKind
-from smmd_bench.recipe import Recipe
-from smmd_bench.scoring.canary import make_canary
-from smmd_bench.training.models import add_adapter, load_model
-from smmd_bench.vision.processor import load_processor
+from smmd_bench.models.loading import add_adapter, load_model
+from smmd_bench.models.processor import load_processor
+from smmd_bench.models.recipe import Recipe
+from smmd_bench.training.canary import make_canary
 
 from ..tiny_vlms import build_vlm, draw_picture
 
@@ -36,7 +36,7 @@ def build_variants(architecture: str, root: Path) -> TinyVlm:
     """All of an architecture's, in about three seconds."""
     import torch
 
-    from smmd_bench.vision.encoding import encode_image_prompts
+    from smmd_bench.encoding.pictures import encode_image_prompts
 
     base = build_vlm(architecture, root / "base")
     processor = load_processor(base)

@@ -11,8 +11,8 @@ import pytest
 from nbclient import NotebookClient
 
 from smmd_bench.conformance.suite import violations
-from smmd_bench.registry import load, load_plugin_file
-from smmd_bench.results.run import read_run
+from smmd_bench.plugin_system.registry import load, load_plugin_file
+from smmd_bench.results.frames import read_run
 from tests.runs import run_folder
 
 __all__ = ["run_folder"]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from smmd_bench.results.run import read_run
-from tests.wheels import ROOT, build_wheel, fresh_environment, wheel
+from smmd_bench.results.frames import read_run
+from tests.packaging.wheels import ROOT, build_wheel, fresh_environment, wheel
 
 __all__ = ["wheel"]
 
@@ -67,7 +67,7 @@ def test_their_source_is_in_the_addresses_and_that_of_this_project_is_not(
     installed: Installed,
 ) -> None:
     code = (
-        "from smmd_bench import registry as r, plugin_source as s;"
+        "from smmd_bench.plugin_system import registry as r, plugin_source as s;"
         "print([s.source_digest(type(r.load('losses', n))) for n in ('squared_emd', 'smmd')])"
     )
     digest, own = eval(installed("python", "-c", code))

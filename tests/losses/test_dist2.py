@@ -8,7 +8,7 @@ from torch.distributions import Categorical, kl_divergence
 
 from smmd_bench.contracts import Loss
 from smmd_bench.errors import UserError
-from smmd_bench.registry import load_loss
+from smmd_bench.plugin_system.registry import load_loss
 
 from .cases import DIGITS, UNEVEN, check_gradient, random_targets, softmax, value, vocabulary
 

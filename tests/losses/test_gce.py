@@ -8,9 +8,9 @@ from torch.nn import functional as F
 
 from smmd_bench.contracts import Loss
 from smmd_bench.errors import UserError
-from smmd_bench.parameters import canonical
-from smmd_bench.registry import load_loss
-from smmd_bench.training.objective import numeric_objective
+from smmd_bench.objective.objective import numeric_objective
+from smmd_bench.plugin_system.parameters import canonical
+from smmd_bench.plugin_system.registry import load_loss
 
 from .cases import (
     DIGITS,

@@ -6,11 +6,11 @@ from scipy.stats import wasserstein_distance
 from transformers import AutoTokenizer
 
 from smmd_bench.contracts import Loss
+from smmd_bench.encoding.numbers import NumericVocabulary, numeric_vocabulary
 from smmd_bench.errors import UserError
-from smmd_bench.numbers import NumericVocabulary, numeric_vocabulary
-from smmd_bench.parameters import canonical
-from smmd_bench.registry import load_loss
-from smmd_bench.training.objective import numeric_objective
+from smmd_bench.objective.objective import numeric_objective
+from smmd_bench.plugin_system.parameters import canonical
+from smmd_bench.plugin_system.registry import load_loss
 
 from .cases import (
     DIGITS,

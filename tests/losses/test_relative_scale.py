@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from smmd_bench.contracts import NumericTargets
-from smmd_bench.registry import entries, load_loss
-from smmd_bench.training.numeric_loss import NoAuxiliary
+from smmd_bench.objective.numeric_loss import NoAuxiliary
+from smmd_bench.plugin_system.registry import entries, load_loss
 
 from .cases import DIGITS, vocabulary
 

@@ -8,8 +8,8 @@ import torch
 
 from smmd_bench.contracts import Loss
 from smmd_bench.errors import UserError
-from smmd_bench.parameters import canonical
-from smmd_bench.registry import load_loss
+from smmd_bench.plugin_system.parameters import canonical
+from smmd_bench.plugin_system.registry import load_loss
 
 from .cases import (
     DIGITS,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from smmd_bench.publishing.run import is_published
-from smmd_bench.results.current import CurrentCell
-from smmd_bench.results.files import read_json
-from smmd_bench.results.run import RunFrames, read_run
+from smmd_bench.results.frames import RunFrames, read_run
+from smmd_bench.storage.current import CurrentCell
+from smmd_bench.storage.files import read_json
 
 from .folders import Fresh, Spec, Workshop, experiment_of, files_in, report_files
 

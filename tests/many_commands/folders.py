@@ -14,18 +14,20 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from smmd_bench import recipe, registry
-from smmd_bench.experiment import Experiment
-from smmd_bench.pipeline import run_experiment
+from smmd_bench.decoding import stage
+from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.models import loading as models
+from smmd_bench.models import recipe
+from smmd_bench.plugin_system import registry
 from smmd_bench.publishing import run as publishing
 from smmd_bench.publishing import selection
 from smmd_bench.publishing.run import publish_run
-from smmd_bench.results.files import read_json, write_json
-from smmd_bench.results.run import RunFrames, read_run
+from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.results.summary import what_the_cells_say
-from smmd_bench.scoring import stage, statistics
-from smmd_bench.scoring.comparison import write_comparisons
-from smmd_bench.training import models
+from smmd_bench.run.comparison import write_comparisons
+from smmd_bench.run.pipeline import run_experiment
+from smmd_bench.scoring import statistics
+from smmd_bench.storage.files import read_json, write_json
 
 PLUGINS = Path(__file__).parent / "plugins"
 EDITED = {"toy_task.py": "SHIFT = 0", "mine.py": "STRENGTH = 0", "everything.py": "NUMBER = 0"}
@@ -101,7 +103,7 @@ class Workshop:
             if dict(self.world.edits)[name] != number:
                 self.write(name, number)
         versions = dict(world.versions)
-        recipe_module = sys.modules["smmd_bench.experiment"]
+        recipe_module = sys.modules["smmd_bench.experiment.experiment"]
         recipe_module.TRAINING_VERSION = recipe.TRAINING_VERSION = versions["training"]  # type: ignore[attr-defined]
         self.edge.VERSION = versions["engine"]
         registry.engine_identity.cache_clear()

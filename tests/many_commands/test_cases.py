@@ -7,13 +7,13 @@ from contextlib import suppress
 
 import pytest
 
-from smmd_bench import registry
 from smmd_bench.contracts import Answer
-from smmd_bench.predictions.scoring import score_predictions
+from smmd_bench.plugin_system import registry
 from smmd_bench.publishing.run import is_published, publish_run
-from smmd_bench.results.files import write_text
-from smmd_bench.results.run import read_run
+from smmd_bench.results.frames import read_run
+from smmd_bench.run.predictions import score_predictions
 from smmd_bench.scoring.metrics import ExactMatch
+from smmd_bench.storage.files import write_text
 
 from .folders import Killed, killed_at, run
 from .test_folder import ManyCommands
@@ -80,7 +80,7 @@ def test_a_parser_that_raises_fails_its_cells_each_time_and_the_others_go_on(
     experiment = commands.books.ask("one", (["ce"], *PLAIN))
     with monkeypatch.context() as patch:
         patch.setattr(type(registry.load_task("toy")), "parse", parse)
-        patch.setattr("smmd_bench.pipeline.preflight", lambda *_: None)
+        patch.setattr("smmd_bench.run.pipeline.preflight", lambda *_: None)
         for _ in range(2):
             outcome = run(experiment, commands.root / "one")
             assert "no such completion" in "".join(outcome.failed.values())

@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from smmd_bench import experiment, plugin_source
-from smmd_bench.addresses import address
+from smmd_bench.decoding import stage
+from smmd_bench.experiment import experiment
+from smmd_bench.plugin_system import plugin_source
 from smmd_bench.publishing import run as publishing
-from smmd_bench.results.current import CurrentCell
-from smmd_bench.results.files import read_json
-from smmd_bench.results.run import RunFrames
-from smmd_bench.run_directory import RunDirectory
-from smmd_bench.scoring import stage
+from smmd_bench.results.frames import RunFrames
+from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.scoring.selection import select_again
+from smmd_bench.storage.addresses import address
+from smmd_bench.storage.current import CurrentCell
+from smmd_bench.storage.files import read_json
 
 from .test_folder import ManyCommands
 

@@ -20,16 +20,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from smmd_bench.cleaning.part import PARTS, remove
-from smmd_bench.cleaning.run_parts import run_parts
-from smmd_bench.combining.merge import merge_runs
 from smmd_bench.errors import UserError
-from smmd_bench.predictions.scoring import score_predictions
 from smmd_bench.publishing.run import is_published, publish_run
 from smmd_bench.publishing.selection import publish_some
-from smmd_bench.results.current import CurrentCell
-from smmd_bench.results.files import write_text
-from smmd_bench.results.run import read_run
+from smmd_bench.results.frames import read_run
+from smmd_bench.run.cleaning.part import PARTS, remove
+from smmd_bench.run.cleaning.run_parts import run_parts
+from smmd_bench.run.merge import merge_runs
+from smmd_bench.run.predictions import score_predictions
+from smmd_bench.storage.current import CurrentCell
+from smmd_bench.storage.files import write_text
 
 from .books import Books
 from .folders import EDITED, VERSIONS, Killed, Spec, killed_at, report_files, run

@@ -3,13 +3,13 @@ import json
 import pytest
 
 from smmd_bench.errors import UserError
+from smmd_bench.models.recipe import Recipe
 from smmd_bench.overhead.geometry import (
     build_model,
     check_geometry,
     find_geometry,
     named_geometries,
 )
-from smmd_bench.recipe import Recipe
 
 
 @pytest.mark.parametrize(

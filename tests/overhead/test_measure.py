@@ -16,7 +16,7 @@ from smmd_bench.overhead.measure import measure, missing_repeats, read_frames
 from smmd_bench.overhead.process import RowProcess
 from smmd_bench.overhead.ratios import overhead_frame
 from smmd_bench.overhead.settings import STOCK
-from smmd_bench.results.files import write_json
+from smmd_bench.storage.files import write_json
 from tests.overhead.conftest import recorded, silent, tiny_settings
 
 ROWS = (STOCK, "ce", "smmd")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from smmd_bench.contracts import Report
 from smmd_bench.publishing.publish import made, write_page
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 
 def publish(run: RunFrames, reports: Iterable[Report]) -> list[Path]:

@@ -13,10 +13,10 @@ import pytest
 
 import smmd_bench as sb
 from smmd_bench.contracts import Artefact
+from smmd_bench.plugin_system.registry import load
 from smmd_bench.publishing.examples import embedded_examples
 from smmd_bench.publishing.page import render_page
-from smmd_bench.registry import load
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 from tests.publishing.published import publish
 from tests.runs import write_run
 

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import smmd_bench as sb
+from smmd_bench.plugin_system.registry import entries
 from smmd_bench.publishing.latex import PREAMBLE, ROWS, to_page
 from smmd_bench.publishing.publish import build
-from smmd_bench.registry import entries
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 TEX = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
 needs_tex = pytest.mark.skipif(TEX is None, reason="neither pdflatex nor tectonic is here")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from smmd_bench import registry
+from smmd_bench.plugin_system import registry
 from smmd_bench.publishing import processes
 from smmd_bench.publishing.run import publish_run
 from tests.publishing.report_files import write_reports

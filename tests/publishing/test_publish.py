@@ -20,7 +20,7 @@ from smmd_bench.publishing.packing import unpack
 from smmd_bench.publishing.page import render_page
 from smmd_bench.publishing.publish import build
 from smmd_bench.publishing.style import new_figure
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 from tests.publishing.published import publish
 from tests.runs import rewrite, write_run
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from smmd_bench.results.files import read_json, write_json
+from smmd_bench.storage.files import read_json, write_json
 from tests.conftest import DATA, LINEAR
 from tests.runs import write_run as synthetic_run
 
@@ -126,7 +126,7 @@ def _canary(base: Path, adapter: Path | None) -> dict[str, Any]:
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from smmd_bench.scoring.canary import make_canary
+    from smmd_bench.training.canary import make_canary
 
     model = AutoModelForCausalLM.from_pretrained(base)
     if adapter is not None:

@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 
 from smmd_bench.contracts import Job, JobResult, Progress
-from smmd_bench.data_files import VARIABLE
 from smmd_bench.regression import job as jobs
 from smmd_bench.regression.comparison import compare, write_comparisons
 from smmd_bench.regression.run import Outcome, find_setting, regress
 from smmd_bench.regression.suite import find_suites
 from smmd_bench.regression.target import find_targets
-from smmd_bench.results.files import read_json, write_json
-from smmd_bench.results.run import read_run
-from smmd_bench.run_directory import record_failure
+from smmd_bench.results.frames import read_run
+from smmd_bench.run.run_directory import record_failure
+from smmd_bench.storage.data_files import VARIABLE
+from smmd_bench.storage.files import read_json, write_json
 from tests.conftest import LIBRARY_WARNINGS
 
 from .conftest import MakeRun

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from smmd_bench.data_files import VARIABLE
 from smmd_bench.errors import UserError
 from smmd_bench.regression.mmlu_data import REPOSITORY, REVISION, is_mmlu, mmlu_folder, subjects
 from smmd_bench.regression.suite import Suite, find_suites, shots_notes
+from smmd_bench.storage.data_files import VARIABLE
 from tests.conftest import DATA
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from smmd_bench.errors import UserError
-from smmd_bench.model_cards import model_card
+from smmd_bench.models.cards import model_card
 from smmd_bench.regression.target import find_targets
-from smmd_bench.results.files import read_json, write_json
+from smmd_bench.storage.files import read_json, write_json
 
 from .conftest import Checkpoints, MakeRun
 

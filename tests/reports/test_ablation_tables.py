@@ -15,7 +15,7 @@ from smmd_bench.reports.terms_table import TermsTable
 
 import smmd_bench as sb
 from smmd_bench.publishing import tables
-from smmd_bench.results.files import read_json, write_json
+from smmd_bench.storage.files import read_json, write_json
 from tests.reports.golden import assert_golden
 from tests.reports.test_significance import by_hand
 from tests.runs import Planted, add_cells, write_failure, write_run

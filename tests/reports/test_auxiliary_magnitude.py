@@ -8,7 +8,7 @@ import pytest
 from smmd_bench.reports.auxiliary_magnitude import STRETCHES, AuxiliaryMagnitude, magnitudes
 
 import smmd_bench as sb
-from smmd_bench.results.files import read_json
+from smmd_bench.storage.files import read_json
 from tests.publishing.published import publish
 from tests.runs import rewrite, write_failure, write_run
 

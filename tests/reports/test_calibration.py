@@ -12,8 +12,8 @@ from smmd_bench.reports._calibration import binned, corrected_errors
 from smmd_bench.reports.calibration import FEWEST, Calibration
 
 import smmd_bench as sb
-from smmd_bench import registry
 from smmd_bench.errors import UserError
+from smmd_bench.plugin_system import registry
 from tests.publishing.published import publish
 from tests.runs import rewrite, write_failure, write_run
 

@@ -7,7 +7,7 @@ import pytest
 from smmd_bench.reports.cost_gain import WARM_UP, CostGain, step_costs
 
 import smmd_bench as sb
-from smmd_bench.results.files import read_json, write_json
+from smmd_bench.storage.files import read_json, write_json
 from tests.publishing.published import publish
 from tests.runs import rewrite, write_failure, write_run
 

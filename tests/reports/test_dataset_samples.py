@@ -10,8 +10,8 @@ from smmd_bench.reports._text_fit import clipped, drawable, width, wrapped
 from smmd_bench.reports.dataset_samples import DatasetSamples
 
 import smmd_bench as sb
-from smmd_bench import registry
 from smmd_bench.errors import UserError
+from smmd_bench.plugin_system import registry
 from smmd_bench.publishing.style import new_figure
 from tests.broken_pictures import torn_png
 from tests.publishing.published import publish

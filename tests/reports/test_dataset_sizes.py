@@ -3,7 +3,7 @@ from smmd_bench.reports.dataset_sizes import DatasetSizes, dataset_sizes
 
 import smmd_bench as sb
 from smmd_bench.publishing.tables import to_csv
-from smmd_bench.results.files import write_json
+from smmd_bench.storage.files import write_json
 
 SIZES = {
     "gsm8k": {"train": 6973, "validation": 500, "test": 1319},

@@ -12,11 +12,11 @@ from smmd_bench.reports.digit_distribution import DigitDistribution, first_digit
 from smmd_bench.reports.digit_probe import DigitProbe
 
 import smmd_bench as sb
-from smmd_bench import registry
 from smmd_bench.conformance import generated_run
 from smmd_bench.errors import UserError
+from smmd_bench.plugin_system import registry
 from smmd_bench.publishing.style import figure_style
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 from tests.runs import rewrite, write_run
 
 DIGITS = [f"p{digit}" for digit in range(10)]

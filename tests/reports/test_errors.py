@@ -7,7 +7,7 @@ from smmd_bench.reports._error_notes import silent_note
 from smmd_bench.reports._errors import Comparison, Pair, common_errors, comparisons, why_none
 
 import smmd_bench as sb
-from smmd_bench.results.files import write_json
+from smmd_bench.storage.files import write_json
 from tests.runs import Planted, rewrite, write_run
 
 ANSWERS = ["0", "10", "25", "7", "40"]

@@ -15,8 +15,8 @@ from smmd_bench.reports.digit_distribution import DigitDistribution
 from smmd_bench.reports.training_curves import POINTS, TrainingCurves
 
 import smmd_bench as sb
-from smmd_bench import registry
-from smmd_bench.results.run import RunFrames
+from smmd_bench.plugin_system import registry
+from smmd_bench.results.frames import RunFrames
 from tests.reports.golden import assert_golden
 from tests.runs import rewrite, write_run
 
@@ -140,7 +140,7 @@ def test_where_not_all_losses_fit_plain_ones_go_before_variants():
 @pytest.mark.parametrize("name", registry.names("reports"))
 def test_a_report_needs_no_torch(name):
     code = (
-        "import sys; from smmd_bench import registry; "
+        "import sys; from smmd_bench.plugin_system import registry; "
         f"registry.load('reports', '{name}'); print('torch' in sys.modules)"
     )
     result = subprocess.run(

@@ -9,8 +9,8 @@ from smmd_bench.reports._gains import OVER_EXAMPLES, OVER_SEEDS, gains, seed_gai
 from smmd_bench.reports.forest_plot import ForestPlot, window
 
 import smmd_bench as sb
-from smmd_bench import registry
-from smmd_bench.results.files import read_json, write_json
+from smmd_bench.plugin_system import registry
+from smmd_bench.storage.files import read_json, write_json
 from tests.publishing.published import publish
 from tests.runs import Planted, write_failure, write_run
 

@@ -16,7 +16,7 @@ from smmd_bench.reports.task_table import TaskTable
 
 import smmd_bench as sb
 from smmd_bench.publishing import tables
-from smmd_bench.results.files import read_json
+from smmd_bench.storage.files import read_json
 from tests.runs import write_failure, write_run
 
 TASKS = ("arithmetic", "gsm8k", "clock_time", "chartqa", "samsum", "halving")

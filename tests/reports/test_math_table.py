@@ -7,7 +7,7 @@ from smmd_bench.reports.math_table import MathTable
 
 import smmd_bench as sb
 from smmd_bench.publishing.tables import to_terminal
-from smmd_bench.results.files import read_json, write_json
+from smmd_bench.storage.files import read_json, write_json
 from tests.reports.golden import assert_golden
 from tests.runs import Planted, add_cells, write_run
 

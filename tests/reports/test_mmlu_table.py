@@ -9,7 +9,7 @@ from smmd_bench.reports.regression_table import RegressionTable
 
 import smmd_bench as sb
 from smmd_bench.publishing.tables import to_terminal
-from smmd_bench.results.files import read_json, write_json
+from smmd_bench.storage.files import read_json, write_json
 from tests.regression_checks import write_checks
 from tests.reports.golden import assert_golden
 from tests.runs import write_run

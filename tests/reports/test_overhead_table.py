@@ -8,9 +8,9 @@ from smmd_bench.reports.overhead_table import OverheadTable
 import smmd_bench as sb
 from smmd_bench.overhead.geometry import named_geometries
 from smmd_bench.overhead.settings import STOCK, OverheadSettings
+from smmd_bench.plugin_system.registry import entries
 from smmd_bench.publishing.run import publish_run
-from smmd_bench.registry import entries
-from smmd_bench.results.files import write_json, write_parquet
+from smmd_bench.storage.files import write_json, write_parquet
 from tests.reports.golden import assert_golden
 
 SECONDS = {STOCK: 0.6, "ce": 0.4, "ntl": 0.42, "ntil": 0.9, "smmd": 0.41}

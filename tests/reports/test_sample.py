@@ -4,7 +4,7 @@ import pytest
 from smmd_bench.reports._sample import sample_note
 
 import smmd_bench as sb
-from smmd_bench.results.files import read_json, write_json
+from smmd_bench.storage.files import read_json, write_json
 from tests.runs import Planted, add_cells, write_run
 
 ANSWERS = ["1", "2", "3", "4"]

@@ -16,9 +16,9 @@ from smmd_bench.tasks.samsum import SAMSum
 import smmd_bench as sb
 from smmd_bench.publishing.examples import embedded_examples
 from smmd_bench.publishing.tables import to_terminal
-from smmd_bench.results.files import read_json, write_json
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 from smmd_bench.scoring.statistics import paired_difference
+from smmd_bench.storage.files import read_json, write_json
 from tests.reports.golden import assert_golden
 from tests.runs import write_run
 

@@ -3,8 +3,8 @@ import pytest
 from smmd_bench.reports.scale_errors import ROWS, ScaleErrors, category_counts
 
 import smmd_bench as sb
-from smmd_bench.results.files import write_json
 from smmd_bench.scoring.categories import CATEGORIES
+from smmd_bench.storage.files import write_json
 from tests.reports.golden import assert_golden
 from tests.runs import Planted, rewrite, write_run
 

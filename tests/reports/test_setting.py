@@ -10,7 +10,7 @@ from smmd_bench.reports._setting import (
 )
 
 import smmd_bench as sb
-from smmd_bench.results.files import read_json, write_json
+from smmd_bench.storage.files import read_json, write_json
 from tests.runs import write_run
 
 MODEL, CLOCKS = "Qwen/Qwen2.5-1.5B", "clock_time[source=synthetic]"

@@ -3,7 +3,7 @@ import pytest
 from smmd_bench.reports.signed_errors import BOUNDS, SignedErrors
 
 import smmd_bench as sb
-from smmd_bench.results.files import write_json
+from smmd_bench.storage.files import write_json
 from tests.reports.golden import assert_golden
 from tests.runs import Planted, write_run
 

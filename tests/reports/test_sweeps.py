@@ -19,7 +19,7 @@ import smmd_bench as sb
 from smmd_bench.errors import UserError
 from smmd_bench.publishing.style import figure_style, loss_styles
 from smmd_bench.publishing.tables import to_csv
-from smmd_bench.results.files import read_json
+from smmd_bench.storage.files import read_json
 from tests.runs import write_failure, write_run
 
 SIGMA = {"smmd[sigma=0.5]": 0.5, "smmd[sigma=1]": 1, "smmd": 2, "smmd[sigma=5]": 5}

@@ -9,7 +9,7 @@ import pytest
 from smmd_bench.reports.task_table import ELSEWHERE, TaskTable, task_scores
 
 import smmd_bench as sb
-from smmd_bench.registry import load_plugin_file
+from smmd_bench.plugin_system.registry import load_plugin_file
 from tests.runs import write_run
 
 

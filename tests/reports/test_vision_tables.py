@@ -9,7 +9,7 @@ from smmd_bench.reports.scale_errors import ScaleErrors
 from smmd_bench.reports.signed_errors import SignedErrors
 
 import smmd_bench as sb
-from smmd_bench.results.files import read_json, write_json
+from smmd_bench.storage.files import read_json, write_json
 from tests.reports.golden import assert_golden
 from tests.runs import write_run
 

@@ -16,7 +16,7 @@ from smmd_bench.tasks._arithmetic_parquet import IN_PROCESS_BELOW, SCHEMA, gener
 from smmd_bench.tasks._mixed_expressions import split_of
 from smmd_bench.tasks.arithmetic import ExampleTable
 
-from smmd_bench.registry import load_task
+from smmd_bench.plugin_system.registry import load_task
 
 LEVELS = ("easy", "medium", "hard")
 

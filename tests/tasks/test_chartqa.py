@@ -22,7 +22,7 @@ from smmd_bench.tasks.chartqa import ChartQA
 import smmd_bench as sb
 from smmd_bench.contracts import Modality, Task
 from smmd_bench.errors import UserError
-from smmd_bench.registry import load_task
+from smmd_bench.plugin_system.registry import load_task
 
 TASK = ChartQA()
 

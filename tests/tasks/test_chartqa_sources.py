@@ -16,7 +16,7 @@ from smmd_bench.tasks._charts_rows import plain_number
 from smmd_bench.tasks.chartqa import ChartQA
 
 from smmd_bench.errors import UserError
-from smmd_bench.registry import load_task
+from smmd_bench.plugin_system.registry import load_task
 
 FOLDER = Path(__file__).parents[1] / "data" / "chartqa"
 TEST = "ChartQA Dataset/test"

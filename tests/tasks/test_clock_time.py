@@ -18,9 +18,9 @@ from smmd_bench.tasks.clock_time import ClockTime
 from smmd_bench import score
 from smmd_bench.contracts import Split
 from smmd_bench.errors import UserError
-from smmd_bench.experiment import Experiment
-from smmd_bench.experiment_file import experiment_from_yaml
-from smmd_bench.registry import load_task
+from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.experiment.file import experiment_from_yaml
+from smmd_bench.plugin_system.registry import load_task
 
 REAL = os.environ.get("SMMD_BENCH_DATA")
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")

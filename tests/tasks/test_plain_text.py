@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import smmd_bench as sb
-from smmd_bench.registry import load_task, names
+from smmd_bench.plugin_system.registry import load_task, names
 from smmd_bench.scoring.plain_text import plain_text
 
 WRITTEN: Mapping[str, tuple[list[str], str]] = {  # completions, and a target

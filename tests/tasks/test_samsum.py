@@ -17,13 +17,13 @@ from smmd_bench.tasks.samsum import SAMSum
 
 import smmd_bench as sb
 from smmd_bench.contracts import Checkpoint, EngineSettings, Task
+from smmd_bench.decoding.decode import decode_checkpoint
 from smmd_bench.errors import UserError
-from smmd_bench.recipe import paper_recipe
-from smmd_bench.registry import load_engine, load_task
-from smmd_bench.scoring.decode import decode_checkpoint
+from smmd_bench.models.loading import load_tokenizer
+from smmd_bench.models.recipe import paper_recipe
+from smmd_bench.plugin_system.registry import load_engine, load_task
 from smmd_bench.scoring.measure import compare, measure
 from smmd_bench.scoring.score import score_frame
-from smmd_bench.training.models import load_tokenizer
 
 DATA = Path(__file__).parents[1] / "data"
 SUITES = Path(str(files("smmd_bench.regression") / "suites"))

@@ -15,7 +15,7 @@ from smmd_bench.tasks.svamp import SVAMP
 import smmd_bench as sb
 from smmd_bench.contracts import Task
 from smmd_bench.errors import UserError
-from smmd_bench.registry import load_task
+from smmd_bench.plugin_system.registry import load_task
 
 REAL = os.environ.get("SMMD_BENCH_DATA")
 needs_real = pytest.mark.skipif(

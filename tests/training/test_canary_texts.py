@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from smmd_bench.contracts import Answer, Example
-from smmd_bench.scoring.canary import general_texts
+from smmd_bench.encoding.data import encode_prompts, encode_targets
+from smmd_bench.models.processor import load_processor
+from smmd_bench.training.canary import general_texts
 from smmd_bench.training.canary_texts import (
     BLOCK,
     CACHED,
@@ -17,8 +19,6 @@ from smmd_bench.training.canary_texts import (
     SEQUENCES_WITH_PICTURES,
     canary_texts,
 )
-from smmd_bench.training.data import encode_prompts, encode_targets
-from smmd_bench.vision.processor import load_processor
 
 Make = Callable[[str], Any]
 

@@ -11,13 +11,13 @@ import torch
 from PIL import Image
 from transformers import AutoModelForImageTextToText
 
+from smmd_bench.encoding.image_data import ImageExamples
+from smmd_bench.encoding.pictures import encode_image_prompts, expand, picture_tokens
 from smmd_bench.errors import UserError
-from smmd_bench.experiment import Cell, Experiment
-from smmd_bench.model_cards import model_card
-from smmd_bench.training.image_data import ImageExamples
+from smmd_bench.experiment.experiment import Cell, Experiment
+from smmd_bench.models.cards import model_card
+from smmd_bench.models.processor import load_processor
 from smmd_bench.training.stage import train_cell
-from smmd_bench.vision.encoding import encode_image_prompts, expand, picture_tokens
-from smmd_bench.vision.processor import load_processor
 
 SETTINGS = {
     "train_examples": 32,
@@ -105,7 +105,7 @@ def test_pictures_are_read_when_a_batch_is_made(
     data = ImageExamples(examples, load_processor(tiny_vlm("mistral3")), 400)
     read: list[Path] = []
     monkeypatch.setattr(
-        "smmd_bench.vision.encoding.read_image",
+        "smmd_bench.encoding.pictures.read_image",
         lambda path: read.append(path) or Image.open(path),
     )
     assert len(data) == 8

@@ -10,16 +10,16 @@ from PIL import Image
 
 import smmd_bench as sb
 from smmd_bench.contracts import Example
+from smmd_bench.encoding.data import encode_targets
+from smmd_bench.encoding.image_data import ImageCollator, ImageExamples
+from smmd_bench.encoding.pictures import encode_image_prompts, expand
 from smmd_bench.errors import UserError
-from smmd_bench.recipe import Recipe
-from smmd_bench.training.data import encode_targets
-from smmd_bench.training.image_data import ImageCollator, ImageExamples
-from smmd_bench.training.models import add_adapter, load_model, load_tokenizer
-from smmd_bench.training.output_head import output_head
+from smmd_bench.models.loading import add_adapter, load_model, load_tokenizer
+from smmd_bench.models.processor import load_processor
+from smmd_bench.models.recipe import Recipe
+from smmd_bench.objective.output_head import output_head
 from smmd_bench.training.stage import training_arguments
 from smmd_bench.training.trainer import ObjectiveTrainer, objective_forward
-from smmd_bench.vision.encoding import encode_image_prompts, expand
-from smmd_bench.vision.processor import load_processor
 
 from ..tiny_vlms import ARCHITECTURES, draw_picture
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from smmd_bench.experiment import Experiment
-from smmd_bench.recipe import Recipe
-from smmd_bench.results.files import write_json
+from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.models.recipe import Recipe
+from smmd_bench.storage.files import write_json
 from smmd_bench.training import stage
 from smmd_bench.training.epochs import Epochs
 from smmd_bench.training.sampler import LengthGroups

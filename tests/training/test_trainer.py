@@ -13,17 +13,17 @@ from transformers import AutoModelForCausalLM, TrainingArguments
 
 import smmd_bench as sb
 from smmd_bench.contracts import Answer, Example
-from smmd_bench.errors import UserError
-from smmd_bench.numbers import NumericVocabulary
-from smmd_bench.recipe import Recipe
-from smmd_bench.training.data import (
+from smmd_bench.encoding.data import (
     RightPaddingCollator,
     TokenisedExamples,
     encode_prompts,
     encode_targets,
 )
-from smmd_bench.training.models import add_adapter, load_model
-from smmd_bench.training.output_head import causal_model
+from smmd_bench.encoding.numbers import NumericVocabulary
+from smmd_bench.errors import UserError
+from smmd_bench.models.loading import add_adapter, load_model
+from smmd_bench.models.recipe import Recipe
+from smmd_bench.objective.output_head import causal_model
 from smmd_bench.training.stage import training_arguments
 from smmd_bench.training.trainer import ObjectiveTrainer, objective_forward
 

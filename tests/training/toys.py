@@ -7,9 +7,9 @@ import torch
 from torch.nn import functional as F
 
 from smmd_bench.contracts import NumericTargets
-from smmd_bench.numbers import NumericVocabulary
-from smmd_bench.registry import load_loss
-from smmd_bench.training.numeric_loss import NumericLoss
+from smmd_bench.encoding.numbers import NumericVocabulary
+from smmd_bench.objective.numeric_loss import NumericLoss
+from smmd_bench.plugin_system.registry import load_loss
 
 V, H, T = 61, 8, 24
 IDS = [7, 3, 50, 11, 29, 60, 0, 33, 18, 42]  # the vocabulary ids of the values 0..9

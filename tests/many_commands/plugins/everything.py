@@ -6,7 +6,7 @@ from typing import ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact
-from smmd_bench.results.run import RunFrames
+from smmd_bench.results.frames import RunFrames
 
 NUMBER = 0
 TITLE = f"Everything {NUMBER}"

@@ -1,1 +1,0 @@
-"""Several runs: one beside the other, or all in one."""

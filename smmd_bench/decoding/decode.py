@@ -1,0 +1,72 @@
+"""Greedy completions of examples, as a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ..contracts import Checkpoint, Completion, EngineSession, Example, Progress
+from ..encoding.prompts import encode_examples, expanded_lengths, images_of
+from ..errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+def decode_checkpoint(
+    session: EngineSession,
+    checkpoint: Checkpoint,
+    examples: Sequence[Example],
+    tokenizer: PreTrainedTokenizerBase,
+    max_new_tokens: int,
+    progress: Progress | None = None,
+    *,
+    chat: bool = False,
+    processor: Any | None = None,
+) -> pd.DataFrame:
+    """One row an example, in order, with the prompt tokenised as in training.
+
+    Columns: uid, prompt, target, completion, finish_reason, completion_tokens (with the
+    end-of-sequence token), prompt_tokens (with those of images), image (the path of the first, if
+    any example has one), then the examples' attributes. Examples with images need the checkpoint's
+    processor. Raises UserError where an attribute has the name of one of these, or a prompt is too
+    long for the session.
+    """
+    prompts = encode_examples(tokenizer, processor, examples, chat=chat)
+    images = images_of(examples)
+    completions = session.generate(
+        prompts, checkpoint, max_new_tokens=max_new_tokens, images=images, progress=progress
+    )
+    return completions_frame(examples, completions, expanded_lengths(processor, prompts, images))
+
+
+def completions_frame(
+    examples: Sequence[Example], completions: Sequence[Completion], prompt_tokens: Sequence[int]
+) -> pd.DataFrame:
+    """The frame of `decode_checkpoint`.
+
+    Raises UserError where an attribute of an example has the name of a column.
+    """
+    images = images_of(examples)
+    columns: dict[str, list[Any]] = {
+        "uid": [example.uid for example in examples],
+        "prompt": [example.prompt for example in examples],
+        "target": [example.target for example in examples],
+        "completion": [completion.text for completion in completions],
+        "finish_reason": [completion.finish_reason for completion in completions],
+        "completion_tokens": [len(completion.token_ids) for completion in completions],
+        "prompt_tokens": list(prompt_tokens),
+    }
+    if images is not None:
+        columns["image"] = [str(files[0]) if files else None for files in images]
+    names = dict.fromkeys(name for example in examples for name in example.attributes)
+    if taken := sorted(set(names) & set(columns)):
+        raise UserError(
+            f"The attribute '{taken[0]}' of the examples is the name of a column of completions: "
+            "give it another name in the task."
+        )
+    for name in names:
+        columns[name] = [example.attributes.get(name) for example in examples]
+    return pd.DataFrame(columns)

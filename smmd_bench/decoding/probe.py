@@ -1,0 +1,126 @@
+"""Digit probes: what a model believes about the next number, given the true text before it.
+
+For every numeric token of a target the model reads the prompt and the target up to that token, and
+answers with its distribution over V_num: softmax(logits[V_num]). Each such prefix is a request of
+its own. One pass over a whole target would do the same work, but vLLM has no way to give chosen
+tokens' log-probabilities at every prompt position: `prompt_logprobs=-1` sends the whole vocabulary
+at each (17 s against 3.6 ms a request, see the notes on vLLM) and a top-k leaves most of V_num out.
+Prefixes of one example share their beginning, images and all, which the engine's prefix cache
+computes once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..contracts import Checkpoint, EngineSession, Images, Progress
+
+if TYPE_CHECKING:
+    from ..encoding.numbers import NumericVocabulary
+
+VERSION = 2
+"""Of what a probe holds: raised when that changes, so that probes are made again."""
+
+BLOCK = 8192
+"""Prefixes whose distributions are held at a time: 64 MiB at N = 1000."""
+
+
+def probe(
+    session: EngineSession,
+    checkpoint: Checkpoint,
+    prompts_ids: Sequence[Sequence[int]],
+    targets_ids: Sequence[Sequence[int]],
+    uids: Sequence[str],
+    vocabulary: NumericVocabulary,
+    *,
+    answer_digits: Sequence[Sequence[int]],
+    images: Images | None = None,
+    full_vectors: int = 500,
+    every_digit: bool = True,
+    progress: Progress | None = None,
+) -> pd.DataFrame:
+    """One row a numeric token of a target (`every_digit=False`: the first of each target only).
+
+    uid; digit (0: the first numeric token of the target), position (its index in the target);
+    answer_digit (0: the token begins with the first digit of the final answer, 1: with the second
+    ...; -1: it stands outside the answer, as in a rationale); target_value. Of the distribution p
+    over V_num: p_target, maximum, argmax_value, mean (the expected value), p0..p9 (the mass of the
+    tokens whose value begins with that decimal digit: at N = 10 p itself), and vector (p, for the
+    first `full_vectors` examples; else null).
+    `answer_digits` are those of every token of each target, see `scoring.answer_digits`; `images`
+    are those of each prompt.
+    """
+    token_ids = [int(token) for token in vocabulary.token_ids]
+    values = np.asarray(vocabulary.values, dtype=np.float64)  # [N]
+    index_of = {token: index for index, token in enumerate(token_ids)}
+    where = [
+        (example, digit, position)
+        for example, target in enumerate(targets_ids)
+        for digit, position in enumerate(_numeric_positions(target, index_of, every_digit))
+    ]  # [M] triples
+    examples = np.array([example for example, _, _ in where], dtype=np.int64)
+    targets = np.array(
+        [index_of[targets_ids[example][position]] for example, _, position in where],
+        dtype=np.int64,
+    )  # [M], indices into V_num
+    reduced: list[NDArray[np.float64]] = []
+    vectors: list[list[float] | None] = []
+    leading = _leading_digits(values)  # [N, 10]
+    for start in range(0, len(where), BLOCK):
+        block = where[start : start + BLOCK]
+        p = session.next_token_probabilities(
+            [[*prompts_ids[e], *targets_ids[e][:position]] for e, _, position in block],
+            token_ids,
+            checkpoint,
+            images=[images[e] for e, _, _ in block] if images else None,
+            progress=_shifted(progress, start, len(where)),
+        )  # [m, N]
+        best = p.argmax(axis=1)
+        rows = np.arange(len(block))
+        numbers = (
+            p[rows, targets[start : start + BLOCK]], p[rows, best], values[best], p @ values,
+        )  # fmt: skip
+        reduced.append(np.column_stack([*numbers, p @ leading]))  # [m, 14]
+        vectors += [
+            row.tolist() if example < full_vectors else None
+            for row, (example, _, _) in zip(p, block, strict=True)
+        ]
+    names = ["p_target", "maximum", "argmax_value", "mean", *(f"p{digit}" for digit in range(10))]
+    measured = np.concatenate(reduced) if reduced else np.empty((0, len(names)))
+    frame = pd.DataFrame(
+        {
+            "uid": [uids[example] for example in examples],
+            "digit": np.array([digit for _, digit, _ in where], dtype=np.int64),
+            "position": np.array([position for _, _, position in where], dtype=np.int64),
+            "answer_digit": np.array([answer_digits[e][at] for e, _, at in where], dtype=np.int64),
+            "target_value": values[targets],
+            **{name: measured[:, column] for column, name in enumerate(names)},
+        }
+    )
+    frame["vector"] = pd.Series(vectors, dtype=object, index=frame.index)
+    return frame
+
+
+def _numeric_positions(
+    target: Sequence[int], numeric: dict[int, int], every_digit: bool
+) -> list[int]:
+    positions = [position for position, token in enumerate(target) if token in numeric]
+    return positions if every_digit else positions[:1]
+
+
+def _leading_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[N, 10]: 1 where the value's first significant decimal digit is that one (0 has 0)."""
+    digits = [int(f"{abs(value):e}"[0]) for value in values]
+    return np.eye(10)[digits]
+
+
+def _shifted(progress: Progress | None, start: int, total: int) -> Progress | None:
+    """`progress` for a block that begins at `start`."""
+    if progress is None:
+        return None
+    return lambda what, done, _: progress(what, start + done, total)

@@ -1,0 +1,97 @@
+"""Checkpoints that one session decodes: each is the other's rival, and some are too near to tell.
+
+A session decodes the base, and every epoch of every loss and seed. Those that read the same
+sequences in their canaries can be compared before any engine runs. The decode stage writes beside a
+cell's completions which of them the canary could not have told from the weights that it decoded:
+
+CELL/decode.json   address, noise and resolution of the canary, indistinguishable, notes for people
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..contracts import Canary
+from ..experiment.experiment import BASE, Cell
+from ..storage.files import read_json
+from ..training.canary import canary_from
+from .canary_check import indistinguishable, resolution
+
+_NAMED = 4
+Canaries = dict[Path, dict[int, Canary]]
+"""Of each cell's folder, the canaries by epoch (0: the base)."""
+
+
+def with_rivals(canaries: Mapping[str, Canary]) -> dict[str, Canary]:
+    """Each canary with every other one that scores the same tokens, besides those that it has."""
+    groups: dict[Any, list[tuple[str, Canary]]] = {}
+    for name, canary in canaries.items():
+        groups.setdefault(_scored(canary), []).append((name, canary))
+    found = {}
+    for name, canary in canaries.items():
+        own = dict(canary.rivals)
+        own |= {
+            other: its.log_probabilities for other, its in groups[_scored(canary)] if other != name
+        }
+        found[name] = replace(canary, rivals=tuple(own.items()))
+    return found
+
+
+def session_canaries(cells: Sequence[tuple[Cell, Path]]) -> Canaries:
+    """The canaries of the cells of a session, and of those whose weights they test, with rivals.
+
+    The base takes the canary that a training wrote down of it, so that it reads what the trained
+    ones do. A cell without a receipt is left out.
+    """
+    owners = {_weights(cell, folder): cell.source or cell for cell, folder in cells}
+    receipts = {folder: read_json(folder / "train.json") for folder in owners}
+    named: dict[str, Canary] = {}
+    places: dict[tuple[Path, int], str] = {}
+    for folder, receipt in receipts.items():
+        for entry in [] if receipt is None else receipt["epochs"]:
+            cell = owners[folder]
+            name = BASE if cell.is_base else f"{cell.label} epoch {entry['epoch']}"
+            places[folder, entry["epoch"]] = name
+            named.setdefault(name, canary_from(entry["canary"]))
+    bases = [canary_from(r["base"]) for r in receipts.values() if r is not None and "base" in r]
+    if BASE in named and bases:
+        named[BASE] = bases[0]
+    rivals = with_rivals(named)
+    found: Canaries = {}
+    for (folder, epoch), name in places.items():
+        found.setdefault(folder, {})[epoch] = rivals[name]
+    return found
+
+
+def decode_receipt(canary: Canary, dtype: str, address: str) -> dict[str, Any]:
+    """What `CELL/decode.json` says of the weights that a cell was decoded with."""
+    same = indistinguishable(canary, dtype)
+    notes = [] if not same else [_note(same, dtype)]
+    return {
+        "address": address,
+        "resolution": resolution(canary, dtype),
+        "compared_with": len(canary.rivals),
+        "indistinguishable": same,
+        "notes": notes,
+    }
+
+
+def _weights(cell: Cell, folder: Path) -> Path:
+    """The folder that holds the weights with which a cell is decoded."""
+    return folder if cell.source is None else folder.parent / cell.source.addresses["train"]
+
+
+def _scored(canary: Canary) -> Any:
+    return canary.token_ids, tuple(map(len, canary.log_probabilities)), canary.pictures
+
+
+def _note(names: Sequence[str], dtype: str) -> str:
+    listed = ", ".join(names[:_NAMED])
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return (
+        f"In {dtype} the canary cannot tell the decoded weights from {listed}{more}: on its texts "
+        "they differ by no more than rounding does."
+    )

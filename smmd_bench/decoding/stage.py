@@ -1,0 +1,241 @@
+"""The decode stage: every checkpoint of one base, in one engine start.
+
+For each cell: its epochs on the validation split, the best one kept, then the test split and the
+digit probes with that one. Completions are on disk before anything scores them.
+
+    CELL/validation.parquet   completions of the validation split with every epoch's weights
+    CELL/selection.json       address, best epoch, validation metrics of every epoch
+    CELL/checkpoint/          the best epoch's weights
+    CELL/decode.json          what the canary could not tell the decoded weights from
+    CELL/completions.parquet  prompt, target and completion of every test example
+    CELL/probes.parquet       digit distributions
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..contracts import (
+    Canary,
+    Checkpoint,
+    CheckpointKind,
+    EngineSession,
+    EngineSettings,
+    Progress,
+)
+from ..encoding.data import encode_targets
+from ..encoding.numbers import numeric_vocabulary
+from ..encoding.prompts import encode_examples, images_of
+from ..experiment.experiment import Cell
+from ..models.loading import load_tokenizer, quiet_libraries
+from ..models.processor import load_processor
+from ..plugin_system.registry import load_engine
+from ..run.circumstances import made_with
+from ..run.run_directory import RunDirectory
+from ..storage.files import write_json, write_parquet
+from .answer_digits import answer_digits
+from .decode import decode_checkpoint
+from .probe import probe
+from .siblings import Canaries, decode_receipt, session_canaries
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A running session, with what encodes its prompts (`processor`: for images)."""
+
+    session: EngineSession
+    tokenizer: Any
+    processor: Any | None
+    progress: Progress
+    canaries: Canaries
+
+    def processor_for(self, cell: Cell) -> Any | None:
+        """The processor where the cell's task has images."""
+        return self.processor if cell.reads_images else None
+
+
+def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict[Path, Exception]:
+    """Decode cells of one base; returns the error of each cell that failed, by its folder.
+
+    One engine start serves all, but for cells that want other limits on the pixels of an image. A
+    start that fails is the failure of the cells that it was for.
+    """
+    quiet_libraries()
+    tokenizer = load_tokenizer(cells[0][0].card.folder)
+    several = len({cell.task for cell, _ in cells}) > 1
+    ended: dict[Path, Exception | None] = {}
+    for group in _by_pixels(cells):
+        try:
+            for folder, failure in _decode_group(group, tokenizer, progress, several=several):
+                ended[folder] = failure
+        except Exception as error:
+            traceback.print_exc()
+            for _, folder in group:
+                ended.setdefault(folder, error)
+    return {folder: error for folder, error in ended.items() if error is not None}
+
+
+def _decode_group(
+    cells: Sequence[tuple[Cell, Path]], tokenizer: Any, progress: Progress, *, several: bool
+) -> Iterator[tuple[Path, Exception | None]]:
+    """Decode cells in one engine; each one's folder once it has ended, with its error."""
+    engine, base = cells[0][0].engine, cells[0][0].card.folder
+    together = _together([cell for cell, _ in cells], tokenizer)
+    limits = together.min_pixels, together.max_pixels
+    processor = load_processor(base, *limits) if together.images else None
+    progress("start engine", 0, 1)
+    with load_engine(engine).open(base, together) as session:
+        progress("start engine", 1, 1)
+        running = _Open(session, tokenizer, processor, progress, session_canaries(cells))
+        for cell, folder in sorted(cells, key=_turn):
+            failure = None
+            try:
+                name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
+                name = f"{cell.task} {name}" if several else name
+                _decode_cell(cell, folder, running, name)
+            except Exception as error:
+                traceback.print_exc()
+                failure = error
+            yield folder, failure
+
+
+def _by_pixels(cells: Iterable[tuple[Cell, Path]]) -> list[list[tuple[Cell, Path]]]:
+    """Cells with the same limits on pixels; those without images go with the first of them."""
+    groups: dict[tuple[int | None, int | None], list[tuple[Cell, Path]]] = {}
+    without = []
+    for cell, folder in cells:
+        if not cell.reads_images:
+            without.append((cell, folder))
+            continue
+        settings = cell.engine_settings
+        limits = (settings.min_pixels, settings.max_pixels)
+        groups.setdefault(limits, []).append((cell, folder))
+    first, *others = list(groups.values()) or [[]]
+    return [[*without, *first], *others]
+
+
+def _together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
+    """The settings of one engine that serves all the cells."""
+    settings = [cell.engine_settings for cell in cells]
+    vision = [s for s in settings if s.images] or settings[:1]
+    return dataclasses.replace(
+        vision[0],
+        images=max(s.images for s in settings),
+        adapters=any(s.adapters for s in settings),
+        max_model_length=max(s.max_model_length for s in settings),
+        max_lora_rank=max(s.max_lora_rank for s in settings),
+        max_log_probabilities=max(
+            len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)) for cell in cells
+        ),
+    )
+
+
+def _turn(pair: tuple[Cell, Path]) -> tuple[bool, bool]:
+    """The base first, and each test of transfer after the cell that it tests."""
+    cell, _ = pair
+    return not cell.is_base, cell.source is not None
+
+
+def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
+    run = RunDirectory(folder.parent.parent)
+    checkpoint = _select(cell.source or cell, run, running, name)
+    tokenizer, progress = running.tokenizer, running.progress
+    examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
+    now, chat, software = run.current(cell), cell.recipe.chat_template, made_with("decode")
+    assert now.decode_stamp is not None
+    if checkpoint.canary is not None:
+        said = decode_receipt(checkpoint.canary, cell.recipe.dtype, now.decode_stamp)
+        write_json(folder / "decode.json", said)
+    if not now.has("completions"):
+        frame = decode_checkpoint(
+            running.session,
+            checkpoint,
+            examples,
+            tokenizer,
+            cell.task_plugin.max_new_tokens,
+            lambda _, done, total: progress(f"test {name}", done, total),
+            chat=chat,
+            processor=running.processor_for(cell),
+        )
+        write_parquet(folder / "completions.parquet", frame, now.decode_stamp, software)
+    if not now.has("probes"):
+        count = cell.recipe.probe_examples
+        probed = list(examples if count is None else examples[:count])
+        targets = encode_targets(tokenizer, [e.target for e in probed], chat=chat)
+        frame = probe(
+            running.session,
+            checkpoint,
+            encode_examples(tokenizer, running.processor_for(cell), probed, chat=chat),
+            targets,
+            [e.uid for e in probed],
+            numeric_vocabulary(tokenizer, cell.recipe.numeric_rule),
+            answer_digits=answer_digits(tokenizer, probed, targets),
+            images=images_of(probed),
+            full_vectors=cell.recipe.probe_vectors,
+            progress=lambda _, done, total: progress(f"probe {name}", done, total),
+        )
+        write_parquet(folder / "probes.parquet", frame, now.decode_stamp, software)
+
+
+def _select(cell: Cell, run: RunDirectory, running: _Open, name: str) -> Checkpoint:
+    """The checkpoint to test: the base itself, or the best epoch's on the validation split.
+
+    What is already on disk of it is taken from there.
+    """
+    folder, now = run.cell_folder(cell), run.current(cell)
+    assert now.receipt is not None
+    canaries = running.canaries[folder]
+    if cell.is_base:
+        return Checkpoint("base", "base", cell.card.folder, canaries[0])
+    kind = now.receipt["kind"]
+    if now.selection is None and not now.has_validation:
+        frame = _validate(cell, folder, kind, canaries, running, name)
+        write_parquet(folder / "validation.parquet", frame, now.validation_stamp)
+    run.settle(cell)
+    chosen = run.current(cell)
+    assert chosen.tested is not None
+    assert chosen.checkpoint is not None
+    return Checkpoint(f"{folder.name}-best", kind, chosen.checkpoint, canaries[chosen.tested.epoch])
+
+
+def _validate(
+    cell: Cell,
+    folder: Path,
+    kind: CheckpointKind,
+    canaries: dict[int, Canary],
+    running: _Open,
+    name: str,
+) -> pd.DataFrame:
+    """Completions of the validation split with every epoch's weights."""
+    task = cell.task_plugin
+    examples = task.examples("validation", cell.data_seed, cell.size("validation"))
+    total = len(examples) * len(canaries)
+    frames = []
+    for before, (epoch, canary) in enumerate(canaries.items()):
+        checkpoint = Checkpoint(
+            f"{folder.name}-{epoch}", kind, folder / "epochs" / str(epoch), canary
+        )
+        first = before * len(examples)
+
+        def report(_: str, done: int, __: int, first: int = first) -> None:
+            running.progress(f"validate {name}", first + done, total)
+
+        frame = decode_checkpoint(
+            running.session,
+            checkpoint,
+            examples,
+            running.tokenizer,
+            task.max_new_tokens,
+            report,
+            chat=cell.recipe.chat_template,
+            processor=running.processor_for(cell),
+        )
+        frames.append(frame.assign(epoch=epoch))
+    return pd.concat(frames)

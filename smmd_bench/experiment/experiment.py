@@ -1,0 +1,359 @@
+"""An experiment: models x tasks x losses x seeds -> cells, each with its content addresses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..contracts import EngineSettings, Loss, Modality, Split, Task
+from ..decoding.probe import VERSION as PROBES
+from ..errors import UserError
+from ..models.cards import ModelCard, model_card
+from ..models.recipe import TRAINING_VERSION, Recipe, checked_settings, training_settings
+from ..plugin_system.parameters import canonical, parameters_of, spell
+from ..plugin_system.plugin_source import version_of, with_source
+from ..plugin_system.registry import engine_identity, load_engine, load_loss, load_task
+from ..scoring.measure import measure_identity
+from ..storage.addresses import address, folder_name
+from .suitability import INSTEAD, default_model, refusal, require_images
+
+BASE = "base"
+"""The row of the untuned checkpoint: a cell that trains nothing."""
+
+LISTS = ("models", "tasks", "losses", "seeds", "plugins")
+"""The keys whose values are lists."""
+
+_LAST_SEED = 2**32 - 1  # of NumPy
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One (model, task, loss, seed) with its recipe. Specs are canonical.
+
+    A transfer cell tests what another cell, its `source`, has trained: `trained_on` is the task of
+    that one, and `task` the test. It has no train stage and no validation of its own. `engine` is
+    what decodes; `asked_engine` another one that was asked for and refuses the model.
+    """
+
+    model: str
+    task: str
+    loss: str
+    seed: int
+    data_seed: int
+    recipe: Recipe
+    engine: str
+    trained_on: str | None = None
+    asked_engine: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What people read in progress lines and summaries."""
+        return f"{self.model} {self.task} {self.loss}" + (
+            "" if self.is_base else f" seed {self.seed}"
+        )
+
+    @property
+    def is_base(self) -> bool:
+        """Whether this is the untuned checkpoint."""
+        return self.loss == BASE
+
+    @cached_property
+    def source(self) -> Cell | None:
+        """The cell whose weights a transfer cell tests; None: its own."""
+        if self.trained_on is None:
+            return None
+        return dataclasses.replace(self, task=self.trained_on, trained_on=None)
+
+    @cached_property
+    def card(self) -> ModelCard:
+        """The model's card."""
+        return model_card(self.model)
+
+    @cached_property
+    def task_plugin(self) -> Task:
+        """The task."""
+        return load_task(self.task)
+
+    @cached_property
+    def loss_plugin(self) -> Loss:
+        """The loss (not for the base)."""
+        return load_loss(self.loss)
+
+    @property
+    def engine_note(self) -> str | None:
+        """Why another engine decodes than was asked for; None: it does not."""
+        if self.asked_engine is None:
+            return None
+        engines = f"{self.engine}, not {self.asked_engine}"
+        reason = refusal(self.asked_engine, self.card)
+        return f"{self.card.label} is decoded with {engines}: {reason}."
+
+    def size(self, split: Split) -> int:
+        """How many examples of a split the cell uses."""
+        wanted = getattr(self.recipe, f"{split}_examples")
+        whole = int(self.task_plugin.paper_sizes[split])
+        if wanted is None:
+            return whole
+        sources = getattr(self.task_plugin, "sources", ())
+        finite = getattr(self.task_plugin, "finite", bool(sources))  # there are no more than that
+        return min(int(wanted), whole) if finite else int(wanted)
+
+    @cached_property
+    def addresses(self) -> dict[str, str]:
+        """The chained addresses: train; validate, select; decode; measure."""
+        train: dict[str, Any] = {"model": self.card.identity, "code": TRAINING_VERSION}
+        if self.source is not None:
+            train = {"source": self.source.addresses["train"], "test": self.task}
+        elif not self.is_base:
+            train |= {
+                "data": self._data("train"),
+                "loss": _plugin_identity(self.loss_plugin),
+                "recipe": _without_pixels(training_settings(self.recipe)),
+                "seed": self.seed,
+                **self._pixels,
+            }
+        else:
+            train |= {"task": self.task, "dtype": self.recipe.dtype, **self._pixels}
+        first = address(train)
+        greedy = {
+            "max_new_tokens": self.task_plugin.max_new_tokens,
+            "dtype": self.recipe.dtype,
+            "engine": engine_identity(self.engine),
+            **self._pixels,
+        }
+        if self.recipe.chat_template:
+            greedy["chat_template"] = True
+        validate, select = self._selection(first, greedy)
+        decode = address(
+            {
+                "train": first,
+                "test": self._data("test"),
+                "probes": [PROBES, self.recipe.probe_examples, self.recipe.probe_vectors],
+                "numeric_rule": self.recipe.numeric_rule,
+                **greedy,
+            }
+        )
+        measure = address(
+            {"select": select, "decode": decode, **measure_identity(self.task_plugin)}
+        )
+        return {
+            "train": first,
+            "validate": validate,
+            "select": select,
+            "decode": decode,
+            "measure": measure,
+        }
+
+    def _selection(self, train: str, greedy: Mapping[str, Any]) -> tuple[str, str]:
+        """The addresses of validation and selection; a transfer cell has those of its source."""
+        if self.source is not None:
+            return self.source.addresses["validate"], self.source.addresses["select"]
+        validation = None if self.is_base else self._data("validation")
+        validate = address({"train": train, "validation": validation, **greedy})
+        parser = [self.task_plugin.name, version_of(self.task_plugin)]
+        metrics = [[metric.name, version_of(metric)] for metric in self.task_plugin.metrics()]
+        return validate, address({"validate": validate, "parser": parser, "metrics": metrics})
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether the task's prompts hold images."""
+        return self.task_plugin.modality is Modality.VISION
+
+    @property
+    def engine_settings(self) -> EngineSettings:
+        """How the engine must be started for this cell."""
+        return EngineSettings(
+            dtype=self.recipe.dtype,
+            max_model_length=self.recipe.max_length + self.task_plugin.max_new_tokens,
+            max_lora_rank=self.recipe.lora_rank,
+            adapters=self.recipe.method == "lora",
+            min_pixels=self.recipe.min_pixels if self.reads_images else None,
+            max_pixels=self.recipe.max_pixels if self.reads_images else None,
+            images=getattr(self.task_plugin, "most_images", 1) if self.reads_images else 0,
+        )
+
+    @property
+    def _pixels(self) -> dict[str, Any]:
+        """The limits on an image's pixels as a part of addresses; text has none."""
+        if not self.reads_images:
+            return {}
+        return {"pixels": [self.recipe.min_pixels, self.recipe.max_pixels]}
+
+    def _data(self, split: Split) -> dict[str, Any]:
+        identity = self.task_plugin.identity(split, self.data_seed)
+        content = {"identity": dict(identity), "count": self.size(split)}
+        return with_source(content, self.task_plugin)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What to run. Command-line flags and a YAML file that mean the same make equal objects.
+
+    Without `models`, they are the built-in one that suits the tasks: see
+    `smmd_bench.experiment.suitability`.
+    Raises UserError for a value that its field cannot take; names are looked up in `cells`.
+    """
+
+    tasks: tuple[str, ...]
+    losses: tuple[str, ...]
+    models: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (0,)
+    data_seed: int = 0
+    engine: str = "vllm"
+    base: bool = True
+    transfers: bool = True
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    plugins: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.tasks or not self.losses:
+            raise UserError("An experiment needs at least one task and one loss.")
+        if not self.models:
+            object.__setattr__(self, "models", (default_model(self.tasks),))
+        for name in LISTS:
+            _check_items(name, getattr(self, name))
+        object.__setattr__(self, "tasks", tuple(_resolved(task) for task in self.tasks))
+        _check_items("data_seed", (self.data_seed,))
+        _check_items("engine", (self.engine,))
+        for name in ("base", "transfers"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise UserError(f"{name} must be true or false, not {value!r}.")
+        object.__setattr__(self, "recipe", checked_settings(self.recipe))
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """The matrix, in the order of the tables: per model and task the base, then the losses."""
+        asked = canonical(load_engine(self.engine))
+        losses = [canonical(load_loss(loss)) for loss in self.losses]
+        found: dict[Cell, None] = {}
+        for model in self.models:
+            card = model_card(model)
+            refused = refusal(asked, card) is not None
+            engine = canonical(load_engine(INSTEAD)) if refused else asked
+            for spec in self.tasks:
+                task = canonical(load_task(card.task_spec(spec)))
+                require_images(task, card)
+                recipe = card.recipe(task.partition("[")[0]).changed(self.recipe)
+                if recipe.batch_size % recipe.micro_batch_size:
+                    raise UserError(
+                        f"batch_size={recipe.batch_size} is no multiple of "
+                        f"micro_batch_size={recipe.micro_batch_size}: set one of them with --set."
+                    )
+                rows = [(BASE, 0)] if self.base else []
+                rows += [(loss, seed) for loss in losses for seed in self.seeds]
+                tests = getattr(load_task(task), "transfers", ()) if self.transfers else ()
+                for test in (None, *tests):
+                    for loss, seed in rows:
+                        cell = Cell(model, task, loss, seed, self.data_seed, recipe, engine)
+                        if refused:
+                            cell = dataclasses.replace(cell, asked_engine=asked)
+                        found[cell if test is None else _transfer(cell, test)] = None
+        _check_transfers(found)
+        return list(found)
+
+    @property
+    def name(self) -> str:
+        """A readable folder name that follows from the experiment alone."""
+        words = [*self.tasks, *(Path(m).name for m in self.models), *self.losses]
+        return folder_name(words, self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The experiment as plain data: what the YAML file holds."""
+        return {
+            "models": [_stable(m) for m in self.models],
+            "tasks": list(self.tasks),
+            "losses": list(self.losses),
+            "seeds": list(self.seeds),
+            "data_seed": self.data_seed,
+            "engine": self.engine,
+            "base": self.base,
+            **({} if self.transfers else {"transfers": False}),
+            "recipe": dict(self.recipe),
+            "plugins": list(self.plugins),
+        }
+
+    def to_yaml(self) -> str:
+        """The YAML file that `smmd-bench run` takes."""
+        return yaml.safe_dump(self.to_dict(), sort_keys=False)
+
+    def to_flags(self) -> str:
+        """The `smmd-bench train-eval` command line that means the same."""
+        import shlex
+
+        words = ["smmd-bench", "train-eval"]
+        for task in self.tasks:
+            words += ["--task", task]
+        words += ["--losses", ",".join(self.losses)]
+        for model in self.models:
+            words += ["--model", model]
+        words += ["--seeds", ",".join(str(s) for s in self.seeds)]
+        words += ["--data-seed", str(self.data_seed), "--engine", self.engine]
+        words += [] if self.base else ["--no-base"]
+        words += [] if self.transfers else ["--no-transfers"]
+        for key, value in self.recipe.items():
+            words += ["--set", f"{key}={spell(value)}"]
+        for plugin in self.plugins:
+            words += ["--plugin", plugin]
+        return shlex.join(words)
+
+
+def _resolved(spec: str) -> str:
+    """The spec with what its defaults mean here, where the task has `resolved`: whether real data
+    or a synthetic stand-in is used must not hang on a flag that nobody writes down."""
+    try:
+        task = load_task(spec)
+    except UserError:
+        return spec  # said in planning
+    resolved = task.resolved() if hasattr(task, "resolved") else task
+    return spec if resolved == task else canonical(resolved)
+
+
+def _without_pixels(settings: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in settings.items() if k not in ("min_pixels", "max_pixels")}
+
+
+def _transfer(cell: Cell, test: str) -> Cell:
+    """The cell that tests what `cell` trains on another task; an untuned model needs no source."""
+    task = canonical(load_task(test))
+    return dataclasses.replace(cell, task=task, trained_on=None if cell.is_base else cell.task)
+
+
+def _check_transfers(cells: Iterable[Cell]) -> None:
+    """Raise UserError where two tasks would be rows of one table under the name of their test."""
+    trained_on: dict[str, str] = {}
+    for cell in cells:
+        first = trained_on.setdefault(cell.task, cell.trained_on or "") if cell.source else ""
+        if cell.source is not None and first != cell.trained_on:
+            raise UserError(
+                f"{first} and {cell.trained_on} are both tested on {cell.task}: run them in two "
+                "folders, or with --no-transfers."
+            )
+
+
+def _check_items(name: str, values: tuple[Any, ...]) -> None:
+    """Check a list of an experiment, or the one value of a key."""
+    if not values and name != "plugins":
+        raise UserError(f"{name} is empty: give at least one, or leave it out.")
+    for value in values:
+        if name not in ("seeds", "data_seed"):
+            if not isinstance(value, str) or not value.strip():
+                raise UserError(f"{name} must be text, not {value!r}.")
+        elif type(value) is not int or not 0 <= value <= _LAST_SEED:
+            raise UserError(f"{name} must be integers from 0 to {_LAST_SEED}, not {value!r}.")
+
+
+def _stable(model: str) -> str:
+    folder = Path(model).expanduser()
+    return str(folder.resolve()) if folder.is_dir() else model
+
+
+def _plugin_identity(plugin: Any) -> dict[str, Any]:
+    values = {p.name: getattr(plugin, p.field) for p in parameters_of(type(plugin)).values()}
+    content = {"name": plugin.name, "version": plugin.version, "parameters": values}
+    return with_source(content, plugin)

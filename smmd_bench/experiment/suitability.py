@@ -1,0 +1,56 @@
+"""Which models suit which tasks and engines: decided before anything is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..contracts import Modality
+from ..errors import UserError
+from ..models.cards import ModelCard
+from ..models.processor import reads_images
+from ..plugin_system.registry import load_engine, load_task
+
+INSTEAD = "transformers"
+"""The engine that decodes what another one refuses."""
+DEFAULT_MODELS = {Modality.TEXT: "builtin/tiny", Modality.VISION: "builtin/tiny-vl"}
+"""What is trained where no model is named, by what the tasks' prompts are made of."""
+
+
+def default_model(tasks: Iterable[Any]) -> str:
+    """The built-in model for tasks, where none is named.
+
+    Raises UserError where some tasks are text and others vision: none suits both.
+
+    A task that cannot be loaded yet is taken for text: what is wrong with it is said in planning.
+    """
+    first: dict[Modality, str] = {}
+    for spec in tasks:
+        try:
+            modality = load_task(spec).modality
+        except (UserError, TypeError, AttributeError):
+            modality = Modality.TEXT
+        first.setdefault(modality, spec)
+    if len(first) > 1:
+        raise UserError(
+            f"{first[Modality.TEXT]} is a text task and {first[Modality.VISION]} a vision task, so "
+            "no built-in model suits both: name one that reads images with --model (models in a "
+            "YAML file), or run them apart."
+        )
+    return DEFAULT_MODELS[next(iter(first), Modality.TEXT)]
+
+
+def require_images(task: str, card: ModelCard) -> None:
+    """Raise UserError where a task has images and the model takes none."""
+    if load_task(task).modality is Modality.VISION and not reads_images(card.folder):
+        raise UserError(
+            f"The task {task} has images, and the model {card.name} reads text only (its "
+            "config.json has no vision_config): take one that reads images, such as "
+            f"{DEFAULT_MODELS[Modality.VISION]} or Qwen/Qwen2.5-VL-3B-Instruct."
+        )
+
+
+def refusal(engine: str, card: ModelCard) -> str | None:
+    """Why an engine cannot run a model; None: it can, for all that it says."""
+    refuses = getattr(load_engine(engine), "refuses", None)
+    return None if refuses is None else refuses(card.folder)

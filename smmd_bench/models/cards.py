@@ -1,0 +1,242 @@
+"""Which checkpoint a model name means, what identifies its weights, and the recipe it carries.
+
+`builtin/tiny` lies in this package; a path is a local folder; anything else is a name on the
+Hugging Face hub, `org/name` or `org/name@revision`, fetched with huggingface_hub. The paper's
+backbones have their cards in `models/backbones.yaml`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError, did_you_mean
+from ..plugin_system.parameters import spell, split_spec
+from ..plugin_system.registry import load_task
+from ..storage.addresses import cache_folder, digest_of_files
+from .card_content import backbones, card_content
+from .recipe import Recipe, paper_recipe
+
+_BUILTIN = "builtin/"
+_WITH_WEIGHTS = ContextVar("_WITH_WEIGHTS", default=True)
+_WEIGHTS = "*.safetensors"
+_PARTS = (
+    _WEIGHTS,
+    "*.safetensors.index.json",
+    "config.json",
+    "generation_config.json",
+    "tokenizer*.json",
+    "*.model",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "tekken.json",
+    "vocab.json",
+    "merges.txt",
+    "chat_template.jinja",
+    "chat_template.json",
+    "processor_config.json",
+    "preprocessor_config.json",
+    "video_preprocessor_config.json",
+)
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """A checkpoint on disk and what goes with it. `identity` names its weights and tokenizer."""
+
+    name: str
+    label: str
+    folder: Path
+    identity: Mapping[str, str]
+    content: Mapping[str, Any]
+
+    def recipe(self, task_name: str) -> Recipe:
+        """The card's own recipe if it has one, else the paper's; with the card's settings."""
+        start = Recipe() if "recipe" in self.content else paper_recipe(task_name)
+        own = (self.content.get("recipe", {}), self.content.get("settings", {}))
+        settings = {**own[0], **own[1], **self._task(task_name)}
+        settings.pop("parameters", None)
+        return start.changed(settings)
+
+    def task_spec(self, spec: str) -> str:
+        """The task spec with the card's task parameters where the spec names none.
+
+        Raises UserError if the task has no such parameter.
+        """
+        name, values = split_spec(spec)
+        parameters = self._task(name).get("parameters", {})
+        if values or not parameters:
+            return spec
+        load_task(name)
+        own = f"{name}[{','.join(f'{key}={spell(value)}' for key, value in parameters.items())}]"
+        try:
+            load_task(own)
+        except UserError as error:
+            raise UserError(f"The card {self.folder / 'card.yaml'} sets {own}: {error}") from error
+        return own
+
+    def parameter_count(self) -> int:
+        """How many weights the safetensors files hold; raises UserError for a broken one.
+
+        Within `without_weights`, of a hub model that is not here: what its tables or its files'
+        headers on the hub say.
+        """
+        files = sorted(self.folder.glob(_WEIGHTS))
+        if files or "hub" not in self.identity:
+            return sum(_weights_in(file) for file in files)
+        known = str(self.content.get("params", ""))
+        if known.endswith("B"):
+            return round(float(known.removesuffix("B")) * 1e9)
+        return _weights_on_the_hub(self.identity["hub"], self.identity["commit"])
+
+    def require_numeric_tokens(self, found: int) -> None:
+        """Raise UserError if the card says another size of the numeric vocabulary than `found`."""
+        expected = self.content.get("numeric_tokens", found)
+        if found != expected:
+            raise UserError(
+                f"The tokenizer of {self.name} has {found} numeric tokens by the rule 'integer', "
+                f"and its card says {expected}: check that {self.folder} holds the model's own "
+                "tokenizer, or correct numeric_tokens in its card.yaml."
+            )
+
+    def _task(self, name: str) -> dict[str, Any]:
+        return dict(self.content.get("tasks", {}).get(name, {}))
+
+
+@contextmanager
+def without_weights() -> Iterator[None]:
+    """For a plan: within it the weights of hub models are not fetched, only their small files."""
+    token = _WITH_WEIGHTS.set(False)
+    model_card.cache_clear()
+    try:
+        yield
+    finally:
+        _WITH_WEIGHTS.reset(token)
+        model_card.cache_clear()
+
+
+@cache
+def model_card(name: str) -> ModelCard:
+    """Find a model by name.
+
+    Raises UserError for an unknown built-in, a folder that is no checkpoint, a hub name that
+    cannot be fetched, a broken safetensors file or a card with a mistake.
+    """
+    card = _find(name)
+    card.parameter_count()
+    return card
+
+
+def _find(name: str) -> ModelCard:
+    if name.startswith(_BUILTIN):
+        return _builtin(name)
+    folder = Path(name).expanduser()
+    if folder.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
+        return _local(name, folder)
+    return _hub(name)
+
+
+def _builtin(name: str) -> ModelCard:
+    root = Path(str(files("smmd_bench.models") / "builtin"))
+    known = [f"{_BUILTIN}{p.parent.name}" for p in root.glob("*/card.yaml")]
+    if name not in known:
+        raise UserError(f"Unknown built-in model '{name}': {did_you_mean(name, known)}")
+    folder = root / name.removeprefix(_BUILTIN)
+    content = card_content(folder / "card.yaml")
+    return ModelCard(name, content.get("label", name), folder, _identity(folder), content)
+
+
+def _local(name: str, folder: Path) -> ModelCard:
+    if not folder.is_dir():
+        raise UserError(
+            f"The checkpoint folder '{name}' does not exist: give a folder with config.json and "
+            "*.safetensors, a hub name such as Qwen/Qwen2.5-0.5B, or builtin/tiny."
+        )
+    if (lacking := _lacking(folder)) is not None:
+        raise UserError(
+            f"The checkpoint folder '{name}' has no {lacking}: save the model there with "
+            "save_pretrained (safetensors only)."
+        )
+    card = folder / "card.yaml"
+    content = card_content(card) if card.exists() else {}
+    return ModelCard(name, content.get("label", folder.name), folder, _identity(folder), content)
+
+
+def _hub(name: str) -> ModelCard:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    repository, _, revision = name.partition("@")
+    parts = [part for part in _PARTS if _WITH_WEIGHTS.get() or part != _WEIGHTS]
+    try:
+        folder = Path(
+            snapshot_download(repository, revision=revision or None, allow_patterns=parts)
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(
+            f"The model '{name}' is no folder here and cannot be fetched from the hub ({reason}): "
+            "check the name and the connection, or give a local folder."
+        ) from error
+    if (lacking := _lacking(folder)) is not None:
+        raise UserError(
+            f"The model '{name}' has no {lacking} on the hub, and pickles are never loaded: take "
+            "a revision that has it (org/name@revision), or convert a copy with save_pretrained."
+        )
+    content = backbones().get(repository, {})
+    label = content.get("label", repository)
+    return ModelCard(name, label, folder, {"hub": repository, "commit": folder.name}, content)
+
+
+def _lacking(folder: Path) -> str | None:
+    """The pattern of a part that a checkpoint cannot do without; None: all are there."""
+    needed = ("config.json", _WEIGHTS) if _WITH_WEIGHTS.get() else ("config.json",)
+    return next((pattern for pattern in needed if not any(folder.glob(pattern))), None)
+
+
+def _identity(folder: Path) -> dict[str, str]:
+    parts = {file for pattern in _PARTS for file in folder.glob(pattern)}
+    try:
+        return {"digest": digest_of_files(parts, folder)}
+    except OSError as error:
+        if Path(error.filename or "").is_relative_to(folder):
+            raise
+        raise UserError(
+            f"The cache folder {cache_folder()} cannot be written ({error.strerror}): set "
+            "SMMD_BENCH_CACHE to a folder that can."
+        ) from error
+
+
+@cache
+def _weights_in(file: Path) -> int:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, framework="numpy") as tensors:
+            names = tensors.keys()
+            return sum(math.prod(tensors.get_slice(name).get_shape()) for name in names)
+    except SafetensorError as error:
+        raise UserError(
+            f"The weights {file} are no whole safetensors file ({error}): copy or save the "
+            "checkpoint again."
+        ) from error
+
+
+def _weights_on_the_hub(repository: str, commit: str) -> int:
+    from huggingface_hub import get_safetensors_metadata
+
+    try:
+        found = get_safetensors_metadata(repository, revision=commit)
+    except Exception as error:  # whatever lies between here and the hub
+        raise UserError(
+            f"The size of the model '{repository}' cannot be read from the hub ({error}): fetch it "
+            f"first with smmd-bench prepare --model {repository}."
+        ) from error
+    return sum(found.parameter_count.values())

@@ -1,0 +1,78 @@
+"""The auxiliary of a loss, bound to one numeric vocabulary."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from ..contracts import Loss, NumericTargets
+from ..encoding.numbers import NumericVocabulary
+
+
+class NumericLoss(nn.Module):  # type: ignore[misc]
+    """Base of what `Loss.bind` returns: constants over V_num, and `forward` over `NumericTargets`.
+
+    A loss writes `forward(numeric) -> (sum, units)`: the sum of its auxiliary over its units,
+    a differentiable scalar of the dtype of `numeric.logits`, and the number of units. A unit is a
+    numeric position unless the loss overrides `units`. The module holds no trainable parameter.
+
+    weight: lambda. replaces_cross_entropy: see `smmd_bench.objective.objective`.
+    token_ids: buffer [N] int64. Constants are made in float64; `forward` casts them to the logits.
+    """
+
+    separable: ClassVar[bool] = False
+    """The auxiliary is a sum over positions of terms that each depend on one position alone.
+
+    The harness then evaluates it a few positions at a time, in less memory, and spares a trainable
+    head a second pass over the vocabulary where the loss differentiates `log_partition`.
+    """
+
+    label_smoothing: float = 0.0
+    """Epsilon of the cross-entropy that is trained, as in `torch.nn.functional.cross_entropy`."""
+
+    token_ids: Tensor
+
+    def __init__(self, loss: Loss, vocabulary: NumericVocabulary) -> None:
+        super().__init__()
+        self.weight = loss.weight
+        self.replaces_cross_entropy = loss.replaces_cross_entropy
+        self.vocabulary = vocabulary
+        self.largest_token_id = int(vocabulary.token_ids.max())
+        self.constant("token_ids", vocabulary.token_ids)
+
+    def constant(self, name: str, value: Tensor) -> None:
+        """Register a tensor that moves with the module and is in no checkpoint."""
+        self.register_buffer(name, value, persistent=False)
+
+    def units(self, target: Tensor, row: Tensor, position: Tensor) -> int:
+        """How many units these numeric positions make; all of [M], known without any logits.
+
+        The Trainer counts with it over the micro-batches of a step before the first forward pass.
+        """
+        return int(target.numel())
+
+    def covers(self, target: Tensor) -> Tensor:
+        """Which numeric targets [M] the loss acts on: [M] bool, by default all."""
+        return torch.ones_like(target, dtype=torch.bool)
+
+    def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
+        """(sum of the auxiliary over its units, units)."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward(numeric).")
+
+
+class NoAuxiliary(NumericLoss):
+    """Nothing beside the cross-entropy: a zero over no units."""
+
+    def units(self, target: Tensor, row: Tensor, position: Tensor) -> int:
+        """No position counts."""
+        return 0
+
+    def covers(self, target: Tensor) -> Tensor:
+        """None of them."""
+        return torch.zeros_like(target, dtype=torch.bool)
+
+    def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
+        """A zero with a gradient path."""
+        return torch.zeros_like(numeric.logits).mul(numeric.logits).sum(), 0

@@ -1,0 +1,160 @@
+"""Digests of what Python modules do: of their statements, and of the modules that they import.
+
+Comments, docstrings and formatting do not count. The syntax tree is written out here and not by
+`ast.dump`, whose text differs between versions of Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import Any
+
+from ..storage.addresses import address
+
+Belongs = Callable[[str, Path], bool]
+"""`belongs(name, file)`: whether a module is one of those that count."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportStatement:
+    """`from module import names`, as it is written; `level` is the number of leading dots."""
+
+    level: int
+    module: str
+    names: tuple[str, ...] = ()
+
+    def modules(self, package: str) -> Iterator[str]:
+        """Full names of all that may be a module, in a module of `package`."""
+        parts = package.split(".") if package else []
+        if self.level > len(parts):
+            return  # fails at run time, too
+        base = parts[: len(parts) - self.level + 1] if self.level else []
+        module = ".".join([*base, *filter(None, [self.module])])
+        yield module
+        yield from (f"{module}.{name}" for name in self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """What a file says: `digest` is None where it has no statement."""
+
+    digest: str | None
+    imports: tuple[ImportStatement, ...]
+
+
+def module_digests(
+    name: str, file: Path, belongs: Belongs, beside: Sequence[Path] = ()
+) -> dict[str, str]:
+    """The digest of a module and of every module that it imports and that belongs, by name.
+
+    Imports are found wherever they stand, in functions, too; those made by a call
+    (`importlib.import_module`) are not. `beside` are folders in which a top-level name is looked
+    for where the import path has none. A module without a statement has no digest.
+    """
+    found: dict[str, str | None] = {}
+    waiting = [(name, file), *_reached(_parent(name), belongs, beside)]
+    while waiting:
+        module, path = waiting.pop()
+        if module in found:
+            continue
+        source = read_source(path)
+        found[module] = source.digest
+        package = module if path.name.startswith("__init__.") else _parent(module)
+        for statement in source.imports:
+            for imported in statement.modules(package):
+                waiting += _reached(imported, belongs, beside)
+    return {module: digest for module, digest in found.items() if digest is not None}
+
+
+def read_source(file: Path) -> FileSource:
+    """The source of a file; one that cannot be parsed has the digest of its bytes."""
+    status = file.stat()
+    return _read(file, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _read(file: Path, size: int, mtime: int) -> FileSource:
+    content = file.read_bytes()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python gives them where it imports the file
+            tree = ast.parse(content)
+        body = _plain(tree.body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # compiled, or no Python
+        return FileSource(hashlib.blake2b(content, digest_size=8).hexdigest(), ())
+    return FileSource(address({"body": body}) if body else None, tuple(_imports(tree)))
+
+
+def _plain(value: Any) -> Any:
+    """A syntax tree as lists and texts, without what changes nothing.
+
+    That is every statement that is only a constant, such as a docstring or `...`, `pass`, and
+    fields that are empty: newer versions of Python have more of them.
+    """
+    if isinstance(value, ast.Constant):
+        return ["Constant", repr(value.value)]
+    if isinstance(value, ast.AST):
+        fields = [
+            [name, _plain(field)]
+            for name, field in ast.iter_fields(value)
+            if name != "type_comment" and field is not None
+        ]
+        return [type(value).__name__, *(pair for pair in fields if pair[1] != [])]
+    if isinstance(value, list):
+        return [_plain(item) for item in value if not _is_idle(item)]
+    return repr(value)
+
+
+def _is_idle(node: Any) -> bool:
+    return isinstance(node, ast.Pass) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
+
+
+def _imports(tree: ast.AST) -> Iterator[ImportStatement]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (ImportStatement(0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names = tuple(alias.name for alias in node.names if alias.name != "*")
+            yield ImportStatement(node.level, node.module or "", names)
+
+
+def _reached(name: str, belongs: Belongs, beside: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """The modules that importing `name` runs, from its top-level package down, that belong."""
+    places: Sequence[str] | None = None
+    parts = name.split(".") if name else []
+    for end in range(1, len(parts) + 1):
+        prefix = ".".join(parts[:end])
+        spec = _find(prefix, places)
+        if spec is None and end == 1:
+            spec = PathFinder.find_spec(prefix, [str(folder) for folder in beside])
+        if spec is None:
+            return
+        if spec.has_location and spec.origin and belongs(prefix, Path(spec.origin)):
+            yield prefix, Path(spec.origin)
+        places = spec.submodule_search_locations
+        if places is None:
+            return
+
+
+def _find(name: str, places: Sequence[str] | None) -> ModuleSpec | None:
+    """The specification by which Python imports a module; nothing is imported to find it."""
+    spec: ModuleSpec | None = getattr(sys.modules.get(name), "__spec__", None)
+    for finder in sys.meta_path if spec is None else ():
+        spec = finder.find_spec(name, places)
+        if spec is not None:
+            break
+    return spec
+
+
+def _parent(name: str) -> str:
+    return name.rpartition(".")[0]

@@ -1,0 +1,193 @@
+"""Plugins by name, from entry points and from `--plugin FILE`; the only way from core to plugins.
+
+A plugin that fails to import is listed with its error and breaks nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from ..contracts import Engine, Executor, Loss, Report, Task
+from ..errors import UserError, did_you_mean
+from .parameters import build, split_spec, why_unusable
+from .plugin_source import with_source
+
+Group = Literal["tasks", "losses", "engines", "executors", "reports"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+_PROTOCOLS: Mapping[Group, type] = {
+    "tasks": Task,
+    "losses": Loss,
+    "engines": Engine,
+    "executors": Executor,
+    "reports": Report,
+}
+_from_files: dict[Group, dict[str, type]] = {group: {} for group in GROUPS}
+_files: list[Path] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A registered plugin: its class, or the error that its import gave."""
+
+    name: str
+    origin: str
+    plugin: type | None
+    error: str | None
+
+
+def names(group: Group) -> list[str]:
+    """The names of a group, without importing any plugin."""
+    return sorted({*points(group), *_from_files[group]})
+
+
+def entries(group: Group) -> list[Entry]:
+    """Every plugin of a group, imported, by name; broken ones carry their error."""
+    return [entry(group, name) for name in names(group)]
+
+
+def load(group: Group, spec: str) -> Any:
+    """Make the plugin that a spec such as `smmd[sigma=2]` names.
+
+    Raises UserError for an unknown name, a bad parameter, or a plugin that cannot be imported.
+    """
+    name, values = split_spec(spec)
+    if name not in names(group):
+        raise UserError(
+            f"Unknown {singular(group)} '{name}': {did_you_mean(name, names(group))} "
+            f"(see `smmd-bench ls`)."
+        )
+    found = entry(group, name)
+    if found.plugin is None:
+        raise UserError(
+            f"The {singular(group)} '{name}' of {found.origin} cannot be used: {found.error}."
+        )
+    return build(found.plugin, name, values)
+
+
+@cache
+def load_task(spec: str) -> Task:
+    """The task that a spec names, made once; see `load`."""
+    return cast(Task, load("tasks", spec))
+
+
+@cache
+def load_loss(spec: str) -> Loss:
+    """The loss that a spec names, made once; see `load`."""
+    return cast(Loss, load("losses", spec))
+
+
+@cache
+def load_engine(spec: str) -> Engine:
+    """The engine that a spec names, made once; see `load`."""
+    return cast(Engine, load("engines", spec))
+
+
+@cache
+def engine_identity(spec: str) -> Mapping[str, Any]:
+    """What of the engine that a spec names can change its answers; asked once, for it is slow."""
+    engine = load_engine(spec)
+    return with_source(engine.identity(), engine)
+
+
+def load_plugin_file(path: Path) -> None:
+    """Register every plugin class that a Python file defines (`--plugin FILE`).
+
+    Raises UserError if the file is missing, fails to import or defines no plugin.
+    """
+    path = path.resolve()
+    if path in _files:
+        return
+    if not path.exists():
+        raise UserError(f"The plugin file {path} does not exist: give the path of a Python file.")
+    if not path.is_file() or path.suffix != ".py":
+        raise UserError(f"The plugin file {path} is no Python file: give one that ends in .py.")
+    digest = hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()
+    module_name = f"smmd_bench_plugin_{path.stem}_{digest}"
+    specification = importlib.util.spec_from_file_location(module_name, path)
+    assert specification is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[module_name] = module
+    try:
+        # not by its loader, which may run the bytecode of an earlier version of the same second
+        exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
+    except (Exception, SystemExit) as error:
+        del sys.modules[module_name]
+        raise UserError(f"The plugin file {path} fails to import: {_say(error)}.") from error
+    found = False
+    for value in vars(module).values():
+        if isinstance(value, type) and value.__module__ == module_name:
+            for group, protocol in _PROTOCOLS.items():
+                if _looks_like(value, protocol):
+                    _from_files[group][str(value.name)] = value  # type: ignore[attr-defined]
+                    found = True
+    if not found:
+        raise UserError(
+            f"The plugin file {path} defines no task, loss, engine, executor or report."
+        )
+    _files.append(path)
+    for loader in (load_task, load_loss, load_engine, engine_identity):
+        loader.cache_clear()
+
+
+def plugin_files() -> list[Path]:
+    """The files given by `--plugin`, for processes that must load them again."""
+    return list(_files)
+
+
+def singular(group: Group) -> str:
+    """`losses` -> `loss`."""
+    return "loss" if group == "losses" else group.removesuffix("s")
+
+
+@cache
+def points(group: Group) -> Mapping[str, EntryPoint]:
+    """The entry points of a group by name; the first one counts, as on the import path."""
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=f"smmd_bench.{group}"):
+        found.setdefault(point.name, point)
+    return found
+
+
+def entry(group: Group, name: str) -> Entry:
+    """One of a group's `names`, imported."""
+    if name in _from_files[group]:
+        plugin = _from_files[group][name]
+        origin = sys.modules[plugin.__module__].__file__ or ""
+    else:
+        point = points(group)[name]
+        origin = point.dist.name if point.dist else point.value
+        try:
+            plugin = point.load()
+        except (Exception, SystemExit) as error:
+            return Entry(name, origin, None, _say(error))
+        if lacking := _lacking(plugin, _PROTOCOLS[group]):
+            return Entry(name, origin, None, f"it lacks {', '.join(lacking)}")
+    complaint = why_unusable(plugin)
+    return Entry(name, origin, None if complaint else plugin, complaint)
+
+
+def _say(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(".").splitlines()[0]
+
+
+def _looks_like(plugin: type, protocol: type) -> bool:
+    return not _lacking(plugin, protocol) and isinstance(getattr(plugin, "name", None), str)
+
+
+def _lacking(plugin: Any, protocol: type) -> list[str]:
+    """The attributes and methods of a contract that a plugin does not have."""
+    wanted = {
+        name
+        for base in protocol.__mro__
+        for name in [*vars(base), *getattr(base, "__annotations__", {})]
+        if not name.startswith("_")
+    }
+    return sorted(wanted - {*dir(plugin)} - {*getattr(plugin, "__dataclass_fields__", {})})

@@ -1,0 +1,66 @@
+"""Names for new plugins."""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+import re
+import sys
+from pathlib import Path
+
+from ...errors import UserError
+from ..registry import Group, names, singular
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def check_name(group: Group, name: str, *, in_package: bool) -> None:
+    """Raises UserError for a name that no new plugin of the group can have.
+
+    A file that stands alone must not have the name of an importable module, which it would hide.
+    """
+    kind = singular(group)
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        nearest = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+        usable = _NAME.fullmatch(nearest) and not keyword.iskeyword(nearest)
+        remedy = f", such as {nearest}" if usable else ""
+        raise UserError(
+            f"'{name}' cannot name a {kind}: take lower-case letters, digits and underscores, a "
+            f"letter first{remedy}."
+        )
+    if name in names(group):
+        free = [other for other in _others(name) if other not in names(group)][:2]
+        raise UserError(
+            f"There is a {kind} '{name}' already (see `smmd-bench ls {group}`): choose another "
+            f"name, such as {' or '.join(free)}."
+        )
+    if not in_package and hides_a_module(name):
+        raise UserError(
+            f"{name}.py would hide the module {name} from what is run beside it: choose another "
+            f"name, such as my_{name}."
+        )
+
+
+def is_module_name(name: str) -> bool:
+    """Whether an import statement can name it."""
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def hides_a_module(name: str, own: Path | None = None) -> bool:
+    """Whether a module of this name can be imported already, from elsewhere than `own`."""
+    if name in sys.stdlib_module_names or name == "__main__":
+        return True
+    found = importlib.util.find_spec(name)
+    if found is None or own is None:
+        return found is not None
+    places = [*(found.submodule_search_locations or ()), found.origin or ""]
+    return not any(Path(place).resolve().is_relative_to(own.resolve()) for place in places if place)
+
+
+def class_name(name: str) -> str:
+    """`boiling_point` -> `BoilingPoint`."""
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def _others(name: str) -> list[str]:
+    return [f"my_{name}", f"{name}_2", *(f"my_{name}_{n}" for n in range(2, 100))]

@@ -1,0 +1,193 @@
+"""Where a new plugin goes, and its files: nothing is written unless all of it can be."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from ...errors import UserError
+from ...storage.files import write_text
+from ..registry import Group, singular
+from .entry_points import lines_of, with_entry_point
+from .names import check_name, class_name, hides_a_module, is_module_name
+
+
+@dataclass
+class Written:
+    """What was written: `plugin` and `test`; `entry_point` are lines that are still to be added to
+    the project's pyproject.toml, where there are any."""
+
+    plugin: Path
+    test: Path
+    files: dict[Path, str] = field(default_factory=dict)
+    changed: Path | None = None
+    entry_point: str | None = None
+
+
+def into_current_project(group: Group, name: str, folder: Path | None) -> Written:
+    """Write into the project of the current folder, or, without one, a plugin file and its test."""
+    settings = Path("pyproject.toml")
+    found = _read(settings) if settings.is_file() else None
+    if found is None or (folder is None and _is_the_harness(found[1])):
+        check_name(group, name, in_package=False)
+        home = folder or Path()
+        written = Written(home / f"{name}.py", home / f"test_{name}.py")
+        return _write(written, group, name, by_file=True)
+    text, content = found
+    home = folder or _package(content)
+    _check_home(home, content)
+    inside = (home / "__init__.py").is_file()
+    check_name(group, name, in_package=inside)
+    written = Written(home / f"{name}.py", Path("tests") / f"test_{name}.py")
+    value = f"{'.'.join([*_modules(home), name])}:{class_name(name)}"
+    changed = with_entry_point(text, group, name, value)
+    if changed is None:
+        written.entry_point = lines_of(group, name, value)
+    else:
+        written.changed = settings
+        written.files[settings] = changed
+    return _write(written, group, name, by_file=False)
+
+
+def into_new_project(group: Group, name: str, project: str, folder: Path | None) -> Written:
+    """Write a project of that name: pyproject.toml, a package with the plugin, its test."""
+    package = re.sub(r"[-.]", "_", project).lower()
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", project) or not is_module_name(package):
+        raise UserError(
+            f"'{project}' cannot name a project: take letters, digits, '-' and '_', a letter "
+            "first, and no word of Python's own."
+        )
+    if hides_a_module(package):
+        raise UserError(
+            f"The package {package} of the project would hide the module of that name: choose "
+            f"another --project, such as my-{project}."
+        )
+    check_name(group, name, in_package=True)
+    root = (folder or Path()) / project
+    if root.exists():
+        raise UserError(
+            f"{root} exists already: choose another --project, or run the command in that folder "
+            "without it."
+        )
+    written = Written(root / package / f"{name}.py", root / "tests" / f"test_{name}.py")
+    settings = _rendered("pyproject.toml", group=group, name=name, project=project, package=package)
+    written.files = {
+        root / "pyproject.toml": settings,
+        root / package / "__init__.py": f'"""Plugins of {project} for smmd-bench."""\n',
+    }
+    return _write(written, group, name, by_file=False)
+
+
+def _write(written: Written, group: Group, name: str, *, by_file: bool) -> Written:
+    """The plugin and its test first, so that no entry point ever names a file that is not there."""
+    from_test = os.path.relpath(written.plugin, written.test.parent).replace(os.sep, "/")
+    option = f" --plugin {written.plugin.as_posix()}" if by_file else ""
+    kind = singular(group)
+    values = {"name": name, "plugin_from_test": from_test, "plugin_option": option}
+    own = {written.plugin: f"{kind}.py", written.test: f"test_{kind}.py"}
+    for path in own:
+        if path.exists():
+            raise UserError(f"{path} exists already and is left as it is: choose another name.")
+    texts = {path: _rendered(template, **values) for path, template in own.items()}
+    written.files = {**texts, **written.files}
+    _write_all(written)
+    return written
+
+
+def _write_all(written: Written) -> None:
+    """All folders, then all files; on any error what was made is removed again.
+
+    The settings of a project are changed last, and whole or not at all.
+    """
+    made: list[Path] = []
+    try:
+        for path in written.files:
+            for folder in [*reversed(path.parent.parents), path.parent]:
+                if not folder.is_dir():
+                    folder.mkdir()
+                    made.append(folder)
+        for path, text in written.files.items():
+            if path != written.changed:
+                made.append(path)
+            write_text(path, text)
+    except BaseException:
+        for path in reversed(made):
+            path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
+        raise
+
+
+def _rendered(template: str, *, name: str, **values: Any) -> str:
+    environment = Environment(
+        loader=PackageLoader("smmd_bench", "templates"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    title = name.replace("_", " ").capitalize()
+    return environment.get_template(f"{template}.jinja").render(
+        name=name, class_name=class_name(name), title=title, **values
+    )
+
+
+def _read(settings: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        text = settings.read_bytes().decode("utf-8")
+        return text, tomllib.loads(text)
+    except ValueError as error:
+        raise UserError(
+            f"{settings.resolve()} is no TOML ({error}): mend it, or give another folder."
+        ) from error
+
+
+def _is_the_harness(content: dict[str, Any]) -> bool:
+    """Whether this is the source tree of smmd-bench, where plugins of others do not belong."""
+    return bool(content.get("project", {}).get("name") == "smmd-bench")
+
+
+def _package(content: dict[str, Any]) -> Path:
+    """The folder of the project's package; the current folder where it cannot be told."""
+    name = re.sub(r"[-.]", "_", str(content.get("project", {}).get("name", "")))
+    for folder in (Path("src") / name, Path(name), Path("src") / name.lower(), Path(name.lower())):
+        if name and (folder / "__init__.py").is_file():
+            return folder
+    return Path()
+
+
+def _check_home(home: Path, content: dict[str, Any]) -> None:
+    """Raises UserError for a folder whose files cannot be imported where the project is installed.
+
+    A package that has the project's name may be the installed project itself.
+    """
+    modules = _modules(home)
+    remedy = "choose another --folder, or leave it out"
+    if not home.resolve().is_relative_to(Path.cwd()):
+        raise UserError(
+            f"{home} is outside the project in {Path.cwd()}: choose a folder of it, or run the "
+            "command in another."
+        )
+    if bad := [part for part in modules if not is_module_name(part)]:
+        raise UserError(
+            f"Files in {home} cannot be imported, because '{bad[0]}' cannot name a module: "
+            f"{remedy}."
+        )
+    known = re.sub(r"[-.]", "_", str(content.get("project", {}).get("name", ""))).lower()
+    if not modules or modules[0].lower() == known:
+        return
+    below = Path(os.path.relpath(home))
+    if hides_a_module(modules[0], [below, *below.parents][len(modules) - 1]):
+        raise UserError(
+            f"Files in {home} cannot be imported, because there is a module {modules[0]} "
+            f"elsewhere: {remedy}."
+        )
+
+
+def _modules(home: Path) -> list[str]:
+    """The packages that a folder is, seen from the project's folder or its `src`."""
+    parts = [part for part in Path(os.path.relpath(home)).parts if part != "."]
+    return parts[1:] if parts[:1] == ["src"] else parts

@@ -1,0 +1,300 @@
+"""Reading a run folder into pandas, lazily: `read_run(path).metrics` and its siblings.
+
+What is shown is current: `smmd_bench.storage.current` decides, and a file with another stamp is as
+good as absent. Nothing is read before it is asked for, and the large files (completions, scores,
+probes, training logs) can be read by column and by cell with `RunFrames.read`: a report over 200
+cells of 10,000 completions touches megabytes. Importing this module brings in no heavy library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UserError
+from ..storage.current import CellFile, CurrentCell, current_cell
+from ..storage.files import read_json
+from .opponents import cell_key, opponents
+from .order import in_run_order
+from .summary import what_the_cells_say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = 2
+"""Of a run folder. Raise it when what is written there is read in another way."""
+IDENTITY = ("address", "model", "task", "loss", "seed")
+"""The columns that every frame of a run starts with: which cell a row is of."""
+
+_CELL_COLUMNS = (
+    "address", "model", "model_label", "task", "task_name", "loss", "loss_name", "seed", "params",
+    "trained_on", "status", "stage", "error", "recipe", "sizes",
+)  # fmt: skip
+_METRIC_COLUMNS = (*IDENTITY, "metric", "value", "low", "high", "n")
+_COMPARISON_COLUMNS = (
+    *IDENTITY, "against", "against_loss", "metric", "difference", "low", "high", "n", "b", "c", "p",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RunFrames:
+    """A run as frames; make one with `read_run`.
+
+    In every frame the rows stand in the order of the experiment (models, tasks, then losses with
+    the untuned base and `ce` first, seeds), and model, task and loss are categoricals whose
+    categories have that order, so that a `groupby` or a `pivot` keeps it.
+    """
+
+    path: Path
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What `manifest.json` says: name, experiment, versions, created, command.
+
+        What follows from the cells is as each cell.json says: a kill may have come between.
+        """
+        found = [content for _, content in self._described]
+        if not found or any("identity" not in content for content in found):  # made elsewhere
+            return self._file
+        return {**self._file, **what_the_cells_say(found), "cells": self._file["cells"]}
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """One row a cell: what it is, and its status: "done", "failed", "skipped" or "pending".
+
+        A failed cell has its `stage` and `error`, a skipped one (its loss cannot apply) the reason
+        as `error`; a cell without current results that is neither is pending. `params` is a
+        nullable integer, `recipe` a dictionary, `trained_on` the task that a test of transfer was
+        trained on, `sizes` the numbers of examples that are there, by split.
+        """
+        import pandas as pd
+
+        rows = in_run_order([self._row(*held) for held in self._held], self.manifest)
+        frame = pd.DataFrame(rows, columns=list(_CELL_COLUMNS))
+        frame["seed"] = frame["seed"].astype("int64")
+        frame["params"] = frame["params"].astype("Int64")
+        for column in ("stage", "error", "trained_on"):
+            frame[column] = frame[column].astype("str")
+        for column in ("model", "task", "loss"):
+            frame[column] = pd.Categorical(frame[column], categories=[*frame[column].unique()])
+        return frame
+
+    def current(self, address: str) -> CurrentCell:
+        """The files of a cell, as far as they are current."""
+        return self._current[address]
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """One row a cell and metric: value, the bounds of its 95 % interval, and n."""
+        rows = [
+            {**identity, "metric": metric, **values}
+            for identity, cell in self._done_cells()
+            for content in [cell.metrics or {}]
+            for metric, values in content["metrics"].items()
+        ]
+        return self._frame(rows, _METRIC_COLUMNS, ("value", "low", "high"))
+
+    @cached_property
+    def comparisons(self) -> pd.DataFrame:
+        """One row a compared cell and metric: the difference to the cell `against`.
+
+        `b`, `c` and `p` are those of McNemar's exact test, the same in every row of a cell; missing
+        where the answers of a task are no numbers.
+        """
+        against = {mine["address"]: other for mine, other in self.compared}
+        rows = [
+            {
+                **identity,
+                "against": other["address"],
+                "against_loss": other["loss"],
+                "metric": metric,
+                **values,
+                **(content["mcnemar"] or {}),
+            }
+            for identity, cell in self._done_cells()
+            if (other := against.get(identity["address"])) is not None
+            and (content := cell.comparison(self.current(other["address"]))) is not None
+            for metric, values in content["metrics"].items()
+        ]
+        return self._frame(rows, _COMPARISON_COLUMNS, ("difference", "low", "high", "p"))
+
+    @cached_property
+    def selection(self) -> pd.DataFrame:
+        """One row a cell and epoch: the validation metrics, and whether it was `selected`.
+
+        `selection_metric` names the metric that chose.
+        """
+        rows = [
+            {
+                **identity,
+                "selection_metric": content["metric"],
+                **epoch,
+                "selected": epoch["epoch"] == content["best_epoch"],
+            }
+            for identity in self._identities(self.cells)
+            for content in [self.current(identity["address"]).selection]
+            if content is not None
+            for epoch in content["epochs"]
+        ]
+        columns = [*IDENTITY, "selection_metric", "epoch", "n", "selected"]
+        extra = [c for c in dict.fromkeys(key for row in rows for key in row) if c not in columns]
+        return self._frame(rows, (*columns, *extra), extra)
+
+    @cached_property
+    def regression(self) -> pd.DataFrame:
+        """What `smmd-bench regress` found: one row a checkpoint, suite, task or group, and metric.
+
+        `smmd_bench.results.regression` says the columns.
+        """
+        from .regression import regression_frame
+
+        return regression_frame(self)
+
+    @cached_property
+    def completions(self) -> pd.DataFrame:
+        """Every completion of every measured cell, with its scores."""
+        from .cell_files import completions_with_scores
+
+        return self._concatenated(self._done(), completions_with_scores)
+
+    @cached_property
+    def probes(self) -> pd.DataFrame:
+        """The digit probes, without the full vectors: `read("probes", columns=["vector"])`."""
+        return self.read("probes")
+
+    @cached_property
+    def train_log(self) -> pd.DataFrame:
+        """The training log: one row an optimiser step; `loss_value` is the total."""
+        return self.read("train_log")
+
+    def read(
+        self,
+        file: CellFile,
+        columns: Sequence[str] | None = None,
+        addresses: Iterable[str] | None = None,
+    ) -> pd.DataFrame:
+        """The rows of one kind of Parquet file, over all cells that have it.
+
+        `columns` (those that a file does not have are missing values) and `addresses` restrict
+        what is read at all. Training logs are read of cells that are trained, the others of cells
+        that are done.
+        """
+        from .cell_files import columns_of
+
+        cells = self.having(file)
+        if addresses is not None:
+            cells = cells[cells["address"].isin(list(addresses))]
+        return self._concatenated(
+            cells, lambda folder: columns_of(folder / f"{file}.parquet", columns)
+        )
+
+    def having(self, file: CellFile) -> pd.DataFrame:
+        """The rows of `cells` of which `read` has this kind of file."""
+        cells = self.cells if file == "train_log" else self._done()
+        kept = [address for address in cells["address"] if self.current(address).has(file)]
+        return cells[cells["address"].isin(kept)]
+
+    def only(self, cells: pd.DataFrame) -> RunFrames:
+        """The run as if it had these of its cells alone; categories that none has are dropped."""
+        kept = cells.copy()
+        for column in ("model", "task", "loss"):
+            kept[column] = kept[column].cat.remove_unused_categories()
+        part = RunFrames(self.path)
+        shared = {name: getattr(self, name) for name in ("manifest", "_current", "compared")}
+        part.__dict__.update(shared, cells=kept)  # where cached_property looks
+        return part
+
+    def _done(self) -> pd.DataFrame:
+        return self.cells[self.cells["status"] == "done"]
+
+    def _concatenated(self, cells: pd.DataFrame, table_of: Any) -> pd.DataFrame:
+        from .cell_files import concatenated
+
+        tables = [table_of(self.path / "cells" / address) for address in cells["address"]]
+        return concatenated(cells[list(IDENTITY)], tables)
+
+    @cached_property
+    def _file(self) -> dict[str, Any]:
+        return read_json(self.path / "manifest.json") or {}
+
+    @cached_property
+    def _described(self) -> list[tuple[Path, dict[str, Any]]]:
+        """The folder and the cell.json of each cell that the manifest lists, where it has one."""
+        folders = [self.path / "cells" / str(a) for a in self._file.get("cells") or ()]
+        found = ((folder, read_json(folder / "cell.json")) for folder in folders)
+        return [(folder, content) for folder, content in found if content]
+
+    @cached_property
+    def _held(self) -> list[tuple[dict[str, Any], CurrentCell]]:
+        """cell.json and the files of each cell."""
+        return [(content, current_cell(folder, content)) for folder, content in self._described]
+
+    @cached_property
+    def _current(self) -> dict[str, CurrentCell]:
+        return {cell.folder.name: cell for _, cell in self._held}
+
+    @cached_property
+    def compared(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """cell.json of each measured cell that has one to be compared with, and of that one."""
+        held = {cell_key(content): content for content, cell in self._held if cell.metrics}
+        return [(held[k], held[other]) for k, other in opponents(held).items()]
+
+    def _row(self, content: Mapping[str, Any], cell: CurrentCell) -> dict[str, Any]:
+        failure = cell.failure
+        status = "pending" if cell.metrics is None else "done"
+        if failure:
+            status = "skipped" if failure.get("skipped") else "failed"
+        return {
+            **{column: content.get(column) for column in _CELL_COLUMNS},
+            "address": cell.folder.name,
+            "model_label": content.get("model_label") or content["model"],
+            "recipe": content.get("recipe") or {},
+            "sizes": (content.get("data") or {}).get("sizes", {}),
+            "status": status,
+            "stage": failure.get("stage"),
+            "error": failure.get("error"),
+        }
+
+    def _done_cells(self) -> list[tuple[dict[str, Any], CurrentCell]]:
+        return [(cell, self.current(cell["address"])) for cell in self._identities(self._done())]
+
+    def _identities(self, cells: pd.DataFrame) -> list[dict[str, Any]]:
+        return [{str(k): v for k, v in c.items()} for c in cells[[*IDENTITY]].to_dict("records")]
+
+    def _frame(
+        self, rows: list[dict[str, Any]], columns: Sequence[str], floats: Sequence[str]
+    ) -> pd.DataFrame:
+        import pandas as pd
+
+        frame = pd.DataFrame(rows, columns=list(columns))
+        for column in floats:
+            frame[column] = pd.to_numeric(frame[column]).astype("float64")
+        for column in ("model", "task", "loss"):
+            frame[column] = pd.Categorical(
+                frame[column], categories=self.cells[column].cat.categories
+            )
+        return frame
+
+
+def read_run(path: str | Path) -> RunFrames:
+    """The frames of a run folder.
+
+    Raises UserError if the folder is no run, or one of an earlier version of this package.
+    """
+    path = Path(path)
+    if not (path / "manifest.json").is_file():
+        what = "does not exist" if not path.exists() else "has no manifest.json"
+        raise UserError(
+            f"{path} is no run folder: it {what}. Give the folder that `smmd-bench train-eval` "
+            "names when it starts, such as runs/NAME."
+        )
+    manifest = read_json(path / "manifest.json") or {}
+    if "cells" in manifest and manifest.get("format") != FORMAT:
+        raise UserError(
+            f"{path} is in the format of another version of smmd-bench: run its command again "
+            f"({manifest.get('command')})."
+        )
+    return RunFrames(path)

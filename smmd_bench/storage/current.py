@@ -1,0 +1,229 @@
+"""Which files of a cell are current: the one place that decides.
+
+Every file carries a stamp: a digest of its stage's address and of what it was made from.
+
+    train.json            the train address; it holds a digest of every epoch's weights
+    train_log.parquet     the train address, the weights of every epoch
+    validation.parquet    the validate address, the weights of every epoch
+    selection.json        the select address, the stamp of the validation completions
+    checkpoint/           the weights of the selected epoch (in its canary.json)
+    completions.parquet,  the decode address, the selected epoch, its weights
+    probes.parquet,
+    decode.json
+    scores.parquet,       the measure address, the stamp of the completions
+    metrics.json
+    comparison.json       the stamps of the metrics of both cells
+    FAILED.json           the measure address, which follows from all others
+
+A file with another stamp counts as absent, for what writes a run as for what reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from .addresses import address
+from .files import parquet_address, read_json
+
+CellFile = Literal["completions", "scores", "probes", "train_log"]
+BASE = "base"
+"""The loss of a cell that trains nothing, and the weights that it is tested with."""
+
+
+class Weights(NamedTuple):
+    """The weights that a cell tests: the epoch (0: untrained), and the digest of their files."""
+
+    epoch: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class CurrentCell:
+    """The files of a cell as they are on disk, as far as they are current.
+
+    Files are read when they are first asked for and never again: after a change, make a new one.
+
+    folder: RUN/cells/ADDRESS. addresses: those of the cell's stages; completions made elsewhere
+    have neither `validate` nor `select`. source: the cell whose weights a test of transfer tests.
+    """
+
+    folder: Path
+    addresses: Mapping[str, str]
+    is_base: bool
+    source: CurrentCell | None = None
+
+    @cached_property
+    def receipt(self) -> dict[str, Any] | None:
+        """What training left in train.json, without the canaries."""
+        found = _receipt(self.folder / "train.json")
+        return found if found and found["address"] == self.addresses["train"] else None
+
+    @property
+    def weights(self) -> dict[int, str]:
+        """The digest of every epoch's weights."""
+        epochs = (self.receipt or {}).get("epochs", ())
+        return {int(epoch["epoch"]): str(epoch["weights"]) for epoch in epochs}
+
+    @cached_property
+    def validation_stamp(self) -> str:
+        """The stamp that completions of the validation split carry."""
+        weights = sorted(self.weights.items())
+        return address({"validate": self.addresses["validate"], "weights": weights})
+
+    @property
+    def selection_stamp(self) -> str:
+        """The stamp that the selection of an epoch carries."""
+        return address({"select": self.addresses["select"], "validation": self.validation_stamp})
+
+    @property
+    def has_validation(self) -> bool:
+        """Whether the validation split is decoded with the weights of every epoch."""
+        return parquet_address(self.folder / "validation.parquet") == self.validation_stamp
+
+    @cached_property
+    def selection(self) -> dict[str, Any] | None:
+        """What selection.json says: which epoch is tested."""
+        found = None if self.receipt is None else read_json(self.folder / "selection.json")
+        return found if found and found["address"] == self.selection_stamp else None
+
+    @cached_property
+    def tested(self) -> Weights | None:
+        """The weights to test; None: they are not trained, or not selected yet."""
+        if self.source is not None:
+            same = self.source.addresses["select"] == self.addresses["select"]
+            return self.source.tested if same else None
+        if not self._made_here:
+            return Weights(0, "")
+        if self.receipt is None:
+            return None
+        if self.is_base:
+            return Weights(0, BASE)
+        if self.selection is None:
+            return None
+        epoch = int(self.selection["best_epoch"])
+        return Weights(epoch, self.weights[epoch])
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The folder with the selected weights; None: they are not there (any more)."""
+        return self.folder / "checkpoint" if self._holds("checkpoint", self.tested) else None
+
+    def has_epoch(self, epoch: int) -> bool:
+        """Whether the weights of an epoch are kept, as this cell's training left them."""
+        return self._holds(f"epochs/{epoch}", Weights(epoch, self.weights[epoch]))
+
+    @property
+    def has_every_epoch(self) -> bool:
+        """Whether the weights of all epochs are kept."""
+        return bool(self.weights) and all(self.has_epoch(epoch) for epoch in self.weights)
+
+    @cached_property
+    def decode_stamp(self) -> str | None:
+        """The stamp that completions and probes carry; None: no weights to test are known."""
+        if self.tested is None:
+            return None
+        epoch, weights = self.tested
+        return address({"decode": self.addresses["decode"], "epoch": epoch, "weights": weights})
+
+    @property
+    def decoding(self) -> dict[str, Any] | None:
+        """What decode.json says of how sure it is that these weights gave the completions."""
+        found = read_json(self.folder / "decode.json")
+        return found if found and found["address"] == self.decode_stamp else None
+
+    @property
+    def measure_stamp(self) -> str | None:
+        """The stamp that scores and metrics carry; None: no weights to test are known."""
+        stamp = self.decode_stamp
+        if stamp is None:
+            return None
+        return address({"measure": self.addresses["measure"], "completions": stamp})
+
+    @cached_property
+    def is_decoded(self) -> bool:
+        """Whether completions and, of a cell made here, probes are those of the tested weights."""
+        return self.has("completions") and (not self._made_here or self.has("probes"))
+
+    @cached_property
+    def metrics(self) -> dict[str, Any] | None:
+        """What metrics.json says; None unless completions and scores are current, too."""
+        if not self.is_decoded or not self.has("scores"):
+            return None
+        found = read_json(self.folder / "metrics.json")
+        return found if found and found["address"] == self.measure_stamp else None
+
+    @cached_property
+    def failure(self) -> dict[str, Any]:
+        """What FAILED.json says of the cell as it is asked for now; empty: it did not fail, or has
+        results since."""
+        found = None if self.metrics is not None else read_json(self.folder / "FAILED.json")
+        return found if found and found["address"] == self.addresses["measure"] else {}
+
+    def comparison(self, other: CurrentCell) -> dict[str, Any] | None:
+        """What comparison.json says of how this cell differs from another, as both are now."""
+        found = read_json(self.folder / "comparison.json")
+        return found if found and found["address"] == comparison_stamp(self, other) else None
+
+    def has(self, file: CellFile) -> bool:
+        """Whether a Parquet file is there, and current."""
+        wanted = self.measure_stamp if file == "scores" else self.decode_stamp
+        if file == "train_log":
+            trained = self.receipt is not None
+            wanted = training_stamp(self.addresses["train"], self.weights) if trained else None
+        return wanted is not None and parquet_address(self.folder / f"{file}.parquet") == wanted
+
+    @property
+    def _made_here(self) -> bool:
+        return "select" in self.addresses
+
+    def _holds(self, folder: str, weights: Weights | None) -> bool:
+        found = read_json(self.folder / folder / "canary.json")
+        return found is not None and (found["epoch"], found["weights"]) == weights
+
+
+def current_cell(folder: Path, content: Mapping[str, Any]) -> CurrentCell:
+    """The cell that a cell.json describes, in its folder."""
+    source = None
+    if content.get("source") is not None:
+        home = folder.parent / str(content["source"])
+        described = read_json(home / "cell.json")
+        source = CurrentCell(home, (described or {}).get("addresses") or _GONE, is_base=False)
+    return CurrentCell(folder, content["addresses"], content["loss"] == BASE, source)
+
+
+def _receipt(file: Path) -> dict[str, Any] | None:
+    """The content of a train.json; of one that is as it was the last time, from memory."""
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return None
+    return _read_receipt(file, status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+@lru_cache(maxsize=10_000)
+def _read_receipt(file: Path, size: int, modified: int, inode: int) -> dict[str, Any] | None:
+    """Canaries are most of the file: a run of 1,000 cells would not fit the memory with them."""
+    content = read_json(file)
+    if content is not None:
+        content.pop("base", None)
+        for epoch in content["epochs"]:
+            epoch.pop("canary", None)
+    return content
+
+
+_GONE = {"train": "", "validate": "", "select": ""}
+"""The addresses of a cell without a cell.json: nothing of it is current."""
+
+
+def training_stamp(train: str, weights: Mapping[int, str]) -> str:
+    """The stamp of the log of the training at this address that gave these weights by epoch."""
+    return address({"train": train, "weights": sorted(weights.items())})
+
+
+def comparison_stamp(cell: CurrentCell, other: CurrentCell) -> str:
+    """The stamp of how a measured cell differs from another one."""
+    return f"{cell.measure_stamp}-{other.measure_stamp}"

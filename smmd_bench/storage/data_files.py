@@ -1,0 +1,153 @@
+"""Where the rows of a task's data come from: a local copy, the cache, or the hub.
+
+`--data-dir DIR` (or `$SMMD_BENCH_DATA`) names a folder with local copies: `DIR/gsm8k/train.jsonl`,
+or `DIR/train.jsonl`. What is fetched from the hub, at a pinned revision, is kept as JSON lines in
+the cache folder, `data/NAME/REVISION/SPLIT.jsonl`, and never fetched again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from ..errors import UserError
+from .addresses import cache_folder, digest_of_files
+from .files import write_text
+
+VARIABLE = "SMMD_BENCH_DATA"
+
+
+@dataclass(frozen=True)
+class HubData:
+    """A data set of the hub at a fixed commit. `splits`: ours -> those of the hub, joined."""
+
+    repository: str
+    revision: str
+    configuration: str | None
+    splits: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """One data set: the names that its files have in a local copy, by split, and its hub entry.
+
+    A local file is JSON lines, a JSON list or Parquet. Every row has the `columns`.
+    """
+
+    name: str
+    local: Mapping[str, tuple[str, ...]]
+    hub: HubData
+    columns: tuple[str, ...] = ()
+
+    def file(self, split: str) -> Path:
+        """The file with the rows of a split, fetched where it is nowhere here.
+
+        Raises UserError if the folder given for local copies lacks it, or if it cannot be fetched.
+        """
+        return self.local_file(split) or self.fetch(split)
+
+    def local_file(self, split: str) -> Path | None:
+        """The file of a local copy or of the cache; None: it is to be fetched."""
+        folder = os.environ.get(VARIABLE)
+        if folder:
+            places = [Path(folder) / self.name, Path(folder)]
+            for place in (place / name for place in places for name in self.local[split]):
+                if place.is_file():
+                    return place
+            raise UserError(
+                f"The data folder {folder} has no {self.name}/{self.local[split][0]}: put the file "
+                f"there, or leave out --data-dir (and {VARIABLE}) to fetch it from the hub."
+            )
+        kept = self._kept(split)
+        return kept if kept.is_file() else None
+
+    def fetch(self, split: str) -> Path:
+        """Fetch a split from the hub into the cache; returns the file.
+
+        Raises UserError if that fails.
+        """
+        kept = self._kept(split)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(kept.with_suffix(".lock")):
+            if not kept.is_file():
+                rows = self._from_hub(split)
+                lines = (json.dumps(row, ensure_ascii=False) for row in rows)
+                write_text(kept, "".join(f"{line}\n" for line in lines))
+        return kept
+
+    def rows(self, split: str) -> list[dict[str, Any]]:
+        """The rows of a split, in the order of the file.
+
+        Raises UserError for a file that cannot be read.
+        """
+        file = self.file(split)
+        try:
+            rows = _read(file)
+            if not rows:
+                raise ValueError("it has no rows")
+            for number, row in enumerate(rows, start=1):
+                if lacking := [name for name in self.columns if row.get(name) is None]:
+                    raise ValueError(f"row {number} has no {lacking[0]}")
+            return rows
+        except (ValueError, OSError) as error:
+            raise UserError(
+                f"{file} is no readable {file.suffix.removeprefix('.')} file "
+                f"({' '.join(str(error).split())}): copy it again."
+            ) from error
+
+    def identity(self, split: str) -> dict[str, Any]:
+        """What identifies the rows: the digest of the file."""
+        file = self.file(split)
+        return {"source": self.name, "split": split, "digest": digest_of_files([file], file.parent)}
+
+    def _kept(self, split: str) -> Path:
+        return cache_folder() / "data" / self.name / self.hub.revision / f"{split}.jsonl"
+
+    def _from_hub(self, split: str) -> list[dict[str, Any]]:
+        from datasets import load_dataset
+
+        hub = self.hub
+        try:
+            return [
+                dict(row)
+                for part in hub.splits[split]
+                for row in load_dataset(
+                    hub.repository, hub.configuration, split=part, revision=hub.revision
+                )
+            ]
+        except Exception as error:  # whatever lies between here and the hub
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise UserError(
+                f"The data {hub.repository} cannot be fetched from the hub ({reason}): run "
+                f"`smmd-bench prepare {self.name}` where there is a network, or give a folder that "
+                f"holds {self.name}/{self.local[split][0]} with --data-dir."
+            ) from error
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    """Raises ValueError for what is no list of rows."""
+    if file.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return list(pq.read_table(file).to_pylist())
+    text = file.read_text(encoding="utf-8")
+    content = json.loads(text) if file.suffix == ".json" else _lines(text)
+    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
+        raise ValueError("it is no list of rows")
+    return content
+
+
+def _lines(text: str) -> list[Any]:
+    rows = []
+    for number, line in enumerate(text.split("\n"), start=1):  # U+2028 is no end of a line
+        try:
+            rows += [json.loads(line)] if line.strip() else []
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+    return rows

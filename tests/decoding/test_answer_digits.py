@@ -1,0 +1,132 @@
+"""Which tokens of a target are of its final answer, by tokenizers of several kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+from smmd_bench.contracts import Answer, Example
+from smmd_bench.decoding.answer_digits import answer_digits
+from smmd_bench.encoding.data import encode_targets
+
+SOME = Answer(Fraction(1))
+DATA = Path(__file__).parents[1] / "data"
+RATIONALE = " Half of 96 is 48.\n9 more are 57.\n####"
+
+
+def digit() -> Any:
+    return AutoTokenizer.from_pretrained(DATA / "tokenizers" / "digit")
+
+
+def triple() -> Any:
+    return AutoTokenizer.from_pretrained(DATA / "tokenizers" / "triple")
+
+
+def rewriting() -> Any:
+    """A sentencepiece-like tokenizer: "½" is rewritten as "1⁄2", spaces are markers."""
+    characters = sorted(
+        set("▁\n#$,.:-⁄0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    )
+    vocabulary = {token: at for at, token in enumerate(["<unk>", "</s>", *characters])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>")
+
+
+def digit_in_the_end_token() -> Any:
+    """An end-of-sequence token that is spelled with digits, and bytes of one digit each."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: at for at, token in enumerate(["<|end_42|>", *alphabet])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex("[0-9]"), "isolated"), pre_tokenizers.ByteLevel(False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|end_42|>")
+
+
+KINDS = (digit, triple, rewriting, digit_in_the_end_token)
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.__name__)
+def tokenizer(request: pytest.FixtureRequest) -> Any:
+    return request.param()
+
+
+def of_answer(
+    tokenizer: Any,
+    target: str,
+    start: int,
+    answer: Answer | None = SOME,
+    *,
+    chat: bool = False,
+) -> Iterator[tuple[int, str]]:
+    """The digit tokens of the answer, each with the number of its first digit."""
+    (ids,) = encode_targets(tokenizer, [target], chat=chat)
+    example = Example("a", "?", target, answer, answer_start=start)
+    (found,) = answer_digits(tokenizer, [example], [ids])
+    assert len(found) == len(ids)
+    for place, token in zip(found[:-1], ids[:-1], strict=True):
+        text = tokenizer.decode([token])
+        if place >= 0 and any(c in "0123456789" for c in text):
+            yield place, text.strip()
+
+
+@pytest.mark.parametrize("chat", [False, True])
+@pytest.mark.parametrize(
+    ("answer", "digits"),
+    [(" 7", "7"), (" -12", "12"), (" $1,234", "1234"), (" 0.25", "025"), (" 3/4", "34"),
+     (" 10:05", "1005"), (" none", "")],
+)  # fmt: skip
+def test_only_digits_after_the_rationale_are_of_the_answer(
+    answer: str, digits: str, chat: bool, tokenizer: Any
+) -> None:
+    found = list(of_answer(tokenizer, RATIONALE + answer, len(RATIONALE), chat=chat))
+    assert "".join(text for _, text in found) == digits
+    assert [digits[place] for place, _ in found] == [text[0] for _, text in found]
+
+
+def test_a_target_without_a_rationale_is_all_answer(tokenizer: Any) -> None:
+    assert "".join(text for _, text in of_answer(tokenizer, " 305", 0)) == "305"
+
+
+def test_where_there_is_no_answer_no_token_is_of_it(tokenizer: Any) -> None:
+    assert list(of_answer(tokenizer, " Ida has 3 hens.", 0, None)) == []
+
+
+def test_a_token_of_several_digits_counts_from_its_first() -> None:
+    assert list(of_answer(triple(), RATIONALE + " 1234", len(RATIONALE))) == [(0, "123"), (3, "4")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_digits_that_the_tokenizer_makes_of_a_rationale_move_nothing(
+    kind: Callable[[], Any],
+) -> None:
+    rationale = " ½ of ٣６ and ² are 9.\n####"
+    found = list(of_answer(kind(), rationale + " 18", len(rationale)))
+    assert found[0][0] == 0
+    assert "".join(text for _, text in found) == "18"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_text_before_an_answer(kind: Callable[[], Any]) -> None:
+    tokenizer = kind()
+
+    @given(st.text("0123456789 .-$½abc\n", max_size=30), st.integers(-9999, 99999))
+    def check(rationale: str, answer: int) -> None:
+        before = f" {rationale}\n####"
+        found = list(of_answer(tokenizer, f"{before} {answer}", len(before)))
+        assert "".join(text for _, text in found) == str(abs(answer))
+        assert found[0][0] == 0
+
+    check()

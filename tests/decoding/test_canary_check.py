@@ -1,0 +1,158 @@
+"""The rule of the canary, with made-up numbers: rounding passes, other weights do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from smmd_bench.contracts import Canary, Checkpoint
+from smmd_bench.decoding.canary_check import (
+    ALONG,
+    MANY,
+    WHOLE,
+    check_canary,
+    could_pass,
+    deviation,
+    indistinguishable,
+    resolution,
+)
+
+TOKENS = 40
+NOISE = 0.02
+EXACT = np.linspace(-0.1, -6, TOKENS)
+Vector = NDArray[np.float64]
+
+
+def rows(values: Vector) -> tuple[tuple[float, ...], ...]:
+    """Two sequences of equal lengths, neither so long that it is judged by itself."""
+    return tuple(tuple(half.tolist()) for half in np.split(values, 2))
+
+
+def of_size(direction: Vector, size: float) -> Vector:
+    """The direction with this root mean square."""
+    found: Vector = direction * size / np.sqrt(np.mean(direction**2))
+    return found
+
+
+def a_canary(*rivals: Vector) -> Canary:
+    ids = tuple(tuple(range(TOKENS // 2 + 1)) for _ in range(2))
+    rounded = rows(EXACT + NOISE * np.tile([1, -1], TOKENS // 2))
+    named = tuple((f"rival {k}", rows(EXACT + rival)) for k, rival in enumerate(rivals))
+    return Canary(ids, rows(EXACT), rounded=rounded, rivals=named)
+
+
+def passes(canary: Canary, off: Vector, dtype: str = "bfloat16") -> bool:
+    try:
+        check_canary(Checkpoint("epoch 3", "lora", Path("here"), canary), rows(EXACT + off), dtype)
+    except RuntimeError:
+        return False
+    return True
+
+
+WITHIN = 0.999 * ALONG  # the sizes below are those asked for but for rounding
+directions = st.integers(0, 10_000).map(
+    lambda seed: np.random.default_rng(seed).normal(size=TOKENS)
+)
+
+
+@given(directions, directions, st.floats(0, WITHIN), st.floats(0.01, 40))
+def test_the_right_weights_pass_whatever_their_rivals(
+    noise: Vector, rival: Vector, size: float, far: float
+) -> None:
+    assert passes(a_canary(of_size(rival, far * NOISE)), of_size(noise, size * NOISE))
+
+
+@given(directions, directions, st.floats(0, WITHIN), st.floats(0.01, 40))
+def test_a_rivals_weights_fail_or_are_called_indistinguishable(
+    noise: Vector, rival: Vector, size: float, far: float
+) -> None:
+    off = of_size(rival, far * NOISE)
+    canary = a_canary(off)
+    passed = passes(canary, off + of_size(noise, size * NOISE))
+    assert not passed or indistinguishable(canary, "bfloat16") == ["rival 0"]
+
+
+@given(directions, st.floats(0.01, 2 * WITHIN) | st.floats(2.001 * ALONG, 40))
+def test_a_rival_is_indistinguishable_up_to_twice_the_noise_along_it(
+    rival: Vector, far: float
+) -> None:
+    canary = a_canary(of_size(rival, far * NOISE))
+    assert bool(indistinguishable(canary, "bfloat16")) == (far <= 2 * ALONG)
+
+
+@given(directions, st.sampled_from([-1.0, 0.5, 2.0]))
+def test_an_adapter_at_another_scale_fails_where_the_base_is_far(
+    base: Vector, share: float
+) -> None:
+    way = of_size(base, 2.05 * ALONG * NOISE)  # from the adapter to the base
+    assert passes(a_canary(way), np.zeros(TOKENS))
+    assert not passes(a_canary(way), share * way)
+
+
+@given(directions, st.floats(2 * WHOLE + 0.01, 40), directions, st.floats(0, 0.999 * WHOLE))
+def test_what_moves_more_than_the_resolution_fails_in_any_direction(
+    way: Vector, far: float, noise: Vector, size: float
+) -> None:
+    canary, off = a_canary(), of_size(way, far * NOISE)
+    assert resolution(canary, "bfloat16") == pytest.approx(2 * WHOLE * NOISE)
+    assert not could_pass(canary, rows(EXACT + off), "bfloat16")
+    assert not passes(canary, off + of_size(noise, size * NOISE))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_what_is_no_number_fails(value: float, dtype: str) -> None:
+    off = np.zeros(TOKENS)
+    off[7] = value
+    assert not passes(a_canary(np.ones(TOKENS)), off, dtype)
+
+
+def test_in_float32_any_token_counts_and_near_rivals_are_named() -> None:
+    near, far = np.zeros(TOKENS), np.zeros(TOKENS)
+    near[3], far[3] = 0.0019, 0.0021
+    canary = a_canary(near, far)
+    assert indistinguishable(canary, "float32") == ["rival 0"]
+    assert resolution(canary, "float32") == 0.002
+    assert passes(canary, near / 2, "float32")
+    assert not passes(canary, far, "float32")
+
+
+def test_a_long_sequence_is_judged_by_itself() -> None:
+    """The tokens that a stale prefix cache moves are few among all."""
+    short = tuple(tuple(range(11)) for _ in range(20))
+    values = (*[(-1.0,) * 10] * 20, (-1.0,) * MANY)
+    rounded = tuple(tuple(v + NOISE for v in row) for row in values)
+    canary = Canary((*short, tuple(range(MANY + 1))), values, rounded=rounded)
+    checkpoint = Checkpoint("epoch 3", "full", Path("here"), canary)
+    stale = [*values[:-1], tuple(v + 3 * NOISE for v in values[-1])]
+    whole, along = deviation(canary, stale, "bfloat16")
+    assert (whole, along) == (pytest.approx(3), 0)
+    with pytest.raises(RuntimeError, match="epoch 3"):
+        check_canary(checkpoint, stale, "bfloat16")
+    spread = [tuple(v + 2 * NOISE for v in row) for row in values]
+    check_canary(checkpoint, spread, "bfloat16")
+
+
+def test_a_session_may_give_more_tokens_than_the_canary_scores() -> None:
+    canary = Canary(((1, 2, 3, 4),), ((-2.0,),))
+    checkpoint = Checkpoint("epoch 3", "lora", Path("here"), canary)
+    check_canary(checkpoint, [[-9.0, -9.0, -2.0]], "float32")
+    with pytest.raises(RuntimeError, match="token 0"):
+        check_canary(checkpoint, [[-2.0, -2.0, -9.0]], "float32")
+
+
+def test_the_error_names_the_rival_that_is_nearest() -> None:
+    away = of_size(np.ones(TOKENS), 30 * NOISE)
+    checkpoint = Checkpoint("epoch 3", "lora", Path("here"), a_canary(-away, away))
+    with pytest.raises(RuntimeError, match=r"nearer to those of 'rival 1'.*rounding in bfloat16"):
+        check_canary(checkpoint, rows(EXACT + away), "bfloat16")
+    alone = replace(checkpoint, canary=a_canary())
+    with pytest.raises(RuntimeError) as raised:
+        check_canary(alone, rows(EXACT + away), "bfloat16")
+    assert "nearer" not in str(raised.value)

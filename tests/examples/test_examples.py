@@ -1,0 +1,161 @@
+"""The files of examples/ do what they say."""
+
+import random
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    DataCollatorForSeq2Seq,
+    Trainer,
+    TrainingArguments,
+)
+
+import smmd_bench as sb
+from smmd_bench.contracts import Loss, Task
+from smmd_bench.plugin_system import registry
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DATA = Path(__file__).parents[1] / "data"
+
+
+def test_the_task_of_ones_own() -> None:
+    registry.load_plugin_file(EXAMPLES / "own_task.py")
+    task = registry.load_task("doubling[digits=2]")
+    assert isinstance(task, Task)
+    splits = {s: {e.prompt for e in task.examples(s, 0)} for s in ("train", "validation", "test")}
+    assert not splits["train"] & splits["test"]
+    assert not splits["validation"] & splits["test"]
+    for example in task.examples("test", 0, 50):
+        assert task.parse(example.target) == example.answer
+
+
+def test_the_loss_of_ones_own_is_zero_at_a_perfect_prediction() -> None:
+    registry.load_plugin_file(EXAMPLES / "own_loss.py")
+    loss = registry.load_loss("huber[delta=2]")
+    assert isinstance(loss, Loss)
+    tokenizer = AutoTokenizer.from_pretrained(DATA / "tokenizers" / "digit")
+    vocabulary = sb.numeric_vocabulary(tokenizer)
+    labels = vocabulary.token_ids[None, :]
+    logits = torch.full((1, 10, len(tokenizer)), -50.0)
+    logits[0, torch.arange(10), labels[0]] = 50.0
+    out = sb.numeric_objective(loss.bind(vocabulary), logits, labels)
+    assert float(out.auxiliary) < 1e-6
+    worse = sb.numeric_objective(loss.bind(vocabulary), logits.roll(1, 1), labels)
+    assert float(worse.auxiliary) > 0.4
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_checkpoints: Callable[[str], Any]) -> Any:
+    return tiny_checkpoints("digit")
+
+
+def sums(tokenizer: Any, count: int) -> list[dict[str, list[int]]]:
+    """Sums of one to four digits, of which the result is supervised: rows of unequal length."""
+    rng = random.Random(0)
+    rows = []
+    for _ in range(count):
+        a, b = rng.randrange(10 ** rng.randrange(1, 5)), rng.randrange(10)
+        prompt, target = (
+            tokenizer(x, add_special_tokens=False)["input_ids"] for x in (f"{a}+{b}=", str(a + b))
+        )
+        target.append(tokenizer.eos_token_id)
+        labels = [-100] * len(prompt) + target
+        ids = prompt + target
+        rows.append({"input_ids": ids, "attention_mask": [1] * len(ids), "labels": labels})
+    return rows
+
+
+def trainer(tiny: Any, folder: Path, loss: str | None, accumulation: int = 1) -> Any:
+    """The example's Trainer, or transformers' own where there is no loss; steps of 8 examples."""
+    arguments: dict[str, Any] = {
+        "model": AutoModelForCausalLM.from_pretrained(tiny.base),
+        "args": TrainingArguments(
+            output_dir=str(folder),
+            per_device_train_batch_size=8 // accumulation,
+            per_device_eval_batch_size=8,
+            gradient_accumulation_steps=accumulation,
+            max_steps=5,
+            learning_rate=1e-2,
+            optim="sgd",
+            logging_steps=1,
+            report_to=[],
+            disable_tqdm=True,
+            save_strategy="no",
+            use_cpu=True,
+            dataloader_pin_memory=False,
+        ),
+        "train_dataset": sums(tiny.tokenizer, 40),
+        "eval_dataset": sums(tiny.tokenizer, 8),
+        "data_collator": DataCollatorForSeq2Seq(tiny.tokenizer),
+    }
+    if loss is None:
+        return Trainer(processing_class=tiny.tokenizer, **arguments)
+    own = runpy.run_path(str(EXAMPLES / "own_trainer.py"))["NumericTrainer"]
+    return own(loss, tiny.tokenizer, **arguments)
+
+
+def losses(trainer: Any) -> list[float]:
+    """Of every step, then of the evaluation."""
+    trainer.train()
+    logged = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    assert len(logged) == 5
+    return [*logged, trainer.evaluate()["eval_loss"]]
+
+
+@pytest.mark.parametrize("accumulation", [1, 4])
+def test_the_trainer_of_ones_own_is_the_stock_trainer_with_ce(
+    tiny: Any, tmp_path: Path, accumulation: int
+) -> None:
+    stock = losses(trainer(tiny, tmp_path, None, accumulation))
+    assert losses(trainer(tiny, tmp_path, "ce", accumulation)) == pytest.approx(stock, rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["smmd", "gce", "ntil[noise=0]"])
+def test_gradient_accumulation_changes_nothing_in_it(tiny: Any, tmp_path: Path, loss: str) -> None:
+    whole, split = (trainer(tiny, tmp_path, loss, accumulation) for accumulation in (1, 4))
+    assert losses(split) == pytest.approx(losses(whole), rel=1e-4)
+    start = AutoModelForCausalLM.from_pretrained(tiny.base)
+    models = (m.parameters() for m in (whole.model, split.model, start))
+    moved = 0.0
+    for a, b, before in zip(*models, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+        moved += float((a - before).detach().abs().sum())
+    assert moved > 0
+
+
+def test_its_loss_is_cross_entropy_and_three_times_smmd(tiny: Any, tmp_path: Path) -> None:
+    own = trainer(tiny, tmp_path, "smmd")
+    batch = own.data_collator(sums(tiny.tokenizer, 8))
+    own.model.eval()
+    with torch.no_grad():
+        total, outputs = own.compute_loss(own.model, dict(batch), return_outputs=True)
+        cross_entropy = own.model(**batch).loss
+    vocabulary = sb.numeric_vocabulary(tiny.tokenizer)
+    target = vocabulary.index_of(batch["labels"][:, 1:])  # [B, T]
+    numeric = target >= 0
+    p = outputs.logits[:, :-1][numeric][:, vocabulary.token_ids].double().softmax(-1)  # [M, N]
+    r = p - torch.nn.functional.one_hot(target[numeric], 10)
+    matrix: torch.Tensor = registry.load_loss("smmd").matrix(vocabulary)  # type: ignore[attr-defined]
+    auxiliary = ((r @ matrix) * r).sum(-1).mean()
+    assert float(total) == pytest.approx(float(cross_entropy + 3 * auxiliary), rel=1e-5)
+
+
+def test_its_noise_is_drawn_anew_at_every_step(tiny: Any, tmp_path: Path) -> None:
+    def twice(loss: str) -> list[float]:
+        own = trainer(tiny, tmp_path, loss)
+        batch = own.data_collator(sums(tiny.tokenizer, 8))
+        own.model.eval()
+        return [float(own.compute_loss(own.model, batch).detach()) for _ in range(2)]
+
+    assert len(set(twice("ntil"))) == 2
+    assert len(set(twice("ntil[noise=0]"))) == 1
+
+
+def test_it_has_fewer_than_thirty_lines() -> None:
+    assert len((EXAMPLES / "own_trainer.py").read_text().splitlines()) < 30

@@ -1,0 +1,296 @@
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smmd_bench.errors import UserError
+from smmd_bench.experiment.experiment import BASE, Experiment
+from smmd_bench.experiment.file import experiment_from_yaml
+
+PLAIN = Experiment(tasks=("arithmetic",), losses=("ce", "smmd"))
+ALL = {"train", "validate", "select", "decode", "measure"}
+
+
+def only(experiment: Experiment, loss: str) -> dict[str, str]:
+    (cell,) = [c for c in experiment.cells if c.loss == loss and c.seed in (0, 1)]
+    return cell.addresses
+
+
+def test_the_matrix_is_the_base_and_every_loss_and_seed_of_each_model_and_task() -> None:
+    cells = dataclasses.replace(PLAIN, seeds=(0, 1)).cells
+    assert [(c.loss, c.seed) for c in cells] == [
+        (BASE, 0),
+        ("ce", 0),
+        ("ce", 1),
+        ("smmd", 0),
+        ("smmd", 1),
+    ]
+
+
+def test_a_spelled_out_default_is_the_same_cell() -> None:
+    twice = dataclasses.replace(PLAIN, losses=("smmd", "smmd[sigma=2.0,lambda=3]"))
+    assert len(twice.cells) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "redone"),
+    [
+        ({"recipe": {"learning_rate": 0.5}}, ALL),
+        ({"data_seed": 1}, ALL),
+        ({"seeds": (1,)}, ALL),
+        ({"recipe": {"validation_examples": 17}}, {"validate", "select", "measure"}),
+        ({"recipe": {"test_examples": 17}}, {"decode", "measure"}),
+        ({"engine": "transformers"}, {"validate", "select", "decode", "measure"}),
+        ({"base": False}, set()),
+        ({"losses": ("ce", "ntl", "smmd")}, set()),
+    ],
+)
+def test_a_change_redoes_only_what_it_can_change(
+    change: dict[str, object], redone: set[str]
+) -> None:
+    before = only(PLAIN, "smmd")
+    after = only(dataclasses.replace(PLAIN, **change), "smmd")  # type: ignore[arg-type]
+    assert {stage for stage in before if before[stage] != after[stage]} == redone
+
+
+def test_another_version_of_the_probes_decodes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = only(PLAIN, "smmd")
+    monkeypatch.setattr("smmd_bench.experiment.experiment.PROBES", 10**6)
+    after = only(dataclasses.replace(PLAIN), "smmd")
+    assert {stage for stage in before if before[stage] != after[stage]} == {"decode", "measure"}
+
+
+def test_two_losses_never_share_an_address() -> None:
+    many = dataclasses.replace(
+        PLAIN, losses=("ce", "ntl", "smmd", "smmd[sigma=1]", "ntl[lambda=1]")
+    )
+    addresses = [a for cell in many.cells for a in cell.addresses.values()]
+    assert len(set(addresses)) == len(addresses)
+
+
+def test_the_weights_of_a_checkpoint_are_in_the_address(tmp_path: Path) -> None:
+    import shutil
+
+    from smmd_bench.models.cards import model_card
+
+    source = model_card("builtin/tiny").folder
+    found = []
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        shutil.copytree(source, folder)
+        if name == "b":
+            weights = folder / "model.safetensors"
+            weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
+        found.append(only(dataclasses.replace(PLAIN, models=(str(folder),)), "ce"))
+    assert found[0]["train"] != found[1]["train"]
+
+
+@given(
+    seeds=st.lists(st.integers(0, 99), min_size=1, max_size=3).map(tuple),
+    losses=st.lists(st.sampled_from(["ce", "ntl[lambda=1]", "smmd"]), min_size=1).map(tuple),
+    base=st.booleans(),
+    recipe=st.fixed_dictionaries({}, optional={"epochs": st.integers(1, 9)}),
+)
+def test_yaml_reads_back_as_the_same_experiment(
+    seeds: tuple[int, ...], losses: tuple[str, ...], base: bool, recipe: dict[str, int]
+) -> None:
+    experiment = Experiment(("arithmetic",), losses, seeds=seeds, base=base, recipe=recipe)
+    assert experiment_from_yaml(experiment.to_yaml(), "x.yaml") == experiment
+
+
+def test_settings_as_text_and_as_numbers_are_the_same_experiment() -> None:
+    texts = {"epochs": "3", "learning_rate": "2e-4", "group_by_length": "True"}
+    values = {"epochs": 3, "learning_rate": 0.0002, "group_by_length": True}
+    of_texts, of_values = (dataclasses.replace(PLAIN, recipe=r) for r in (texts, values))
+    assert of_texts == of_values
+    assert of_texts.name == of_values.name
+    assert of_texts.to_yaml() == of_values.to_yaml()
+
+
+def test_the_cards_task_parameters_apply_unless_the_spec_names_its_own() -> None:
+    own = dataclasses.replace(PLAIN, tasks=("arithmetic[level=hard]",))
+    assert own.cells[0].task == "arithmetic[level=hard]"
+    assert PLAIN.cells[0].task == PLAIN.cells[0].card.task_spec("arithmetic")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tasks: [arithmetic", "not valid YAML"),
+        ("- 1", "must be a mapping"),
+        ("tasks: [arithmetic]", "lacks the key 'losses'"),
+        ("task: [arithmetic]\nlosses: [ce]", "Unknown key 'task' in x.yaml: did you mean tasks"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nseeds: [a]", "must be integers"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nseeds: 2024-13-45", "not valid YAML"),
+        ("tasks: [arithmetic]\nlosses: 5", "x.yaml: losses must be text, not 5"),
+        ("tasks: [arithmetic]\nlosses: [{ce: 1}]", "losses must be text"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nrecipe: 3", "recipe must be a mapping"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nrecipe:", "recipe must be a mapping"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nrecipe: {epochs: [1]}", "x.yaml: Recipe setting"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nengine: 3", "engine must be text"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nmodels: 7", "models must be text"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nseeds: [true]", "not True"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nseeds: []", "seeds is empty"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nseeds: [4294967296]", "from 0 to 4294967295"),
+        ("tasks: [arithmetic]\nlosses: [ce]\ndata_seed: abc", "data_seed must be integers"),
+        ("tasks: [arithmetic]\nlosses: [ce]\nbase: 'no'", "base must be true or false"),
+    ],
+)
+def test_a_bad_file_says_what_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        experiment_from_yaml(text, "x.yaml")
+    assert "x.yaml" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"recipe": {"epoch": 1}}, "did you mean epochs"),
+        ({"recipe": {"epochs": 0}}, "must be > 0"),
+        ({"recipe": {"learning_rate": -1}}, "must not be negative"),
+        ({"recipe": {"method": "half"}}, "expected one of lora, full"),
+        ({"recipe": {"micro_batch_size": 3}}, "no multiple"),
+        ({"models": ("builtin/tini",)}, "did you mean builtin/tiny"),
+        ({"models": ("./nowhere",)}, "does not exist"),
+        ({"tasks": ("arithmatic",)}, "did you mean arithmetic"),
+        ({"tasks": ("arithmetic[level=odd]",)}, "expected paper|easy"),
+        ({"losses": ("smmd[sigma=0]",)}, "sigma must be from 0.001"),
+        ({"losses": ("ntl[lambda=-1]",)}, "lambda must be >= 0"),
+        ({"engine": "vlm"}, "did you mean vllm"),
+        ({"losses": ()}, "at least one task and one loss"),
+    ],
+)
+def test_a_bad_experiment_is_one_sentence(change: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        _ = [c.addresses for c in dataclasses.replace(PLAIN, **change).cells]  # type: ignore[arg-type]
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+WORDS = Experiment(tasks=("gsm8k",), losses=("ce", "smmd"), recipe={"epochs": 1})
+
+
+@pytest.fixture
+def word_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parents[1] / "data"))
+
+
+@pytest.mark.usefixtures("word_problems")
+def test_a_task_brings_its_tests_of_transfer() -> None:
+    cells = [(c.task, c.loss, c.trained_on) for c in WORDS.cells]
+    assert cells == [
+        *[("gsm8k", loss, None) for loss in (BASE, "ce", "smmd")],
+        ("svamp", BASE, None),
+        *[("svamp", loss, "gsm8k") for loss in ("ce", "smmd")],
+    ]
+    alone = dataclasses.replace(WORDS, transfers=False)
+    assert [c.task for c in alone.cells] == ["gsm8k"] * 3
+    for experiment in (WORDS, alone):
+        assert experiment_from_yaml(experiment.to_yaml(), "x") == experiment
+    assert "--no-transfers" in alone.to_flags()
+
+
+@pytest.mark.usefixtures("word_problems")
+def test_a_test_of_transfer_follows_its_source() -> None:
+    trained, tested = (c for c in WORDS.cells if c.loss == "smmd")
+    assert tested.source == trained
+    same = {stage for stage in ALL if trained.addresses[stage] == tested.addresses[stage]}
+    assert same == {"validate", "select"}
+    faster = dataclasses.replace(WORDS, recipe={"epochs": 1, "learning_rate": 0.5})
+    _, again = (c for c in faster.cells if c.loss == "smmd")
+    assert not set(again.addresses.values()) & set(tested.addresses.values())
+
+
+@pytest.mark.usefixtures("word_problems")
+def test_two_tasks_with_one_test_of_transfer_are_two_runs() -> None:
+    both = dataclasses.replace(WORDS, tasks=("gsm8k", "gsm8k[calculator=keep]"))
+    with pytest.raises(UserError, match=r"gsm8k\[calculator=keep\] are both tested on svamp"):
+        _ = both.cells
+    assert len(dataclasses.replace(both, transfers=False).cells) == 6
+
+
+@pytest.mark.usefixtures("word_problems")
+def test_a_finite_task_has_no_more_examples_than_there_are() -> None:
+    many = dataclasses.replace(WORDS, recipe={"train_examples": 12_000, "test_examples": 2_000})
+    trained, tested = (c for c in many.cells if c.loss == "smmd")
+    assert (trained.size("train"), trained.size("test")) == (6973, 1319)
+    assert (tested.size("train"), tested.size("test")) == (0, 1000)
+
+
+CLOCKS = {"train_examples": 8, "validation_examples": 4, "test_examples": 4}
+
+
+def clocks(model: Path, **changes: object) -> Experiment:
+    found = Experiment(("clock_time",), ("ce",), models=(str(model),), recipe=CLOCKS)
+    return dataclasses.replace(found, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "model"),
+    [
+        (("arithmetic",), "builtin/tiny"),
+        (("clock_time",), "builtin/tiny-vl"),
+        (("clock_time", "chartqa"), "builtin/tiny-vl"),
+        (("not_loaded_yet",), "builtin/tiny"),
+    ],
+)
+def test_the_default_model_suits_the_tasks(tasks: tuple[str, ...], model: str) -> None:
+    default = Experiment(tasks, ("ce",))
+    named = Experiment(tasks, ("ce",), models=(model,))
+    assert default == named
+    assert default.name == named.name
+
+
+def test_text_and_vision_have_no_default_in_common() -> None:
+    with pytest.raises(UserError, match="arithmetic is a text task and clock_time a vision task"):
+        Experiment(("clock_time", "arithmetic"), ("ce",))
+
+
+def test_a_model_that_reads_no_images_is_refused_in_planning() -> None:
+    experiment = Experiment(("clock_time",), ("ce",), models=("builtin/tiny",))
+    with pytest.raises(UserError, match=r"clock_time has images.*builtin/tiny reads text only"):
+        _ = experiment.cells
+
+
+def test_a_vision_model_takes_text_and_vision_tasks_together(
+    tiny_vlm: Callable[[str], Path],
+) -> None:
+    both = clocks(tiny_vlm("qwen2_5_vl"), tasks=("arithmetic[level=easy]", "clock_time"))
+    assert {cell.engine_settings.images for cell in both.cells} == {0, 1}
+
+
+@pytest.mark.parametrize("limit", ["min_pixels", "max_pixels"])
+def test_limits_on_pixels_redo_all_of_a_vision_task_and_nothing_of_a_text_task(
+    tiny_vlm: Callable[[str], Path], limit: str
+) -> None:
+    both = clocks(tiny_vlm("qwen2_5_vl"), tasks=("arithmetic[level=easy]", "clock_time"))
+    limited = dataclasses.replace(both, recipe={**CLOCKS, limit: 5000})
+    for before, after in zip(both.cells, limited.cells, strict=True):
+        same = {s for s in ALL if before.addresses[s] == after.addresses[s]}
+        assert same == (set() if before.reads_images else ALL), before.label
+
+
+def test_what_vllm_refuses_transformers_decodes_and_the_run_says_so(
+    tiny_vlm: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from click.testing import CliRunner
+
+    from smmd_bench.cli.train_eval import command
+
+    folder = tiny_vlm("mllama")
+    asked = clocks(folder, models=(str(folder), str(tiny_vlm("qwen2_5_vl"))), base=False)
+    refused, taken = asked.cells
+    assert (refused.engine, taken.engine) == ("transformers", "vllm")
+    assert taken.engine_note is None
+    note = str(refused.engine_note)
+    assert "is decoded with transformers, not vllm: vLLM 0.10.2 was the last" in note
+    (named,) = clocks(folder, engine="transformers", base=False).cells
+    assert named.addresses == refused.addresses
+    assert named.engine_note is None
+    monkeypatch.chdir(tmp_path)
+    words = ["--task", "clock_time", "--losses", "ce", "--model", str(folder), "--dry-run"]
+    result = CliRunner().invoke(command, words)
+    assert note in result.output

@@ -1,0 +1,106 @@
+"""Files of one experiment and of several parts, and the presets in experiments/."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.experiment.file import experiment_file
+from smmd_bench.models.card_content import backbones
+from smmd_bench.plugin_system.registry import load_loss, load_task
+
+PRESETS = Path(__file__).parents[2] / "experiments"
+PARTS = """
+name: both
+seeds: [0, 1]
+parts:
+  - {tasks: [arithmetic], losses: [ce, smmd]}
+  - {tasks: [clock_time], losses: [ce], seeds: [2]}
+"""
+
+
+def test_a_file_without_parts_is_one_experiment_that_names_itself() -> None:
+    read = experiment_file("tasks: [arithmetic]\nlosses: [ce]\n", "x.yaml")
+    (experiment,) = read.experiments
+    assert read.name is None
+    assert read.folder_name == experiment.name
+    assert read.cells == experiment.cells
+
+
+def test_parts_take_what_stands_above_them_unless_they_say_otherwise() -> None:
+    read = experiment_file(PARTS, "x.yaml")
+    assert read.folder_name == "both"
+    assert [e.tasks[0].partition("[")[0] for e in read.experiments] == ["arithmetic", "clock_time"]
+    assert [e.seeds for e in read.experiments] == [(0, 1), (2,)]
+    assert len(read.cells) == (1 + 2 * 2) + (1 + 1)
+
+
+def test_a_cell_of_two_parts_is_planned_once() -> None:
+    same = "name: n\nparts:\n- {tasks: [arithmetic], losses: [ce]}\n"
+    read = experiment_file(same + "- {tasks: [arithmetic], losses: [ce, smmd]}\n", "x.yaml")
+    assert [cell.loss for cell in read.cells] == ["base", "ce", "smmd"]
+
+
+def test_the_commands_that_mean_the_same_share_a_folder() -> None:
+    first, second = experiment_file(PARTS, "x.yaml").to_flags()
+    assert first.endswith("--out runs/both")
+    assert second.endswith("--out runs/both --extend")
+
+
+def test_an_optional_part_is_left_out_where_its_data_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
+    part = "{tasks: [gsm8k], losses: [ce], optional: true}"
+    arithmetic = "{tasks: [arithmetic], losses: [ce]}"
+    read = experiment_file(f"name: n\nparts: [{arithmetic}, {part}]", "x.yaml")
+    assert {cell.task for cell in read.cells} > {"gsm8k"}
+    found, reasons = read.that_can_run()
+    assert found.experiments == read.experiments[:1]
+    assert reasons["gsm8k"].startswith(f"The data folder {tmp_path} has no gsm8k/")
+    with pytest.raises(UserError, match="has no gsm8k/"):
+        experiment_file(f"name: n\nparts: [{part}]", "x.yaml").that_can_run()
+    with pytest.raises(UserError, match="has no gsm8k/"):
+        experiment_file("tasks: [gsm8k]\nlosses: [ce]", "x.yaml").that_can_run()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("parts: [{tasks: [a], losses: [ce]}]", "x.yaml has parts and no name"),
+        ("name: a/b\nparts: [{tasks: [a], losses: [ce]}]", "must be that of a folder"),
+        ("name: n\nparts: []", "must be a list of experiments"),
+        ("name: n\nparts: {tasks: [a]}", "must be a list of experiments"),
+        ("name: n\nparts: [arithmetic]", "must be a list of experiments"),
+        ("name: n\nparts: [{tasks: [arithmetic]}]", "x.yaml, part 1 lacks the key 'losses'"),
+        (
+            "name: n\nparts: [{tasks: [a], losses: [ce], optional: 1}]",
+            "x.yaml, part 1 must be true",
+        ),
+        ("name: n\nparts: [{tasks: [arithmetic], loses: [ce]}]", "Unknown key 'loses' in x.yaml"),
+    ],
+)
+def test_mistakes_are_one_sentence(text: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        experiment_file(text, "x.yaml")
+
+
+@pytest.mark.parametrize(
+    "file", sorted(PRESETS.glob("**/*.yaml")), ids=lambda f: str(f.relative_to(PRESETS))
+)
+def test_the_presets_name_tasks_losses_and_models_that_are_here(file: Path) -> None:
+    for experiment in experiment_file(file.read_text(encoding="utf-8"), str(file)).experiments:
+        assert all(load_task(task) for task in experiment.tasks)
+        assert all(load_loss(loss) for loss in experiment.losses)
+        if file.parent.name == "paper":
+            assert set(experiment.models) <= set(backbones())
+        else:
+            assert experiment.cells
+
+
+def test_there_is_a_preset_for_each_table_of_the_paper_that_a_run_makes() -> None:
+    names = {file.stem for file in (PRESETS / "paper").glob("*.yaml")}
+    tables = {f"table{number}" for number in (1, 2, 3, 4, 5, 6, 9, 11)}
+    assert names == tables | {"figure3", "ntl_lambda"}

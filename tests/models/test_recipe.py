@@ -1,0 +1,59 @@
+import math
+from typing import Any
+
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.models.recipe import Recipe, checked_settings
+
+
+def test_settings_are_read_by_the_type_of_their_field() -> None:
+    texts = {"epochs": "1e1", "learning_rate": "3", "group_by_length": "True", "dtype": "bfloat16"}
+    found = checked_settings(texts | {"train_examples": "none"})
+    assert found == {
+        "epochs": 10,
+        "learning_rate": 3.0,
+        "group_by_length": True,
+        "dtype": "bfloat16",
+        "train_examples": None,
+    }
+    assert type(found["epochs"]) is int
+    assert type(found["learning_rate"]) is float
+
+
+def test_every_default_is_a_valid_setting() -> None:
+    assert Recipe().changed(vars(Recipe())) == Recipe()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("epochs", "inf", "expected an integer"),
+        ("epochs", "1e400", "expected an integer"),
+        ("epochs", 1.5, "expected an integer"),
+        ("epochs", True, "expected an integer"),
+        ("epochs", [1], "expected an integer"),
+        ("epochs", None, "needs a value"),
+        ("epochs", 0, "must be > 0"),
+        ("learning_rate", math.nan, "expected a finite number"),
+        ("learning_rate", "inf", "expected a finite number"),
+        ("learning_rate", -1, "must not be negative"),
+        ("warmup_ratio", 7, "must be from 0 to 1"),
+        ("lora_dropout", "1.1", "must be from 0 to 1"),
+        ("group_by_length", "yes", "expected true or false"),
+        ("group_by_length", 1, "expected true or false"),
+        ("lora_targets", ["q_proj"], "expected text"),
+        ("method", ["lora"], "expected one of lora, full"),
+        (1, 1, "Unknown recipe setting '1'"),
+    ],
+)
+def test_a_bad_setting_is_one_sentence(name: Any, value: Any, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        checked_settings({name: value})
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("values", [None, 3, ["epochs"]])
+def test_settings_are_a_mapping(values: Any) -> None:
+    with pytest.raises(UserError, match="recipe must be a mapping"):
+        checked_settings(values)

@@ -1,0 +1,47 @@
+"""Noise that is a function of its key."""
+
+import pytest
+import torch
+from scipy import stats
+
+from smmd_bench.objective.keyed_noise import gumbel, mixed
+
+MASK = 2**64 - 1
+
+
+def splitmix(key):
+    """One step of SplitMix64 in Python's integers."""
+    z = (key + 0x9E3779B97F4A7C15) & MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+@pytest.mark.parametrize("key", [0, 1, -1, 2**62, -(2**63), 2**63 - 1])
+def test_is_splitmix64(key):
+    assert int(mixed(key)) & MASK == splitmix(key & MASK)
+
+
+def test_is_the_published_generator():
+    assert splitmix(0) == 0xE220A8397B1DCDAF  # the first output for seed 0
+
+
+def test_parts_are_mixed_in_order_and_broadcast():
+    a, b = torch.arange(4)[:, None], torch.arange(3)
+    keys = mixed(7, a, b)
+    assert keys.shape == (4, 3)
+    assert len(keys.unique()) == 12
+    assert int(keys[2, 1]) == int(mixed(7, 2, 1)) != int(mixed(7, 1, 2))
+
+
+def test_is_a_standard_gumbel_variate():
+    noise = gumbel(mixed(torch.arange(300)[:, None], torch.arange(100)))
+    assert noise.dtype == torch.float64
+    assert bool(noise.isfinite().all())
+    assert stats.kstest(noise.flatten().numpy(), "gumbel_r").pvalue > 0.01
+
+
+def test_neighbouring_keys_are_independent():
+    noise = gumbel(mixed(torch.arange(5000)[:, None], torch.arange(4)))
+    correlation = torch.corrcoef(torch.cat([noise[1:], noise[:-1]], 1).T)
+    assert float((correlation - torch.eye(8)).abs().max()) < 0.06

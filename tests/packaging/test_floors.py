@@ -1,0 +1,150 @@
+"""The lowest versions that pyproject.toml allows make the same reports as those of the lock.
+
+Both environments have no torch: what reads a run, reports, compares and scores needs none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from packaging.version import Version
+
+from scripts.write_floors import TARGET, render
+from tests.packaging.floors import floor_packages, floors
+from tests.packaging.wheels import ROOT, fresh_environment, wheel
+
+__all__ = ["wheel"]
+
+TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
+
+
+def python_with(folder: Path, wheel: Path, dependencies: Path) -> Path:
+    return fresh_environment(folder, wheel, dependencies=dependencies) / "python"
+
+
+@pytest.fixture(scope="module")
+def lowest(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with the lowest versions."""
+    return python_with(tmp_path_factory.mktemp("lowest"), wheel, floor_packages())
+
+
+@pytest.fixture(scope="module")
+def locked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with the versions of the lock, without torch."""
+    folder = tmp_path_factory.mktemp("locked")
+    (folder / "packages").mkdir()
+    for site in (Path(place) for place in sys.path if place.endswith("site-packages")):
+        for package in site.iterdir():
+            link = folder / "packages" / package.name
+            if not package.name.startswith(("torch", "__", "smmd_bench")) and not link.exists():
+                link.symlink_to(package)
+    return python_with(folder / "venv", wheel, folder / "packages")
+
+
+@pytest.fixture(scope="module")
+def made(lowest: Path, locked: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """What `report_path` writes and prints with the lowest versions, and with the lock's."""
+    folders = tmp_path_factory.mktemp("lowest_run"), tmp_path_factory.mktemp("locked_run")
+    running = []
+    for python, folder in zip((lowest, locked), folders, strict=True):
+        (folder / "tests").mkdir()
+        for file in (ROOT / "tests").glob("*.py"):
+            shutil.copy(file, folder / "tests")
+        with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
+            command = [str(python), "-m", "tests.packaging.report_path"]
+            running.append(
+                subprocess.Popen(command, cwd=folder, env=environment(), stdout=out, stderr=err)
+            )
+    codes = [process.wait() for process in running]
+    said = [(folder / "err").read_text()[-4000:] for folder in folders]
+    assert codes == [0, 0], "\n\n".join(said)
+    return folders
+
+
+def environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {**kept, "OMP_NUM_THREADS": "1"}
+
+
+def test_the_lowest_versions_are_those_of_pyproject() -> None:
+    assert TARGET.read_text(encoding="utf-8") == render(), "run scripts/write_floors.py"
+
+
+def test_the_lock_has_no_version_below_the_lowest() -> None:
+    for name, lowest in floors().items():
+        assert Version(version(name)) >= Version(lowest), name
+
+
+def test_the_lowest_versions_are_what_is_imported(lowest: Path, tmp_path: Path) -> None:
+    code = (
+        "import json, sys; from importlib.metadata import version; from importlib.util import "
+        "find_spec; assert find_spec('torch') is None and find_spec('transformers') is None;"
+        "print(json.dumps({name: version(name) for name in sys.argv[1:]}))"
+    )
+    out = subprocess.run(
+        [str(lowest), "-c", code, *floors()], cwd=tmp_path, check=True, capture_output=True,
+        text=True, env=environment(),
+    ).stdout  # fmt: skip
+    found = json.loads(out)
+    assert {name: Version(v) for name, v in found.items()} == {
+        name: Version(v) for name, v in floors().items()
+    }
+
+
+def test_tables_figures_data_and_values_are_the_same_in_every_byte(made: tuple[Path, Path]) -> None:
+    lowest, locked = map(files, made)
+    assert [*lowest] == [*locked]
+    for kind, least in {
+        ".csv": 30,
+        ".tex": 15,
+        ".md": 15,
+        ".json": 100,
+        ".png": 10,
+        "out": 1,
+    }.items():
+        assert sum(name.endswith(kind) for name in lowest) >= least, kind
+    # which are not the same, and what follows from versions of libraries
+    of_versions = ("manifest.json", ".stamp", ".html", ".png", ".pdf", ".parquet")
+    for name in lowest:
+        if not name.endswith(of_versions):
+            assert lowest[name].read_bytes() == locked[name].read_bytes(), name
+
+
+def test_cells_have_the_same_rows(made: tuple[Path, Path]) -> None:
+    for name in (name for name in files(made[0]) if name.endswith("scores.parquet")):
+        lowest, locked = (pd.read_parquet(folder / name) for folder in made)
+        pd.testing.assert_frame_equal(lowest, locked, obj=name)
+
+
+def test_the_page_has_the_same_tables(made: tuple[Path, Path]) -> None:
+    (name,) = (name for name in files(made[0]) if name.endswith(".html"))
+    lowest, locked = (TABLE.findall((folder / name).read_text()) for folder in made)
+    assert len(lowest) > 1
+    assert lowest == locked
+
+
+def test_reports_that_need_torch_say_so(made: tuple[Path, Path]) -> None:
+    said = (made[0] / "out").read_text().splitlines()
+    for name in ("kernel_spectrum", "loss_shapes"):
+        assert f"{name}: torch is not installed" in said
+    why = (
+        "The loss 'smmd' of smmd-bench cannot be used: ModuleNotFoundError: No module named 'torch'"
+    )
+    for name in ("bandwidth_table", "sigma_sensitivity"):
+        assert f"{name}: {why}" in said
+
+
+def files(folder: Path) -> dict[str, Path]:
+    """What was made, by path; the copied tests are not."""
+    found = (file for file in sorted(folder.rglob("*")) if file.is_file())
+    names = {file.relative_to(folder).as_posix(): file for file in found}
+    return {k: v for k, v in names.items() if not k.startswith("tests/") and k != "err"}

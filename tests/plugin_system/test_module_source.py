@@ -1,0 +1,180 @@
+"""What counts as a change of a module, and which modules it is taken to import."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from smmd_bench.plugin_system.module_source import module_digests, read_source
+
+Write = Callable[[str, str], Path]
+SOURCE = '''
+"""A docstring."""
+import math
+from collections import abc
+
+RATE: float = 0.5
+"""What a rate is."""
+
+
+class Thing:
+    """A class."""
+
+    size = 3
+
+    def area(self, side: float) -> float:
+        """A method."""
+        # a comment
+        return self.size * side ** 2 + math.pi
+
+
+async def wait(): ...
+'''
+
+
+def changed(tmp_path: Path, old: str, new: str) -> bool:
+    file = tmp_path / "module.py"
+    assert old in SOURCE
+    digests = []
+    for text in (SOURCE, SOURCE.replace(old, new)):
+        file.write_text(text, encoding="utf-8")
+        digests.append(read_source(file).digest)
+        file.unlink()
+    assert None not in digests
+    return digests[0] != digests[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# a comment", "# another, longer comment\n"),
+        ('"""A docstring."""', ""),
+        ('"""What a rate is."""', '"""Something else."""'),
+        ('"""A method."""', "'''Two\n        lines.'''"),
+        ("0.5", "5e-1"),
+        ("self.size * side ** 2 + math.pi", "(\n    (self.size*side**2) + math.pi\n)"),
+        ("(): ...", "():\n    '''Nothing.'''\n    pass"),
+        ("\n\n\n", "\n"),
+        ("\n", "\r\n"),
+    ],
+)
+def test_comments_docstrings_and_formatting_do_not_count(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    assert not changed(tmp_path, old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("0.5", "0.25"),
+        ("= 3", "= 3.0"),
+        ("= 3", "= True"),
+        ("= 3", "= '3'"),
+        ("= 3", "= b'3'"),
+        ("** 2", "** -2"),
+        ("side ** 2 + math.pi", "(side ** 2 + math.pi)"),
+        ("return ", ""),
+        (": float = 0.5", " = 0.5"),
+        ("async def", "def"),
+        ("(self, side: float)", "(self, side: float = 1.0)"),
+        ("    def area", "    @staticmethod\n    def area"),
+        ("import math", "import cmath as math"),
+    ],
+)
+def test_a_constant_or_a_statement_counts(tmp_path: Path, old: str, new: str) -> None:
+    assert changed(tmp_path, old, new)
+
+
+def test_the_digest_is_the_same_with_every_python(tmp_path: Path) -> None:
+    """`ast.dump` writes another text in Python 3.12 and 3.13. The value holds what it does not."""
+    file = tmp_path / "module.py"
+    file.write_text(SOURCE, encoding="utf-8")
+    assert read_source(file).digest == "f107aca75583850c"
+
+
+def test_what_is_no_python_is_read_as_bytes(tmp_path: Path) -> None:
+    digests = set()
+    for content in (b"def broken(:\n", b"def broken(: \n", b"\x7fELF\x00\x01", b"\x7fELF\x00\x02"):
+        file = tmp_path / f"{len(digests)}.so"
+        file.write_bytes(content)
+        digests.add(read_source(file).digest)
+    assert len(digests) == 4
+
+
+def test_a_file_that_would_warn_is_read_without_a_warning(tmp_path: Path) -> None:
+    file = tmp_path / "regex.py"
+    file.write_text('PATTERN = "\\d"\nassert (1, "always true")\n')
+    assert read_source(file).digest
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes modules of a package `mylab` that is on the import path, and never imported."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "mylab" / "parts").mkdir(parents=True)
+    for folder in ("mylab", "mylab/parts"):
+        (tmp_path / folder / "__init__.py").write_text('"""Nothing."""\n')
+
+    def write(name: str, text: str) -> Path:
+        file = tmp_path / "mylab" / name
+        file.write_text(text)
+        return file
+
+    return write
+
+
+def reached(file: Path, name: str = "mylab.loss") -> set[str]:
+    found = module_digests(name, file, lambda module, _: module.partition(".")[0] == "mylab")
+    assert "mylab" not in sys.modules
+    return {module.removeprefix("mylab.") for module in found}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import mylab.parts.kernel",
+        "import mylab.parts.kernel as k",
+        "from mylab.parts import kernel",
+        "from mylab.parts.kernel import WIDTH",
+        "from mylab.parts.kernel import *",
+        "from .parts import kernel as k",
+        "from .parts.kernel import WIDTH",
+        "def later():\n    from .parts import kernel",
+        "class Late:\n    def bind(self):\n        import mylab.parts.kernel",
+        "try:\n    import no_such_module\nexcept ImportError:\n    from .parts import kernel",
+    ],
+)
+def test_every_spelling_of_an_import_is_followed(package: Write, statement: str) -> None:
+    package("parts/kernel.py", "from . import width\n")
+    package("parts/width.py", "from ..shared import WIDTH\n")
+    package("shared.py", "WIDTH = 1\n")
+    package("never.py", "WIDTH = 2\n")
+    assert reached(package("loss.py", f"{statement}\n")) == {
+        "loss", "parts.kernel", "parts.width", "shared",
+    }  # fmt: skip
+
+
+def test_modules_that_import_each_other_are_each_read_once(package: Write) -> None:
+    package("shared.py", "from .loss import SIZE\nfrom . import loss\n")
+    assert reached(package("loss.py", "SIZE = 3\nfrom . import shared\n")) == {"loss", "shared"}
+
+
+def test_what_a_package_runs_when_it_is_imported_counts(package: Write) -> None:
+    loss = package("loss.py", "SIZE = 3\n")
+    package("patches.py", "VALUE = 1\n")
+    assert reached(loss) == {"loss"}
+    package("__init__.py", "from . import patches\n")
+    assert reached(loss) == {"loss", "mylab", "patches"}
+
+
+def test_a_broken_module_is_read_and_leads_nowhere(package: Write) -> None:
+    package("shared.py", "from . import never\ndef broken(:\n")
+    assert reached(package("loss.py", "from . import shared\n")) == {"loss", "shared"}
+
+
+def test_a_relative_import_that_leaves_the_package_leads_nowhere(package: Write) -> None:
+    assert reached(package("loss.py", "from ... import shared\n")) == {"loss"}

@@ -1,0 +1,143 @@
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smmd_bench.errors import UserError
+from smmd_bench.plugin_system.parameters import (
+    build,
+    canonical,
+    non_negative,
+    parameter,
+    parameters_of,
+    split_list,
+    split_spec,
+    why_unusable,
+)
+
+
+@dataclass(frozen=True)
+class Toy:
+    name: ClassVar[str] = "toy"
+    sigma: tuple[float, ...] = parameter((2.0,), "bandwidths")
+    weight: float = parameter(3.0, "lambda", name="lambda", check=non_negative)
+    term: Literal["both", "mmd"] = parameter("both", "terms")
+    hard: bool = parameter(False, "flag")
+    steps: int | None = parameter(None, "steps")
+    operations: tuple[int, int] | None = parameter(None, "range")
+    text: str = parameter("plain", "text")
+
+
+def made(text: str) -> Toy:
+    name, values = split_spec(text)
+    toy = build(Toy, name, values)
+    assert isinstance(toy, Toy)
+    return toy
+
+
+def test_values_are_read_by_the_type_of_the_parameter() -> None:
+    toy = made("toy[sigma=1+2.5,lambda=5,term=mmd,hard=true,steps=4,operations=1..2]")
+    assert toy == Toy((1.0, 2.5), 5.0, "mmd", True, 4, (1, 2))
+
+
+def test_the_plus_of_an_exponent_adds_nothing() -> None:
+    assert made("toy[sigma=1e+20+1.5E+2+3]").sigma == (1e20, 150.0, 3.0)
+    assert canonical(Toy(sigma=(1e20,))) == "toy[sigma=1e20]"
+
+
+def test_canonical_spelling_names_only_what_differs_from_the_default() -> None:
+    assert canonical(made("toy[ sigma=2.0 , lambda=5 ]")) == "toy[lambda=5]"
+    assert canonical(Toy()) == "toy"
+
+
+@given(
+    st.builds(
+        Toy,
+        st.lists(st.floats(allow_nan=False), min_size=1, max_size=5).map(tuple),
+        st.floats(0, allow_infinity=False),
+        st.sampled_from(["both", "mmd"]),
+        st.booleans(),
+        st.none() | st.integers(),
+        st.none() | st.tuples(st.integers(), st.integers()),
+        st.text("az09 _.+-=/", min_size=1).map(str.strip).filter(bool),
+    )
+)
+def test_the_canonical_spelling_reads_back_as_the_same_plugin(toy: Toy) -> None:
+    assert made(canonical(toy)) == toy
+
+
+def test_lists_split_only_outside_brackets() -> None:
+    assert split_list("ce, ntl,smmd[sigma=1,lambda=2]") == ["ce", "ntl", "smmd[sigma=1,lambda=2]"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("toy[lamda=2]", "did you mean lambda"),
+        ("toy[lambda=-1]", "lambda must be >= 0"),
+        ("toy[lambda=nan]", "lambda must be >= 0"),
+        ("toy[lambda=x]", "expected number"),
+        ("toy[term=all]", "expected both|mmd"),
+        ("toy[hard=1]", "expected true|false"),
+        ("toy[lambda]", "not of the form param=value"),
+        ("toy[lambda=1,lambda=2]", "stands twice"),
+        ("toy[lambda=1", "not of the form name"),
+    ],
+)
+def test_a_bad_spelling_says_what_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        made(text)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_parameters_are_documented() -> None:
+    found = parameters_of(Toy)
+    assert found["lambda"].help == "lambda"
+    assert found["steps"].type == "integer or none"
+    assert found["operations"].type == "range such as 1..2 or none"
+
+
+@dataclass(frozen=True)
+class Required:
+    steps: int
+
+
+@dataclass(frozen=True)
+class Complex:
+    z: complex = 1j
+
+
+@dataclass(frozen=True)
+class Numbers:
+    z: Literal[1, 2] = 1
+
+
+@dataclass(frozen=True)
+class Either:
+    z: int | str = 1
+
+
+@dataclass(frozen=True)
+class Unknown:
+    z: "Nowhere" = 1  # type: ignore[name-defined]  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        (Toy, None),
+        (object, "no dataclass"),
+        (Toy(), "no dataclass"),
+        (Required, "steps has no default"),
+        (Complex, "z has the type complex"),
+        (Numbers, "z has the type 1|2"),
+        (Either, "z has the type integer or text"),
+        (Unknown, "annotations cannot be read"),
+    ],
+)
+def test_a_class_that_cannot_be_spelled_is_found(plugin: object, message: str | None) -> None:
+    found = why_unusable(plugin)
+    assert found is None if message is None else message in str(found)

@@ -1,0 +1,123 @@
+from pathlib import Path
+
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.plugin_system import registry
+
+LOSS_FILE = '''
+from dataclasses import dataclass
+from typing import ClassVar
+from smmd_bench.plugin_system.parameters import parameter
+
+@dataclass(frozen=True)
+class Mine:
+    """A loss of my own."""
+    name: ClassVar[str] = "mine"
+    version: ClassVar[int] = 1
+    replaces_cross_entropy: ClassVar[bool] = False
+    weight: float = parameter(1.0, "weight", name="lambda")
+    def bind(self, vocabulary): ...
+'''
+
+
+@pytest.mark.parametrize("group", registry.GROUPS)
+def test_every_first_party_plugin_imports_and_fits_its_contract(group: registry.Group) -> None:
+    found = registry.entries(group)
+    assert found
+    assert [e.error for e in found if e.error] == []
+    for entry in found:
+        assert isinstance(registry.load(group, entry.name), registry._PROTOCOLS[group])
+
+
+def test_an_unknown_name_lists_the_nearest() -> None:
+    with pytest.raises(UserError, match="Unknown loss 'smd': did you mean smmd"):
+        registry.load_loss("smd")
+
+
+def test_a_plugin_file_registers_its_classes(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(LOSS_FILE)
+    registry.load_plugin_file(file)
+    assert registry.load_loss("mine[lambda=4]").weight == 4.0
+    assert file.resolve() in registry.plugin_files()
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("1/0", "ZeroDivisionError"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("x = 1", "defines no task"),
+        (None, "does not exist"),
+    ],
+)
+def test_a_bad_plugin_file_is_one_sentence(
+    tmp_path: Path, source: str | None, message: str
+) -> None:
+    file = tmp_path / "bad.py"
+    if source is not None:
+        file.write_text(source)
+    with pytest.raises(UserError, match=message):
+        registry.load_plugin_file(file)
+
+
+def test_a_folder_and_a_text_are_no_plugin_files(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.touch()
+    for path in (tmp_path, file):
+        with pytest.raises(UserError, match="is no Python file: give one that ends in"):
+            registry.load_plugin_file(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("required", 'parameter(1.0, "weight", name="lambda")', "field()", "weight has no default"),
+        ("typed", "weight: float", "weight: complex", "weight has the type complex"),
+        ("plain", "@dataclass(frozen=True)", "", "it is no dataclass"),
+    ],
+)
+def test_a_plugin_that_cannot_be_spelled_is_listed_and_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str, message: str
+) -> None:
+    monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
+    source = LOSS_FILE.replace('"mine"', f'"{name}"')
+    source = source.replace("import dataclass", "import dataclass, field").replace(old, new)
+    file = tmp_path / f"{name}.py"
+    file.write_text(source)
+    registry.load_plugin_file(file)
+    (entry,) = [e for e in registry.entries("losses") if e.name == name]
+    assert message in str(entry.error)
+    with pytest.raises(
+        UserError, match=f"loss '{name}' of .*{name}.py cannot be used: .*{message}"
+    ):
+        registry.load_loss(name)
+
+
+def test_a_plugin_file_takes_the_place_of_what_was_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
+    before = registry.load_loss("ce")
+    assert registry.load_loss("ce") is before
+    file = tmp_path / "other.py"
+    file.write_text(LOSS_FILE.replace('"mine"', '"ce"'))
+    registry.load_plugin_file(file)
+    assert type(registry.load_loss("ce")).__name__ == "Mine"
+    registry.load_loss.cache_clear()
+
+
+def test_an_installed_plugin_that_lacks_a_part_of_its_contract_is_listed_with_what_it_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Point:
+        value, dist = "mine:Bare", None
+
+        def load(self) -> type:
+            return type("Bare", (), {"name": "bare", "title": "Bare", "skip": None})
+
+    monkeypatch.setattr(registry, "points", lambda group: {"bare": Point()})
+    entry = registry.entry("reports", "bare")
+    assert entry.plugin is None
+    assert entry.error == "it lacks build, paper"

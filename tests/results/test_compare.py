@@ -1,0 +1,110 @@
+"""Two runs beside each other, against the frames of each."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+
+import smmd_bench as sb
+from smmd_bench.conformance.stamped_cell import write_measured
+from smmd_bench.errors import UserError
+from smmd_bench.results.compare import compare_runs
+from smmd_bench.storage.files import read_json, write_json
+from tests.cli.conftest import call
+from tests.runs import write_run
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The second run has the same cells with the answers of `smmd` where the first has `ntl`'s."""
+    root = tmp_path_factory.mktemp("runs")
+    a, b = root / "a", root / "b"
+    write_run(a, losses=("ce", "ntl", "smmd"), seeds=(0,))
+    shutil.copytree(a, b)
+    cells = sb.read_run(a).cells.set_index("loss")["address"]
+    smmd, ntl = (sb.read_run(b).current(cells[loss]) for loss in ("smmd", "ntl"))
+    write_measured(
+        ntl,
+        pd.read_parquet(smmd.folder / "completions.parquet"),
+        pd.read_parquet(smmd.folder / "probes.parquet"),
+        pd.read_parquet(smmd.folder / "scores.parquet"),
+        {k: v for k, v in (smmd.metrics or {}).items() if k != "address"},
+    )
+    shutil.rmtree(smmd.folder)
+    own = b / "cells" / cells["ntl"] / "cell.json"
+    content = read_json(own)
+    assert content is not None
+    write_json(own, {**content, "recipe": {**(content["recipe"] or {}), "epochs": 99}})
+    return a, b
+
+
+def test_what_is_equal_has_no_difference_and_what_changed_has_the_paired_one(
+    pair: tuple[Path, Path],
+) -> None:
+    a, b = (sb.read_run(path) for path in pair)
+    found = compare_runs(a, b)
+    rows = found.rows.set_index("loss")
+    assert list(rows.index) == ["base", "ce", "ntl"]
+    assert (rows["metric"] == "exact_match").all()
+    assert rows.loc["ce", "difference"] == 0
+    assert rows.loc["ce", "p"] == 1
+    metrics = a.metrics[a.metrics["metric"] == "exact_match"].set_index("loss")["value"]
+    row = rows.loc["ntl"]
+    assert row["a"] == metrics["ntl"]
+    assert row["b"] == metrics["smmd"]
+    assert row["difference"] == pytest.approx(metrics["smmd"] - metrics["ntl"])
+    assert row["low"] < row["difference"] < row["high"]
+    scores = a.read("scores", ["uid", "exact"]).pivot(index="uid", columns="loss", values="exact")
+    won = int((scores["smmd"] & ~scores["ntl"]).sum())
+    lost = int((scores["ntl"] & ~scores["smmd"]).sum())
+    assert row["p"] == pytest.approx(binomtest(won, won + lost).pvalue)
+    assert found.only_a == ["builtin/tiny arithmetic[operations=1..2] smmd seed 0"]
+    assert found.only_b == []
+    assert any("epochs" in sentence and "99" in sentence for sentence in found.settings)
+
+
+def test_other_examples_are_not_paired(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    write_run(tmp_path, losses=("ce",), seeds=(0,), n=50)
+    found = compare_runs(sb.read_run(pair[0]), sb.read_run(tmp_path))
+    assert found.unpaired == [
+        "the two runs did not answer the same examples of arithmetic[operations=1..2]"
+    ]
+    rows = found.rows
+    assert rows["difference"].notna().all()
+    assert rows[["low", "high", "n", "p"]].isna().all(axis=None)
+
+
+def test_without_the_tasks_plugin_the_reason_is_said(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", tasks=("halving",), seeds=(0,), n=20)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    found = compare_runs(sb.read_run(tmp_path / "a"), sb.read_run(tmp_path / "b"))
+    assert found.unpaired == ["the plugin of halving is not here: give its file with --plugin"]
+    assert (found.rows["difference"] == 0).all()
+    assert found.rows["n"].isna().all()
+
+
+def test_mistakes_are_one_sentence(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    a, b = (sb.read_run(path) for path in pair)
+    with pytest.raises(UserError, match=r"Unknown metric 'exactmatch'.*exact_match"):
+        compare_runs(a, b, "exactmatch")
+    write_run(tmp_path, tasks=("halving",), seeds=(0,))
+    with pytest.raises(UserError, match="share no measured cell"):
+        compare_runs(a, sb.read_run(tmp_path))
+
+
+def test_the_command_prints_a_table_and_json(pair: tuple[Path, Path]) -> None:
+    said = call("compare", *pair, COLUMNS="80")
+    assert said.returncode == 0, said.stderr
+    assert max(len(line) for line in said.stdout.splitlines() if str(pair[0]) not in line) <= 80
+    assert "B − A" in said.stdout
+    assert "Differs:" in said.stdout
+    content = json.loads(call("compare", *pair, "--metric", "all", "--json").stdout)
+    p = {row["metric"]: row["p"] for row in content["rows"] if row["loss"] == "ce"}
+    assert p["exact_match"] == 1
+    assert p["mean_absolute_error"] is None  # McNemar's test is of exact answers
+    assert call("compare", pair[0], pair[0] / "nowhere").returncode == 2

@@ -1,0 +1,287 @@
+"""What a change redoes, on a folder that holds what a finished run leaves (weights are empty)."""
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from smmd_bench.tasks.arithmetic import Arithmetic
+
+from smmd_bench.errors import UserError
+from smmd_bench.experiment.experiment import Cell, Experiment
+from smmd_bench.results.frames import read_run
+from smmd_bench.run.run_directory import RunDirectory
+from smmd_bench.scoring import statistics
+from smmd_bench.scoring.measure import measure
+from smmd_bench.scoring.metrics import ExactMatch
+from smmd_bench.storage.current import BASE
+from smmd_bench.storage.files import write_json, write_parquet
+
+PLAIN = Experiment(
+    tasks=("arithmetic",),
+    losses=("ce",),
+    recipe={"epochs": 2, "validation_examples": 4, "test_examples": 4},
+)
+ALL = ["train", "decode", "measure"]
+
+
+def completions(right: int) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "uid": [f"{i}" for i in range(4)],
+            "prompt": "?",
+            "target": ["1", "2", "3", "4"],
+            "completion": [str(i + 1) if i < right else "no number" for i in range(4)],
+            "finish_reason": "stop",
+            "completion_tokens": 2,
+            "prompt_tokens": 1,
+            "operations": 1,
+        }
+    )
+
+
+def finish(run: RunDirectory, cell: Cell, *, best: int = 2) -> None:
+    """Write the files of a finished cell."""
+    train(run, cell, best=best)
+    decode(run, cell)
+    rate(run, cell)
+
+
+def train(run: RunDirectory, cell: Cell, *, best: int = 2, weights: str = "weights") -> None:
+    """Write what training and selection leave."""
+    folder = run.cell_folder(cell)
+    epochs = [0] if cell.is_base else [1, 2]
+    lines = [{"epoch": e, "weights": BASE if cell.is_base else f"{weights} {e}"} for e in epochs]
+    receipt = {"address": cell.addresses["train"], "kind": "full", "epochs": lines}
+    write_json(folder / "train.json", receipt)
+    if not cell.is_base:
+        for line in lines:
+            write_json(folder / "epochs" / str(line["epoch"]) / "canary.json", line)
+        frames = [completions(3 if epoch == best else 0).assign(epoch=epoch) for epoch in epochs]
+        stamp = run.current(cell).validation_stamp
+        write_parquet(folder / "validation.parquet", pd.concat(frames), stamp)
+        run.settle(cell)
+
+
+def decode(run: RunDirectory, cell: Cell) -> None:
+    """Write completions and probes of the selected weights."""
+    stamp = run.current(cell).decode_stamp
+    assert stamp is not None
+    write_parquet(run.cell_folder(cell) / "completions.parquet", completions(2), stamp)
+    write_parquet(run.cell_folder(cell) / "probes.parquet", completions(2)[["uid"]], stamp)
+
+
+def rate(run: RunDirectory, cell: Cell) -> None:
+    """Write scores and metrics."""
+    stamp = run.current(cell).measure_stamp
+    assert stamp is not None
+    scores, metrics = measure(cell.task_plugin, completions(2))
+    write_parquet(run.cell_folder(cell) / "scores.parquet", scores, stamp)
+    write_json(run.cell_folder(cell) / "metrics.json", {"address": stamp, **metrics})
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    run = RunDirectory(tmp_path / "run")
+    with run.locked():
+        run.claim([PLAIN])
+    for cell in PLAIN.cells:
+        finish(run, cell)
+    return run
+
+
+def missing(run: RunDirectory, **changes: Any) -> list[str]:
+    """What is missing of the CE cell after a change, once selections are brought up to date."""
+    changes["recipe"] = {**PLAIN.recipe, **changes.get("recipe", {})}
+    (cell,) = [c for c in dataclasses.replace(PLAIN, **changes).cells if not c.is_base]
+    run.settle(cell)
+    return list(run.missing(cell))
+
+
+def test_a_finished_run_misses_nothing(run: RunDirectory) -> None:
+    assert missing(run) == []
+    assert (read_run(run.path).cells.status == "done").all()
+
+
+def test_the_epoch_with_the_best_validation_is_selected_though_none_of_the_others_parses(
+    run: RunDirectory,
+) -> None:
+    (cell,) = [c for c in PLAIN.cells if not c.is_base]
+    selection = json.loads((run.cell_folder(cell) / "selection.json").read_text())
+    assert selection["best_epoch"] == 2
+    assert selection["epochs"][0]["mean_absolute_error"] is None
+    assert selection["epochs"][1]["exact_match"] == 75.0
+
+
+@pytest.mark.parametrize(
+    ("owner", "attribute"),
+    [(Arithmetic, "version"), (ExactMatch, "version"), (statistics, "VERSION")],
+)
+def test_a_new_parser_metric_or_statistic_only_measures_again(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, owner: Any, attribute: str
+) -> None:
+    monkeypatch.setattr(owner, attribute, 99)
+    assert missing(run) == ["measure"]
+    experiment = dataclasses.replace(PLAIN)
+    with run.locked():
+        run.claim([experiment])
+    for cell in experiment.cells:
+        run.settle(cell)
+        rate(run, cell)
+    assert (read_run(run.path).cells.status == "done").all()
+
+
+def test_other_test_examples_only_decode_again(run: RunDirectory) -> None:
+    assert missing(run, recipe={"test_examples": 3}) == ["decode", "measure"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"recipe": {"validation_examples": 3}}, {"engine": "transformers"}],
+    ids=["validation examples", "engine"],
+)
+def test_what_selects_an_epoch_trains_again_unless_every_epoch_was_kept(
+    run: RunDirectory, change: dict[str, Any]
+) -> None:
+    assert missing(run, **change) == ALL
+    (cell,) = [c for c in PLAIN.cells if not c.is_base]
+    for epoch in (1, 2):
+        kept = {"epoch": epoch, "weights": f"weights {epoch}"}
+        write_json(run.cell_folder(cell) / "epochs" / str(epoch) / "canary.json", kept)
+    assert missing(run, **change) == ["decode", "measure"]
+    write_json(run.cell_folder(cell) / "epochs" / "1" / "canary.json", {**kept, "epoch": 1})
+    assert missing(run, **change) == ALL  # weights of another training
+
+
+def test_another_learning_rate_trains_again(run: RunDirectory) -> None:
+    assert missing(run, recipe={"learning_rate": 0.5}) == ALL
+
+
+def test_a_claim_that_was_killed_half_way_is_completed(run: RunDirectory) -> None:
+    for cell in PLAIN.cells:
+        (run.cell_folder(cell) / "cell.json").unlink()
+    with run.locked():
+        run.claim([PLAIN])
+    assert len(read_run(run.path).cells) == 2
+
+
+def test_an_extension_keeps_the_earlier_cells_and_the_earlier_command(run: RunDirectory) -> None:
+    more = dataclasses.replace(PLAIN, losses=("ntl",), base=False)
+    with run.locked():
+        run.claim([more])
+        run.claim([PLAIN])
+        run.claim([more])
+    assert list(read_run(run.path).cells.loss) == ["base", "ce", "ntl"]
+
+
+def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    parts = [dataclasses.replace(PLAIN, losses=losses) for losses in (("ce", "gce"), ("ntl", "ce"))]
+    with run.locked():
+        for part in (*parts, *parts):
+            run.claim([part], "both")
+            manifest = json.loads((run.path / "manifest.json").read_text())
+    assert manifest["name"] == "both"
+    assert manifest["experiment"]["losses"] == ["ce", "gce", "ntl"]
+    assert manifest["experiments"] == [part.to_dict() for part in parts]
+    assert manifest["flags"] == [part.to_flags() for part in parts]
+    assert list(read_run(run.path).cells.loss) == ["base", "ce", "gce", "ntl"]
+
+
+def test_a_test_of_transfer_waits_for_its_source_and_never_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parents[1] / "data"))
+    words = Experiment(tasks=("gsm8k",), losses=("ce",), base=False, recipe={"epochs": 2})
+    trained, tested = words.cells
+    run = RunDirectory(tmp_path / "run")
+    with run.locked():
+        run.claim([words])
+    assert run.missing(trained) == ALL
+    assert run.missing(tested) == ["decode", "measure"]
+    finish(run, trained)
+    assert run.missing(trained) == []
+    assert run.missing(tested) == ["decode", "measure"]
+    decode(run, tested)
+    assert run.missing(tested) == ["measure"]
+    frame = read_run(run.path).cells
+    assert frame[["task", "trained_on"]].astype("object").fillna("").to_numpy().tolist() == [
+        ["gsm8k", ""],
+        ["svamp", "gsm8k"],
+    ]
+
+
+def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parents[1] / "data"))
+    words = Experiment(tasks=("gsm8k",), losses=("ce", "ntl"), recipe={"epochs": 1})
+    kept = dataclasses.replace(words, tasks=("gsm8k[calculator=keep]",), losses=("ce",))
+    run = RunDirectory(tmp_path / "run")
+    with run.locked():
+        run.claim([words])
+        before = (run.path / "manifest.json").read_bytes()
+        with pytest.raises(UserError, match="has svamp as the test of gsm8k, and this experiment"):
+            run.require_own(kept, extend=True)
+        assert (run.path / "manifest.json").read_bytes() == before
+        run.claim([dataclasses.replace(kept, transfers=False)])
+    data = read_run(run.path).manifest["data"]
+    assert set(data) == {"gsm8k", "svamp", "gsm8k[calculator=keep]"}
+    assert data["svamp"]["sizes"] == {"test": 11}
+    assert set(data["gsm8k"]["identity"]) == {"train", "validation", "test"}
+    assert data["svamp"]["identity"]["test"]["digest"]
+
+
+def test_weights_that_were_trained_again_are_decoded_again_unless_they_are_the_same(
+    run: RunDirectory,
+) -> None:
+    (cell,) = [c for c in PLAIN.cells if not c.is_base]
+    shutil.rmtree(run.cell_folder(cell) / "checkpoint")
+    assert missing(run) == ALL
+    train(run, cell)
+    assert missing(run) == []
+    assert run.current(cell).checkpoint is not None
+    assert not (run.cell_folder(cell) / "epochs").exists()
+    train(run, cell, weights="other weights")
+    assert missing(run) == ["decode", "measure"]
+    assert read_run(run.path).cells.set_index("loss").loc["ce", "status"] == "pending"
+
+
+def test_a_cell_takes_the_place_of_the_one_that_it_replaces(run: RunDirectory) -> None:
+    more = dataclasses.replace(PLAIN, losses=("ntl", "smmd"), base=False)
+    other = dataclasses.replace(
+        PLAIN, losses=("ntl",), base=False, recipe={**PLAIN.recipe, "learning_rate": 0.5}
+    )
+    with run.locked():
+        run.claim([more])
+        run.claim([other])
+    cells = read_run(run.path).cells
+    assert list(cells.loss) == ["base", "ce", "ntl", "smmd"]
+    assert cells.recipe[2]["learning_rate"] == 0.5
+    assert read_run(run.path).manifest["experiment"]["losses"] == ["ce", "ntl", "smmd"]
+
+
+def test_what_a_manifest_says_of_the_data_follows_from_its_cells(run: RunDirectory) -> None:
+    before = read_run(run.path).manifest
+    other = dataclasses.replace(PLAIN, recipe={**PLAIN.recipe, "test_examples": 3})
+    with run.locked():
+        run.claim([other])
+        assert read_run(run.path).manifest["data"] != before["data"]
+        run.claim([PLAIN])
+    after = read_run(run.path).manifest
+    assert {**after, "experiments": [], "flags": []} == {**before, "experiments": [], "flags": []}
+
+
+def test_a_run_of_another_format_is_refused(run: RunDirectory) -> None:
+    file = run.path / "manifest.json"
+    content = json.loads(file.read_text())
+    for other in ({**content, "format": 1}, {k: v for k, v in content.items() if k != "format"}):
+        write_json(file, other)
+        with pytest.raises(UserError, match="in the format of another version of smmd-bench"):
+            read_run(run.path)
+    with run.locked():
+        run.claim([dataclasses.replace(PLAIN, losses=("ntl",))])
+    assert list(read_run(run.path).cells.loss) == ["base", "ntl"]

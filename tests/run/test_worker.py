@@ -1,0 +1,51 @@
+"""A worker trains and decodes what was planned, or nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from smmd_bench.experiment.experiment import Cell, Experiment
+from smmd_bench.plugin_system.registry import load_plugin_file
+from smmd_bench.run.run_directory import cell_to_json
+from smmd_bench.storage.files import read_json, write_json
+
+LOSS = Path(__file__).parents[2] / "examples" / "own_loss.py"
+
+
+@pytest.mark.parametrize("stage", ["train", "decode"])
+def test_a_plugin_that_is_edited_after_planning_fails_its_cells(tmp_path: Path, stage: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(LOSS.read_text(encoding="utf-8").replace('"huber"', '"edited_meanwhile"'))
+    load_plugin_file(file)
+    (cell,) = Experiment(("arithmetic",), ("edited_meanwhile",), base=False).cells
+    request = {"stage": stage, "run": str(tmp_path / "run"), "plugins": [str(file)]}
+    write_json(tmp_path / "request.json", {**request, "cells": [cell_to_json(cell)]})
+    file.write_text(file.read_text().replace("return loss,", "return 2 * loss,"))
+    assert work(tmp_path / "request.json") == 1
+    failure = read_json(failed(tmp_path, cell))
+    assert failure is not None
+    assert failure["stage"] == stage
+    assert failure["error"] == (
+        f"A plugin, data or a library of {cell.label} has changed since the run was planned (it "
+        "alters the stage train): run the same command again."
+    )
+    assert [path.name for path in failed(tmp_path, cell).parent.iterdir()] == ["FAILED.json"]
+
+
+def failed(folder: Path, cell: Cell) -> Path:
+    return folder / "run" / "cells" / cell.addresses["train"] / "FAILED.json"
+
+
+def work(request: Path) -> int:
+    """The exit status of a worker process, whose events nobody reads."""
+    with Path(os.devnull).open("w") as events:
+        return subprocess.run(
+            [sys.executable, "-m", "smmd_bench.run.worker", str(request), str(events.fileno())],
+            pass_fds=[events.fileno()],
+            capture_output=True,
+        ).returncode

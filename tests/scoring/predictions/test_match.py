@@ -1,0 +1,110 @@
+"""Which completion is which example's."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from smmd_bench.contracts import Example
+from smmd_bench.results.frames import read_run
+from smmd_bench.run.predictions import score_predictions
+
+from .conftest import COUNT, TASK, json_lines
+
+
+def scored(tmp_path: Path, rows: Sequence[Any], **options: Any) -> tuple[pd.DataFrame, list[str]]:
+    """The completions of a scored file with their scores, and what was said."""
+    said: list[str] = []
+    file = json_lines(tmp_path / "a.jsonl", rows)
+    options = {"limit": COUNT, **options}
+    outcome = score_predictions(TASK, [file], out=tmp_path / "out", say=said.append, **options)
+    return read_run(outcome.path).completions, said
+
+
+def test_completions_equal_to_the_targets_are_all_right(
+    tmp_path: Path, right: list[dict[str, Any]]
+) -> None:
+    frame, said = scored(tmp_path, right)
+    assert frame["exact"].all()
+    assert said == [f"{tmp_path / 'a.jsonl'}: JSON lines, 5 completions by uid."]
+
+
+def test_uids_match_in_any_order(tmp_path: Path, right: list[dict[str, Any]]) -> None:
+    frame, _ = scored(tmp_path, right[::-1])
+    assert frame["uid"].tolist() == [row["uid"] for row in right]
+    assert frame["exact"].all()
+
+
+def test_integers_are_positions_also_as_text(tmp_path: Path, examples: Sequence[Example]) -> None:
+    for spelled in (int, str, float):
+        rows = [{"id": spelled(at), "output": e.target} for at, e in enumerate(examples)]
+        if spelled is str:
+            rows = [{**row, "id": str(at).zfill(3)} for at, row in enumerate(rows)]
+        frame, said = scored(tmp_path, rows[::-1])
+        assert frame["exact"].all()
+        assert said[0].endswith(
+            "5 completions by id, as the position of the example in the split (from 0)."
+        )  # fmt: skip
+
+
+def test_without_ids_the_rows_are_taken_in_order_and_that_is_said(
+    tmp_path: Path, examples: Sequence[Example]
+) -> None:
+    frame, said = scored(tmp_path, [{"output": e.target} for e in examples])
+    assert frame["exact"].all()
+    assert said[0].endswith("5 completions without ids, taken in the order of the examples.")
+
+
+def test_the_completions_of_a_run_can_be_scored_again(
+    tmp_path: Path, right: list[dict[str, Any]]
+) -> None:
+    rows = [{**row, "finish_reason": "length"} for row in right]
+    scored(tmp_path, rows)
+    (kept,) = (tmp_path / "out").glob("cells/*/completions.parquet")
+    outcome = score_predictions(TASK, [kept], ["ce"], limit=COUNT, out=tmp_path / "again")
+    frame = read_run(outcome.path).completions
+    assert frame["exact"].all()
+    assert frame["truncated"].all()
+    assert frame["operations"].notna().all()
+
+
+def test_partial_scores_the_examples_that_every_file_has_and_says_how_many(
+    tmp_path: Path, right: list[dict[str, Any]]
+) -> None:
+    said: list[str] = []
+    files = [
+        json_lines(tmp_path / "a.jsonl", right[:4]),
+        json_lines(tmp_path / "b.jsonl", right[2:]),
+    ]
+    outcome = score_predictions(
+        TASK, files, limit=COUNT, partial=True, out=tmp_path / "out", say=said.append
+    )
+    frame = read_run(outcome.path).completions
+    assert frame["uid"].tolist() == [right[2]["uid"], right[3]["uid"]] * 2
+    assert said[-1] == (
+        f"Scored are the 2 of the 5 examples of {TASK}, test with --limit 5 that every file has."
+    )
+
+
+def test_a_target_of_another_spelling_is_no_other_target(
+    tmp_path: Path, right: list[dict[str, Any]], examples: Sequence[Example]
+) -> None:
+    assert examples[1].target == "1/5"
+    rows = [{**row, "target": row["completion"]} for row in right]
+    rows[1]["target"] = str(float(Fraction(1, 5)))
+    rows[2]["target"] = "what the parser cannot read"
+    frame, _ = scored(tmp_path, rows)
+    assert frame["exact"].all()
+
+
+def test_truncation_is_known_only_where_the_file_says_it(
+    tmp_path: Path, right: list[dict[str, Any]]
+) -> None:
+    frame, _ = scored(tmp_path, right)
+    assert "truncated" not in frame.columns
+    rows = [{**row, "finish_reason": "stop"} for row in right]
+    rows[0]["finish_reason"] = "length"
+    frame, _ = scored(tmp_path, rows)
+    assert frame["truncated"].tolist() == [True, False, False, False, False]

@@ -1,0 +1,93 @@
+"""Where a task's rows come from."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.storage.data_files import DataSource, HubData
+
+ROWS = [{"question": "1+1?", "answer": "#### 2"}, {"question": "é", "answer": "#### 3"}]
+SOURCE = DataSource(
+    "toy",
+    {"train": ("train.jsonl", "train.json", "train.parquet")},
+    HubData("nobody/toy", "0" * 40, None, {"train": ("train",)}),
+)
+
+
+def write(file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(ROWS), file)
+    elif file.suffix == ".json":
+        file.write_text(json.dumps(ROWS))
+    else:
+        file.write_text("\n".join(json.dumps(row) for row in ROWS))
+
+
+@pytest.mark.parametrize("name", ["toy/train.jsonl", "train.json", "toy/train.parquet"])
+def test_a_local_copy_is_read_in_any_of_its_forms(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
+    write(tmp_path / name)
+    assert SOURCE.rows("train") == ROWS
+    assert SOURCE.file("train") == tmp_path / name
+
+
+def test_its_identity_is_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for place in ("one", "two", "three"):
+        monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path / place))
+        write(tmp_path / place / "toy" / "train.jsonl")
+        if place == "three":
+            (tmp_path / place / "toy" / "train.jsonl").write_text("{}")
+        found.append(SOURCE.identity("train"))
+    assert found[0] == found[1] != found[2]
+
+
+def test_a_data_folder_without_the_file_is_the_users_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
+    with pytest.raises(UserError, match=r"has no toy/train\.jsonl: put the file there"):
+        SOURCE.rows("train")
+
+
+@pytest.mark.parametrize("text", ['{"question": 1}\n{"answer"', "[1, 2]", '"a"'])
+def test_a_broken_file_is_named(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
+    (tmp_path / "train.jsonl").write_text(text)
+    with pytest.raises(UserError, match=r"train\.jsonl is no readable jsonl file \(") as error:
+        SOURCE.rows("train")
+    assert ("line 2" in str(error.value)) == (text.count("\n") == 1)
+
+
+def test_without_a_copy_and_a_hub_it_says_how_to_get_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
+    with pytest.raises(UserError, match=r"smmd-bench prepare toy.*--data-dir"):
+        SOURCE.rows("train")
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_what_was_fetched_is_not_fetched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hub is out of reach here: its answer is the only thing that is made up."""
+    asked = []
+
+    def load_dataset(repository: str, configuration: str | None, *, split: str, revision: str):
+        asked.append((repository, configuration, split, revision))
+        return ROWS
+
+    monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr("datasets.load_dataset", load_dataset)
+    assert SOURCE.rows("train") == SOURCE.rows("train") == ROWS
+    assert asked == [("nobody/toy", None, "train", "0" * 40)]

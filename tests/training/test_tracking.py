@@ -1,0 +1,41 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.training import tracking
+
+
+def test_a_tracker_that_is_not_installed_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"wandb is not installed here: pip install wandb\."):
+        tracking.require_tracker("wandb")
+    with pytest.raises(UserError, match="Unknown tracker 'mlflow': known: tensorboard"):
+        tracking.require_tracker("mlflow")
+    tracking.require_tracker(None)
+
+
+def test_no_tracker_is_told_of_nothing(tmp_path: Path) -> None:
+    assert tracking.tracking(None, "a cell", tmp_path / "run" / "cells" / "0a") == {"report_to": []}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_cell_has_a_name_and_a_folder_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", {"WANDB_DIR": "mine"})
+    folders = set()
+    for cell in ("0a", "0b"):
+        settings = tracking.tracking(
+            "tensorboard", "m smmd[sigma=1] seed 0", tmp_path / "run" / "cells" / cell
+        )
+        assert settings["report_to"] == ["tensorboard"]
+        assert settings["run_name"] == "m smmd[sigma=1] seed 0"
+        folders.add(os.environ["TENSORBOARD_LOGGING_DIR"])
+    assert len(folders) == 2
+    assert all(Path(f).parent == tmp_path / "run" / "tracking" / "tensorboard" for f in folders)
+    assert os.environ["WANDB_DIR"] == "mine"
+    assert os.environ["WANDB_PROJECT"] == "run"
