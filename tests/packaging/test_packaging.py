@@ -40,7 +40,8 @@ def test_the_wheel_holds_the_source_files_and_no_others(wheel: Path) -> None:
 
 def test_a_fresh_environment_finds_every_plugin(fresh_python: Path, tmp_path: Path) -> None:
     code = (
-        "import smmd_bench; from smmd_bench.plugin_system import registry as r; print(smmd_bench.__file__);"
+        "import smmd_bench; from smmd_bench.plugin_system import registry as r;"
+        "print(smmd_bench.__file__);"
         "print([(g, e.name, e.error) for g in r.GROUPS for e in r.entries(g)])"
     )
     out = subprocess.run(

@@ -8,7 +8,9 @@ from .finding import LONGER, Finding
 
 _CODE = """
 from pathlib import Path
-from smmd_bench.plugin_system.registry import GROUPS, entry, load_plugin_file, names, points, singular
+from smmd_bench.plugin_system.registry import (
+    GROUPS, entry, load_plugin_file, names, points, singular
+)
 for file in {files!r}:
     say(loading=["the plugin file " + file, "mend " + file + ", or leave it out"])
     load_plugin_file(Path(file))
