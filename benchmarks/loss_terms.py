@@ -20,8 +20,7 @@ import torch
 from torch import Tensor
 
 import smmd_bench as sb
-from smmd_bench.contracts import NumericTargets
-from smmd_bench.encoding.numbers import NumericVocabulary
+from smmd_bench.contracts import NumericTargets, NumericVocabulary
 from smmd_bench.objective.numeric_term import NumericShare, NumericTerm
 from smmd_bench.objective.objective import hidden_objective, supervised_targets
 from smmd_bench.objective.output_head import OutputHead

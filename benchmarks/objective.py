@@ -38,7 +38,7 @@ from torch.nn import functional as F
 from transformers.loss.loss_utils import ForCausalLMLoss
 
 import smmd_bench as sb
-from smmd_bench.encoding.numbers import NumericVocabulary
+from smmd_bench.contracts import NumericVocabulary
 from smmd_bench.objective.objective import hidden_objective, supervised_targets
 from smmd_bench.objective.output_head import OutputHead
 

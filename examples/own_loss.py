@@ -13,10 +13,14 @@ from typing import ClassVar
 from torch import Tensor
 from torch.nn import functional as F
 
-from smmd_bench.contracts import NumericTargets
-from smmd_bench.encoding.numbers import NumericVocabulary
-from smmd_bench.objective.numeric_loss import NumericLoss
-from smmd_bench.plugin_system.parameters import non_negative, parameter, positive
+from smmd_bench.contracts import (
+    NumericLoss,
+    NumericTargets,
+    NumericVocabulary,
+    non_negative,
+    parameter,
+    positive,
+)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.encoding.numbers import parse_number
-from smmd_bench.plugin_system.parameters import parameter, positive
-from smmd_bench.scoring.metrics import ExactMatch, MeanAbsoluteError, ParseFailureRate, RSquared
-from smmd_bench.scoring.plain_text import plain_text
+from smmd_bench.contracts import (
+    Answer,
+    ExactMatch,
+    Example,
+    MeanAbsoluteError,
+    Metric,
+    Modality,
+    ParseFailureRate,
+    RSquared,
+    Split,
+    parameter,
+    parse_number,
+    plain_text,
+    positive,
+)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from ._significance import significance_note, with_tests
 from ._variants import of_groups, of_shared_seeds
 
 if TYPE_CHECKING:
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 ACCURACY, DIFFERENCE = "Acc (%)", "Δ to CE"
 PAPER, VALUE = "Paper", "Value"
@@ -66,7 +66,7 @@ class Ablation:
     meaning: str
     usual: tuple[str, ...]
 
-    def skip(self, run: RunFrames, rows: Mapping[str, str]) -> str | None:
+    def skip(self, run: Run, rows: Mapping[str, str]) -> str | None:
         """Why there is no table of these rows; None: there is one."""
         varied = run.cells[run.cells["loss"].isin([r for r in rows if r not in self.usual])]
         if varied.empty:
@@ -75,12 +75,12 @@ class Ablation:
             return f"no variant of the {self.heading.lower()} of smmd has an accuracy yet"
         return None
 
-    def cells(self, run: RunFrames, rows: Mapping[str, str]) -> pd.DataFrame:
+    def cells(self, run: Run, rows: Mapping[str, str]) -> pd.DataFrame:
         """The cells of the rows, for the models and tasks that have a varied one."""
         known = run.cells[run.cells["loss"].isin(list(rows))]
         return of_groups(known, known[~known["loss"].isin(self.usual)])
 
-    def data(self, run: RunFrames, rows: Mapping[str, str]) -> pd.DataFrame:
+    def data(self, run: Run, rows: Mapping[str, str]) -> pd.DataFrame:
         """One row a cell with an accuracy, in full precision; empty if no varied one has."""
         cells = measured(of_shared_seeds(self.cells(run, rows)))
         if cells.empty:
@@ -91,7 +91,7 @@ class Ablation:
         data = of_groups(data, data[~data["loss"].isin(self.usual)])
         return data if data.empty else with_tests(data)
 
-    def artefact(self, run: RunFrames, title: str, rows: Mapping[str, str]) -> Artefact:
+    def artefact(self, run: Run, title: str, rows: Mapping[str, str]) -> Artefact:
         """The table; `rows` names the loss specs that it shows, in order."""
         data = self.data(run, rows)
         of_run = of_groups(self.cells(run, rows), data)
@@ -117,7 +117,7 @@ class Ablation:
         self,
         lines: list[dict[str, str]],
         rows: Mapping[str, str],
-        run: RunFrames,
+        run: Run,
         tasks: list[str],
     ) -> pd.DataFrame:
         """The lines as they are of one task; of several, one row a line's quantity."""
@@ -148,7 +148,7 @@ class Ablation:
 
     def _caption(
         self,
-        run: RunFrames,
+        run: Run,
         data: pd.DataFrame,
         cells: pd.DataFrame,
         of_run: pd.DataFrame,

@@ -9,12 +9,12 @@ from smmd_bench.plugin_system.parameters import split_spec
 if TYPE_CHECKING:
     import pandas as pd
 
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 TASK = "arithmetic"
 
 
-def arithmetic_cells(run: RunFrames) -> pd.DataFrame:
+def arithmetic_cells(run: Run) -> pd.DataFrame:
     """The cells of the arithmetic task, whatever their level and status."""
     return run.cells[run.cells["task_name"] == TASK]
 

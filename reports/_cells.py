@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from smmd_bench.errors import UserError
+from smmd_bench.contracts import UserError
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import (
@@ -24,8 +24,7 @@ from ._paper import paper_model
 from ._setting import published_beside
 
 if TYPE_CHECKING:
-    from smmd_bench.contracts import Metric
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Metric, Run
 
 
 _IDENTITY = ("model", "params", "task", "loss", "seed", "status", "stage")
@@ -90,7 +89,7 @@ def missing_note(cells: pd.DataFrame) -> str:
     return f" Without a result: {named}."
 
 
-def without_numbers(run: RunFrames) -> list[str]:
+def without_numbers(run: Run) -> list[str]:
     """The measured tasks whose targets hold no answer that is a number, such as summaries."""
     first = measured(run.cells).drop_duplicates("task")
     answers = run.read("scores", ["answer"], first["address"])
@@ -101,7 +100,7 @@ def without_numbers(run: RunFrames) -> list[str]:
 
 
 def metrics_beside_published(
-    run: RunFrames,
+    run: Run,
     cells: pd.DataFrame,
     metrics: Sequence[str],
     table: str | None,
@@ -143,7 +142,7 @@ def metrics_beside_published(
     return in_order(data, cells)
 
 
-def decoding(run: RunFrames) -> str:
+def decoding(run: Run) -> str:
     """How the completions came about, as a sentence."""
     made_elsewhere = "predictions" in run.manifest
     return "Completions made elsewhere." if made_elsewhere else "Greedy decoding."

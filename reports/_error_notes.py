@@ -15,7 +15,7 @@ from ._errors import Comparison, Errors, silent
 if TYPE_CHECKING:
     import pandas as pd
 
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 FEW = 4
 """So many counts a sentence lists; of more it gives the smallest and the largest share."""
@@ -74,7 +74,7 @@ def in_brief(counts: Sequence[tuple[str, int, int]]) -> str:
     return f"from {low:.1f} % with {first} to {high:.1f} % with {last}"
 
 
-def silent_note(run: RunFrames) -> str:
+def silent_note(run: Run) -> str:
     """A sentence on the losses that are left out for it; empty where none is."""
     cells = silent(run).query("loss != 'base'").to_dict("records")
     names = dict.fromkeys(

@@ -19,7 +19,7 @@ from ._cells import REFERENCE, measured
 if TYPE_CHECKING:
     import pandas as pd
 
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 PAPERS = "smmd"
 
@@ -80,7 +80,7 @@ Errors = Mapping[str, CommonErrors]
 """The subset of every pair of a comparison, by its loss."""
 
 
-def comparisons(run: RunFrames) -> list[Comparison]:
+def comparisons(run: Run) -> list[Comparison]:
     """The models and tasks with results of two losses or more on a common seed, in run order.
 
     A task whose targets hold no numbers is left out, and so is a loss without a single number, as
@@ -111,7 +111,7 @@ def _comparison(model: str, task: str, cells: pd.DataFrame, trained_here: bool) 
     return Comparison(model, task, reference, tuple(pairs))
 
 
-def why_none(run: RunFrames) -> str | None:
+def why_none(run: Run) -> str | None:
     """Why no errors can be compared; None: they can."""
     cells = measured(run.cells)
     if cells.empty:
@@ -123,7 +123,7 @@ def why_none(run: RunFrames) -> str | None:
     return None
 
 
-def common_errors(run: RunFrames, comparison: Comparison, columns: Sequence[str] = ()) -> Errors:
+def common_errors(run: Run, comparison: Comparison, columns: Sequence[str] = ()) -> Errors:
     """Of every pair, the answers to the examples that both losses answer with a number.
 
     `error` is |ŷ - y|, which exists where completion and target both hold a number.
@@ -144,13 +144,13 @@ def common_errors(run: RunFrames, comparison: Comparison, columns: Sequence[str]
     return found
 
 
-def silent(run: RunFrames) -> pd.DataFrame:
+def silent(run: Run) -> pd.DataFrame:
     """The cells without one completion that holds a number."""
     rates = run.metrics[run.metrics["metric"] == "parse_failure_rate"]
     return rates[rates["value"] >= 100]
 
 
-def numeric_tasks(run: RunFrames, cells: pd.DataFrame) -> list[str]:
+def numeric_tasks(run: Run, cells: pd.DataFrame) -> list[str]:
     """The tasks of measured cells whose targets hold numbers, by the first cell of each.
 
     Times are none: their digits are not those of one number, and 12:50 and 1:00 are not far apart.

@@ -13,10 +13,10 @@ from ._variants import GROUP
 if TYPE_CHECKING:
     import pandas as pd
 
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 
-def n_and_seeds(run: RunFrames, cells: pd.DataFrame) -> str:
+def n_and_seeds(run: Run, cells: pd.DataFrame) -> str:
     """A sentence with n, seeds and parse failures of the cells; empty where none is measured."""
     cells = measured(cells)
     return "" if cells.empty else f" {sample_note(run, cells)}"

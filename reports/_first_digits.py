@@ -10,14 +10,14 @@ import pandas as pd
 from ._probes import with_numbers
 
 if TYPE_CHECKING:
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 DIGITS = [f"p{digit}" for digit in range(10)]
 SUMS, SQUARES = ([f"{what}_{name}" for name in DIGITS] for what in ("sum", "square"))
 GROUP = ["model", "task", "loss", "digit"]
 
 
-def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
+def first_digit_distributions(run: Run) -> pd.DataFrame:
     """One row a model, task, loss and true first digit: mean and deviation of p0 to p9, n, seeds.
 
     It is the first digit of the final answer: digits of a rationale before it do not count.
@@ -54,7 +54,7 @@ def first_digit_distributions(run: RunFrames) -> pd.DataFrame:
     return data.reset_index()
 
 
-def why_no_first_digits(run: RunFrames) -> str | None:
+def why_no_first_digits(run: Run) -> str | None:
     """Why `first_digit_distributions` has no row; None: it may have some."""
     if run.having("probes").empty:
         return "no cell has digit probes"

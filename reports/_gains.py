@@ -17,7 +17,7 @@ import pandas as pd
 from ._cells import REFERENCE, in_order, measured, metrics_of
 
 if TYPE_CHECKING:
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 KEY = ["model", "task", "loss"]
 OVER_SEEDS, OVER_EXAMPLES = "t over seeds", "bootstrap over examples"
@@ -45,14 +45,14 @@ def first_metric(task: str) -> FirstMetric | None:
     return None if metric is None else FirstMetric(metric.name, metric.label, metric.better)
 
 
-def reference_of(run: RunFrames) -> str:
+def reference_of(run: Run) -> str:
     """What the losses are compared with: cross-entropy; the first of completions made elsewhere."""
     others = run.comparisons["against_loss"].drop_duplicates()
     elsewhere = "predictions" in run.manifest and len(others)
     return str(others.iloc[0]) if elsewhere else REFERENCE
 
 
-def seed_gains(run: RunFrames) -> pd.DataFrame:
+def seed_gains(run: Run) -> pd.DataFrame:
     """One row a compared cell: metric, label, better, difference, low, high, n.
 
     Of the first metric of each task whose plugin is here; `low` and `high` are the bounds of the
@@ -95,7 +95,7 @@ def gains(seeds: pd.DataFrame) -> pd.DataFrame:
     return data
 
 
-def why_no_gain(run: RunFrames) -> str | None:
+def why_no_gain(run: Run) -> str | None:
     """Why no loss can be compared; None: one can."""
     if measured(run.cells).empty:
         return "no cell has results"
@@ -104,7 +104,7 @@ def why_no_gain(run: RunFrames) -> str | None:
     return None
 
 
-def unknown_note(run: RunFrames) -> str:
+def unknown_note(run: Run) -> str:
     """A sentence on the tasks left out since their plugin is not here; empty where none is."""
     tasks = [str(task) for task in run.cells["task"].unique()]
     lost = [task for task in tasks if first_metric(task) is None]

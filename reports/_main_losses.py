@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 
-def main_losses(run: RunFrames) -> tuple[RunFrames, str]:
+def main_losses(run: Run) -> tuple[Run, str]:
     """The run without variants that have fewer seeds than their plain loss, and a sentence on it.
 
     `smmd[sigma=1]` with one seed is left to the tables of ablations where `smmd` has three on the

@@ -11,15 +11,15 @@ from smmd_bench.decoding.answer_digits import OUTSIDE
 from ._cells import without_numbers
 
 if TYPE_CHECKING:
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 
-def with_numbers(run: RunFrames) -> pd.DataFrame:
+def with_numbers(run: Run) -> pd.DataFrame:
     """The cells of tasks whose answers are numbers; a number in a summary is none."""
     return run.cells[~run.cells["task"].isin(without_numbers(run))]
 
 
-def rationale_shares(run: RunFrames) -> dict[str, float]:
+def rationale_shares(run: Run) -> dict[str, float]:
     """By task, the share of the digit probes that stand outside the final answer; tasks that have
     none are left out. Cells of one model and task have the same targets: one of them is read."""
     outside: dict[str, list[pd.Series[bool]]] = {}

@@ -13,12 +13,12 @@ from ._cells import measured
 if TYPE_CHECKING:
     import pandas as pd
 
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 BASE = "base"
 
 
-def sample_note(run: RunFrames, cells: pd.DataFrame, of_run: pd.DataFrame | None = None) -> str:
+def sample_note(run: Run, cells: pd.DataFrame, of_run: pd.DataFrame | None = None) -> str:
     """A sentence with n, seeds and parse failures of those of the cells that have results; others
     where their recipes differ, or the software and devices that made them.
 
@@ -112,7 +112,7 @@ def _recipes(cells: pd.DataFrame) -> str:
     return f" The cells were trained with different {' and '.join(texts)}." * bool(texts)
 
 
-def _software(run: RunFrames, cells: pd.DataFrame) -> str:
+def _software(run: Run, cells: pd.DataFrame) -> str:
     """A sentence where the cells were made with different versions or on different devices."""
     found = differences(run.current(str(address)) for address in cells["address"])
     texts = [f"{name} ({' or '.join(values)})" for name, values in found.items()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from smmd_bench.errors import UserError
+from smmd_bench.contracts import UserError
 from smmd_bench.models.recipe import paper_recipe
 from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.plugin_system.registry import load_task
@@ -17,8 +17,7 @@ from smmd_bench.publishing.tables import DASH
 from ._paper import paper_model, published
 
 if TYPE_CHECKING:
-    from smmd_bench.contracts import Split
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run, Split
 
 SYNTHETIC, UNKNOWN = "synthetic", DASH
 PICTURES = ("clock_time", "chartqa")
@@ -31,7 +30,7 @@ SMALL = 1000
 """Fewer test examples than this, and than half of the paper's, are a path check."""
 
 
-def data_source(run: RunFrames, task: str) -> str:
+def data_source(run: Run, task: str) -> str:
     """Where a task's test data is from, as the manifest says; a dash where it does not."""
     data = (run.manifest.get("data") or {}).get(task) or {}
     source = ((data.get("identity") or {}).get("test") or {}).get("source")
@@ -49,7 +48,7 @@ def papers_task(task: str, source: str) -> str | None:
     return name if set(parameters) <= {"source"} else None
 
 
-def other_setting(run: RunFrames, cell: Mapping[Any, Any]) -> str | None:
+def other_setting(run: Run, cell: Mapping[Any, Any]) -> str | None:
     """What of a cell (a row of `run.cells`) is not as in the paper, in a few words; None: nothing.
 
     Its model, data, level, and how many test examples were scored; of a trained one its training
@@ -58,7 +57,7 @@ def other_setting(run: RunFrames, cell: Mapping[Any, Any]) -> str | None:
     return ", ".join(_differences(run, cell)) or None
 
 
-def published_beside(run: RunFrames, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
+def published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
     """The published values by metric of a cell; none where its setting is another."""
     task = papers_task(str(cell["task"]), data_source(run, str(cell["task"])))
     if task is None:
@@ -67,7 +66,7 @@ def published_beside(run: RunFrames, cell: Mapping[Any, Any], table: str) -> Map
     return {} if found and other_setting(run, cell) else found
 
 
-def setting_note(run: RunFrames, cells: pd.DataFrame) -> str:
+def setting_note(run: Run, cells: pd.DataFrame) -> str:
     """A sentence on the models and tasks in another setting than the paper's; empty: none is."""
     models = cells.groupby("task", observed=True)["model"].nunique().to_dict()
     named: dict[str, list[str]] = {}
@@ -81,7 +80,7 @@ def setting_note(run: RunFrames, cells: pd.DataFrame) -> str:
     return f" The paper's values are not set beside {'; '.join(texts)}." if texts else ""
 
 
-def _differences(run: RunFrames, cell: Mapping[Any, Any]) -> Iterator[str]:
+def _differences(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
     task = str(cell["task"])
     source = data_source(run, task)
     if paper_model(str(cell["model"])) is None:
@@ -98,7 +97,7 @@ def _differences(run: RunFrames, cell: Mapping[Any, Any]) -> Iterator[str]:
         yield from other_training(run, cell)
 
 
-def other_training(run: RunFrames, cell: Mapping[Any, Any]) -> Iterator[str]:
+def other_training(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
     """What of a cell's training is not as in the paper; nothing where there is no recipe.
 
     The training examples are those that were there, where a copy of the data has fewer than the
@@ -119,7 +118,7 @@ def other_training(run: RunFrames, cell: Mapping[Any, Any]) -> Iterator[str]:
             yield f"{name.replace('_', ' ')} {recipe[name]:g} instead of {theirs:g}"
 
 
-def _there(run: RunFrames, task: str) -> int | None:
+def _there(run: Run, task: str) -> int | None:
     """How many training examples of a task a cell can have had, by the manifest; None: any number.
 
     A copy of the data that is larger than the paper's counts as the paper's: no more of it is used.

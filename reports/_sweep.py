@@ -23,7 +23,7 @@ from ._sweep_panels import sweep_figure
 from ._variants import GROUP, default_of, of_groups, of_shared_seeds, unreadable, values_of
 
 if TYPE_CHECKING:
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 LEAST = 3
 """Values of the parameter that make a sweep."""
@@ -46,7 +46,7 @@ class Sweep:
     beside: tuple[str, ...] = ()
     weight: bool = True
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Why there is nothing to draw; None: there is."""
         if (why := unreadable(run, self.loss)) is not None:
             return why
@@ -58,7 +58,7 @@ class Sweep:
             return f"no model and task has {LEAST} values of {what} with an accuracy"
         return None
 
-    def data(self, run: RunFrames) -> pd.DataFrame:
+    def data(self, run: Run) -> pd.DataFrame:
         """One row a cell with an accuracy, for the models and tasks with enough values.
 
         `series` is the name of the loss, `value` that of its parameter (missing: not swept).
@@ -73,11 +73,11 @@ class Sweep:
         enough = counts[counts >= LEAST].reset_index()
         return of_groups(data, enough).reset_index(drop=True)
 
-    def cells(self, run: RunFrames) -> pd.DataFrame:
+    def cells(self, run: Run) -> pd.DataFrame:
         """The cells of the figure, measured or not, of the seeds that all of them have."""
         return of_shared_seeds(self._of_run(run))
 
-    def _of_run(self, run: RunFrames) -> pd.DataFrame:
+    def _of_run(self, run: Run) -> pd.DataFrame:
         """The cells of all seeds, for the models and tasks that have enough values."""
         cells = run.cells
         kept = []
@@ -113,7 +113,7 @@ class Sweep:
         found = values_of(loss, name, self.parameter)
         return found[0] if found is not None and len(found) == 1 else None
 
-    def artefact(self, run: RunFrames) -> Artefact:
+    def artefact(self, run: Run) -> Artefact:
         """The figure, its data and caption."""
         data, cells = self.data(run), self.cells(run)
         cells = self._labelled(of_groups(cells, data))
@@ -131,7 +131,7 @@ class Sweep:
         caption = self._caption(run, data, cells, len(groups))
         return Artefact(caption=caption + missing_note(cells), figure=figure, data=data)
 
-    def _caption(self, run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame, panels: int) -> str:
+    def _caption(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame, panels: int) -> str:
         several = data.groupby([*GROUP, "loss"], observed=True).size().max() > 1
         spread = (
             "mean ± standard deviation over training seeds"

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from smmd_bench.errors import UserError
+from smmd_bench.contracts import UserError
 from smmd_bench.plugin_system.parameters import parameters_of
 from smmd_bench.plugin_system.registry import load_loss
 
 if TYPE_CHECKING:
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 GROUP = ["model", "task"]
 
@@ -34,7 +34,7 @@ def values_of(loss: str, name: str, parameter: str) -> tuple[float, ...] | None:
     return value if isinstance(value, tuple) else (value,)
 
 
-def unreadable(run: RunFrames, name: str) -> str | None:
+def unreadable(run: Run, name: str) -> str | None:
     """Why the parameters of a loss of the run cannot be read, such as that torch is not installed;
     None: they can, or the run has no such loss."""
     if not any(str(loss).partition("[")[0] == name for loss in run.cells["loss"].cat.categories):

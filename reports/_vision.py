@@ -35,7 +35,7 @@ from ._setting import SYNTHETIC, UNKNOWN, data_source, setting_note
 from ._significance import bold_best, significance_note, with_tests
 
 if TYPE_CHECKING:
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,15 @@ class VisionTable:
     intervals: Sequence[str]
     beside: Mapping[str, str]
 
-    def cells(self, run: RunFrames) -> pd.DataFrame:
+    def cells(self, run: Run) -> pd.DataFrame:
         """The cells of the task, whatever their parameters and status."""
         return run.cells[run.cells["task_name"] == self.task]
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Why there is no row; None: there is one."""
         return why_no_row(self.cells(run), f"{self.task} cell")
 
-    def artefact(self, run: RunFrames, title: str, *, what: str, meaning: str) -> Artefact:
+    def artefact(self, run: Run, title: str, *, what: str, meaning: str) -> Artefact:
         """The table, its data, and a caption with `meaning`; `what` the pictures show."""
         run, left = main_losses(run.only(self.cells(run)))
         data, cells = self.data(run), run.cells
@@ -72,7 +72,7 @@ class VisionTable:
         caption += missing_note(cells)
         return Artefact(caption=caption, table=table, data=data)
 
-    def data(self, run: RunFrames) -> pd.DataFrame:
+    def data(self, run: Run) -> pd.DataFrame:
         """One row a cell, with the source of its data; also for a loss without any result."""
         cells = with_holes(run.cells)
         data = metrics_beside_published(
@@ -114,7 +114,7 @@ class VisionTable:
             **beside_paper(cells, self.beside),
         }
 
-    def notes(self, run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> list[str]:
+    def notes(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> list[str]:
         """Sentences on the sample, intervals, tests and the published values, or why none is."""
         found = measured(data)
         several = found.groupby(["model", "task", "loss"], observed=True).size().max() > 1
@@ -141,7 +141,7 @@ def title_with_source(title: str, data: pd.DataFrame, what: str) -> str:
     return f"{title}, {'' if synthetic.all() else 'in part '}{SYNTHETIC} {what}"
 
 
-def outside_note(run: RunFrames, cells: pd.DataFrame) -> str:
+def outside_note(run: Run, cells: pd.DataFrame) -> str:
     """A sentence on digits that only cross-entropy sees; empty where there are none.
 
     At N = 1000 "05" is one token and no canonical integer, and so outside V_num.

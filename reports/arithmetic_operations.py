@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import (
     LossStyle,
     loss_label,
@@ -19,7 +19,6 @@ from smmd_bench.publishing.style import (
     width_for,
 )
 from smmd_bench.publishing.tables import with_interval
-from smmd_bench.results.frames import RunFrames
 
 from ._arithmetic import arithmetic_cells, title_with_levels
 from ._cells import measured, missing_note
@@ -47,7 +46,7 @@ class ArithmeticOperations:
     title: ClassVar[str] = "Arithmetic accuracy by number of operations"
     paper: ClassVar[str] = "not in the paper"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """The test examples must say how many operations they have."""
         cells = measured(arithmetic_cells(run))
         if cells.empty:
@@ -55,7 +54,7 @@ class ArithmeticOperations:
         first = run.read("scores", ["operations"], cells["address"].iloc[:1])
         return None if "operations" in first.columns else "the examples do not count operations"
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One panel a model and level, one line a loss."""
         run, left = main_losses(run.only(arithmetic_cells(run)))
         cells = run.cells

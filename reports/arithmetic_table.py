@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH
-from smmd_bench.results.frames import RunFrames
 
 from ._arithmetic import arithmetic_cells, title_with_levels
 from ._cells import (
@@ -52,11 +51,11 @@ class ArithmeticTable:
     title: ClassVar[str] = "Arithmetic calculation results"
     paper: ClassVar[str] = "Table 2"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Without a measured arithmetic cell there is no row."""
         return why_no_row(arithmetic_cells(run), "arithmetic cell")
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row a model, level and loss; over several seeds mean ± standard deviation."""
         run, left = main_losses(run.only(arithmetic_cells(run)))
         cells = run.cells
@@ -94,7 +93,7 @@ def _row(cells: pd.DataFrame, other: str) -> dict[str, str]:
     return row | beside_paper(cells, PUBLISHED)
 
 
-def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
+def _caption(run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> str:
     several = measured(data).groupby(["model", "task", "loss"], observed=True).size().max() > 1
     other = opponent(data)
     parts = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import (
     LossStyle,
     loss_label,
@@ -19,7 +19,6 @@ from smmd_bench.publishing.style import (
     width_for,
 )
 from smmd_bench.publishing.tables import number
-from smmd_bench.results.frames import RunFrames
 
 from ._cells import REFERENCE, in_order
 from ._figure_notes import seeds_and_steps
@@ -46,7 +45,7 @@ class AuxiliaryMagnitude:
     title: ClassVar[str] = "Auxiliary beside cross-entropy"
     paper: ClassVar[str] = "not in the paper"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """A training log of a loss with an auxiliary is needed."""
         if run.having("train_log").empty:
             return "no cell has a training log"
@@ -55,7 +54,7 @@ class AuxiliaryMagnitude:
             return None
         return "no training log has an auxiliary beside cross-entropy"
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One panel a model and task, one line a loss."""
         run, left_to_ablations = main_losses(run)
         data = magnitudes(run)
@@ -80,7 +79,7 @@ class AuxiliaryMagnitude:
         return Artefact(caption, table, _figure(data, drawn), data)
 
 
-def magnitudes(run: RunFrames) -> pd.DataFrame:
+def magnitudes(run: Run) -> pd.DataFrame:
     """One row a cell and stretch of its training: step (the last of it), part (0 to 1), ratio.
 
     `ratio` is the median of the steps that have an auxiliary.
@@ -105,7 +104,7 @@ def magnitudes(run: RunFrames) -> pd.DataFrame:
     return in_order(pd.concat(parts, ignore_index=True)[columns], run.cells)
 
 
-def _without_log(run: RunFrames, data: pd.DataFrame) -> str:
+def _without_log(run: Run, data: pd.DataFrame) -> str:
     """A sentence on the trained losses without an auxiliary in a log; empty where all have one."""
     known = set(data[KEY].itertuples(index=False, name=None))
     lost = []

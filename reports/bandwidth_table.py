@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.plugin_system.parameters import spell
-from smmd_bench.results.frames import RunFrames
 
 from ._ablation import Ablation
 from ._cells import REFERENCE
@@ -33,16 +32,16 @@ class BandwidthTable:
     title: ClassVar[str] = "Bandwidths of the kernel"
     paper: ClassVar[str] = "Table 9"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """At least one set must not be the default."""
         return unreadable(run, SMMD) or TABLE.skip(run, bandwidths(run))
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row a set, small ones first; tasks are columns."""
         return TABLE.artefact(run, self.title, bandwidths(run))
 
 
-def bandwidths(run: RunFrames) -> dict[str, str]:
+def bandwidths(run: Run) -> dict[str, str]:
     """The specs of the run that change nothing but the bandwidths, and CE, with their labels."""
     found = {}
     for loss in map(str, run.cells["loss"].cat.categories):

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
-from smmd_bench.plugin_system.parameters import parameter
+from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import (
     GREY,
     LossStyle,
@@ -28,7 +27,6 @@ from smmd_bench.publishing.style import (
     width_for,
 )
 from smmd_bench.publishing.tables import DASH, number, with_interval
-from smmd_bench.results.frames import RunFrames
 
 from ._calibration import Binned, Corrected, binned, corrected_errors
 from ._cells import in_order, missing_note
@@ -63,7 +61,7 @@ class Calibration:
 
     bins: int = parameter(15, "equally wide bins of confidence", check=_bins)
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Digit probes of answers that are numbers are needed."""
         if run.having("probes").empty:
             return "no cell has digit probes"
@@ -71,7 +69,7 @@ class Calibration:
         some = any(len(run.read("probes", ["digit"], [address])) for address in cells)
         return None if some else "no task with probes has numbers as answers"
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One panel a model and task, one line a loss."""
         run, left_to_ablations = main_losses(run)
         found = _cells(run, self.bins)
@@ -106,7 +104,7 @@ class Calibration:
         return Artefact(caption, table, _figure(data, drawn, self.bins), data)
 
 
-def _cells(run: RunFrames, bins: int) -> dict[tuple[str, str, str, int], Binned]:
+def _cells(run: Run, bins: int) -> dict[tuple[str, str, str, int], Binned]:
     """The binned probes of every cell that has any, by model, task, loss and seed."""
     found = {}
     for cell in with_numbers(run).to_dict("records"):
@@ -117,9 +115,7 @@ def _cells(run: RunFrames, bins: int) -> dict[tuple[str, str, str, int], Binned]
     return found
 
 
-def _data(
-    run: RunFrames, found: dict[tuple[str, str, str, int], Binned], bins: int
-) -> pd.DataFrame:
+def _data(run: Run, found: dict[tuple[str, str, str, int], Binned], bins: int) -> pd.DataFrame:
     """One row a model, task, loss, seed and bin that is not empty."""
     edges = np.linspace(0, 1, bins + 1)
     count, right, confidence = (
@@ -138,7 +134,7 @@ def _data(
     return in_order(data[data["n"] > 0].reset_index(drop=True), run.cells)
 
 
-def _errors(run: RunFrames, found: dict[tuple[str, str, str, int], Binned]) -> pd.DataFrame:
+def _errors(run: Run, found: dict[tuple[str, str, str, int], Binned]) -> pd.DataFrame:
     """One row a model, task and loss: its error over the seeds, plain and corrected."""
     by_loss: dict[tuple[str, str, str], list[Binned]] = defaultdict(list)
     for (model, task, loss, _), cell in found.items():

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smmd_bench.contracts import Artefact
-from smmd_bench.results.frames import RunFrames
+from smmd_bench.contracts import Artefact, Run
 
 from ._vision import VisionTable
 
@@ -37,10 +36,10 @@ class ChartTable:
     title: ClassVar[str] = "Chart question answering results"
     paper: ClassVar[str] = "Table 4"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Without a measured cell of chartqa there is no row."""
         return TABLE.skip(run)
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
         return TABLE.artefact(run, self.title, what="charts", meaning=MEANING)

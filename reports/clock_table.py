@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smmd_bench.contracts import Artefact
-from smmd_bench.results.frames import RunFrames
+from smmd_bench.contracts import Artefact, Run
 
 from ._vision import VisionTable
 
@@ -38,10 +37,10 @@ class ClockTable:
     title: ClassVar[str] = "Clock-Time results"
     paper: ClassVar[str] = "Table 3"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Without a measured cell of clock_time there is no row."""
         return TABLE.skip(run)
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
         return TABLE.artefact(run, self.title, what="clocks", meaning=MEANING)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import (
     LossStyle,
     loss_label,
@@ -20,7 +20,6 @@ from smmd_bench.publishing.style import (
     width_for,
 )
 from smmd_bench.publishing.tables import DASH, with_interval
-from smmd_bench.results.frames import RunFrames
 
 from ._cells import REFERENCE, in_order, missing_note, why_missing
 from ._gains import (
@@ -57,7 +56,7 @@ class CostGain:
     title: ClassVar[str] = "Cost against gain"
     paper: ClassVar[str] = "not in the paper"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Results and training logs of a loss and of cross-entropy are needed."""
         if (reason := why_no_gain(run)) is not None:
             return reason
@@ -68,7 +67,7 @@ class CostGain:
             return "no loss and cross-entropy have logged step times for the same seed"
         return None
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One panel a model and task, one point a loss."""
         run, left = main_losses(run)
         data = _joined(run)
@@ -90,7 +89,7 @@ class CostGain:
         return Artefact(caption, table, _figure(drawn, data), data)
 
 
-def step_costs(run: RunFrames) -> pd.DataFrame:
+def step_costs(run: Run) -> pd.DataFrame:
     """One row a model, task and loss: ratio, ratio_low, ratio_high, steps.
 
     The ratio of its step times to those of cross-entropy, paired by seed and step: the median and
@@ -102,7 +101,7 @@ def step_costs(run: RunFrames) -> pd.DataFrame:
     return in_order(pd.DataFrame(rows), run.cells)
 
 
-def _costs(run: RunFrames) -> Iterator[dict[str, Any]]:
+def _costs(run: Run) -> Iterator[dict[str, Any]]:
     """The rows of `step_costs`; the logs of a model and task are read when it is their turn."""
     for (model, task), cells in run.cells.groupby(["model", "task"], observed=True):
         seconds = _seconds(run, cells["address"])
@@ -127,7 +126,7 @@ def _costs(run: RunFrames) -> Iterator[dict[str, Any]]:
                 yield {**row, "ratio": middle, "ratio_low": low, "ratio_high": high}
 
 
-def _seconds(run: RunFrames, addresses: Iterable[str]) -> dict[str, pd.Series[float]]:
+def _seconds(run: Run, addresses: Iterable[str]) -> dict[str, pd.Series[float]]:
     """The seconds of the steps after the first ones, by step, of each cell that logged them."""
     log = run.read("train_log", ["step", "seconds"], addresses)
     if "seconds" not in log:
@@ -139,12 +138,12 @@ def _seconds(run: RunFrames, addresses: Iterable[str]) -> dict[str, pd.Series[fl
     return found
 
 
-def _joined(run: RunFrames) -> pd.DataFrame:
+def _joined(run: Run) -> pd.DataFrame:
     """The gains with the costs beside them, of the losses that have both."""
     return gains(seed_gains(run)).merge(step_costs(run), on=KEY)
 
 
-def _rows(run: RunFrames, data: pd.DataFrame, pair: tuple[str, str]) -> list[dict[str, str]]:
+def _rows(run: Run, data: pd.DataFrame, pair: tuple[str, str]) -> list[dict[str, str]]:
     """The rows of a model and task; a loss that has no result has the reason in place."""
     found = {row["loss"]: row for row in of_pair(data, pair).to_dict("records")}
     there = of_pair(run.cells, pair)

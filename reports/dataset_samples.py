@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
-from smmd_bench.plugin_system.parameters import parameter
+from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.thumbnails import small_picture
-from smmd_bench.results.frames import RunFrames
 
 from ._cells import measured, missing_note
 from ._figure_notes import n_and_seeds, trained
@@ -51,11 +49,11 @@ class DatasetSamples:
 
     rows: int = parameter(2, "rows of examples for each task", check=_is_count)
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Without a measured cell there are no answers."""
         return "no cell has results yet" if measured(run.cells).empty else None
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One grid a task, of the first model and the first seed that have results."""
         run, left_to_ablations = main_losses(run)
         cells = measured(run.cells)
@@ -104,7 +102,7 @@ def _left_out_note(shown: list[pd.DataFrame]) -> str:
     return f" Not drawn, but in the CSV: {', '.join(names)}." if names else ""
 
 
-def _heading(run: RunFrames, cells: pd.DataFrame) -> str:
+def _heading(run: Run, cells: pd.DataFrame) -> str:
     first = cells.iloc[-1]
     parts = [str(first["task"]), model_label(str(first["model"])), f"seed {first['seed']}"]
     if data_source(run, parts[0]) == SYNTHETIC:
@@ -112,7 +110,7 @@ def _heading(run: RunFrames, cells: pd.DataFrame) -> str:
     return " · ".join(parts)
 
 
-def _samples(run: RunFrames, cells: pd.DataFrame, rows: int) -> tuple[Block, pd.DataFrame]:
+def _samples(run: Run, cells: pd.DataFrame, rows: int) -> tuple[Block, pd.DataFrame]:
     """The panels of a task, and the same as a tidy frame: one row an example and loss."""
     done = measured(cells)
     addresses = [str(address) for address in done["address"]]
@@ -159,7 +157,7 @@ def _spread(total: int, number: int) -> list[int]:
     return [int((part + 0.5) * total / number) for part in range(number)]
 
 
-def _answers(run: RunFrames, address: str, uids: list[str]) -> list[tuple[str, bool | None]]:
+def _answers(run: Run, address: str, uids: list[str]) -> list[tuple[str, bool | None]]:
     """Completion of each example and whether it is exact.
 
     None: the cell does not have it, or the answers of the task are no numbers.

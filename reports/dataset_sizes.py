@@ -14,7 +14,7 @@ from ._paper import reference, rows
 from ._setting import SYNTHETIC, UNKNOWN, data_source, papers_task
 
 if TYPE_CHECKING:
-    from smmd_bench.results.frames import RunFrames
+    from smmd_bench.contracts import Run
 
 TABLE = "dataset_sizes"
 SPLITS = {"train": "Train", "validation": "Validation", "test": "Test"}
@@ -29,11 +29,11 @@ class DatasetSizes:
     title: ClassVar[str] = "Dataset sizes"
     paper: ClassVar[str] = "Table 8"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """The manifest must say the sizes."""
         return None if _sizes(run) else "the run's manifest does not say how many examples it has"
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row a task, as it is spelled in the run."""
         data = dataset_sizes(run)
         table = pd.DataFrame([_row(line) for line in data.to_dict("records")])
@@ -46,7 +46,7 @@ class DatasetSizes:
         return Artefact(caption=_caption(data, known=bool(known)), table=table, data=data)
 
 
-def dataset_sizes(run: RunFrames) -> pd.DataFrame:
+def dataset_sizes(run: Run) -> pd.DataFrame:
     """One row a task: source, train, validation, test, published_train and published_test."""
     found = []
     for task, sizes in _sizes(run).items():
@@ -59,7 +59,7 @@ def dataset_sizes(run: RunFrames) -> pd.DataFrame:
     return data.astype(dict.fromkeys(numbers, "Int64"))
 
 
-def _sizes(run: RunFrames) -> dict[str, dict[str, int]]:
+def _sizes(run: Run) -> dict[str, dict[str, int]]:
     data = run.manifest.get("data") or {}
     return {task: known["sizes"] for task, known in data.items() if known.get("sizes")}
 

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
-from smmd_bench.plugin_system.parameters import parameter
+from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import (
     OTHER,
     TARGET,
@@ -31,7 +30,6 @@ from smmd_bench.publishing.style import (
     new_figure,
 )
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.frames import RunFrames
 
 from ._cells import missing_note
 from ._figure_notes import n_and_seeds, trained
@@ -68,16 +66,16 @@ class DigitDistribution:
         None, "the true first digit to show; none: a row for each of 1 to 9", check=is_digit
     )
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Without digit probes of answers that are numbers there is nothing to draw."""
         return why_no_first_digits(run)
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One block of panels a model and task."""
         return digit_artefact(run, self.title, self.digit)
 
 
-def digit_artefact(run: RunFrames, title: str, digit: int | None = None) -> Artefact:
+def digit_artefact(run: Run, title: str, digit: int | None = None) -> Artefact:
     """Table and figure of `first_digit_distributions`: of one true digit or all."""
     run = run.only(with_numbers(run))
     run, left_to_ablations = main_losses(run)
@@ -112,7 +110,7 @@ def digit_artefact(run: RunFrames, title: str, digit: int | None = None) -> Arte
     return Artefact(caption, table, _figure(data, drawn), data)
 
 
-def _reduction_note(run: RunFrames) -> str:
+def _reduction_note(run: Run) -> str:
     """A sentence on how tokens of several digits are reduced to one, where a model has them."""
     found = {}
     for model, cells in run.cells.groupby("model", observed=True):
@@ -132,7 +130,7 @@ def _reduction_note(run: RunFrames) -> str:
     )
 
 
-def _clocks(run: RunFrames, data: pd.DataFrame) -> set[str]:
+def _clocks(run: Run, data: pd.DataFrame) -> set[str]:
     """The tasks of the data whose answers are times: the paper draws those."""
     names = run.cells.set_index("task")["task_name"]
     return {str(task) for task in data["task"].unique() if (names[[task]] == CLOCK).all()}

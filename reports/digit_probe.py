@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smmd_bench.contracts import Artefact
-from smmd_bench.plugin_system.parameters import parameter
-from smmd_bench.results.frames import RunFrames
+from smmd_bench.contracts import Artefact, Run, parameter
 
 from ._first_digits import first_digit_distributions
 from .digit_distribution import CLOCK, digit_artefact, is_digit
@@ -23,7 +21,7 @@ class DigitProbe:
 
     digit: int = parameter(5, "the true first digit", check=is_digit)
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Probed clocks with such an hour are needed."""
         clocks = _of_clocks(run)
         if clocks.cells.empty:
@@ -33,10 +31,10 @@ class DigitProbe:
             return None
         return f"no probed clock shows an hour that begins with {self.digit}"
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One block of panels a model."""
         return digit_artefact(_of_clocks(run), self.title, self.digit)
 
 
-def _of_clocks(run: RunFrames) -> RunFrames:
+def _of_clocks(run: Run) -> Run:
     return run.only(run.cells[run.cells["task_name"] == CLOCK])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import (
     LossStyle,
     loss_label,
@@ -22,7 +22,6 @@ from smmd_bench.publishing.style import (
     model_label,
 )
 from smmd_bench.publishing.tables import DASH, number, with_interval
-from smmd_bench.results.frames import RunFrames
 
 from ._cells import in_order, mean_over_seeds, missing_note
 from ._error_notes import in_brief, limit_note, outside_counts, silent_note, subset_note
@@ -51,11 +50,11 @@ class ErrorHistogram:
     title: ClassVar[str] = "Histogram of absolute errors"
     paper: ClassVar[str] = "Figure 7 (Appendix C.7)"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Two trained losses with answers to the same examples are needed."""
         return why_none(run)
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row of panels a model and task, one panel a loss over the reference."""
         run, left_out = main_losses(run)
         every = comparisons(run)

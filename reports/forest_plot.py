@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import (
     GREY,
     NARROW,
@@ -23,7 +23,6 @@ from smmd_bench.publishing.style import (
     new_figure,
 )
 from smmd_bench.publishing.tables import DASH, with_interval
-from smmd_bench.results.frames import RunFrames
 
 from ._cells import missing_note, why_missing
 from ._gains import (
@@ -60,11 +59,11 @@ class ForestPlot:
     title: ClassVar[str] = "Every loss against cross-entropy"
     paper: ClassVar[str] = "not in the paper"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """A loss with results beside cross-entropy's is needed."""
         return why_no_gain(run)
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row of panels a task, one column a model."""
         run, left_out = main_losses(run)
         seeds = seed_gains(run)
@@ -98,7 +97,7 @@ def blocks_metrics(tasks: list[str]) -> list[FirstMetric | None]:
     return [first_metric(task) for task in tasks]
 
 
-def _blocks(run: RunFrames, seeds: pd.DataFrame) -> dict[str, list[str]]:
+def _blocks(run: Run, seeds: pd.DataFrame) -> dict[str, list[str]]:
     """The tasks with a difference, and the losses that the run has of each, in its order."""
     cells = run.cells[~run.cells["loss"].isin(["base", reference_of(run)])]
     found = {}
@@ -126,7 +125,7 @@ def _status(cells: pd.DataFrame, model: str, task: str, loss: str) -> str:
     return why_missing(cells[here]) or "no cross-entropy to compare with"
 
 
-def _table(run: RunFrames, found: pd.DataFrame, blocks: dict[str, list[str]]) -> pd.DataFrame:
+def _table(run: Run, found: pd.DataFrame, blocks: dict[str, list[str]]) -> pd.DataFrame:
     heading = f"Δ to {loss_label(reference_of(run))}"
     rows = []
     for task, losses in blocks.items():
@@ -149,7 +148,7 @@ def _table(run: RunFrames, found: pd.DataFrame, blocks: dict[str, list[str]]) ->
 
 
 def _figure(
-    run: RunFrames, seeds: pd.DataFrame, blocks: dict[str, list[str]], models: list[str]
+    run: Run, seeds: pd.DataFrame, blocks: dict[str, list[str]], models: list[str]
 ) -> Figure:
     """One row of panels a task: a panel for each of the models that the run has of it."""
     heights = [0.85 + 0.24 * len(losses) for losses in blocks.values()]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
-from smmd_bench.errors import UserError
+from smmd_bench.contracts import Artefact, Run, UserError
 from smmd_bench.publishing.style import (
     BLUE,
     VERMILION,
@@ -19,7 +18,6 @@ from smmd_bench.publishing.style import (
     new_figure,
 )
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.frames import RunFrames
 
 from ._panels import plain_ticks
 
@@ -65,7 +63,7 @@ class KernelSpectrum:
     title: ClassVar[str] = "The kernel of SMMD and its spectrum"
     paper: ClassVar[str] = "not in the paper"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """A loss with a kernel, the size of V_num and torch are needed."""
         from importlib.util import find_spec
 
@@ -77,7 +75,7 @@ class KernelSpectrum:
             return "no loss of the run has a kernel"
         return None if numeric_tokens(run) else "no cell has digit probes, which tell the size N"
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row of panels a loss: K, the form of the loss, their eigenvalues."""
         sizes, specs = numeric_tokens(run), _specs(run)
         table = pd.DataFrame(
@@ -107,7 +105,7 @@ def kernels(specs: list[str], n: int) -> list[Kernel]:
     """The matrices of these losses over the integers from 0 to n - 1."""
     import torch
 
-    from smmd_bench.encoding.numbers import NumericVocabulary
+    from smmd_bench.contracts import NumericVocabulary
     from smmd_bench.plugin_system.registry import load_loss
 
     values = torch.arange(n)
@@ -132,7 +130,7 @@ def kernels(specs: list[str], n: int) -> list[Kernel]:
     return found
 
 
-def numeric_tokens(run: RunFrames) -> list[int]:
+def numeric_tokens(run: Run) -> list[int]:
     """The sizes N of V_num in the run, by its models, from the digit probes."""
     sizes = []
     for _, cells in run.cells.groupby("model", observed=True):
@@ -145,7 +143,7 @@ def numeric_tokens(run: RunFrames) -> list[int]:
     return list(dict.fromkeys(sizes))
 
 
-def _specs(run: RunFrames) -> list[str]:
+def _specs(run: Run) -> list[str]:
     """The losses of the run with a kernel; those that differ in lambda alone are one."""
     from smmd_bench.plugin_system.registry import load_loss
 

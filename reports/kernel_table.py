@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smmd_bench.contracts import Artefact
-from smmd_bench.results.frames import RunFrames
+from smmd_bench.contracts import Artefact, Run
 
 from ._ablation import Ablation
 
@@ -36,10 +35,10 @@ class KernelTable:
     title: ClassVar[str] = "Kernel structure, MMD term alone"
     paper: ClassVar[str] = "Table 6"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """At least one kernel must be blind to the values."""
         return TABLE.skip(run, ROWS)
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row a kernel; tasks are columns."""
         return TABLE.artefact(run, self.title, ROWS)

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
-from smmd_bench.errors import CellSkippedError, UserError
+from smmd_bench.contracts import Artefact, CellSkippedError, Run, UserError
 from smmd_bench.publishing.style import (
     GREY,
     WIDTH,
@@ -24,7 +23,6 @@ from smmd_bench.publishing.style import (
     loss_styles,
     new_figure,
 )
-from smmd_bench.results.frames import RunFrames
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +47,7 @@ class LossShapes:
     title: ClassVar[str] = "What each loss charges for a wrong digit (target fixed)"
     paper: ClassVar[str] = "not in the paper"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Without a loss there is nothing to draw, and without torch no loss can be evaluated."""
         from importlib.util import find_spec
 
@@ -59,7 +57,7 @@ class LossShapes:
             return "no cell trains with a loss"
         return None if find_spec("torch") else "torch is not installed"
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row of panels a loss."""
         every = _specs(run)
         specs = every[:ROWS]
@@ -115,7 +113,7 @@ def penalties(specs: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
-def _specs(run: RunFrames) -> list[str]:
+def _specs(run: Run) -> list[str]:
     """The losses of the run, with cross-entropy in any case."""
     specs = [str(spec) for spec in run.cells["loss"].cat.categories if spec != "base"]
     return list(dict.fromkeys(["ce", *specs])) if specs else []
@@ -125,9 +123,7 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
     """What the penalty is, and its value for each predicted value (none: the loss does not act)."""
     import torch
 
-    from smmd_bench.contracts import NumericTargets
-    from smmd_bench.encoding.numbers import NumericVocabulary
-    from smmd_bench.objective.numeric_loss import NoAuxiliary
+    from smmd_bench.contracts import NoAuxiliary, NumericTargets, NumericVocabulary
     from smmd_bench.plugin_system.registry import load_loss
 
     loss: Any = load_loss(spec)

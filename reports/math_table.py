@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH
-from smmd_bench.results.frames import RunFrames
 
 from ._cells import (
     REFERENCE,
@@ -54,11 +53,11 @@ class MathTable:
     title: ClassVar[str] = "Mathematical reasoning results"
     paper: ClassVar[str] = "Table 1"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Without a measured cell of GSM8K or SVAMP there is no row."""
         return why_no_row(_math_cells(run), "cell of gsm8k or svamp")
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
         run, left = main_losses(run.only(_math_cells(run)))
         cells = run.cells
@@ -77,7 +76,7 @@ class MathTable:
         return Artefact(caption=caption + missing_note(cells), table=table, data=data)
 
 
-def _math_cells(run: RunFrames) -> pd.DataFrame:
+def _math_cells(run: Run) -> pd.DataFrame:
     return run.cells[run.cells["task_name"].isin(TASKS)]
 
 
@@ -97,7 +96,7 @@ def _row(cells: pd.DataFrame, other: str) -> dict[str, str]:
     return row | beside_paper(cells, PUBLISHED)
 
 
-def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
+def _caption(run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> str:
     several = measured(data).groupby(["model", "task", "loss"], observed=True).size().max() > 1
     other = opponent(data)
     parts = [

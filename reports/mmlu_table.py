@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.tables import DASH
-from smmd_bench.results.frames import RunFrames
 
 from ._main_losses import main_losses
 from ._paper import published, reference
@@ -50,13 +49,13 @@ class MmluTable:
     title: ClassVar[str] = "MMLU evaluation"
     paper: ClassVar[str] = "Table 12"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows."""
         if (run.regression["suite"] == SUITE).any():
             return None
         return "`smmd-bench regress RUN --suite mmlu` was not run"
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row a checkpoint; after it, where there is one, the paper's."""
         run, left_out = main_losses(run)
         frame = run.regression

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smmd_bench.contracts import Artefact
-from smmd_bench.results.frames import RunFrames
+from smmd_bench.contracts import Artefact, Run
 
 from ._sweep import Sweep
 
@@ -31,10 +30,10 @@ class NtlLambdaScan:
     title: ClassVar[str] = "λ scan of NTL"
     paper: ClassVar[str] = "Figure 5 (Appendix C)"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """At least three weights of NTL must have been tried."""
         return SWEEP.skip(run)
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One panel a model and task."""
         return SWEEP.artefact(run)

@@ -7,14 +7,13 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.overhead.geometry import named_geometries
 from smmd_bench.overhead.measure import read_frames
 from smmd_bench.overhead.ratios import overhead_frame
 from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
-from smmd_bench.results.frames import RunFrames
 
 from ._paper import published, reference
 
@@ -31,13 +30,13 @@ class OverheadTable:
     title: ClassVar[str] = "Training overhead"
     paper: ClassVar[str] = "Table 7"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Only a run of `smmd-bench overhead` has step times."""
         if "overhead" not in run.manifest:
             return "the run is none of `smmd-bench overhead`"
         return "no row was measured yet" if read_frames(run.path)["runs"].empty else None
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row for cross-entropy in the stock Trainer, one for each loss here."""
         settings = OverheadSettings(**run.manifest["overhead"])
         frames = read_frames(run.path)

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.tables import DASH
-from smmd_bench.results.frames import RunFrames
 
 from ._regression import (
     checkpoint_columns,
@@ -35,13 +34,13 @@ class RegressionTable:
     title: ClassVar[str] = "Regression checks through lm-eval"
     paper: ClassVar[str] = ""
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows; MMLU has a table of its own."""
         if (run.regression["suite"] != ELSEWHERE).any():
             return None
         return "`smmd-bench regress RUN --suite TASK` was run with no other suite than mmlu"
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """Of a group of tasks, the groups; else the tasks."""
         frame = run.regression
         data = _shown(frame[frame["suite"] != ELSEWHERE])

@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number, with_interval
-from smmd_bench.results.frames import RunFrames
 
 from ._cells import (
     NOT_COMPARED,
@@ -46,11 +45,11 @@ class SamsumTable:
     title: ClassVar[str] = "SAMSum dialogue summarization"
     paper: ClassVar[str] = "Table 11"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Without a measured cell of SAMSum there is no row."""
         return why_no_row(_summaries(run), f"{TASK} cell")
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row a model, loss and kind of ROUGE; over seeds mean ± standard deviation."""
         run, left = main_losses(run.only(_summaries(run)))
         cells = run.cells
@@ -67,7 +66,7 @@ class SamsumTable:
         return Artefact(caption=caption + missing_note(cells), table=table, data=data)
 
 
-def rouge_scores(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
+def rouge_scores(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
     """One row a cell and kind of ROUGE, in full precision.
 
     model, params, task, loss, seed, status, stage, metric; value, low, high, n; against_loss,
@@ -106,7 +105,7 @@ def rouge_scores(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
     return data
 
 
-def _summaries(run: RunFrames) -> pd.DataFrame:
+def _summaries(run: Run) -> pd.DataFrame:
     return run.cells[run.cells["task_name"] == TASK]
 
 
@@ -150,7 +149,7 @@ def _row(cells: pd.DataFrame, other: str) -> dict[str, str]:
     }
 
 
-def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
+def _caption(run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> str:
     several = measured(data).groupby(["model", "loss", "metric"], observed=True).size().max() > 1
     trained_here = "predictions" not in run.manifest
     parts = [

@@ -11,10 +11,9 @@ from typing import ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.frames import RunFrames
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
 from ._cells import in_order, measured, missing_note
@@ -50,14 +49,14 @@ class ScaleErrors:
     title: ClassVar[str] = "Scale-error categories"
     paper: ClassVar[str] = "Table 10"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Without scored answers to a numeric target there is nothing to count."""
         cells = measured(run.cells)
         if cells.empty:
             return "no cell has results"
         return None if numeric_tasks(run, cells) else "no task has numbers as answers"
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row a model, task and category; one column a loss, then those of the paper."""
         tasks = numeric_tasks(run, measured(run.cells))
         run, left = main_losses(run.only(run.cells[run.cells["task"].isin(tasks)]))
@@ -73,7 +72,7 @@ class ScaleErrors:
         return Artefact(caption + lacking + left + missing_note(cells), table, data=data)
 
 
-def category_counts(run: RunFrames) -> pd.DataFrame:
+def category_counts(run: Run) -> pd.DataFrame:
     """One row a model, task, loss and category, with `scale` (any k) and `n` (all) among them.
 
     count and left_out are means over the seeds: of the examples in the category, and of those that

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import (
     LossStyle,
     loss_label,
@@ -20,7 +20,6 @@ from smmd_bench.publishing.style import (
     model_label,
 )
 from smmd_bench.publishing.tables import DASH, with_interval
-from smmd_bench.results.frames import RunFrames
 
 from ._cells import in_order, missing_note
 from ._error_notes import (
@@ -57,11 +56,11 @@ class SignedErrors:
     title: ClassVar[str] = "Signed errors by the last digit of the true answer"
     paper: ClassVar[str] = "Figure 8 (Appendix C.7)"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Two trained losses with answers to the same examples are needed."""
         return why_none(run)
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """Ten rows of panels a model and task, one column a loss over the reference."""
         run, left_out = main_losses(run)
         every = comparisons(run)

@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH
-from smmd_bench.results.frames import RunFrames
 
 from ._cells import (
     P_HOLM,
@@ -46,7 +45,7 @@ class TaskTable:
     title: ClassVar[str] = "Results"
     paper: ClassVar[str] = "not in the paper"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Without a measured cell of such a task there is no row."""
         cells = _cells(run)
         if cells.empty:
@@ -55,7 +54,7 @@ class TaskTable:
             "no cell of a task without a table has results yet" if measured(cells).empty else None
         )
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
         run, left = main_losses(run.only(_cells(run)))
         cells = run.cells
@@ -81,7 +80,7 @@ class TaskTable:
         return Artefact(caption=caption, table=table, data=data)
 
 
-def task_scores(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
+def task_scores(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
     """One row a cell and metric, in full precision.
 
     model, params, task, loss, seed, status, stage, metric; value, low, high, n; against_loss,
@@ -98,7 +97,7 @@ def task_scores(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
     return in_order(pd.concat(parts, ignore_index=True), cells)
 
 
-def _cells(run: RunFrames) -> pd.DataFrame:
+def _cells(run: Run) -> pd.DataFrame:
     return run.cells[~run.cells["task_name"].isin(ELSEWHERE)]
 
 
@@ -130,7 +129,7 @@ def _row(rows: pd.DataFrame, names: dict[str, str]) -> dict[str, str]:
     return row
 
 
-def _caption(run: RunFrames, data: pd.DataFrame, cells: pd.DataFrame) -> str:
+def _caption(run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> str:
     key = ["model", "task", "loss", "metric"]
     several = measured(data).groupby(key, observed=True).size().max() > 1
     parts = [

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smmd_bench.contracts import Artefact
-from smmd_bench.results.frames import RunFrames
+from smmd_bench.contracts import Artefact, Run
 
 from ._ablation import Ablation
 
@@ -35,10 +34,10 @@ class TermsTable:
     title: ClassVar[str] = "Effect of the MMD and smoothness terms"
     paper: ClassVar[str] = "Table 5"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """At least one term must have been left out."""
         return TABLE.skip(run, ROWS)
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row a set of terms; tasks are columns."""
         return TABLE.artefact(run, self.title, ROWS)

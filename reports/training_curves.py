@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import (
     WIDTH,
     LossStyle,
@@ -17,7 +17,6 @@ from smmd_bench.publishing.style import (
     loss_styles,
     new_figure,
 )
-from smmd_bench.results.frames import RunFrames
 
 from ._cells import missing_note
 from ._figure_notes import seeds_and_steps
@@ -45,11 +44,11 @@ class TrainingCurves:
     title: ClassVar[str] = "Training curves"
     paper: ClassVar[str] = "not in the paper"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run: Run) -> str | None:
         """Without a training log there is nothing to draw."""
         return "no cell has a training log" if run.having("train_log").empty else None
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run: Run) -> Artefact:
         """One row of panels a model and task."""
         run, left_to_ablations = main_losses(run)
         curves = [

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from smmd_bench.storage.addresses import cache_folder
+from smmd_bench.contracts import cache_folder
 
 from ._charts_data import GENERATOR, QUESTIONS_A_CHART, Chart, Question, chart_at
 from ._charts_drawing import draw

@@ -14,8 +14,8 @@ from typing import Any
 
 from filelock import FileLock
 
-from smmd_bench.errors import UserError
-from smmd_bench.storage.addresses import cache_folder, digest_of_files
+from smmd_bench.contracts import UserError, cache_folder
+from smmd_bench.storage.addresses import digest_of_files
 from smmd_bench.storage.files import write_text
 
 from ._charts_rows import OFFICIAL_NAMES, Row

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from smmd_bench.errors import UserError
-from smmd_bench.storage.addresses import cache_folder
+from smmd_bench.contracts import UserError, cache_folder
 from smmd_bench.storage.files import read_json, write_json
 
 _THREADS = 4

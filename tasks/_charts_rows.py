@@ -19,8 +19,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from smmd_bench.encoding.numbers import first_number, parse_number
-from smmd_bench.errors import UserError
+from smmd_bench.contracts import UserError, first_number, parse_number
 from smmd_bench.storage.addresses import digest_of_files
 from smmd_bench.storage.data_files import VARIABLE
 

@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from smmd_bench.contracts import Split
+from smmd_bench.contracts import Split, UserError, cache_folder
 from smmd_bench.encoding.images import read_image
-from smmd_bench.errors import UserError
-from smmd_bench.storage.addresses import address, cache_folder
+from smmd_bench.storage.addresses import address
 from smmd_bench.storage.data_files import VARIABLE
 from smmd_bench.storage.files import read_json, write_json
 

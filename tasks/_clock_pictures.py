@@ -13,7 +13,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from smmd_bench.storage.addresses import cache_folder
+from smmd_bench.contracts import cache_folder
 
 from ._clock_drawing import draw_clock
 from ._clock_faces import FaceStyle, face_style

@@ -6,16 +6,18 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from smmd_bench.contracts import Answer, Metric
-from smmd_bench.encoding.numbers import first_number, last_number
-from smmd_bench.scoring.metrics import (
+from smmd_bench.contracts import (
+    Answer,
     ExactMatch,
     MeanAbsoluteError,
+    Metric,
     ParseFailureRate,
     RSquared,
     TruncationRate,
+    first_number,
+    last_number,
+    plain_text,
 )
-from smmd_bench.scoring.plain_text import plain_text
 
 MARK = "####"
 UNTIL = ("Question:", "</s>", "<|im_end|>")

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar
 
-from smmd_bench.contracts import Metric
-from smmd_bench.scoring.metrics import ExactMatch, TruncationRate
+from smmd_bench.contracts import ExactMatch, Metric, TruncationRate
 
 KINDS = ("rouge1", "rouge2", "rougeL")
 

@@ -22,19 +22,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.encoding.numbers import parse_number
-from smmd_bench.plugin_system.parameters import parameter
-from smmd_bench.scoring.metrics import (
+from smmd_bench.contracts import (
+    Answer,
     ExactMatch,
+    Example,
     MeanAbsoluteError,
+    Metric,
+    Modality,
     ParseFailureRate,
     RSquared,
+    Split,
     TextMatch,
     TruncationRate,
+    cache_folder,
+    parameter,
+    parse_number,
+    plain_text,
 )
-from smmd_bench.scoring.plain_text import plain_text
-from smmd_bench.storage.addresses import cache_folder
 
 from ._arithmetic_parquet import generate
 from ._mixed_expressions import REGIMES, reference_stream

@@ -20,12 +20,20 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.encoding.numbers import first_number
-from smmd_bench.errors import UserError
-from smmd_bench.plugin_system.parameters import parameter
-from smmd_bench.scoring.metrics import ExactMatch, ParseFailureRate, TruncationRate
-from smmd_bench.scoring.plain_text import plain_text
+from smmd_bench.contracts import (
+    Answer,
+    ExactMatch,
+    Example,
+    Metric,
+    Modality,
+    ParseFailureRate,
+    Split,
+    TruncationRate,
+    UserError,
+    first_number,
+    parameter,
+    plain_text,
+)
 
 from ._charts_data import GENERATOR, spell
 from ._charts_files import charts, matplotlib_version

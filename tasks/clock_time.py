@@ -19,10 +19,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.errors import UserError
-from smmd_bench.plugin_system.parameters import parameter
-from smmd_bench.scoring.metrics import ExactMatch, ParseFailureRate, TruncationRate
+from smmd_bench.contracts import (
+    Answer,
+    ExactMatch,
+    Example,
+    Metric,
+    Modality,
+    ParseFailureRate,
+    Split,
+    TruncationRate,
+    UserError,
+    parameter,
+)
 
 from ._clock_folder import checked_digest, folder_clocks, local_folder
 from ._clock_index import FACES, SIZES, Clock, own_index

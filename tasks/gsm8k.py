@@ -19,10 +19,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.errors import UserError
-from smmd_bench.plugin_system.parameters import parameter
-from smmd_bench.storage.data_files import DataSource, HubData
+from smmd_bench.contracts import (
+    Answer,
+    DataSource,
+    Example,
+    HubData,
+    Metric,
+    Modality,
+    Split,
+    UserError,
+    parameter,
+)
 
 from ._final_answer import MARK, METRICS, final_answer, lm_eval_matches
 

@@ -22,11 +22,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.errors import UserError
-from smmd_bench.plugin_system.parameters import parameter
-from smmd_bench.scoring.plain_text import plain_text
-from smmd_bench.storage.data_files import DataSource, HubData
+from smmd_bench.contracts import (
+    Answer,
+    DataSource,
+    Example,
+    HubData,
+    Metric,
+    Modality,
+    Split,
+    UserError,
+    parameter,
+    plain_text,
+)
 
 from ._dialogues import GENERATOR, made_dialogue
 from ._rouge import METRICS, rouge

@@ -15,10 +15,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.encoding.numbers import parse_number
-from smmd_bench.errors import UserError
-from smmd_bench.storage.data_files import DataSource, HubData
+from smmd_bench.contracts import (
+    Answer,
+    DataSource,
+    Example,
+    HubData,
+    Metric,
+    Modality,
+    Split,
+    UserError,
+    parse_number,
+)
 
 from ._final_answer import METRICS, final_answer, lm_eval_matches
 

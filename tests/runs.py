@@ -23,18 +23,23 @@ import pytest
 from smmd_bench.tasks.samsum import SAMSum
 
 from smmd_bench.conformance.stamped_cell import addresses_of, write_measured, write_trained
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split, Task
-from smmd_bench.results.frames import FORMAT, read_run
-from smmd_bench.run.comparison import write_comparisons
-from smmd_bench.scoring.measure import measure
-from smmd_bench.scoring.metrics import (
+from smmd_bench.contracts import (
+    Answer,
     ExactMatch,
+    Example,
     MeanAbsoluteError,
+    Metric,
+    Modality,
     ParseFailureRate,
     RSquared,
+    Split,
+    Task,
     TextMatch,
     TruncationRate,
 )
+from smmd_bench.results.frames import FORMAT, read_run
+from smmd_bench.run.comparison import write_comparisons
+from smmd_bench.scoring.measure import measure
 from smmd_bench.storage.files import parquet_address, read_json, write_json, write_parquet
 from tests import dialogues, vision_problems, word_problems
 

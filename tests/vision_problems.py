@@ -16,8 +16,16 @@ from PIL import Image, ImageDraw
 from smmd_bench.tasks._clock_metrics import TimeGap, TimeGapWrapped
 from smmd_bench.tasks._lm_eval_relaxed import lm_eval_relaxed
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.scoring.metrics import ExactMatch, ParseFailureRate, TruncationRate
+from smmd_bench.contracts import (
+    Answer,
+    ExactMatch,
+    Example,
+    Metric,
+    Modality,
+    ParseFailureRate,
+    Split,
+    TruncationRate,
+)
 from tests.word_problems import Share
 
 TASKS = ("clock_time", "chartqa")

@@ -10,12 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.scoring.metrics import (
+from smmd_bench.contracts import (
+    Answer,
     ExactMatch,
+    Example,
     MeanAbsoluteError,
+    Metric,
+    Modality,
     ParseFailureRate,
     RSquared,
+    Split,
     TruncationRate,
 )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from smmd_bench.errors import UserError
+from smmd_bench.contracts import UserError
 
 SHARE = 0.9
 """The most that is asked for, as a share of what is free."""

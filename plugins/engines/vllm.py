@@ -15,8 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from smmd_bench.contracts import EngineSession, EngineSettings
-from smmd_bench.errors import UserError
+from smmd_bench.contracts import EngineSession, EngineSettings, UserError
 from smmd_bench.models.checkpoints import context_length
 from smmd_bench.models.processor import load_processor, reads_images
 from smmd_bench.storage.files import read_json

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smmd_bench.encoding.numbers import NumericVocabulary
-from smmd_bench.objective.numeric_loss import NoAuxiliary
-from smmd_bench.plugin_system.parameters import parameter, share
+from smmd_bench.contracts import NoAuxiliary, NumericVocabulary, parameter, share
 
 
 @dataclass(frozen=True)

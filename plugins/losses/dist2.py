@@ -7,10 +7,14 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from smmd_bench.contracts import NumericTargets
-from smmd_bench.encoding.numbers import NumericVocabulary
-from smmd_bench.objective.numeric_loss import NumericLoss
-from smmd_bench.plugin_system.parameters import bandwidth, non_negative, parameter
+from smmd_bench.contracts import (
+    NumericLoss,
+    NumericTargets,
+    NumericVocabulary,
+    bandwidth,
+    non_negative,
+    parameter,
+)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,17 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from smmd_bench.contracts import NumericTargets
-from smmd_bench.encoding.numbers import NumericVocabulary
-from smmd_bench.errors import CellSkippedError
-from smmd_bench.objective.keyed_noise import gumbel, mixed
-from smmd_bench.objective.numeric_loss import NumericLoss
-from smmd_bench.plugin_system.parameters import non_negative, parameter, positive
+from smmd_bench.contracts import (
+    CellSkippedError,
+    NumericLoss,
+    NumericTargets,
+    NumericVocabulary,
+    gumbel,
+    mixed,
+    non_negative,
+    parameter,
+    positive,
+)
 
 _LARGEST_EXPONENT = 300
 """Places beyond it count like it: 10^308 is the largest power in float64."""

@@ -7,10 +7,13 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from smmd_bench.contracts import NumericTargets
-from smmd_bench.encoding.numbers import NumericVocabulary
-from smmd_bench.objective.numeric_loss import NumericLoss
-from smmd_bench.plugin_system.parameters import non_negative, parameter
+from smmd_bench.contracts import (
+    NumericLoss,
+    NumericTargets,
+    NumericVocabulary,
+    non_negative,
+    parameter,
+)
 
 from ._squash import distance_range, more_than_one, squashed
 

@@ -10,10 +10,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from smmd_bench.contracts import NumericTargets
-from smmd_bench.encoding.numbers import NumericVocabulary
-from smmd_bench.objective.numeric_loss import NumericLoss
-from smmd_bench.plugin_system.parameters import bandwidth, non_negative, parameter
+from smmd_bench.contracts import (
+    NumericLoss,
+    NumericTargets,
+    NumericVocabulary,
+    bandwidth,
+    non_negative,
+    parameter,
+)
 
 from ._squash import distance_range, more_than_one, squashed
 

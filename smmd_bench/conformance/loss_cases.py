@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..contracts import Loss
-from ..encoding.numbers import NumericVocabulary
-from ..objective.numeric_loss import NumericLoss
+from ..contracts import Loss, NumericLoss, NumericVocabulary
 from ..objective.objective import ObjectiveOutput, numeric_objective
 
 OTHERS = 5

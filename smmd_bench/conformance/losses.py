@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError, gradcheck
 
-from ..contracts import Loss, NumericTargets
+from ..contracts import Loss, NumericLoss, NumericTargets
 from ..errors import CellSkippedError
-from ..objective.numeric_loss import NumericLoss
 from ..objective.objective import count_units, numeric_objective
 from ..objective.supervised import numeric_positions, supervised_targets
 from .checks import Finding, UncheckedError, checked, require

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import get_args
 
-from ..contracts import Answer, Example, Modality, Split, Task
-from ..encoding.numbers import first_number, last_number
+from ..contracts import Answer, Example, Modality, Split, Task, first_number, last_number
 from ..plugin_system.registry import plugin_files
 from ..results.frames import IDENTITY
 from ..scoring.score import COMPLETION_COLUMNS, SCORE_COLUMNS, reads_numbers

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..contracts import Checkpoint, EngineSession, Images, Progress
 
 if TYPE_CHECKING:
-    from ..encoding.numbers import NumericVocabulary
+    from ..contracts import NumericVocabulary
 
 VERSION = 2
 """Of what a probe holds: raised when that changes, so that probes are made again."""

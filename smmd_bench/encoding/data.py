@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..contracts import Example, Progress
+from ..contracts import Example, NumericLoss, Progress
 from ..errors import UserError
-from ..objective.numeric_loss import NumericLoss
 
 IGNORE = -100
 _CHUNK = 1000

@@ -23,8 +23,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from ..contracts import NumericLoss
 from .chunked_cross_entropy import chunked_cross_entropy
-from .numeric_loss import NumericLoss
 from .numeric_term import NumericTerm
 from .output_head import OutputHead
 from .supervised import (

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from ..contracts import NumericTargets
-from .numeric_loss import NumericLoss
+from ..contracts import NumericLoss, NumericTargets
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..encoding.numbers import NumericVocabulary
+from ..contracts import NumericVocabulary
 from .settings import OverheadSettings
 
 PREPARATION = 2

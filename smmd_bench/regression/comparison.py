@@ -64,7 +64,7 @@ def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[st
     Where the two have another document by one number, as when lm-eval's data changed between them,
     it is left out; nothing is given where none is left.
     """
-    from ..scoring.metrics import ExactMatch
+    from ..contracts import ExactMatch
     from ..scoring.statistics import mcnemar_exact, paired_difference
 
     frames = [_scored(frame, metric) for frame in (samples, others)]

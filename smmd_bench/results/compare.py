@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..contracts import ExactMatch
 from ..errors import UserError, did_you_mean
 from ..plugin_system.registry import load_task
 from ..scoring.measure import compare
-from ..scoring.metrics import ExactMatch
 from ..scoring.statistics import RESAMPLES
 from .made_with import differences
 

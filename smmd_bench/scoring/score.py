@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ..contracts import plain_text
 from ..errors import UserError
 from .categories import CATEGORIES, category
-from .plain_text import plain_text
 
 if TYPE_CHECKING:
     from ..contracts import Task

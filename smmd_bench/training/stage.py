@@ -21,7 +21,7 @@ import pandas as pd
 import torch
 from transformers import TrainerCallback, TrainingArguments, set_seed
 
-from ..contracts import Modality, Progress
+from ..contracts import Modality, NoAuxiliary, NumericLoss, Progress
 from ..encoding.data import RightPaddingCollator, TokenisedExamples
 from ..encoding.image_data import ImageCollator, ImageExamples
 from ..encoding.numbers import numeric_vocabulary
@@ -31,7 +31,6 @@ from ..models.checkpoints import at_most_positions
 from ..models.loading import add_adapter, load_model, load_tokenizer, quiet_libraries
 from ..models.processor import load_processor, reads_images
 from ..models.recipe import Recipe
-from ..objective.numeric_loss import NoAuxiliary, NumericLoss
 from ..run.circumstances import made_with
 from ..storage.current import BASE, training_stamp
 from ..storage.files import write_json, write_parquet

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 from transformers import Trainer
 
-from ..objective.keyed_noise import mixed
-from ..objective.numeric_loss import NumericLoss
+from ..contracts import NumericLoss, mixed
 from ..objective.objective import (
     ObjectiveOutput,
     count_units,

@@ -9,9 +9,7 @@ from torch import Tensor
 
 from smmd_bench.conformance import losses
 from smmd_bench.conformance.losses import loss_findings
-from smmd_bench.contracts import NumericTargets
-from smmd_bench.encoding.numbers import NumericVocabulary
-from smmd_bench.objective.numeric_loss import NumericLoss
+from smmd_bench.contracts import NumericLoss, NumericTargets, NumericVocabulary
 from smmd_bench.plugin_system.registry import load_loss, names
 
 

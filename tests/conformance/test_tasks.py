@@ -15,12 +15,20 @@ from PIL import Image
 from smmd_bench.conformance import tasks
 from smmd_bench.conformance.fingerprints import fingerprints
 from smmd_bench.conformance.tasks import task_findings
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.encoding.numbers import parse_number
+from smmd_bench.contracts import (
+    Answer,
+    ExactMatch,
+    Example,
+    MeanAbsoluteError,
+    Metric,
+    Modality,
+    RSquared,
+    Split,
+    parse_number,
+    plain_text,
+)
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
-from smmd_bench.scoring.metrics import ExactMatch, MeanAbsoluteError, RSquared
-from smmd_bench.scoring.plain_text import plain_text
 
 DATA = Path(__file__).parents[1] / "data"
 _calls = count()

@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from smmd_bench.plugins.engines.transformers import TransformersEngine
 
-from smmd_bench.contracts import Answer, EngineSettings, Example
+from smmd_bench.contracts import Answer, EngineSettings, Example, NumericVocabulary
 from smmd_bench.decoding import probe as module
 from smmd_bench.decoding.answer_digits import answer_digits
 from smmd_bench.decoding.probe import probe
 from smmd_bench.encoding.data import encode_prompts, encode_targets
-from smmd_bench.encoding.numbers import NumericVocabulary, numeric_vocabulary
+from smmd_bench.encoding.numbers import numeric_vocabulary
 
 pytestmark = pytest.mark.engine
 

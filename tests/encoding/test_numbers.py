@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from smmd_bench.encoding.numbers import first_number, last_number, numeric_vocabulary, parse_number
+from smmd_bench.contracts import first_number, last_number, parse_number
+from smmd_bench.encoding.numbers import numeric_vocabulary
 from smmd_bench.errors import UserError
 
 TOKENIZERS = Path(__file__).parents[1] / "data" / "tokenizers"

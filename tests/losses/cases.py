@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from smmd_bench.contracts import NumericTargets
-from smmd_bench.encoding.numbers import NumericVocabulary
+from smmd_bench.contracts import NumericTargets, NumericVocabulary
 
 DIGITS = [float(n) for n in range(10)]
 UNEVEN = [-3.5, 0.0, 0.25, 2.0, 2.0, 40.0]  # two tokens of one value, as rule `float` allows

@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from smmd_bench.contracts import Loss
+from smmd_bench.contracts import Loss, NumericLoss
 from smmd_bench.errors import UserError
-from smmd_bench.objective.numeric_loss import NumericLoss
 from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.plugin_system.registry import load_loss
 

@@ -8,11 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smmd_bench.contracts import Loss, NumericTargets
-from smmd_bench.encoding.numbers import NumericVocabulary, numeric_vocabulary
+from smmd_bench.contracts import Loss, NumericLoss, NumericTargets, NumericVocabulary, gumbel, mixed
+from smmd_bench.encoding.numbers import numeric_vocabulary
 from smmd_bench.errors import CellSkippedError, UserError
-from smmd_bench.objective.keyed_noise import gumbel, mixed
-from smmd_bench.objective.numeric_loss import NumericLoss
 from smmd_bench.objective.objective import count_units, numeric_objective
 from smmd_bench.plugin_system.registry import load_loss
 

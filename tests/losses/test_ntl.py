@@ -5,8 +5,8 @@ import torch
 from scipy.stats import wasserstein_distance
 from transformers import AutoTokenizer
 
-from smmd_bench.contracts import Loss
-from smmd_bench.encoding.numbers import NumericVocabulary, numeric_vocabulary
+from smmd_bench.contracts import Loss, NumericVocabulary
+from smmd_bench.encoding.numbers import numeric_vocabulary
 from smmd_bench.errors import UserError
 from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.plugin_system.parameters import canonical

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from smmd_bench.contracts import NumericTargets
-from smmd_bench.objective.numeric_loss import NoAuxiliary
+from smmd_bench.contracts import NoAuxiliary, NumericTargets
 from smmd_bench.plugin_system.registry import entries, load_loss
 
 from .cases import DIGITS, vocabulary

@@ -7,12 +7,11 @@ from contextlib import suppress
 
 import pytest
 
-from smmd_bench.contracts import Answer
+from smmd_bench.contracts import Answer, ExactMatch
 from smmd_bench.plugin_system import registry
 from smmd_bench.publishing.run import is_published, publish_run
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
-from smmd_bench.scoring.metrics import ExactMatch
 from smmd_bench.storage.files import write_text
 
 from .folders import Killed, killed_at, run

@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy import stats
 
-from smmd_bench.objective.keyed_noise import gumbel, mixed
+from smmd_bench.contracts import gumbel, mixed
 
 MASK = 2**64 - 1
 

@@ -7,8 +7,8 @@ import torch
 from torch.nn import functional as F
 
 from smmd_bench import numeric_objective
+from smmd_bench.contracts import NumericLoss
 from smmd_bench.objective import objective
-from smmd_bench.objective.numeric_loss import NumericLoss
 from smmd_bench.objective.objective import (
     count_units,
     hidden_objective,

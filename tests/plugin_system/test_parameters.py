@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smmd_bench.contracts import non_negative, parameter
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.parameters import (
     build,
     canonical,
-    non_negative,
-    parameter,
     parameters_of,
     split_list,
     split_spec,

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from smmd_bench.tasks.gsm8k import GSM8K
 
-from smmd_bench.contracts import Answer, Example
+from smmd_bench.contracts import Answer, ExactMatch, Example
 from smmd_bench.encoding.data import TokenisedExamples
 from smmd_bench.encoding.image_data import ImageExamples
 from smmd_bench.errors import UserError
@@ -28,7 +28,6 @@ from smmd_bench.models.processor import load_processor
 from smmd_bench.run.preflight import preflight
 from smmd_bench.run.rehearsal import rehearse
 from smmd_bench.run.room import training_need
-from smmd_bench.scoring.metrics import ExactMatch
 from smmd_bench.training.stage import train_cell
 
 from ..conftest import DATA

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 from smmd_bench.tasks.arithmetic import Arithmetic
 
+from smmd_bench.contracts import ExactMatch
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Cell, Experiment
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.scoring import statistics
 from smmd_bench.scoring.measure import measure
-from smmd_bench.scoring.metrics import ExactMatch
 from smmd_bench.storage.current import BASE
 from smmd_bench.storage.files import write_json, write_parquet
 

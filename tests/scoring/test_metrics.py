@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import accuracy_score, mean_absolute_error, r2_score
 
-from smmd_bench.scoring.metrics import (
+from smmd_bench.contracts import (
     ExactMatch,
     MeanAbsoluteError,
     ParseFailureRate,

@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import binomtest
 from statsmodels.stats.proportion import proportion_confint
 
-from smmd_bench.scoring.metrics import ExactMatch, MeanAbsoluteError, RSquared
+from smmd_bench.contracts import ExactMatch, MeanAbsoluteError, RSquared
 from smmd_bench.scoring.statistics import (
     Estimate,
     interval,

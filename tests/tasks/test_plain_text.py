@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import smmd_bench as sb
+from smmd_bench.contracts import plain_text
 from smmd_bench.plugin_system.registry import load_task, names
-from smmd_bench.scoring.plain_text import plain_text
 
 WRITTEN: Mapping[str, tuple[list[str], str]] = {  # completions, and a target
     "arithmetic": (["-2/3", " 1,234\nEvaluate 3 - 4.", "3 / 4", "18.", "none"], "-2/3"),

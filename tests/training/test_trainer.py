@@ -12,14 +12,13 @@ import torch
 from transformers import AutoModelForCausalLM, TrainingArguments
 
 import smmd_bench as sb
-from smmd_bench.contracts import Answer, Example
+from smmd_bench.contracts import Answer, Example, NumericVocabulary
 from smmd_bench.encoding.data import (
     RightPaddingCollator,
     TokenisedExamples,
     encode_prompts,
     encode_targets,
 )
-from smmd_bench.encoding.numbers import NumericVocabulary
 from smmd_bench.errors import UserError
 from smmd_bench.models.loading import add_adapter, load_model
 from smmd_bench.models.recipe import Recipe

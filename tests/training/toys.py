@@ -6,9 +6,7 @@ from typing import ClassVar
 import torch
 from torch.nn import functional as F
 
-from smmd_bench.contracts import NumericTargets
-from smmd_bench.encoding.numbers import NumericVocabulary
-from smmd_bench.objective.numeric_loss import NumericLoss
+from smmd_bench.contracts import NumericLoss, NumericTargets, NumericVocabulary
 from smmd_bench.plugin_system.registry import load_loss
 
 V, H, T = 61, 8, 24

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from smmd_bench.contracts import NumericTargets
-from smmd_bench.encoding.numbers import NumericVocabulary
-from smmd_bench.objective.numeric_loss import NumericLoss
-from smmd_bench.plugin_system.parameters import non_negative, parameter
+from smmd_bench.contracts import (
+    NumericLoss,
+    NumericTargets,
+    NumericVocabulary,
+    non_negative,
+    parameter,
+)
 from torch import Tensor
 
 

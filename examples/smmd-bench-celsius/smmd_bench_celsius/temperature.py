@@ -8,11 +8,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.encoding.numbers import first_number
-from smmd_bench.plugin_system.parameters import parameter, share
-from smmd_bench.scoring.metrics import ExactMatch, MeanAbsoluteError, ParseFailureRate, RSquared
-from smmd_bench.scoring.plain_text import plain_text
+from smmd_bench.contracts import (
+    Answer,
+    ExactMatch,
+    Example,
+    MeanAbsoluteError,
+    Metric,
+    Modality,
+    ParseFailureRate,
+    RSquared,
+    Split,
+    first_number,
+    parameter,
+    plain_text,
+    share,
+)
 
 GENERATOR = 1
 """Raise it when examples come out differently; `version` below when answers are read otherwise."""

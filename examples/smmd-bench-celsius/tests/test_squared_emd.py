@@ -8,7 +8,7 @@ from scipy.stats import energy_distance
 from smmd_bench import load_loss, numeric_objective
 from smmd_bench.conformance.loss_cases import integers
 from smmd_bench.conformance.suite import violations
-from smmd_bench.encoding.numbers import NumericVocabulary
+from smmd_bench.contracts import NumericVocabulary
 from torch import Tensor
 
 from smmd_bench_celsius.squared_emd import SquaredEarthMover

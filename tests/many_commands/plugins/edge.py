@@ -14,11 +14,18 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Job, JobResult, Progress
+from smmd_bench.contracts import (
+    Checkpoint,
+    Completion,
+    EngineSettings,
+    Job,
+    JobResult,
+    Progress,
+    parameter,
+)
 from smmd_bench.decoding.stage import decode_cells
 from smmd_bench.experiment.experiment import Cell
 from smmd_bench.models import recipe
-from smmd_bench.plugin_system.parameters import parameter
 from smmd_bench.run.run_directory import cell_from_json, record_failure
 from smmd_bench.storage.addresses import digest_of_weights
 from smmd_bench.storage.current import BASE, training_stamp

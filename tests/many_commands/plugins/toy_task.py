@@ -5,8 +5,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
-from smmd_bench.scoring.metrics import ExactMatch, MeanAbsoluteError
+from smmd_bench.contracts import (
+    Answer,
+    ExactMatch,
+    Example,
+    MeanAbsoluteError,
+    Metric,
+    Modality,
+    Split,
+)
 
 SHIFT = 0
 

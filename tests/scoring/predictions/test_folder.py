@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from smmd_bench.contracts import Answer, Example, Metric, Modality, Split
+from smmd_bench.contracts import Answer, ExactMatch, Example, Metric, Modality, Split
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system import registry
@@ -19,7 +19,6 @@ from smmd_bench.publishing.run import publish_run
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import Outcome, score_predictions
 from smmd_bench.run.run_directory import RunDirectory
-from smmd_bench.scoring.metrics import ExactMatch
 
 from .conftest import COUNT, TASK, json_lines
 

@@ -7,8 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..contracts import Loss, NumericTargets
-from ..encoding.numbers import NumericVocabulary
+from .numeric import NumericTargets, NumericVocabulary, Weighting
 
 
 class NumericLoss(nn.Module):  # type: ignore[misc]
@@ -34,7 +33,7 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
 
     token_ids: Tensor
 
-    def __init__(self, loss: Loss, vocabulary: NumericVocabulary) -> None:
+    def __init__(self, loss: Weighting, vocabulary: NumericVocabulary) -> None:
         super().__init__()
         self.weight = loss.weight
         self.replaces_cross_entropy = loss.replaces_cross_entropy

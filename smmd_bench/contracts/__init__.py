@@ -1,0 +1,119 @@
+"""Everything that a plugin is written with: the contracts, and what plugins share.
+
+In: nothing. Out: protocols of plugins, the frozen data that they exchange, parameters with their
+checks, metrics, and numbers read from text. It may import `errors` and `storage`.
+
+Names that need torch or numpy resolve lazily, so that plugins can be listed quickly.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CellSkippedError, UserError, did_you_mean
+from ..storage.addresses import cache_folder
+from ..storage.data_files import DataSource, HubData
+from .engine import (
+    Canary,
+    Checkpoint,
+    CheckpointKind,
+    Completion,
+    Engine,
+    EngineSession,
+    EngineSettings,
+    Images,
+    Progress,
+)
+from .examples import Answer, Example, Modality, Split
+from .executor import Executor, Job, JobResult
+from .loss import Loss
+from .numbers import first_number, last_number, parse_number
+from .numeric import NumericTargets, NumericVocabulary, Weighting
+from .parameters import bandwidth, non_negative, parameter, positive, share
+from .plain_text import plain_text
+from .report import Artefact, Report, Run
+from .task import Metric, Task
+
+if TYPE_CHECKING:
+    from .keyed_noise import gumbel as gumbel
+    from .keyed_noise import mixed as mixed
+    from .metrics import ExactMatch as ExactMatch
+    from .metrics import MeanAbsoluteError as MeanAbsoluteError
+    from .metrics import ParseFailureRate as ParseFailureRate
+    from .metrics import RSquared as RSquared
+    from .metrics import TextMatch as TextMatch
+    from .metrics import TruncationRate as TruncationRate
+    from .numeric_loss import NoAuxiliary as NoAuxiliary
+    from .numeric_loss import NumericLoss as NumericLoss
+
+_LAZY = {
+    "gumbel": ".keyed_noise",
+    "mixed": ".keyed_noise",
+    "ExactMatch": ".metrics",
+    "MeanAbsoluteError": ".metrics",
+    "ParseFailureRate": ".metrics",
+    "RSquared": ".metrics",
+    "TextMatch": ".metrics",
+    "TruncationRate": ".metrics",
+    "NoAuxiliary": ".numeric_loss",
+    "NumericLoss": ".numeric_loss",
+}
+__all__ = [
+    "Answer",
+    "Artefact",
+    "Canary",
+    "CellSkippedError",
+    "Checkpoint",
+    "CheckpointKind",
+    "Completion",
+    "DataSource",
+    "Engine",
+    "EngineSession",
+    "EngineSettings",
+    "ExactMatch",
+    "Example",
+    "Executor",
+    "HubData",
+    "Images",
+    "Job",
+    "JobResult",
+    "Loss",
+    "MeanAbsoluteError",
+    "Metric",
+    "Modality",
+    "NoAuxiliary",
+    "NumericLoss",
+    "NumericTargets",
+    "NumericVocabulary",
+    "ParseFailureRate",
+    "Progress",
+    "RSquared",
+    "Report",
+    "Run",
+    "Split",
+    "Task",
+    "TextMatch",
+    "TruncationRate",
+    "UserError",
+    "Weighting",
+    "bandwidth",
+    "cache_folder",
+    "did_you_mean",
+    "first_number",
+    "gumbel",
+    "last_number",
+    "mixed",
+    "non_negative",
+    "parameter",
+    "parse_number",
+    "plain_text",
+    "positive",
+    "share",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name], __name__), name)
+    raise AttributeError(f"module 'smmd_bench.contracts' has no attribute '{name}'")

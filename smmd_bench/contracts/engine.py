@@ -1,0 +1,151 @@
+"""Engines: checkpoints, their canaries, settings, sessions and completions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CheckpointKind = Literal["base", "lora", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Weights to decode with: the base as it is, an adapter on it, or a full replacement.
+
+    `name` is unique in a session; `path` is the folder (for `base`, the base itself); `canary`
+    holds what transformers says of these weights.
+    """
+
+    name: str
+    kind: CheckpointKind
+    path: Path
+    canary: Canary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """Log-probabilities, by transformers in float32, that identify a checkpoint's weights.
+
+    `log_probabilities[k]` are those of the last tokens of `token_ids[k]`, as many as are given:
+    `EngineSession.log_probabilities` must end with them. The last `pictures` sequences read the
+    picture of `smmd_bench.training.canary_picture`. `rounded` is the same in the dtype that the
+    engine runs in (empty in float32), from which the rounding noise is known. `rivals` are the
+    checkpoints that an engine could run in place of this one: names and `log_probabilities`.
+    """
+
+    token_ids: tuple[tuple[int, ...], ...]
+    log_probabilities: tuple[tuple[float, ...], ...]
+    pictures: int = 0
+    rounded: tuple[tuple[float, ...], ...] = ()
+    rivals: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How an engine is started; of all this only the dtype and the pixels can change answers.
+
+    `memory_gb` is for the key-value cache on a CPU; on a GPU vLLM asks for most of what is free.
+    `min_pixels` and `max_pixels` are the processor's limits on an image (None: the checkpoint's
+    own); `images` is the most that a prompt has.
+    """
+
+    dtype: str = "float32"
+    max_model_length: int = 2048
+    max_log_probabilities: int = 1000
+    max_lora_rank: int = 16
+    adapters: bool = False
+    seed: int = 0
+    memory_gb: float = 1.0
+    min_pixels: int | None = None
+    max_pixels: int | None = None
+    images: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Greedy text after a prompt; `finish_reason` is "stop" or "length".
+
+    `token_ids` end with the end-of-sequence token where there was one; `text` is without it.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: str
+
+
+Progress = Callable[[str, int, int], None]
+"""`progress(what, done, total)`: called often; must be cheap. With total 0, `what` is a message."""
+
+
+Images = Sequence[Sequence[Path]]
+"""The image files of each row, in the order of their placeholders."""
+
+
+class EngineSession(Protocol):
+    """A started engine. Each call names the checkpoint that it is for.
+
+    Token ids hold one placeholder an image; `images` are the files that stand there, parallel to
+    the rows (None: no row has any).
+    """
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        checkpoint: Checkpoint,
+        *,
+        max_new_tokens: int,
+        images: Images | None = None,
+        progress: Progress | None = None,
+    ) -> list[Completion]:
+        """Greedy completions of tokenised prompts, in order; stops at the end-of-sequence token."""
+        ...
+
+    def next_token_probabilities(
+        self,
+        prefixes: Sequence[Sequence[int]],
+        token_ids: Sequence[int],
+        checkpoint: Checkpoint,
+        *,
+        images: Images | None = None,
+        progress: Progress | None = None,
+    ) -> NDArray[np.float64]:
+        """softmax over `token_ids` of the next token's logits after each prefix: [n, N]."""
+        ...
+
+    def log_probabilities(
+        self,
+        sequences: Sequence[Sequence[int]],
+        checkpoint: Checkpoint,
+        *,
+        images: Images | None = None,
+    ) -> list[list[float]]:
+        """For each sequence, log p of every token after the first, over the whole vocabulary; with
+        images, of every token after the last image."""
+        ...
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Decodes prompts with many checkpoints of one base.
+
+    An engine that cannot run every architecture may have `refuses(base: Path) -> str | None`: why
+    it cannot run a checkpoint, as a clause; None: it can. What it refuses, transformers decodes.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+
+    def identity(self) -> Mapping[str, Any]:
+        """What of the engine can change its answers: its name, version and its library's."""
+        ...
+
+    def open(self, base: Path, settings: EngineSettings) -> AbstractContextManager[EngineSession]:
+        """Start the engine on a base checkpoint folder; leaving the context stops it."""
+        ...

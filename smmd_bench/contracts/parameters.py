@@ -1,0 +1,48 @@
+"""Parameters of a plugin, and their checks.
+
+A plugin is a frozen dataclass; each field is a parameter. `parameter()` gives a field its help,
+its public name (`lambda` is no Python identifier) and a check. Values are read by the field's
+annotation: `int`, `float`, `bool`, `str`, `Literal[...]`, `tuple[float, ...]` (spelled `1+2+3`),
+`tuple[int, int]` (a range, spelled `1..2`), each also with `| None` (spelled `none`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any
+
+
+def parameter(
+    default: Any,
+    help: str,
+    *,
+    name: str | None = None,
+    check: Callable[[Any], str | None] | None = None,
+) -> Any:
+    """A dataclass field that is a plugin parameter.
+
+    `check(value)` returns what the value must be ("must be > 0") or None if it is fine.
+    """
+    return field(default=default, metadata={"help": help, "name": name, "check": check})
+
+
+def positive(value: float) -> str | None:
+    """Check: > 0."""
+    return None if value > 0 and math.isfinite(value) else "must be > 0"
+
+
+def non_negative(value: float) -> str | None:
+    """Check: >= 0."""
+    return None if value >= 0 and math.isfinite(value) else "must be >= 0"
+
+
+def bandwidth(value: float) -> str | None:
+    """Check: from 0.001 to 1,000,000, so that its square is a normal number in float32."""
+    return None if 1e-3 <= value <= 1e6 else "must be from 0.001 to 1,000,000"
+
+
+def share(value: float) -> str | None:
+    """Check: from 0 to 1."""
+    return None if 0 <= value <= 1 else "must be from 0 to 1"

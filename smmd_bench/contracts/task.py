@@ -1,0 +1,61 @@
+"""Tasks and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+
+from .examples import Answer, Example, Modality, Split
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """A number computed from the scored examples of one cell.
+
+    `columns` are columns of the scored frame (see `smmd_bench.scoring.score`); only rows where the
+    boolean column `subset` is true count (None: every row). `statistic` takes one array per
+    column and reduces `axis`; it is vectorised, so that `scipy.stats.bootstrap(paired=True)` can
+    call it on resamples.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    label: ClassVar[str]
+    better: ClassVar[Literal["higher", "lower"]]
+    columns: ClassVar[tuple[str, ...]]
+    subset: ClassVar[str | None]
+
+    def statistic(self, *columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+        """Reduce `axis` of every column (all of one shape) to the metric."""
+        ...
+
+
+@runtime_checkable
+class Task(Protocol):
+    """A source of examples, and the rule that reads an answer from a completion."""
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    modality: ClassVar[Modality]
+    max_new_tokens: ClassVar[int]
+    paper_sizes: ClassVar[Mapping[Split, int]]
+
+    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+        """The first `limit` examples of a split (None: the paper's number of them)."""
+        ...
+
+    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
+        """What identifies the split's data: generator version, parameters, seed, or digests."""
+        ...
+
+    def parse(self, completion: str) -> Answer | None:
+        """The answer that a completion gives; None: unparsable, counted."""
+        ...
+
+    def metrics(self) -> Sequence[Metric]:
+        """The metrics of the task, the one that selects checkpoints first."""
+        ...
