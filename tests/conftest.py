@@ -28,6 +28,7 @@ settings.register_profile("untimed", deadline=None)  # a first call may import a
 settings.load_profile("untimed")
 
 DATA = Path(__file__).parent / "data"
+TOKENIZERS = DATA / "tokenizers"
 LONG = {"engine", "slow", "docs"}
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 Kind = Literal["digit", "triple"]
