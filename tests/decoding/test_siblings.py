@@ -18,6 +18,8 @@ from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import read_json
 from smmd_bench.training.stage import train_cell
 
+pytestmark = pytest.mark.engine
+
 IDS = ((1, 2, 3),)
 
 

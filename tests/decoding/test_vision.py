@@ -35,6 +35,8 @@ from smmd_bench.training.stage import train_cell
 
 from ..tiny_vlms import draw_picture
 
+pytestmark = pytest.mark.engine
+
 SETTINGS = EngineSettings(max_model_length=256)
 
 

@@ -42,6 +42,7 @@ class Broken:
 '''
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 def test_a_cell_that_fails_is_recorded_and_the_others_go_on(
     smmd_bench: CommandLine, tmp_path: Path

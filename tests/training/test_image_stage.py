@@ -20,6 +20,8 @@ from smmd_bench.models.cards import model_card
 from smmd_bench.models.processor import load_processor
 from smmd_bench.training.stage import train_cell
 
+pytestmark = pytest.mark.engine
+
 SETTINGS = {
     "train_examples": 32,
     "validation_examples": 4,
