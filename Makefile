@@ -38,6 +38,7 @@ check: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/write_cli_reference.py --check
 	$(BIN)/python scripts/write_api_reference.py --check
 

@@ -22,7 +22,7 @@ PLAIN = Experiment(tasks=("arithmetic",), losses=("ce",))
 BROKEN = '''
 from dataclasses import dataclass
 from typing import ClassVar
-from smmd_bench.objective.numeric_loss import NumericLoss
+from smmd_bench.contracts import NumericLoss
 
 class _Term(NumericLoss):
     def forward(self, numeric):
