@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 
-def run(code: str, *options: str) -> str:
+def run(code, *options):
     """What a fresh Python prints, in which warnings are errors and no .pth file is read."""
     site = [p for p in sys.path if p.endswith("site-packages")]
     start = f"import sys; sys.path[:0] = {[str(Path.cwd()), *site]!r}\n"
@@ -23,7 +23,7 @@ def run(code: str, *options: str) -> str:
     return done.stdout.strip()
 
 
-def test_processors_of_transformers_import_after_smmd_bench() -> None:
+def test_processors_of_transformers_import_after_smmd_bench():
     pytest.importorskip("torchvision")
     code = """
     import smmd_bench
@@ -39,7 +39,7 @@ def test_processors_of_transformers_import_after_smmd_bench() -> None:
 
 
 @pytest.fixture
-def fake(tmp_path: Path) -> Path:
+def fake(tmp_path):
     """A package that is called torchvision and says whether its operators have a schema."""
     (tmp_path / "torchvision").mkdir()
     (tmp_path / "torchvision" / "__init__.py").write_text(
@@ -48,7 +48,7 @@ def fake(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def seen(folder: Path, before: str = "") -> str:
+def seen(folder, before=""):
     return run(
         f"""
         sys.path.insert(0, {str(folder)!r})
@@ -63,23 +63,23 @@ def seen(folder: Path, before: str = "") -> str:
     )
 
 
-def test_schemas_are_defined_where_the_binary_cannot_load(fake: Path) -> None:
+def test_schemas_are_defined_where_the_binary_cannot_load(fake):
     (fake / "torchvision" / "_C.so").write_bytes(b"no library")
     assert seen(fake, "torch.version.cuda = None") == "True"
 
 
-def test_nothing_is_done_where_torch_has_cuda(fake: Path) -> None:
+def test_nothing_is_done_where_torch_has_cuda(fake):
     (fake / "torchvision" / "_C.so").write_bytes(b"no library")
     assert seen(fake, "torch.version.cuda = '13.0'") == "False"
 
 
-def test_nothing_is_done_where_the_binary_loads(fake: Path) -> None:
+def test_nothing_is_done_where_the_binary_loads(fake):
     (fake / "torchvision" / "_C.so").write_bytes(b"a library that loads")
     loads = "torch.ops.load_library = lambda path: None; torch.version.cuda = None"
     assert seen(fake, loads) == "False"
 
 
-def test_without_torchvision_its_import_fails_as_ever() -> None:
+def test_without_torchvision_its_import_fails_as_ever():
     code = """
     import smmd_bench, importlib.util
     sys.path[:] = [p for p in sys.path if not p.endswith("site-packages")]
