@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from smmd_bench.experiment.experiment import Cell, Experiment
+from smmd_bench.experiment.cell import Cell
+from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import write_json, write_parquet
 

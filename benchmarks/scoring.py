@@ -79,10 +79,11 @@ def stages(folder: Path, count: int) -> dict[str, float]:
         from smmd_bench.plugin_system.registry import load_task
         from smmd_bench.publishing.run import publish_run
         from smmd_bench.run.predictions import score_predictions
-        from smmd_bench.scoring.measure import compare, metric_values
+        from smmd_bench.scoring.measure import compare
         from smmd_bench.scoring.predictions.match import completions_frame, match
         from smmd_bench.scoring.predictions.read import read_predictions
         from smmd_bench.scoring.score import score_frame
+        from smmd_bench.scoring.statistics import metric_values
 
     files = [folder / "ce.jsonl", folder / "smmd.jsonl"]
     with tempfile.TemporaryDirectory() as temporary:

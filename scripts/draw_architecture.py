@@ -1,14 +1,16 @@
 """Draw docs/images/architecture.svg: the rooms of the code, and which room imports which.
 
 Both follow from the source: a room's sentence is the first line of its docstring, and a dot is an
-import, type-checking imports left out. A red dot is an import against the order. `--check` fails
-where the picture is out of date.
+import, type-checking imports left out. The order of the rooms is that of import-linter's layers in
+pyproject.toml, and an import against it is a red dot. `--check` fails where the picture is out of
+date.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -20,11 +22,8 @@ import smmd_bench
 SOURCE = Path(smmd_bench.__file__).parent.parent
 TARGET = Path(__file__).parent.parent / "docs" / "images" / "architecture.svg"
 ROOTS = ("reports", "tasks", "plugins")
-ROOMS = (
-    *("cli", "conformance", "overhead", "regression", "publishing", "run", "results", "scoring"),
-    *("decoding", "training", "objective", "encoding", "experiment", "models", "plugin_system"),
-    *("contracts", "storage", "errors"),
-)  # fmt: skip
+PROJECT = tomllib.loads((SOURCE / "pyproject.toml").read_text(encoding="utf-8"))
+ROOMS = tuple(PROJECT["tool"]["importlinter"]["contracts"][0]["layers"])
 STEP, TOP, LEFT, FAR = 24, 118, 126, 700
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #1f2328 } .name { font-weight: 600 }
@@ -47,8 +46,6 @@ def imports() -> set[tuple[str, str]]:
         for other in graph.find_modules_directly_imported_by(module)
     }
     rooms = {*ROOTS, *ROOMS}
-    found = {room for pair in pairs for room in pair} - {"smmd_bench"}
-    assert found <= rooms, f"not in the list of rooms: {sorted(found - rooms)}"
     return {(a, b) for a, b in pairs if a != b and {a, b} <= rooms}
 
 

@@ -35,6 +35,7 @@ TRAINING = (
     "smmd_bench.training.",
     "smmd_bench.objective.",
     "smmd_bench.encoding.",
+    "smmd_bench.contracts.",
     "smmd_bench.models.loading",
     "smmd_bench.models.processor",
 )

@@ -14,9 +14,8 @@ from typing import Any, ForwardRef
 import smmd_bench
 from smmd_bench import contracts
 from smmd_bench.conformance import suite
-from smmd_bench.encoding import numbers
-from smmd_bench.objective import numeric_loss, objective
-from smmd_bench.plugin_system import parameters, registry
+from smmd_bench.objective import objective
+from smmd_bench.plugin_system import registry
 from smmd_bench.results import frames as run
 
 TARGET = Path(__file__).parent.parent / "docs" / "api.md"
@@ -25,7 +24,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
         getattr(smmd_bench, name) for name in smmd_bench.__all__ if name != "__version__"
     ),
     "What these functions give": (
-        numbers.NumericVocabulary,
+        contracts.NumericVocabulary,
         objective.ObjectiveOutput,
         run.RunFrames,
     ),
@@ -35,17 +34,17 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
         contracts.Answer,
         contracts.Metric,
         contracts.Modality,
-        numbers.parse_number,
-        numbers.first_number,
-        numbers.last_number,
+        contracts.parse_number,
+        contracts.first_number,
+        contracts.last_number,
     ),
     "Losses": (
         contracts.Loss,
         contracts.NumericTargets,
-        numeric_loss.NumericLoss,
+        contracts.NumericLoss,
     ),
     "Plugins by name": (registry.load, registry.load_plugin_file, registry.names),
-    "Parameters of a plugin": (parameters.parameter,),
+    "Parameters of a plugin": (contracts.parameter,),
     "Reports": (contracts.Report, contracts.Artefact),
     "Engines": (
         contracts.Engine,

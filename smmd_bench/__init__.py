@@ -12,11 +12,23 @@ from typing import TYPE_CHECKING, Any
 from .encoding.torchvision_schemas import install as _watch_for_torchvision
 
 if TYPE_CHECKING:
+    from .conformance.generated_run import matrix as matrix
+    from .conformance.generated_run import write_run as write_run
+    from .conformance.loss_cases import integers as integers
+    from .conformance.suite import violations as violations
     from .encoding.numbers import numeric_vocabulary as numeric_vocabulary
     from .objective.objective import count_units as count_units
     from .objective.objective import numeric_objective as numeric_objective
+    from .plugin_system.registry import load as load
     from .plugin_system.registry import load_loss as load_loss
+    from .plugin_system.registry import load_plugin_file as load_plugin_file
     from .plugin_system.registry import load_task as load_task
+    from .publishing.style import figure_style as figure_style
+    from .publishing.style import loss_label as loss_label
+    from .publishing.style import loss_styles as loss_styles
+    from .publishing.style import model_label as model_label
+    from .publishing.style import new_figure as new_figure
+    from .publishing.tables import number as number
     from .results.frames import read_run as read_run
     from .scoring.score import score as score
 
@@ -28,6 +40,18 @@ _API = {
     "count_units": ".objective.objective",
     "score": ".scoring.score",
     "read_run": ".results.frames",
+    "load": ".plugin_system.registry",
+    "load_plugin_file": ".plugin_system.registry",
+    "violations": ".conformance.suite",
+    "integers": ".conformance.loss_cases",
+    "matrix": ".conformance.generated_run",
+    "write_run": ".conformance.generated_run",
+    "loss_label": ".publishing.style",
+    "model_label": ".publishing.style",
+    "loss_styles": ".publishing.style",
+    "new_figure": ".publishing.style",
+    "figure_style": ".publishing.style",
+    "number": ".publishing.tables",
 }
 __all__ = ["__version__", *_API]
 

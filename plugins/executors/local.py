@@ -54,7 +54,7 @@ def _run(job: Job, folder: Path, progress: Progress) -> str | None:
     reading, writing = os.pipe()
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "smmd_bench.run.worker", str(request), str(writing)],
+            [sys.executable, "-m", job.module, str(request), str(writing)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

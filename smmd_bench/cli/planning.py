@@ -9,7 +9,7 @@ from typing import Any
 
 from ..contracts import Split
 from ..errors import UserError
-from ..experiment.experiment import Cell
+from ..experiment.cell import Cell
 from ..run.run_directory import RunDirectory
 from .voice import Voice
 

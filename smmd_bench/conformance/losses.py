@@ -169,7 +169,7 @@ class _Suite:
         again = case.objective(bind(self.loss)).total
         require(
             bool(first == again),
-            "the same batch gives another value: key noise with smmd_bench.objective.keyed_noise",
+            "the same batch gives another value: key noise with smmd_bench.contracts.keyed_noise",
         )
         return "the same batch gives the same value, bit by bit"
 

@@ -85,7 +85,7 @@ def check_spellings(task: Task, examples: Sequence[Example]) -> str:
                     False,
                     f"{what} of {examples[at].uid} change `{name}` from {plain[name][at]} to "
                     f"{found[name][at]}: read plain_text(completion), of "
-                    "smmd_bench.scoring.plain_text",
+                    "smmd_bench.contracts.plain_text",
                 )
     return f"{', '.join(_SPELLINGS)} change no answer"
 

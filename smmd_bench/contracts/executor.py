@@ -12,16 +12,18 @@ from .engine import Progress
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A piece of work that runs in a process of its own: `python -m smmd_bench.run.worker FILE`.
+    """A piece of work that runs in a process of its own: `python -m MODULE REQUEST EVENTS_FD`.
 
-    `stage` is "train" or "decode"; `label` is what people read; `cells` are the addresses that it
-    serves; `payload` is the JSON that the worker reads.
+    `stage` is "train", "decode" or "regress"; `label` is what people read; `cells` are the
+    addresses that it serves; `payload` is the JSON that the process reads; `module` is what it
+    runs.
     """
 
     stage: str
     label: str
     cells: tuple[str, ...]
     payload: Mapping[str, Any]
+    module: str = "smmd_bench.run.worker"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,6 @@ from ..contracts import Checkpoint, EngineSession, Images, Progress
 if TYPE_CHECKING:
     from ..contracts import NumericVocabulary
 
-VERSION = 2
-"""Of what a probe holds: raised when that changes, so that probes are made again."""
-
 BLOCK = 8192
 """Prefixes whose distributions are held at a time: 64 MiB at N = 1000."""
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ..contracts import Canary
-from ..experiment.experiment import BASE, Cell
+from ..experiment.cell import Cell
+from ..storage.current import BASE
 from ..storage.files import read_json
 from ..training.canary import canary_from
 from .canary_check import indistinguishable, resolution

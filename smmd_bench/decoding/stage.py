@@ -33,16 +33,16 @@ from ..contracts import (
 from ..encoding.data import encode_targets
 from ..encoding.numbers import numeric_vocabulary
 from ..encoding.prompts import encode_examples, images_of
-from ..experiment.experiment import Cell
+from ..experiment.cell import Cell
+from ..models.circumstances import made_with
 from ..models.loading import load_tokenizer, quiet_libraries
 from ..models.processor import load_processor
 from ..plugin_system.registry import load_engine
-from ..run.circumstances import made_with
-from ..run.run_directory import RunDirectory
 from ..storage.files import write_json, write_parquet
 from .answer_digits import answer_digits
 from .decode import decode_checkpoint
 from .probe import probe
+from .selection import settle
 from .siblings import Canaries, decode_receipt, session_canaries
 
 
@@ -144,11 +144,11 @@ def _turn(pair: tuple[Cell, Path]) -> tuple[bool, bool]:
 
 
 def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
-    run = RunDirectory(folder.parent.parent)
+    run = folder.parents[1]
     checkpoint = _select(cell.source or cell, run, running, name)
     tokenizer, progress = running.tokenizer, running.progress
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
-    now, chat, software = run.current(cell), cell.recipe.chat_template, made_with("decode")
+    now, chat, software = cell.files(run), cell.recipe.chat_template, made_with("decode")
     assert now.decode_stamp is not None
     if checkpoint.canary is not None:
         said = decode_receipt(checkpoint.canary, cell.recipe.dtype, now.decode_stamp)
@@ -184,12 +184,12 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
         write_parquet(folder / "probes.parquet", frame, now.decode_stamp, software)
 
 
-def _select(cell: Cell, run: RunDirectory, running: _Open, name: str) -> Checkpoint:
+def _select(cell: Cell, run: Path, running: _Open, name: str) -> Checkpoint:
     """The checkpoint to test: the base itself, or the best epoch's on the validation split.
 
     What is already on disk of it is taken from there.
     """
-    folder, now = run.cell_folder(cell), run.current(cell)
+    folder, now = cell.folder(run), cell.files(run)
     assert now.receipt is not None
     canaries = running.canaries[folder]
     if cell.is_base:
@@ -198,8 +198,8 @@ def _select(cell: Cell, run: RunDirectory, running: _Open, name: str) -> Checkpo
     if now.selection is None and not now.has_validation:
         frame = _validate(cell, folder, kind, canaries, running, name)
         write_parquet(folder / "validation.parquet", frame, now.validation_stamp)
-    run.settle(cell)
-    chosen = run.current(cell)
+    settle(cell, run)
+    chosen = cell.files(run)
     assert chosen.tested is not None
     assert chosen.checkpoint is not None
     return Checkpoint(f"{folder.name}-best", kind, chosen.checkpoint, canaries[chosen.tested.epoch])

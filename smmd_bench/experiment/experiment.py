@@ -1,4 +1,4 @@
-"""An experiment: models x tasks x losses x seeds -> cells, each with its content addresses."""
+"""An experiment: models x tasks x losses x seeds -> cells."""
 
 from __future__ import annotations
 
@@ -11,184 +11,20 @@ from typing import Any
 
 import yaml
 
-from ..contracts import EngineSettings, Loss, Modality, Split, Task
-from ..decoding.probe import VERSION as PROBES
 from ..errors import UserError
-from ..models.cards import ModelCard, model_card
-from ..models.recipe import TRAINING_VERSION, Recipe, checked_settings, training_settings
-from ..plugin_system.parameters import canonical, parameters_of, spell
-from ..plugin_system.plugin_source import version_of, with_source
-from ..plugin_system.registry import engine_identity, load_engine, load_loss, load_task
-from ..scoring.measure import measure_identity
-from ..storage.addresses import address, folder_name
+from ..models.cards import model_card
+from ..models.recipe import checked_settings
+from ..plugin_system.parameters import canonical, spell
+from ..plugin_system.registry import load_engine, load_loss, load_task
+from ..storage.addresses import folder_name
+from ..storage.current import BASE
+from .cell import Cell
 from .suitability import INSTEAD, default_model, refusal, require_images
-
-BASE = "base"
-"""The row of the untuned checkpoint: a cell that trains nothing."""
 
 LISTS = ("models", "tasks", "losses", "seeds", "plugins")
 """The keys whose values are lists."""
 
 _LAST_SEED = 2**32 - 1  # of NumPy
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One (model, task, loss, seed) with its recipe. Specs are canonical.
-
-    A transfer cell tests what another cell, its `source`, has trained: `trained_on` is the task of
-    that one, and `task` the test. It has no train stage and no validation of its own. `engine` is
-    what decodes; `asked_engine` another one that was asked for and refuses the model.
-    """
-
-    model: str
-    task: str
-    loss: str
-    seed: int
-    data_seed: int
-    recipe: Recipe
-    engine: str
-    trained_on: str | None = None
-    asked_engine: str | None = None
-
-    @property
-    def label(self) -> str:
-        """What people read in progress lines and summaries."""
-        return f"{self.model} {self.task} {self.loss}" + (
-            "" if self.is_base else f" seed {self.seed}"
-        )
-
-    @property
-    def is_base(self) -> bool:
-        """Whether this is the untuned checkpoint."""
-        return self.loss == BASE
-
-    @cached_property
-    def source(self) -> Cell | None:
-        """The cell whose weights a transfer cell tests; None: its own."""
-        if self.trained_on is None:
-            return None
-        return dataclasses.replace(self, task=self.trained_on, trained_on=None)
-
-    @cached_property
-    def card(self) -> ModelCard:
-        """The model's card."""
-        return model_card(self.model)
-
-    @cached_property
-    def task_plugin(self) -> Task:
-        """The task."""
-        return load_task(self.task)
-
-    @cached_property
-    def loss_plugin(self) -> Loss:
-        """The loss (not for the base)."""
-        return load_loss(self.loss)
-
-    @property
-    def engine_note(self) -> str | None:
-        """Why another engine decodes than was asked for; None: it does not."""
-        if self.asked_engine is None:
-            return None
-        engines = f"{self.engine}, not {self.asked_engine}"
-        reason = refusal(self.asked_engine, self.card)
-        return f"{self.card.label} is decoded with {engines}: {reason}."
-
-    def size(self, split: Split) -> int:
-        """How many examples of a split the cell uses."""
-        wanted = getattr(self.recipe, f"{split}_examples")
-        whole = int(self.task_plugin.paper_sizes[split])
-        if wanted is None:
-            return whole
-        sources = getattr(self.task_plugin, "sources", ())
-        finite = getattr(self.task_plugin, "finite", bool(sources))  # there are no more than that
-        return min(int(wanted), whole) if finite else int(wanted)
-
-    @cached_property
-    def addresses(self) -> dict[str, str]:
-        """The chained addresses: train; validate, select; decode; measure."""
-        train: dict[str, Any] = {"model": self.card.identity, "code": TRAINING_VERSION}
-        if self.source is not None:
-            train = {"source": self.source.addresses["train"], "test": self.task}
-        elif not self.is_base:
-            train |= {
-                "data": self._data("train"),
-                "loss": _plugin_identity(self.loss_plugin),
-                "recipe": _without_pixels(training_settings(self.recipe)),
-                "seed": self.seed,
-                **self._pixels,
-            }
-        else:
-            train |= {"task": self.task, "dtype": self.recipe.dtype, **self._pixels}
-        first = address(train)
-        greedy = {
-            "max_new_tokens": self.task_plugin.max_new_tokens,
-            "dtype": self.recipe.dtype,
-            "engine": engine_identity(self.engine),
-            **self._pixels,
-        }
-        if self.recipe.chat_template:
-            greedy["chat_template"] = True
-        validate, select = self._selection(first, greedy)
-        decode = address(
-            {
-                "train": first,
-                "test": self._data("test"),
-                "probes": [PROBES, self.recipe.probe_examples, self.recipe.probe_vectors],
-                "numeric_rule": self.recipe.numeric_rule,
-                **greedy,
-            }
-        )
-        measure = address(
-            {"select": select, "decode": decode, **measure_identity(self.task_plugin)}
-        )
-        return {
-            "train": first,
-            "validate": validate,
-            "select": select,
-            "decode": decode,
-            "measure": measure,
-        }
-
-    def _selection(self, train: str, greedy: Mapping[str, Any]) -> tuple[str, str]:
-        """The addresses of validation and selection; a transfer cell has those of its source."""
-        if self.source is not None:
-            return self.source.addresses["validate"], self.source.addresses["select"]
-        validation = None if self.is_base else self._data("validation")
-        validate = address({"train": train, "validation": validation, **greedy})
-        parser = [self.task_plugin.name, version_of(self.task_plugin)]
-        metrics = [[metric.name, version_of(metric)] for metric in self.task_plugin.metrics()]
-        return validate, address({"validate": validate, "parser": parser, "metrics": metrics})
-
-    @property
-    def reads_images(self) -> bool:
-        """Whether the task's prompts hold images."""
-        return self.task_plugin.modality is Modality.VISION
-
-    @property
-    def engine_settings(self) -> EngineSettings:
-        """How the engine must be started for this cell."""
-        return EngineSettings(
-            dtype=self.recipe.dtype,
-            max_model_length=self.recipe.max_length + self.task_plugin.max_new_tokens,
-            max_lora_rank=self.recipe.lora_rank,
-            adapters=self.recipe.method == "lora",
-            min_pixels=self.recipe.min_pixels if self.reads_images else None,
-            max_pixels=self.recipe.max_pixels if self.reads_images else None,
-            images=getattr(self.task_plugin, "most_images", 1) if self.reads_images else 0,
-        )
-
-    @property
-    def _pixels(self) -> dict[str, Any]:
-        """The limits on an image's pixels as a part of addresses; text has none."""
-        if not self.reads_images:
-            return {}
-        return {"pixels": [self.recipe.min_pixels, self.recipe.max_pixels]}
-
-    def _data(self, split: Split) -> dict[str, Any]:
-        identity = self.task_plugin.identity(split, self.data_seed)
-        content = {"identity": dict(identity), "count": self.size(split)}
-        return with_source(content, self.task_plugin)
 
 
 @dataclass(frozen=True)
@@ -314,10 +150,6 @@ def _resolved(spec: str) -> str:
     return spec if resolved == task else canonical(resolved)
 
 
-def _without_pixels(settings: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in settings.items() if k not in ("min_pixels", "max_pixels")}
-
-
 def _transfer(cell: Cell, test: str) -> Cell:
     """The cell that tests what `cell` trains on another task; an untuned model needs no source."""
     task = canonical(load_task(test))
@@ -351,9 +183,3 @@ def _check_items(name: str, values: tuple[Any, ...]) -> None:
 def _stable(model: str) -> str:
     folder = Path(model).expanduser()
     return str(folder.resolve()) if folder.is_dir() else model
-
-
-def _plugin_identity(plugin: Any) -> dict[str, Any]:
-    values = {p.name: getattr(plugin, p.field) for p in parameters_of(type(plugin)).values()}
-    content = {"name": plugin.name, "version": plugin.version, "parameters": values}
-    return with_source(content, plugin)

@@ -22,7 +22,8 @@ from typing import Any
 import yaml
 
 from ..errors import UserError, did_you_mean
-from .experiment import LISTS, Cell, Experiment
+from .cell import Cell
+from .experiment import LISTS, Experiment
 
 PARTS, NAME, OPTIONAL = "parts", "name", "optional"
 

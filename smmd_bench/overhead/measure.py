@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..contracts import Progress
 from ..errors import UserError
-from ..run.circumstances import circumstances
+from ..models.circumstances import circumstances
 from ..run.run_directory import RunDirectory
 from ..storage.files import read_json, write_json, write_parquet
 from .process import RowProcess

@@ -30,7 +30,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, set_seed
 
 from ..models.loading import quiet_libraries
 from ..plugin_system.registry import load_loss, load_plugin_file
-from ..run.worker import Events
+from ..run.events import Events
 from ..storage.files import read_json
 from ..training.stage import training_arguments
 from ..training.trainer import ObjectiveTrainer, objective_forward

@@ -106,6 +106,7 @@ def job_for(path: Path, evaluations: Sequence[Evaluation]) -> Job:
             "setting": asdict(evaluations[0].setting),
             "evaluations": [[at[id(e.target)], asdict(e.suite)] for e in evaluations],
         },
+        module="smmd_bench.regression.worker",
     )
 
 

@@ -24,7 +24,7 @@ from .opponents import REFERENCE
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .frames import RunFrames
+    from ..contracts import Run
 
 COLUMNS = (
     "address", "model", "model_label", "params", "task", "loss", "seed", "cell",
@@ -42,7 +42,7 @@ _INTEGERS = ("params", "shots", "limit", "b", "c", "left_out")
 _DIFFERENCE = ("difference", "low", "high", "b", "c", "p", "left_out")
 
 
-def regression_frame(run: RunFrames) -> pd.DataFrame:
+def regression_frame(run: Run) -> pd.DataFrame:
     """One row a checkpoint, suite, task or group, and metric.
 
     Checkpoints stand in the order of the run, the base of a model first and those from elsewhere
@@ -64,7 +64,7 @@ def regression_frame(run: RunFrames) -> pd.DataFrame:
     return frame
 
 
-def current_evaluations(run: RunFrames) -> list[tuple[Path, dict[str, Any]]]:
+def current_evaluations(run: Run) -> list[tuple[Path, dict[str, Any]]]:
     """The folder and suite.json of each whole evaluation of a checkpoint that is the run's now."""
     found = []
     for folder in sorted((run.path / "regression").glob("*")):
@@ -138,7 +138,7 @@ def _rows(
     return found
 
 
-def _is_current(suite: Mapping[str, Any], run: RunFrames) -> bool:
+def _is_current(suite: Mapping[str, Any], run: Run) -> bool:
     if suite["cell"] is None:
         identity = (run.manifest.get("models") or {}).get(suite["model"])
         return suite["kind"] != "base" or identity in (None, suite["identity"].get("base"))
@@ -148,7 +148,7 @@ def _is_current(suite: Mapping[str, Any], run: RunFrames) -> bool:
     return tested is not None and tested.digest == suite["identity"]["weights"]
 
 
-def _order(run: RunFrames) -> Any:
+def _order(run: Run) -> Any:
     """The key by which rows are sorted: the sort leaves those of an evaluation as they are."""
     ranks = {
         name: {value: at for at, value in enumerate(run.cells[name].cat.categories)}

@@ -10,7 +10,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from ..experiment.experiment import Cell
+from ..experiment.cell import Cell
 from ..storage.files import read_json
 from .run_directory import Stage
 

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..contracts import Split
-from ..experiment.experiment import Cell, Experiment
+from ..experiment.cell import Cell
+from ..experiment.experiment import Experiment
+from ..models.circumstances import circumstances
 from ..plugin_system.plugin_source import source_digest
 from ..plugin_system.registry import engine_identity, load_engine
 from ..results.frames import FORMAT
 from ..results.summary import distinct, what_the_cells_say
-from .circumstances import circumstances
 
 
 def manifest_of(

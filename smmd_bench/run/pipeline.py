@@ -14,8 +14,10 @@ from typing import Any
 import pandas as pd
 
 from ..contracts import Executor, Job, Progress
+from ..decoding.selection import settle
 from ..errors import CellSkippedError, UserError
-from ..experiment.experiment import Cell, Experiment
+from ..experiment.cell import Cell
+from ..experiment.experiment import Experiment
 from ..experiment.file import ExperimentFile
 from ..plugin_system.registry import load, load_plugin_file, plugin_files
 from ..results.frames import read_run
@@ -133,7 +135,7 @@ def _settle(run: RunDirectory, cells: Sequence[Cell]) -> dict[Cell, Exception]:
     failed: dict[Cell, Exception] = {}
     for cell in cells:
         try:
-            run.settle(cell)
+            settle(cell, run.path)
         except Exception as error:  # a plugin's own: the other cells go on
             failed[cell] = error
     return failed

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..contracts import Split, Task
 from ..errors import UserError
+from ..models.circumstances import circumstances
 from ..plugin_system.registry import load_task
 from ..results.frames import FORMAT, read_run
 from ..scoring.measure import measure, measure_identity
 from ..storage.addresses import address, folder_name
 from ..storage.current import CurrentCell
 from ..storage.files import read_json, write_json, write_json_if_new, write_parquet
-from .circumstances import circumstances
 from .comparison import write_comparisons
 from .run_directory import RunDirectory, record_failure
 

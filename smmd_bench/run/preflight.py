@@ -8,7 +8,7 @@ from typing import Any
 
 from ..contracts import Checkpoint, Example, Progress, Split
 from ..errors import UserError
-from ..experiment.experiment import Cell
+from ..experiment.cell import Cell
 from .manifest import examples_there, shortage
 from .rehearsal import rehearse
 from .room import Need, decoding_need, require_room, training_need

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..contracts import Completion, Example, Split
 from ..errors import UserError
-from ..experiment.experiment import Cell
+from ..experiment.cell import Cell
 
 _SCORED = 4
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..contracts import Example, Split
 from ..errors import UserError
-from ..experiment.experiment import Cell
+from ..experiment.cell import Cell
 
 _CHUNK = 1000
 

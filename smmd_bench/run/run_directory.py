@@ -12,10 +12,10 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 
 from ..errors import CellSkippedError, UserError
-from ..experiment.experiment import Cell, Experiment
+from ..experiment.cell import Cell
+from ..experiment.experiment import Experiment
 from ..models.recipe import Recipe
 from ..results.frames import FORMAT
-from ..scoring.selection import keep_selected, select_again
 from ..storage.current import CurrentCell
 from ..storage.files import read_json, write_json, write_json_if_new
 from .manifest import identities, manifest_of
@@ -32,12 +32,11 @@ class RunDirectory:
 
     def cell_folder(self, cell: Cell) -> Path:
         """Where a cell's files are."""
-        return self.path / "cells" / cell.addresses["train"]
+        return cell.folder(self.path)
 
     def current(self, cell: Cell) -> CurrentCell:
         """The cell's files as they are now."""
-        source = None if cell.source is None else self.current(cell.source)
-        return CurrentCell(self.cell_folder(cell), cell.addresses, cell.is_base, source)
+        return cell.files(self.path)
 
     def missing(self, cell: Cell) -> list[Stage]:
         """The stages that are still to do, in order; each implies those after it."""
@@ -52,13 +51,6 @@ class RunDirectory:
         if not now.is_decoded:
             return _from("decode")
         return _from("measure") if now.metrics is None else []
-
-    def settle(self, cell: Cell) -> None:
-        """Do what needs no engine: select anew after a change of parser or metric, and keep the
-        selected weights alone, which a killed or repeated training has left among its epochs."""
-        if not cell.is_base and cell.source is None:
-            select_again(cell, self.current(cell))
-            keep_selected(self.current(cell), keep_epochs=cell.recipe.keep_epochs)
 
     def failure(self, cell: Cell) -> dict[str, Any] | None:
         """The cell's FAILED.json."""

@@ -36,7 +36,7 @@ def measure(
     scores = score.score_frame(task, completions)
     return scores, {
         "n": len(scores),
-        "metrics": metric_values(task, scores, resamples=resamples),
+        "metrics": statistics.metric_values(task, scores, resamples=resamples),
         "counts": _counts(scores, numbers=score.reads_numbers(task)),
     }
 
@@ -63,17 +63,6 @@ def compare(
             }  # fmt: skip
     mcnemar = statistics.mcnemar_exact(scores, other) if score.reads_numbers(task) else None
     return {"metrics": differences, "mcnemar": None if mcnemar is None else asdict(mcnemar)}
-
-
-def metric_values(
-    task: Task, scores: pd.DataFrame, *, resamples: int = statistics.RESAMPLES
-) -> dict[str, dict[str, float | int | None]]:
-    """Value, interval and n of every metric of the task whose columns the frame has."""
-    return {
-        metric.name: asdict(statistics.interval(metric, scores, resamples=resamples))
-        for metric in task.metrics()
-        if set(metric.columns) <= set(scores.columns)
-    }
 
 
 def _counts(scores: pd.DataFrame, *, numbers: bool) -> dict[str, Any]:

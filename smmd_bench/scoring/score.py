@@ -111,7 +111,7 @@ def score(
     Raises UserError where there is nothing to score, the lengths differ, a completion is no text
     or a reference holds no number.
     """
-    from .measure import metric_values
+    from .statistics import metric_values
 
     if isinstance(task, str):
         from ..plugin_system.registry import load_task

@@ -11,7 +11,7 @@ import math
 import statistics
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from ..contracts import Metric
+    from ..contracts import Metric, Task
 
 VERSION = 1
 """Raise it when an interval or a test would come out differently; part of the measure address."""
@@ -67,6 +67,17 @@ def interval(
     return _bootstrap(
         metric.statistic, _columns(metric, frame), len(frame), resamples, seed, confidence
     )
+
+
+def metric_values(
+    task: Task, scores: pd.DataFrame, *, resamples: int = RESAMPLES
+) -> dict[str, dict[str, float | int | None]]:
+    """Value, interval and n of every metric of the task whose columns the frame has."""
+    return {
+        metric.name: asdict(interval(metric, scores, resamples=resamples))
+        for metric in task.metrics()
+        if set(metric.columns) <= set(scores.columns)
+    }
 
 
 def paired_difference(

@@ -10,9 +10,9 @@ from typing import Any
 from transformers import TrainerCallback
 
 from ..contracts import Canary
-from ..experiment.experiment import BASE
 from ..objective.output_head import causal_model
 from ..storage.addresses import digest_of_weights
+from ..storage.current import BASE
 from ..storage.files import read_json, write_json
 from .canary import CanaryTexts, make_canary
 from .trainer import own_forward

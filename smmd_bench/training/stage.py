@@ -26,12 +26,12 @@ from ..encoding.data import RightPaddingCollator, TokenisedExamples
 from ..encoding.image_data import ImageCollator, ImageExamples
 from ..encoding.numbers import numeric_vocabulary
 from ..errors import UserError
-from ..experiment.experiment import Cell
+from ..experiment.cell import Cell
 from ..models.checkpoints import at_most_positions
+from ..models.circumstances import made_with
 from ..models.loading import add_adapter, load_model, load_tokenizer, quiet_libraries
 from ..models.processor import load_processor, reads_images
 from ..models.recipe import Recipe
-from ..run.circumstances import made_with
 from ..storage.current import BASE, training_stamp
 from ..storage.files import write_json, write_parquet
 from .canary import make_canary

@@ -10,8 +10,9 @@ from click.testing import CliRunner, Result
 
 import smmd_bench as sb
 from smmd_bench.cli import cli
+from smmd_bench.decoding.selection import settle
 from smmd_bench.errors import UserError
-from smmd_bench.experiment.experiment import Cell
+from smmd_bench.experiment.cell import Cell
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.cleaning.part import remove
 from smmd_bench.run.cleaning.run_parts import run_parts
@@ -250,7 +251,7 @@ def test_a_checkpoint_whose_epoch_is_kept_can_go_for_nothing_as_is_said(finished
     assert "have the same weights among their epochs" in cost(run, "checkpoints")
     assert "again" not in cost(run, "checkpoints")
     clean(run.path, "--what", "checkpoints", "--yes")
-    run.settle(cell)
+    settle(cell, run.path)
     assert run.missing(cell) == []
     assert run.current(cell).checkpoint is not None
 

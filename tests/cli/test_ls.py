@@ -12,7 +12,7 @@ from .conftest import call
 LOSS = '''
 from dataclasses import dataclass
 from typing import ClassVar
-from smmd_bench.plugin_system.parameters import parameter
+from smmd_bench.contracts import parameter
 
 @dataclass(frozen=True)
 class Own:

@@ -13,6 +13,8 @@ from smmd_bench.decoding.decode import decode_checkpoint
 from smmd_bench.encoding.data import encode_prompts
 from smmd_bench.errors import UserError
 
+pytestmark = pytest.mark.engine
+
 
 def test_a_row_holds_the_example_its_completion_and_its_attributes(
     tiny_checkpoints: Callable[[str], Any],

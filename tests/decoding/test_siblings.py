@@ -12,10 +12,13 @@ import pytest
 from smmd_bench.contracts import Canary
 from smmd_bench.decoding.siblings import decode_receipt, session_canaries, with_rivals
 from smmd_bench.decoding.stage import decode_cells
-from smmd_bench.experiment.experiment import Cell, Experiment
+from smmd_bench.experiment.cell import Cell
+from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import read_json
 from smmd_bench.training.stage import train_cell
+
+pytestmark = pytest.mark.engine
 
 IDS = ((1, 2, 3),)
 

@@ -24,7 +24,8 @@ from smmd_bench.encoding.images import read_image
 from smmd_bench.encoding.numbers import numeric_vocabulary
 from smmd_bench.encoding.pictures import expand
 from smmd_bench.encoding.prompts import encode_examples, expanded_lengths, images_of
-from smmd_bench.experiment.experiment import Cell, Experiment
+from smmd_bench.experiment.cell import Cell
+from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.loading import load_model
 from smmd_bench.models.processor import load_processor
 from smmd_bench.storage.files import read_json, write_json
@@ -33,6 +34,8 @@ from smmd_bench.training.canary_picture import SIZE, canary_picture
 from smmd_bench.training.stage import train_cell
 
 from ..tiny_vlms import draw_picture
+
+pytestmark = pytest.mark.engine
 
 SETTINGS = EngineSettings(max_model_length=256)
 

@@ -10,17 +10,17 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import ClassVar
 
 from smmd_bench.contracts import Job, JobResult, Progress
-from smmd_bench.run import worker
 from smmd_bench.storage.files import write_json
 
 
 @dataclass(frozen=True)
 class InProcess:
-    """`python -m smmd_bench.run.worker`, without the `python`."""
+    """`python -m MODULE`, without the `python`."""
 
     name: ClassVar[str] = "in_process"
 
@@ -29,10 +29,10 @@ class InProcess:
         for job in jobs:
             stem = folder / "logs" / f"{job.stage}-{job.cells[0]}"
             write_json(stem.with_suffix(".json"), {"stage": job.stage, **job.payload})
-            yield JobResult(job, _work(stem))
+            yield JobResult(job, _work(stem, job.module))
 
 
-def _work(stem: Path) -> str | None:
+def _work(stem: Path, module: str) -> str | None:
     events = stem.with_suffix(".events")
     arguments, interrupt = sys.argv, signal.getsignal(signal.SIGINT)
     writing = os.open(events, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -44,7 +44,7 @@ def _work(stem: Path) -> str | None:
             stack.enter_context(contextlib.redirect_stderr(log))
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore", ResourceWarning)  # its end is what closes its events
-            failed = worker.main()
+            failed = import_module(module).main()
     finally:
         sys.argv = arguments
         signal.signal(signal.SIGINT, interrupt)

@@ -15,6 +15,8 @@ from . import calls
 from .commands import Command, documented, repository
 from .documents import blocks
 
+pytestmark = pytest.mark.docs
+
 PAGE = "docs/cluster.md"
 
 

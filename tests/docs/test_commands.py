@@ -21,6 +21,8 @@ from . import calls
 from .commands import Command, documented, page_names, repository
 from .conftest import MakeFolder
 
+pytestmark = pytest.mark.docs
+
 COMMANDS = documented()
 ELSEWHERE = {
     "smmd-bench validate": "tests/conformance",

@@ -12,6 +12,8 @@ import smmd_bench
 
 from .documents import ROOT, anchors
 
+pytestmark = pytest.mark.docs
+
 SCRIPTS = {"write_api_reference.py": "api.md", "write_cli_reference.py": "cli.md"}
 
 

@@ -14,6 +14,8 @@ from smmd_bench.plugin_system.registry import load_task, names
 from . import calls
 from .documents import ROOT, anchors, blocks
 
+pytestmark = pytest.mark.docs
+
 PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 SAMPLES = [block.text for block in blocks(PAGE) if block.text.startswith("$ smmd-bench sample")]
 

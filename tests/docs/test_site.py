@@ -12,6 +12,8 @@ import pytest
 
 from .documents import OUTSIDE_THE_SITE, ROOT, anchors, blocks, documents
 
+pytestmark = pytest.mark.docs
+
 
 def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
     """The command of the Makefile, into another folder."""

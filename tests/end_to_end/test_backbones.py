@@ -19,7 +19,7 @@ from ..conftest import DATA
 from .backbones import BACKBONES, build_backbone
 from .conftest import CommandLine
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 LOSSES = ["ce", "gce", "ntl", "ntil", "smmd"]
 FEW = "--train-examples 16 --validation-examples 4 --test-examples 4"
 TUNED = "--set max_length=1100 --set batch_size=4 --set micro_batch_size=4 --set learning_rate=1e-3"

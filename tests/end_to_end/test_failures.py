@@ -22,7 +22,7 @@ PLAIN = Experiment(tasks=("arithmetic",), losses=("ce",))
 BROKEN = '''
 from dataclasses import dataclass
 from typing import ClassVar
-from smmd_bench.objective.numeric_loss import NumericLoss
+from smmd_bench.contracts import NumericLoss
 
 class _Term(NumericLoss):
     def forward(self, numeric):
@@ -42,6 +42,7 @@ class Broken:
 '''
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 def test_a_cell_that_fails_is_recorded_and_the_others_go_on(
     smmd_bench: CommandLine, tmp_path: Path

@@ -13,7 +13,7 @@ from smmd_bench.plugin_system.registry import load_loss
 
 from .conftest import CommandLine
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 
 def test_every_loss_as_an_adapter_of_a_llama_in_one_engine(

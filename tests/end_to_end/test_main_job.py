@@ -13,7 +13,7 @@ import smmd_bench as sb
 from .conftest import SMALL, CommandLine
 
 JOB = ("train-eval", "--task", "arithmetic", "--losses", "ce,smmd", *SMALL)
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.engine
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +111,7 @@ def test_the_same_command_again_has_nothing_to_do(smmd_bench: CommandLine, finis
     assert {p for p in after if after[p] != before.get(p)} <= {finished / ".lock"}
 
 
+@pytest.mark.slow
 def test_killed_at_any_stage_it_finishes_the_rest_with_the_same_results(
     smmd_bench: CommandLine, finished: Path, tmp_path: Path
 ) -> None:

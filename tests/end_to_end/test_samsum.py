@@ -10,7 +10,7 @@ import smmd_bench as sb
 from .conftest import CommandLine
 
 DATA = Path(__file__).parents[1] / "data"
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 
 def test_summaries_are_trained_scored_and_compared(smmd_bench: CommandLine, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from ..conftest import DATA
 from ..tiny_vlms import ARCHITECTURES, build_vlm
 from .conftest import CommandLine
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.engine
 LOSSES = ["ce", "gce", "ntl", "ntil", "smmd"]
 FEW = [
     "--train-examples",
@@ -90,6 +90,7 @@ def test_every_example_keeps_its_picture_and_both_probe_figures_are_drawn(clocks
     assert not {"error_histogram", "signed_errors"} & figures  # of numbers, not of times
 
 
+@pytest.mark.slow
 def test_charts_end_to_end(smmd_bench: CommandLine, tmp_path: Path) -> None:
     words = ["train-eval", "--task", "chartqa[source=synthetic]", "--losses", "ce,smmd"]
     few = [
@@ -109,6 +110,7 @@ def test_charts_end_to_end(smmd_bench: CommandLine, tmp_path: Path) -> None:
     assert "SMMD" in table
 
 
+@pytest.mark.slow
 def test_the_official_charts_are_read_from_a_local_copy(
     smmd_bench: CommandLine, tmp_path: Path
 ) -> None:
@@ -153,6 +155,7 @@ def backbones(smmd_bench: CommandLine, tmp_path_factory: pytest.TempPathFactory)
     return root / "run"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_adapters_are_of_the_language_model_alone(backbones: Path, name: str) -> None:
     for loss in ("ce", "smmd"):
@@ -166,6 +169,7 @@ def test_adapters_are_of_the_language_model_alone(backbones: Path, name: str) ->
         assert len(pd.read_parquet(folder / "completions.parquet")) == 6
 
 
+@pytest.mark.slow
 def test_mllama_is_decoded_with_transformers_and_a_line_says_why(backbones: Path) -> None:
     text = (backbones / "stdout.txt").read_text()
     assert "mllama is decoded with transformers, not vllm: " in text

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smmd_bench.errors import UserError
-from smmd_bench.experiment.experiment import BASE, Experiment
+from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.experiment.file import experiment_from_yaml
+from smmd_bench.storage.current import BASE
 
 PLAIN = Experiment(tasks=("arithmetic",), losses=("ce", "smmd"))
 ALL = {"train", "validate", "select", "decode", "measure"}
@@ -58,7 +59,7 @@ def test_a_change_redoes_only_what_it_can_change(
 
 def test_another_version_of_the_probes_decodes_again(monkeypatch: pytest.MonkeyPatch) -> None:
     before = only(PLAIN, "smmd")
-    monkeypatch.setattr("smmd_bench.experiment.experiment.PROBES", 10**6)
+    monkeypatch.setattr("smmd_bench.experiment.cell.PROBE_VERSION", 10**6)
     after = only(dataclasses.replace(PLAIN), "smmd")
     assert {stage for stage in before if before[stage] != after[stage]} == {"decode", "measure"}
 

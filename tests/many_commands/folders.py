@@ -103,7 +103,7 @@ class Workshop:
             if dict(self.world.edits)[name] != number:
                 self.write(name, number)
         versions = dict(world.versions)
-        recipe_module = sys.modules["smmd_bench.experiment.experiment"]
+        recipe_module = sys.modules["smmd_bench.experiment.cell"]
         recipe_module.TRAINING_VERSION = recipe.TRAINING_VERSION = versions["training"]  # type: ignore[attr-defined]
         self.edge.VERSION = versions["engine"]
         registry.engine_identity.cache_clear()

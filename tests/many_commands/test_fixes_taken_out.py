@@ -10,18 +10,20 @@ from typing import Any
 
 import pytest
 
-from smmd_bench.decoding import stage
+from smmd_bench.decoding.selection import select_again
 from smmd_bench.experiment import experiment
 from smmd_bench.plugin_system import plugin_source
 from smmd_bench.publishing import run as publishing
 from smmd_bench.results.frames import RunFrames
+from smmd_bench.run import pipeline
 from smmd_bench.run.run_directory import RunDirectory
-from smmd_bench.scoring.selection import select_again
 from smmd_bench.storage.addresses import address
 from smmd_bench.storage.current import CurrentCell
 from smmd_bench.storage.files import read_json
 
 from .test_folder import ManyCommands
+
+pytestmark = pytest.mark.slow
 
 Patch = pytest.MonkeyPatch
 Step = tuple[str, *tuple[Any, ...]]
@@ -67,8 +69,7 @@ def no_source(patch: Patch) -> None:
 
 def no_delivery(patch: Patch) -> None:
     """The decode stage alone makes `checkpoint/`, and is left out where nothing else is missing."""
-    whole, select = RunDirectory.missing, stage._select
-    settle = RunDirectory.settle
+    whole = RunDirectory.missing
 
     def missing(run: RunDirectory, cell: Any) -> list[Any]:
         now = run.current(cell.source or cell)
@@ -76,18 +77,12 @@ def no_delivery(patch: Patch) -> None:
             return [] if run.current(cell).metrics is not None else whole(run, cell)
         return whole(run, cell)
 
-    def only_select(run: RunDirectory, cell: Any) -> None:
+    def only_select(cell: Any, run: Path) -> None:
         if not cell.is_base and cell.source is None:
-            select_again(cell, run.current(cell))
-
-    def selected(*arguments: Any) -> Any:
-        with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(RunDirectory, "settle", settle)
-            return select(*arguments)
+            select_again(cell, cell.files(run))
 
     patch.setattr(RunDirectory, "missing", missing)
-    patch.setattr(RunDirectory, "settle", only_select)
-    patch.setattr(stage, "_select", selected)
+    patch.setattr(pipeline, "settle", only_select)
 
 
 def no_weights(patch: Patch) -> None:

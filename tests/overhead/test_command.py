@@ -73,7 +73,7 @@ FAILING = """
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smmd_bench.objective.numeric_loss import NumericLoss
+from smmd_bench.contracts import NumericLoss
 
 @dataclass(frozen=True)
 class Broken:

@@ -253,7 +253,7 @@ def test_an_edited_task_is_decoded_again_by_the_untuned_base(tmp_path: Path) -> 
 
 def test_a_metric_of_ones_own_counts_in_the_measurement(tmp_path: Path) -> None:
     metric = (
-        "from smmd_bench.scoring.metrics import ExactMatch\n"
+        "from smmd_bench.contracts import ExactMatch\n"
         "class Strict(ExactMatch):\n    name = 'strict'\n"
         f"{TASK.replace('from __future__ import annotations', '')}"
     ).replace("ExactMatch()", "Strict()")

@@ -8,7 +8,7 @@ from smmd_bench.plugin_system import registry
 LOSS_FILE = '''
 from dataclasses import dataclass
 from typing import ClassVar
-from smmd_bench.plugin_system.parameters import parameter
+from smmd_bench.contracts import parameter
 
 @dataclass(frozen=True)
 class Mine:

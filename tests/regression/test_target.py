@@ -9,7 +9,7 @@ import pytest
 
 from smmd_bench.errors import UserError
 from smmd_bench.models.cards import model_card
-from smmd_bench.regression.target import find_targets
+from smmd_bench.regression.find_targets import find_targets
 from smmd_bench.storage.files import read_json, write_json
 
 from .conftest import Checkpoints, MakeRun
@@ -116,7 +116,7 @@ def test_a_model_of_the_hub_is_that_of_the_runs_commit(
         asked.append(name)
         return replace(model_card(str(checkpoints.base)), identity=then)
 
-    monkeypatch.setattr("smmd_bench.regression.target.model_card", hub)
+    monkeypatch.setattr("smmd_bench.regression.find_targets.model_card", hub)
     assert {t.model for t in find_targets(run)[0]} == {name}
     assert asked == ["org/name@abc"]
 

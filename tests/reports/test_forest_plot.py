@@ -17,7 +17,7 @@ from tests.runs import Planted, write_failure, write_run
 TASK = "arithmetic[operations=1..2]"
 FALLING = '''
 from dataclasses import dataclass
-from smmd_bench.scoring.metrics import MeanAbsoluteError
+from smmd_bench.contracts import MeanAbsoluteError
 from smmd_bench.tasks.arithmetic import Arithmetic
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from smmd_bench.contracts import Split
-from smmd_bench.experiment.experiment import Cell, Experiment
+from smmd_bench.experiment.cell import Cell
+from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system.registry import load_plugin_file
 from smmd_bench.results.summary import what_the_cells_say
 from smmd_bench.run.manifest import examples_there, identities, shortage

@@ -11,8 +11,10 @@ import pytest
 from smmd_bench.tasks.arithmetic import Arithmetic
 
 from smmd_bench.contracts import ExactMatch
+from smmd_bench.decoding.selection import settle
 from smmd_bench.errors import UserError
-from smmd_bench.experiment.experiment import Cell, Experiment
+from smmd_bench.experiment.cell import Cell
+from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.scoring import statistics
@@ -63,7 +65,7 @@ def train(run: RunDirectory, cell: Cell, *, best: int = 2, weights: str = "weigh
         frames = [completions(3 if epoch == best else 0).assign(epoch=epoch) for epoch in epochs]
         stamp = run.current(cell).validation_stamp
         write_parquet(folder / "validation.parquet", pd.concat(frames), stamp)
-        run.settle(cell)
+        settle(cell, run.path)
 
 
 def decode(run: RunDirectory, cell: Cell) -> None:
@@ -97,7 +99,7 @@ def missing(run: RunDirectory, **changes: Any) -> list[str]:
     """What is missing of the CE cell after a change, once selections are brought up to date."""
     changes["recipe"] = {**PLAIN.recipe, **changes.get("recipe", {})}
     (cell,) = [c for c in dataclasses.replace(PLAIN, **changes).cells if not c.is_base]
-    run.settle(cell)
+    settle(cell, run.path)
     return list(run.missing(cell))
 
 
@@ -129,7 +131,7 @@ def test_a_new_parser_metric_or_statistic_only_measures_again(
     with run.locked():
         run.claim([experiment])
     for cell in experiment.cells:
-        run.settle(cell)
+        settle(cell, run.path)
         rate(run, cell)
     assert (read_run(run.path).cells.status == "done").all()
 

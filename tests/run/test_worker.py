@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from smmd_bench.experiment.experiment import Cell, Experiment
+from smmd_bench.experiment.cell import Cell
+from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system.registry import load_plugin_file
 from smmd_bench.run.run_directory import cell_to_json
 from smmd_bench.storage.files import read_json, write_json

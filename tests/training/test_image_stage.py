@@ -14,10 +14,13 @@ from transformers import AutoModelForImageTextToText
 from smmd_bench.encoding.image_data import ImageExamples
 from smmd_bench.encoding.pictures import encode_image_prompts, expand, picture_tokens
 from smmd_bench.errors import UserError
-from smmd_bench.experiment.experiment import Cell, Experiment
+from smmd_bench.experiment.cell import Cell
+from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.cards import model_card
 from smmd_bench.models.processor import load_processor
 from smmd_bench.training.stage import train_cell
+
+pytestmark = pytest.mark.engine
 
 SETTINGS = {
     "train_examples": 32,

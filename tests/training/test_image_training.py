@@ -23,6 +23,8 @@ from smmd_bench.training.trainer import ObjectiveTrainer, objective_forward
 
 from ..tiny_vlms import ARCHITECTURES, draw_picture
 
+pytestmark = pytest.mark.engine
+
 each = pytest.mark.parametrize("architecture", ARCHITECTURES)
 SIZES = [(56, 56), (84, 84), (112, 56)]
 

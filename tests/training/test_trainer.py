@@ -26,6 +26,8 @@ from smmd_bench.objective.output_head import causal_model
 from smmd_bench.training.stage import training_arguments
 from smmd_bench.training.trainer import ObjectiveTrainer, objective_forward
 
+pytestmark = pytest.mark.engine
+
 
 def sums(count: int) -> list[Example]:
     rng = random.Random(0)

@@ -5,9 +5,7 @@ import math
 import pytest
 import torch
 from scipy.stats import energy_distance
-from smmd_bench import load_loss, numeric_objective
-from smmd_bench.conformance.loss_cases import integers
-from smmd_bench.conformance.suite import violations
+from smmd_bench import integers, load_loss, numeric_objective, violations
 from smmd_bench.contracts import NumericVocabulary
 from torch import Tensor
 

@@ -3,8 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from smmd_bench import load_task
-from smmd_bench.conformance.suite import violations
+from smmd_bench import load_task, violations
 from smmd_bench.contracts import Answer
 
 from smmd_bench_celsius.temperature import Temperature, in_words

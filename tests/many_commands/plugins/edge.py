@@ -24,7 +24,7 @@ from smmd_bench.contracts import (
     parameter,
 )
 from smmd_bench.decoding.stage import decode_cells
-from smmd_bench.experiment.experiment import Cell
+from smmd_bench.experiment.cell import Cell
 from smmd_bench.models import recipe
 from smmd_bench.run.run_directory import cell_from_json, record_failure
 from smmd_bench.storage.addresses import digest_of_weights

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..scoring.score import score_frame
 from ..storage.files import write_json
-from .score import score_frame
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ..contracts import Metric
-    from ..experiment.experiment import Cell
+    from ..experiment.cell import Cell
     from ..storage.current import CurrentCell
 
 
@@ -36,6 +37,14 @@ def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
         lines, key=lambda line: -math.inf if line[best.name] is None else sign * line[best.name]
     )
     return {"metric": best.name, "best_epoch": chosen["epoch"], "epochs": lines}
+
+
+def settle(cell: Cell, run: Path) -> None:
+    """Do what needs no engine: select anew after a change of parser or metric, and keep the
+    selected weights alone, which a killed or repeated training has left among its epochs."""
+    if not cell.is_base and cell.source is None:
+        select_again(cell, cell.files(run))
+        keep_selected(cell.files(run), keep_epochs=cell.recipe.keep_epochs)
 
 
 def select_again(cell: Cell, now: CurrentCell) -> None:

@@ -1,0 +1,202 @@
+"""A cell of an experiment, with the chained addresses of its stages."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..contracts import EngineSettings, Loss, Modality, Split, Task
+from ..models.cards import ModelCard, model_card
+from ..models.recipe import TRAINING_VERSION, Recipe, training_settings
+from ..plugin_system.parameters import parameters_of
+from ..plugin_system.plugin_source import version_of, with_source
+from ..plugin_system.registry import engine_identity, load_loss, load_task
+from ..scoring.measure import measure_identity
+from ..storage.addresses import address
+from ..storage.current import BASE, CurrentCell
+from .suitability import refusal
+
+PROBE_VERSION = 2
+"""Of `smmd_bench.decoding.probe`. Raise it when probes of the same weights come out differently."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One (model, task, loss, seed) with its recipe. Specs are canonical.
+
+    A transfer cell tests what another cell, its `source`, has trained: `trained_on` is the task of
+    that one, and `task` the test. It has no train stage and no validation of its own. `engine` is
+    what decodes; `asked_engine` another one that was asked for and refuses the model.
+    """
+
+    model: str
+    task: str
+    loss: str
+    seed: int
+    data_seed: int
+    recipe: Recipe
+    engine: str
+    trained_on: str | None = None
+    asked_engine: str | None = None
+
+    def folder(self, run: Path) -> Path:
+        """Where the cell's files are in the folder of a run: it is named by the train address."""
+        return run / "cells" / self.addresses["train"]
+
+    def files(self, run: Path) -> CurrentCell:
+        """The cell's files in the folder of a run, as they are now."""
+        source = None if self.source is None else self.source.files(run)
+        return CurrentCell(self.folder(run), self.addresses, self.is_base, source)
+
+    @property
+    def label(self) -> str:
+        """What people read in progress lines and summaries."""
+        return f"{self.model} {self.task} {self.loss}" + (
+            "" if self.is_base else f" seed {self.seed}"
+        )
+
+    @property
+    def is_base(self) -> bool:
+        """Whether this is the untuned checkpoint."""
+        return self.loss == BASE
+
+    @cached_property
+    def source(self) -> Cell | None:
+        """The cell whose weights a transfer cell tests; None: its own."""
+        if self.trained_on is None:
+            return None
+        return dataclasses.replace(self, task=self.trained_on, trained_on=None)
+
+    @cached_property
+    def card(self) -> ModelCard:
+        """The model's card."""
+        return model_card(self.model)
+
+    @cached_property
+    def task_plugin(self) -> Task:
+        """The task."""
+        return load_task(self.task)
+
+    @cached_property
+    def loss_plugin(self) -> Loss:
+        """The loss (not for the base)."""
+        return load_loss(self.loss)
+
+    @property
+    def engine_note(self) -> str | None:
+        """Why another engine decodes than was asked for; None: it does not."""
+        if self.asked_engine is None:
+            return None
+        engines = f"{self.engine}, not {self.asked_engine}"
+        reason = refusal(self.asked_engine, self.card)
+        return f"{self.card.label} is decoded with {engines}: {reason}."
+
+    def size(self, split: Split) -> int:
+        """How many examples of a split the cell uses."""
+        wanted = getattr(self.recipe, f"{split}_examples")
+        whole = int(self.task_plugin.paper_sizes[split])
+        if wanted is None:
+            return whole
+        sources = getattr(self.task_plugin, "sources", ())
+        finite = getattr(self.task_plugin, "finite", bool(sources))  # there are no more than that
+        return min(int(wanted), whole) if finite else int(wanted)
+
+    @cached_property
+    def addresses(self) -> dict[str, str]:
+        """The chained addresses: train; validate, select; decode; measure."""
+        train: dict[str, Any] = {"model": self.card.identity, "code": TRAINING_VERSION}
+        if self.source is not None:
+            train = {"source": self.source.addresses["train"], "test": self.task}
+        elif not self.is_base:
+            train |= {
+                "data": self._data("train"),
+                "loss": _plugin_identity(self.loss_plugin),
+                "recipe": _without_pixels(training_settings(self.recipe)),
+                "seed": self.seed,
+                **self._pixels,
+            }
+        else:
+            train |= {"task": self.task, "dtype": self.recipe.dtype, **self._pixels}
+        first = address(train)
+        greedy = {
+            "max_new_tokens": self.task_plugin.max_new_tokens,
+            "dtype": self.recipe.dtype,
+            "engine": engine_identity(self.engine),
+            **self._pixels,
+        }
+        if self.recipe.chat_template:
+            greedy["chat_template"] = True
+        validate, select = self._selection(first, greedy)
+        decode = address(
+            {
+                "train": first,
+                "test": self._data("test"),
+                "probes": [PROBE_VERSION, self.recipe.probe_examples, self.recipe.probe_vectors],
+                "numeric_rule": self.recipe.numeric_rule,
+                **greedy,
+            }
+        )
+        measure = address(
+            {"select": select, "decode": decode, **measure_identity(self.task_plugin)}
+        )
+        return {
+            "train": first,
+            "validate": validate,
+            "select": select,
+            "decode": decode,
+            "measure": measure,
+        }
+
+    def _selection(self, train: str, greedy: Mapping[str, Any]) -> tuple[str, str]:
+        """The addresses of validation and selection; a transfer cell has those of its source."""
+        if self.source is not None:
+            return self.source.addresses["validate"], self.source.addresses["select"]
+        validation = None if self.is_base else self._data("validation")
+        validate = address({"train": train, "validation": validation, **greedy})
+        parser = [self.task_plugin.name, version_of(self.task_plugin)]
+        metrics = [[metric.name, version_of(metric)] for metric in self.task_plugin.metrics()]
+        return validate, address({"validate": validate, "parser": parser, "metrics": metrics})
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether the task's prompts hold images."""
+        return self.task_plugin.modality is Modality.VISION
+
+    @property
+    def engine_settings(self) -> EngineSettings:
+        """How the engine must be started for this cell."""
+        return EngineSettings(
+            dtype=self.recipe.dtype,
+            max_model_length=self.recipe.max_length + self.task_plugin.max_new_tokens,
+            max_lora_rank=self.recipe.lora_rank,
+            adapters=self.recipe.method == "lora",
+            min_pixels=self.recipe.min_pixels if self.reads_images else None,
+            max_pixels=self.recipe.max_pixels if self.reads_images else None,
+            images=getattr(self.task_plugin, "most_images", 1) if self.reads_images else 0,
+        )
+
+    @property
+    def _pixels(self) -> dict[str, Any]:
+        """The limits on an image's pixels as a part of addresses; text has none."""
+        if not self.reads_images:
+            return {}
+        return {"pixels": [self.recipe.min_pixels, self.recipe.max_pixels]}
+
+    def _data(self, split: Split) -> dict[str, Any]:
+        identity = self.task_plugin.identity(split, self.data_seed)
+        content = {"identity": dict(identity), "count": self.size(split)}
+        return with_source(content, self.task_plugin)
+
+
+def _without_pixels(settings: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in settings.items() if k not in ("min_pixels", "max_pixels")}
+
+
+def _plugin_identity(plugin: Any) -> dict[str, Any]:
+    values = {p.name: getattr(plugin, p.field) for p in parameters_of(type(plugin)).values()}
+    content = {"name": plugin.name, "version": plugin.version, "parameters": values}
+    return with_source(content, plugin)
