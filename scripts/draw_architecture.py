@@ -24,7 +24,7 @@ TARGET = Path(__file__).parent.parent / "docs" / "images" / "architecture.svg"
 ROOTS = ("reports", "tasks", "plugins")
 PROJECT = tomllib.loads((SOURCE / "pyproject.toml").read_text(encoding="utf-8"))
 ROOMS = tuple(PROJECT["tool"]["importlinter"]["contracts"][0]["layers"])
-STEP, TOP, LEFT, FAR = 24, 118, 126, 700
+STEP, TOP, LEFT, FAR = 24, 118, 126, 720
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #1f2328 } .name { font-weight: 600 }
 rect { fill: #fff } line { stroke: #d8dee4 } circle { fill: #2f6f9f } circle.up { fill: #c0392b }
