@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 
-def run(code: str, folder: Path = Path.cwd()) -> str:
+def run(code: str, folder: Path | None = None) -> str:
     """What a fresh Python prints in which warnings are errors; `folder` comes first in its path."""
-    start = f"import sys; sys.path.insert(0, {str(folder)!r})\n"
+    start = f"import sys; sys.path[:0] = {[] if folder is None else [str(folder)]}\n"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", start + textwrap.dedent(code)],
         capture_output=True,
