@@ -30,7 +30,7 @@ RULES = {
     r"\bwants? (?!to\b)": "needs",
     r"\b(held|holds?) [\w ]{0,30}\bagainst\b": "compare with",
     r"\bhas not (a|one|the|any|such)\b": "does not have",
-    r"(?<=[.!?] )What [^.?!:|]{3,90} (is|are) [^.?!|]+\.": "begin with the subject",
+    r"(?<=[.!?] )What [^.?!:|]{3,90} (is|are) [^.?!:|]+\.": "begin with the subject",
     r"\b([A-Za-z]{2,}) \1\b": "a word twice",
 }
 _NO_PROSE = re.compile(r"^ *(```|~~~).*?^ *\1|<!--.*?-->|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
