@@ -43,7 +43,7 @@ def prose(file: Path) -> list[str]:
     if file.suffix == ".py":
         nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         texts = [n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) is str]
-    return [" ".join(re.sub(r"`[^`\n]*`|\$[^$\n]*\$", "–", text).split()) for text in texts]
+    return [re.sub(r"`[^`]{,120}`|\$[^$]{,120}\$", "–", " ".join(text.split())) for text in texts]
 
 
 def main() -> None:

@@ -85,3 +85,10 @@ def test_the_pages_are_plain_english() -> None:
         [sys.executable, str(ROOT / "scripts" / "check_prose.py")], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_tests_that_hold_a_change_exist() -> None:
+    page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:tests|scripts|smmd_bench)/[\w/.]+)`", page)
+    assert len(named) > 25
+    assert not [name for name in named if not (ROOT / name).exists()]
