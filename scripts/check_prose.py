@@ -30,7 +30,7 @@ RULES = {
     r"\bwants? (?!to\b)": "needs",
     r"\b(held|holds?) [\w ]{0,30}\bagainst\b": "compare with",
     r"\bhas not (a|one|the|any|such)\b": "does not have",
-    r"(?<=[.!?] )What [^.?!:|]{3,90} (is|are) [^.?!|]+\.": "begin with the subject",
+    r"(?<=[.!?] )What [^.?!:|]{3,90} (is|are) [^.?!:|]+\.": "begin with the subject",
     r"\b([A-Za-z]{2,}) \1\b": "a word twice",
 }
 _NO_PROSE = re.compile(r"^ *(```|~~~).*?^ *\1|<!--.*?-->|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
@@ -43,7 +43,7 @@ def prose(file: Path) -> list[str]:
     if file.suffix == ".py":
         nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         texts = [n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) is str]
-    return [" ".join(re.sub(r"`[^`\n]*`|\$[^$\n]*\$", "–", text).split()) for text in texts]
+    return [re.sub(r"`[^`]{,120}`|\$[^$]{,120}\$", "–", " ".join(text.split())) for text in texts]
 
 
 def main() -> None:

@@ -68,11 +68,10 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 @pytest.mark.parametrize("link", ["nowhere.md", "losses.md#nothing", "../smmd_bench/nothing.py"])
 def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path, link: str) -> None:
     (tmp_path / "docs").mkdir()
-    (tmp_path / "scripts").mkdir()
-    for name in ("mkdocs.yml", "README.md", "CHANGELOG.md"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    shutil.copytree(ROOT / "docs", tmp_path / "docs", dirs_exist_ok=True)
-    shutil.copy(ROOT / "scripts" / "site_hooks.py", tmp_path / "scripts")
+    for file in ("mkdocs.yml", "CITATION.cff", *(page.name for page in ROOT.glob("*.md"))):
+        shutil.copy(ROOT / file, tmp_path)
+    for name in ("docs", "scripts"):
+        shutil.copytree(ROOT / name, tmp_path / name, dirs_exist_ok=True)
     linked = ("benchmarks", "examples", "experiments", "smmd_bench", "plugins", "tasks", "reports")
     for name in (*linked, "tests"):
         (tmp_path / name).symlink_to(ROOT / name)
