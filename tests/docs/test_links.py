@@ -1,5 +1,6 @@
 """Links between the pages lead somewhere, on GitHub as on the site."""
 
+import re
 from urllib.parse import urlsplit
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from .documents import ROOT, anchors, documents, links
 
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in documents()]
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -47,3 +49,23 @@ def test_every_page_of_the_documentation_can_be_reached_from_the_readme():
             if target.endswith(".md") and not urlsplit(target).scheme
         ]
     assert not set((ROOT / "docs").glob("*.md")) - seen
+
+
+STEPS = re.findall(
+    r"^\d\. (?:.+\n)+?(?=\d\. |\n|\Z)", ARCHITECTURE.read_text("utf-8"), re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.partition("**:")[0])
+def test_the_files_of_a_step_have_the_names_that_it_gives(step: str) -> None:
+    """docs/architecture.md: a rename is seen here."""
+    code = "\n".join(
+        (ARCHITECTURE.parent / link).resolve().read_text(encoding="utf-8") for link in links(step)
+    )
+    assert not [
+        name for name in re.findall(r"`(\w+)`", step) if not re.search(rf"\b{name}\b", code)
+    ]
+
+
+def test_every_step_of_the_architecture_is_checked() -> None:
+    assert len(STEPS) == 16

@@ -20,7 +20,7 @@ from smmd_bench.tasks.clock_time import ClockTime
 from smmd_bench import score
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.experiment.file import experiment_from_yaml
+from smmd_bench.experiment.file import experiment_file
 from smmd_bench.plugin_system.registry import load_task
 
 from .pictures import drawn_anew, require_drawn_again
@@ -303,6 +303,7 @@ def test_an_experiment_keeps_what_auto_means(kaggle, monkeypatch):
     assert drawn.tasks == ("clock_time",)
     assert drawn.name != real.name
     with pytest.raises(UserError, match="--data-dir"):
-        _ = [cell.addresses for cell in experiment_from_yaml(real.to_yaml(), "e.yaml").cells]
+        _ = [cell.addresses for cell in experiment_file(real.to_yaml(), "e.yaml").cells]
+    with pytest.raises(UserError, match="--data-dir"):
     with pytest.raises(UserError, match="--data-dir"):
         ClockTime(source="kaggle").examples("train", 0)
