@@ -10,8 +10,6 @@ QUICK := not slow and not docs and not packaging and not browser
 LOCK := requirements-cpu.lock
 STAMP := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' $(LOCK))
-# Imported at the start of every process there: see smmd_bench/encoding/torchvision_schemas.py.
-WATCH := import importlib.util as u; u.find_spec("smmd_bench") and __import__("smmd_bench")
 PAGES := $(shell git ls-files '*.md' ':!docs/miniature')
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
 export SMMD_BENCH_CACHE ?= $(CURDIR)/.cache
@@ -74,7 +72,6 @@ $(STAMP):
 	  $(BIN)/pip install -qq --no-deps --index-url $(TORCH_INDEX) "$(TORCH)"
 	$(BIN)/pip install -qq --no-deps -r $(LOCK)
 	$(BIN)/pip install -qq --no-deps --no-build-isolation -e .
-	@echo '$(WATCH)' > $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/smmd_bench_torchvision.pth
 	@echo "$(DIGEST)" > $@
 	@echo "Ready: $(BIN)/smmd-bench"
 

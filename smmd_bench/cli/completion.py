@@ -97,9 +97,10 @@ def script(shell: str) -> str:
 
 def _plugins(group: _Group) -> Mapping[str, str]:
     """Names with what they are, where that is known without importing anything."""
-    from ..plugin_system.listing.kept import known_summaries
+    from ..plugin_system.listing import own_summaries
+    from ..plugin_system.registry import names
 
-    return known_summaries(group)
+    return {**dict.fromkeys(names(group), ""), **own_summaries(group)}
 
 
 def _in_list(known: Mapping[str, str], incomplete: str) -> list[CompletionItem]:

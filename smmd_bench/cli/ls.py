@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..models.listing import ListedModel
-    from ..plugin_system.listing.plugin import Listed
+    from ..plugin_system.listing import Listed
 
 _LONGEST = 1000
 _OTHERS = "any other name on the hub, or a local checkpoint folder"
@@ -39,7 +39,7 @@ def command(group: str | None, verbose: bool, as_json: bool, plugins: tuple[Path
     """
     from ..errors import UserError, did_you_mean
     from ..models.listing import listed_models
-    from ..plugin_system.listing.kept import listing
+    from ..plugin_system.listing import listing
     from ..plugin_system.registry import GROUPS, load_plugin_file
     from .terminal import new_console
 
@@ -48,7 +48,8 @@ def command(group: str | None, verbose: bool, as_json: bool, plugins: tuple[Path
         raise UserError(f"Unknown group '{group}': {did_you_mean(group, known)}")
     for file in plugins:
         load_plugin_file(file)
-    found = {name: listing(name) for name in GROUPS if group in (None, name)}
+    whole = verbose or as_json
+    found = {name: listing(name, whole=whole) for name in GROUPS if group in (None, name)}
     models = listed_models() if group in (None, "models") else None
     if as_json:
         _print_json(found, models)
@@ -118,7 +119,7 @@ def _print_all(console: Console, items: Iterable[Listed]) -> None:
         for label, text in _facts(item).items():
             table.add_row(Text(f"      {label}", style="dim"), Text(text))
         for at, parameter in enumerate(item.parameters):
-            text = f"{parameter.name}={parameter.default}  ({parameter.type}) {parameter.help}"
+            text = "{name}={default}  ({type}) {help}".format(**parameter)
             table.add_row(Text("" if at else "      parameters", style="dim"), Text(text))
         print_table(console, table)
 
