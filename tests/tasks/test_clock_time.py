@@ -19,7 +19,7 @@ from smmd_bench import score
 from smmd_bench.contracts import Split
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.experiment.file import experiment_from_yaml
+from smmd_bench.experiment.file import experiment_file
 from smmd_bench.plugin_system.registry import load_task
 
 REAL = os.environ.get("SMMD_BENCH_DATA")
@@ -320,7 +320,7 @@ def test_an_experiment_keeps_what_auto_means(kaggle: Path, monkeypatch: pytest.M
     assert drawn.tasks == ("clock_time",)
     assert drawn.name != real.name
     with pytest.raises(UserError, match="--data-dir"):
-        _ = [cell.addresses for cell in experiment_from_yaml(real.to_yaml(), "e.yaml").cells]
+        _ = [cell.addresses for cell in experiment_file(real.to_yaml(), "e.yaml").cells]
 
 
 def test_a_file_that_is_no_index_is_named(kaggle: Path) -> None:
