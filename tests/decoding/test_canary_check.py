@@ -113,6 +113,27 @@ def test_what_is_no_number_fails(value: float, dtype: str) -> None:
     assert not passes(a_canary(np.ones(TOKENS)), off, dtype)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "within", "beyond"),
+    [("float32", 0.0009, 0.5), ("bfloat16", 0.15, 0.5), ("float16", 0.05, 0.5)],
+)
+def test_one_without_rounded_values_is_judged_by_the_dtype(dtype, within, beyond):
+    plain = Checkpoint("epoch 3", "lora", Path("here"), Canary(((1, 2, 3),), ((-1.0, -2.0),)))
+    check_canary(plain, [[-1.0 - within, -2.0]], dtype)
+    with pytest.raises(RuntimeError, match=r"'epoch 3' \(here\).*0\.5.*token 1"):
+        check_canary(plain, [[-1.0, -2.0 - beyond]], dtype)
+    check_canary(replace(plain, canary=None), [[0.0]], dtype)
+
+
+def test_in_half_precision_a_picture_counts_by_itself():
+    """Nine tokens of text are right; the one after the picture is off by 0.5."""
+    canary = Canary((tuple(range(10)), (1, 2)), ((-1.0,) * 9, (-1.0,)), pictures=1)
+    checkpoint = Checkpoint("epoch 2", "full", Path("here"), canary)
+    check_canary(checkpoint, [[-1.0] * 9, [-1.05]], "bfloat16")
+    with pytest.raises(RuntimeError, match="epoch 2"):
+        check_canary(checkpoint, [[-1.0] * 9, [-1.5]], "bfloat16")
+
+
 def test_in_float32_any_token_counts_and_near_rivals_are_named() -> None:
     near, far = np.zeros(TOKENS), np.zeros(TOKENS)
     near[3], far[3] = 0.0019, 0.0021

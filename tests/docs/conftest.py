@@ -14,9 +14,10 @@ import pytest
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing import style
 from smmd_bench.publishing.publish import _WITHOUT_DATES as FORMS
+from tests.in_process import call
 from tests.regression.questions import write_mmlu
 
-from .calls import SMALL, call
+from .calls import SMALL
 from .commands import repository
 
 MakeFolder = Callable[[str], Path]
@@ -49,8 +50,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).symlink_to(repository(name))
     (folder / "data").symlink_to(repository("tests/data"))
     (folder / "my-checkpoint").symlink_to(repository("smmd_bench/models/builtin/tiny"))
-    status, said = call(["train-eval", *_RUN, *SMALL["train-eval"]], folder)
-    assert status == 0, said
+    said = call(["train-eval", *_RUN, *SMALL["train-eval"]], folder)
+    assert said.status == 0, said.output
     for name in ("BEFORE", "AFTER"):
         (folder / "runs" / name).symlink_to(folder / "runs/NAME")
     trained = next((folder / "runs/NAME/cells").glob("*/checkpoint"))

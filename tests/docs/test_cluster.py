@@ -10,10 +10,13 @@ import pytest
 
 from smmd_bench.errors import UserError
 from smmd_bench.run.run_directory import RunDirectory
+from tests.in_process import call
 
 from . import calls
 from .commands import Command, documented, repository
 from .documents import blocks
+
+pytestmark = pytest.mark.docs
 
 PAGE = "docs/cluster.md"
 
@@ -33,9 +36,9 @@ def test_parts_with_folders_of_their_own_are_gathered(tmp_path: Path) -> None:
     said = []
     for step in steps():
         if isinstance(step, Command):
-            status, text = calls.call(calls.small(step, tmp_path), tmp_path)
-            assert status == 0, text
-            said.append(text)
+            done = call(calls.small(step, tmp_path), tmp_path)
+            assert done.status == 0, done.output
+            said.append(done.output)
         else:
             shutil.copytree(tmp_path / step[0], tmp_path / step[1], dirs_exist_ok=True)
             trained = {f: f.stat().st_mtime_ns for f in (tmp_path / "gathered").rglob("train.json")}

@@ -10,9 +10,11 @@ import pytest
 from PIL import Image
 
 from smmd_bench.plugin_system.registry import load_task, names
+from tests.in_process import call
 
-from . import calls
 from .documents import ROOT, anchors, blocks
+
+pytestmark = pytest.mark.docs
 
 PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 SAMPLES = [block.text for block in blocks(PAGE) if block.text.startswith("$ smmd-bench sample")]
@@ -22,8 +24,7 @@ SAMPLES = [block.text for block in blocks(PAGE) if block.text.startswith("$ smmd
 def test_a_sample_is_what_the_command_prints(sample: str, tmp_path: Path) -> None:
     command, *shown = sample.rstrip().splitlines()
     (tmp_path / "tests").symlink_to(ROOT / "tests")
-    status, printed = calls.call(shlex.split(command)[2:], tmp_path)
-    assert status == 0
+    printed = call(shlex.split(command)[2:], tmp_path).output
     assert [_without_folders(line) for line in shown] == [
         _without_folders(line) for line in printed.rstrip().splitlines()
     ]

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .documents import ROOT, anchors, blocks, documents
+from .documents import OUTSIDE_THE_SITE, ROOT, anchors, blocks, documents
+
+pytestmark = pytest.mark.docs
 
 
 def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
@@ -32,6 +34,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_page_is_there_with_the_anchors_that_github_makes(site: Path) -> None:
     other = {"README": "index", "CHANGELOG": "changelog"}
     for page in documents():
+        if str(page.relative_to(ROOT)) in OUTSIDE_THE_SITE:
+            continue
         folder = page.parent.relative_to(ROOT)
         if folder.name in ("docs", "", "benchmarks"):
             name = "benchmarks" if folder.name == "benchmarks" else other.get(page.stem, page.stem)

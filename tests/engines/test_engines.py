@@ -20,6 +20,8 @@ from smmd_bench.models.loading import load_model
 from smmd_bench.training.canary import CanaryTexts, make_canary
 from smmd_bench.training.canary_texts import BLOCK, CACHED
 
+pytestmark = pytest.mark.engine
+
 SETTINGS = EngineSettings(max_model_length=256, adapters=True, memory_gb=0.125)
 THERE_AND_BACK = (
     "base", "lora1", "full1", "lora2", "base", "full2", "full1", "lora1", "lora2", "base",

@@ -16,7 +16,10 @@ from benchmarks.reliability_page import BEGIN, END, Measured, write_tables
 from benchmarks.sabotages import SABOTAGES, attempts, known_alike, outcome
 from smmd_bench.contracts import EngineSession
 
-pytestmark = pytest.mark.filterwarnings("ignore:Found missing adapter keys:UserWarning")
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.filterwarnings("ignore:Found missing adapter keys:UserWarning"),
+]
 
 
 @pytest.fixture(scope="module")

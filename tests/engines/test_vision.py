@@ -25,9 +25,7 @@ from .vlm_checkpoints import TinyVlm, build_variants
 
 SETTINGS = EngineSettings(max_model_length=256, adapters=True, memory_gb=0.125)
 THERE_AND_BACK = ("base", "lora", "tower", "base", "full", "lora", "tower", "full", "base")
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:`hidden_state` is deprecated:FutureWarning"  # Mllama's own, in transformers 5.19
-)
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ import smmd_bench as sb
 from smmd_bench.contracts import Loss, Task
 from smmd_bench.plugin_system import registry
 
+pytestmark = pytest.mark.engine
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DATA = Path(__file__).parents[1] / "data"
 

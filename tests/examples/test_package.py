@@ -14,6 +14,8 @@ import pytest
 from smmd_bench.results.frames import read_run
 from tests.packaging.wheels import ROOT, build_wheel, fresh_environment, wheel
 
+pytestmark = pytest.mark.packaging
+
 __all__ = ["wheel"]
 
 PROJECT = ROOT / "examples" / "smmd-bench-celsius"
@@ -89,7 +91,6 @@ def test_its_other_tests_pass(installed: Installed, tmp_path: Path) -> None:
     assert " passed" in out
 
 
-@pytest.mark.slow
 def test_they_make_a_run_with_a_table(installed: Installed, tmp_path: Path) -> None:
     out = installed(
         "smmd-bench", "train-eval", "--task", "temperature", "--losses", "ce,squared_emd",

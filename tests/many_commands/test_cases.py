@@ -17,6 +17,8 @@ from smmd_bench.storage.files import write_text
 from .folders import Killed, killed_at, run
 from .test_folder import ManyCommands
 
+pytestmark = pytest.mark.slow
+
 PLAIN = (True, 0.1, "stub", 9, False)
 
 

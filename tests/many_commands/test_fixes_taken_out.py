@@ -23,6 +23,8 @@ from smmd_bench.storage.files import read_json
 
 from .test_folder import ManyCommands
 
+pytestmark = pytest.mark.slow
+
 Patch = pytest.MonkeyPatch
 Step = tuple[str, *tuple[Any, ...]]
 

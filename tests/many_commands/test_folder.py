@@ -34,6 +34,8 @@ from smmd_bench.storage.files import write_text
 from .books import Books
 from .folders import EDITED, VERSIONS, Killed, Spec, killed_at, report_files, run
 
+pytestmark = pytest.mark.slow
+
 FOLDERS = st.sampled_from(["one", "two"])
 LOSSES = st.lists(st.sampled_from(["ce", "mine", "smmd"]), min_size=1, max_size=2, unique=True)
 RATES = st.sampled_from([0.1, 0.1, 0.2, 0.3])

@@ -22,6 +22,8 @@ from scripts.write_floors import TARGET, render
 from tests.packaging.floors import floor_packages, floors
 from tests.packaging.wheels import ROOT, fresh_environment, wheel
 
+pytestmark = pytest.mark.packaging
+
 __all__ = ["wheel"]
 
 TABLE = re.compile(r"<table.*?</table>", re.DOTALL)

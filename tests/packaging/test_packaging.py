@@ -11,6 +11,8 @@ import pytest
 from smmd_bench.plugin_system.registry import GROUPS
 from tests.packaging.wheels import ROOT, fresh_environment, source_files, wheel
 
+pytestmark = pytest.mark.packaging
+
 __all__ = ["wheel"]
 
 PACKAGES = {

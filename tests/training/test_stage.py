@@ -15,6 +15,8 @@ from smmd_bench.training.epochs import Epochs
 from smmd_bench.training.sampler import LengthGroups
 from smmd_bench.training.stage import train_cell
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.fixture
 def cell(tmp_path: Path) -> Path:
