@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
 
@@ -29,7 +29,7 @@ def draw_all(
 
 def map_in_order(
     function: Callable[[Any], Result], items: Iterable[Any], *, processes: int, chunk: int = 1
-) -> Iterator[Result]:
+) -> Generator[Result]:
     """`function`, which belongs to a module, of every item; an error ends it soon."""
     if processes == 1:
         yield from map(function, items)
