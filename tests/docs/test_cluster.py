@@ -1,10 +1,7 @@
 """docs/cluster.md: parts that ran apart make one run, and nothing of it is made again."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +18,7 @@ pytestmark = pytest.mark.docs
 PAGE = "docs/cluster.md"
 
 
-def steps() -> list[Command | list[str]]:
+def steps():
     """The commands of the page that are run, and what it copies between them, in order."""
     commands = {c.line: c for c in documented() if c.page == PAGE and not c.marked}
     found: list[tuple[int, Command | list[str]]] = list(commands.items())
@@ -32,7 +29,7 @@ def steps() -> list[Command | list[str]]:
     return [step for _, step in sorted(found, key=lambda step: step[0])]
 
 
-def test_parts_with_folders_of_their_own_are_gathered(tmp_path: Path) -> None:
+def test_parts_with_folders_of_their_own_are_gathered(tmp_path):
     said = []
     for step in steps():
         if isinstance(step, Command):
@@ -51,7 +48,7 @@ def test_parts_with_folders_of_their_own_are_gathered(tmp_path: Path) -> None:
     assert "SMMD" in whole
 
 
-def test_a_second_process_in_the_same_folder_is_refused_as_the_page_says(tmp_path: Path) -> None:
+def test_a_second_process_in_the_same_folder_is_refused_as_the_page_says(tmp_path):
     folder = tmp_path / "runs" / "NAME"
     with (
         RunDirectory(folder).locked(),

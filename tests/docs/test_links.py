@@ -1,9 +1,6 @@
 """Links between the pages lead somewhere, on GitHub as on the site."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,7 +12,7 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_relative_link_leads_to_a_file_and_every_anchor_to_a_heading(page: Path) -> None:
+def test_every_relative_link_leads_to_a_file_and_every_anchor_to_a_heading(page):
     dead = []
     for link in links(page.read_text(encoding="utf-8")):
         path, _, anchor = link.partition("#")
@@ -29,7 +26,7 @@ def test_every_relative_link_leads_to_a_file_and_every_anchor_to_a_heading(page:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_other_link_is_well_formed_https(page: Path) -> None:
+def test_every_other_link_is_well_formed_https(page):
     for link in links(page.read_text(encoding="utf-8")):
         parts = urlsplit(link)
         if parts.scheme:
@@ -38,7 +35,7 @@ def test_every_other_link_is_well_formed_https(page: Path) -> None:
             assert parts.netloc == parts.netloc.strip(".").lower(), link
 
 
-def test_every_page_of_the_documentation_can_be_reached_from_the_readme() -> None:
+def test_every_page_of_the_documentation_can_be_reached_from_the_readme():
     seen, todo = set(), [ROOT / "README.md"]
     while todo:
         page = todo.pop()

@@ -1,18 +1,11 @@
 """Prompts with pictures give what the checkpoint's own processor gives."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from PIL import Image
 
 from smmd_bench.encoding import pictures as encoding
-from smmd_bench.encoding.pictures import (
-    encode_image_prompts,
-    expand,
-    expanded_length,
-    pad_rows,
-)
+from smmd_bench.encoding.pictures import encode_image_prompts, expand, expanded_length, pad_rows
 from smmd_bench.encoding.prompts import encode_examples, expanded_lengths
 from smmd_bench.errors import UserError
 from smmd_bench.models.processor import load_processor
@@ -25,7 +18,7 @@ each = pytest.mark.parametrize("architecture", ARCHITECTURES)
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory) -> list[Path]:
+def pictures(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pictures")
     return [draw_picture(folder / f"{i}.png", i, size) for i, size in enumerate(SIZES)]
 

@@ -153,7 +153,7 @@ def test_the_manifest_says_how_completions_were_made(gsm8k, checkpoints):
 def test_bfloat16_with_gradient_checkpointing(finish, checkpoints, tmp_path):
     words = f"train-eval --task gsm8k --losses smmd --epochs 1 --no-transfers {FEW}"
     options = "--set dtype=bfloat16 --set gradient_checkpointing=true --set micro_batch_size=2"
-    model, out = str(checkpoints["smollm3"]), tmp_path / "run"
+    model, out = str(checkpoints["llama"]), tmp_path / "run"
     finish(f"{words} {options} --model", model, "--out", out, SMMD_BENCH_DATA=str(DATA))
     run = sb.read_run(out)
     assert list(run.cells.loss) == ["base", "smmd"]

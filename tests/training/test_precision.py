@@ -1,7 +1,5 @@
 """A model that computes in another dtype for a while."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
