@@ -87,7 +87,7 @@ def command(
     for file in plugins:
         load_plugin_file(file)
     from ..plugin_system.parameters import split_list
-    from ..publishing.run import is_published
+    from ..publishing.report_stamp import reports_are_current
     from ..regression.find_targets import find_targets
     from ..regression.run import find_setting, regress
     from ..regression.store import plan
@@ -115,7 +115,7 @@ def command(
     with keeping(kept):
         with voice.progress() as progress:
             outcome = regress(run, targets, found, setting, progress, executor=executor)
-        if not is_published(run):
+        if not reports_are_current(run):
             voice.publish(run)
     if not outcome.worked:
         voice.say("Nothing to do: all of it was evaluated before.")

@@ -100,8 +100,8 @@ def _make_all(voice: Voice, run: Path) -> bool:
 def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -> bool:
     from ..errors import UserError, did_you_mean
     from ..plugin_system.parameters import split_list
-    from ..publishing.run import is_stale
-    from ..publishing.selection import SPELLINGS, publish_some
+    from ..publishing.report_stamp import reports_are_stale
+    from ..publishing.write_reports import SPELLINGS, write_some_reports
     from .interruption import keeping
 
     asked = list(SPELLINGS) if formats is None else split_list(formats)
@@ -109,9 +109,9 @@ def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -
         if name not in SPELLINGS:
             raise UserError(f"Unknown format '{name}': {did_you_mean(name, SPELLINGS)}")
     endings = [SPELLINGS[name] for name in asked]
-    stale = is_stale(run)
+    stale = reports_are_stale(run)
     with keeping(tuple), voice.progress(stderr=True) as progress:
-        sections, written = publish_some(run, split_list(only or ""), endings, progress)
+        sections, written = write_some_reports(run, split_list(only or ""), endings, progress)
     for section in sections:
         if section.error:
             voice.fail(f"Failed: report {section.name}: {section.error}")

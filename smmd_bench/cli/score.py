@@ -124,7 +124,7 @@ def command(
 
     for file in plugins:
         load_plugin_file(file)
-    from ..publishing.run import is_published
+    from ..publishing.report_stamp import reports_are_current
     from ..run.predictions import score_predictions
     from .interruption import keeping
     from .voice import Voice, published
@@ -146,7 +146,7 @@ def command(
             say=voice.say,
         )
     folder = outcome.path
-    if not is_published(folder):
+    if not reports_are_current(folder):
         with keeping(tuple):
             voice.publish(folder)
     if not outcome.worked and not outcome.failed:

@@ -76,10 +76,10 @@ class Voice:
 
     def publish(self, folder: Path) -> list[Path]:
         """Make tables, figures and page of a run; returns their files."""
-        from ..publishing.run import publish_run
+        from ..publishing.write_reports import write_reports
 
         with self.progress() as progress:
-            return publish_run(folder, progress)
+            return write_reports(folder, progress)
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:
@@ -94,9 +94,9 @@ class Voice:
         """The tables of a run (or of these reports) as they were published, for this terminal."""
         if self.quiet or self.as_json:
             return
-        from ..publishing.run import published_tables
+        from ..publishing.terminal import read_terminal_tables
 
-        click.echo(published_tables(folder, result_width(), names))
+        click.echo(read_terminal_tables(folder, result_width(), names))
 
     def paths(self, folder: Path) -> None:
         """Where tables, figures and page of a run are."""
@@ -108,7 +108,7 @@ class Voice:
 
     def failed_reports(self, folder: Path) -> bool:
         """Say which reports of a run failed; whether any did."""
-        from ..publishing.publish import FAILED, failed_reports
+        from ..publishing.page import FAILED, failed_reports
 
         failed = failed_reports(folder)
         for name, error in failed.items():
