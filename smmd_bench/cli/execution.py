@@ -43,7 +43,7 @@ def execute(
             say_plan(voice, RunDirectory(folder), cells)
             return 0
     with keeping(lambda: list_kept(RunDirectory(folder), cells)):
-        from ..publishing.run import is_published
+        from ..publishing.report_stamp import reports_are_current
         from ..run.pipeline import claim, run_experiment, together
 
         with voice.progress() as progress:
@@ -56,7 +56,7 @@ def execute(
             with voice.progress() as progress:
                 outcomes.append(run_experiment(experiment, folder, progress, extend=True, **how))
         outcome = together(outcomes)
-        if not is_published(folder):
+        if not reports_are_current(folder):
             voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
