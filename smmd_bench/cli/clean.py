@@ -12,7 +12,7 @@ import click
 from . import completion
 
 if TYPE_CHECKING:
-    from ..run.cleaning.part import Part
+    from ..run.removal import Part
 
 _NOTHING = "Nothing was removed."
 
@@ -49,9 +49,8 @@ def command(runs: tuple[Path, ...], what: str, yes: bool, dry_run: bool, as_json
     """
     from ..errors import UserError, did_you_mean
     from ..plugin_system.parameters import split_list
-    from ..run.cleaning.cache_parts import cache_parts
-    from ..run.cleaning.part import PARTS
-    from ..run.cleaning.run_parts import run_parts
+    from ..run.removal import PARTS, cache_parts
+    from ..run.run_parts import run_parts
 
     wanted = split_list(what)
     for name in wanted:
@@ -117,7 +116,7 @@ def _remove(parts: Sequence[Part]) -> int:
     """
     from contextlib import ExitStack
 
-    from ..run.cleaning.part import remove
+    from ..run.removal import remove
     from ..run.run_directory import RunDirectory
 
     with ExitStack() as held:
@@ -128,7 +127,7 @@ def _remove(parts: Sequence[Part]) -> int:
 
 def _as_it_is_now(parts: Sequence[Part]) -> list[Part]:
     """The same parts, looked up again: a run may have gone on while people were asked."""
-    from ..run.cleaning.run_parts import run_parts
+    from ..run.run_parts import run_parts
 
     now = {(p.run, p.name): p for run in {p.run for p in parts} if run for p in run_parts(run)}
     return [now.get((p.run, p.name), p) for p in parts if p.run is None or (p.run, p.name) in now]
@@ -137,7 +136,7 @@ def _as_it_is_now(parts: Sequence[Part]) -> list[Part]:
 def _print(parts: Sequence[Part]) -> None:
     from rich.text import Text
 
-    from ..run.cleaning.part import PARTS
+    from ..run.removal import PARTS
     from .terminal import new_console, new_table, print_table
 
     console = new_console()

@@ -42,27 +42,11 @@ def execute(
             return 0
     with keeping(lambda: kept(RunDirectory(folder), cells)):
         from ..publishing.run import is_published
-        from ..run.pipeline import claim, run_experiment, together
+        from ..run.pipeline import run_file
 
-        with voice.progress() as progress:
-            checked = claim(plan, folder, progress, extend=extend)
-        outcomes = []
-        for number, experiment in enumerate(plan.experiments):
-            if len(plan.experiments) > 1:
-                voice.say(f"Part {number + 1} of {len(plan.experiments)}")
-            with voice.progress() as progress:
-                outcomes.append(
-                    run_experiment(
-                        experiment,
-                        folder,
-                        progress,
-                        executor=executor,
-                        extend=True,
-                        track=track,
-                        checked=checked,
-                    )
-                )
-        outcome = together(outcomes)
+        outcome = run_file(
+            plan, folder, voice.progress, executor=executor, extend=extend, track=track
+        )
         if not is_published(folder):
             voice.publish(folder)
     if not outcome.worked:

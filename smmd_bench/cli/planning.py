@@ -29,13 +29,11 @@ def check_folder(folder: Path) -> None:
 
 def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
     """How each model is trained on each task, and what of the data is missing."""
-    from ..run.manifest import examples_there, shortage
-
     said: dict[str, None] = {}
 
     def there(cell: Cell, split: Split) -> int:
-        found = examples_there(cell, split)
-        if (sentence := shortage(cell, split, found)) is not None:
+        found = cell.examples_there(split)
+        if (sentence := cell.shortage(split, found)) is not None:
             said[sentence] = None
         return found
 
