@@ -6,6 +6,7 @@ It reads the pages; with `--code` also docstrings, errors, captions and help tex
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -42,7 +43,8 @@ def prose(file: Path) -> list[str]:
     texts = [_NO_PROSE.sub("–", file.read_text(encoding="utf-8"))]
     if file.suffix == ".py":
         nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        texts = [n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) is str]
+        strings = [n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) is str]
+        texts = [re.sub(r"(?m)^    .*$", "", inspect.cleandoc(text)) for text in strings]
     return [re.sub(r"`[^`]{,120}`|\$[^$]{,120}\$", "–", " ".join(text.split())) for text in texts]
 
 

@@ -148,12 +148,6 @@ def test_an_unknown_level_names_the_levels():
         reference_stream("esay", 0)
 
 
-@pytest.mark.parametrize("bounds", [(0, 2), (3, 2), (-1, 1)])
-def test_an_empty_or_zero_range_of_operations_is_refused(bounds):
-    with pytest.raises(ValueError, match="1 <= low <= high"):
-        problems(REGIMES["easy"], random.Random(0), np.random.RandomState(0), bounds)
-
-
 def test_splits_take_ninety_five_and_five_per_cent_of_expressions():
     expressions = {problem.expression for problem in draw("hard", 0, count=20_000)}
     splits = [split_of(expression) for expression in expressions]
