@@ -47,7 +47,9 @@ def command(group: str | None, verbose: bool, as_json: bool) -> None:
     found = {name: listing(name, whole=whole) for name in GROUPS if group in (None, name)}
     models = listed_models() if group in (None, "models") else None
     if as_json:
-        content: dict[str, list[Any]] = {name: [*map(asdict, items)] for name, items in found.items()}
+        content: dict[str, list[Any]] = {
+            name: [*map(asdict, items)] for name, items in found.items()
+        }
         if models is not None:
             content["models"] = [*map(asdict, models)]
         print_json(content)
