@@ -88,10 +88,10 @@ def command(
         load_plugin_file(file)
     from ..plugin_system.parameters import split_list
     from ..publishing.report_stamp import reports_are_current
+    from ..regression.evaluation import plan
+    from ..regression.find_suites import find_suites, shots_notes
     from ..regression.find_targets import find_targets
-    from ..regression.run import find_setting, regress
-    from ..regression.store import plan
-    from ..regression.suite import find_suites, shots_notes
+    from ..regression.regress import find_setting, regress
     from ..storage.files import read_json
     from .interruption import keeping
     from .voice import Voice, published, try_again

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...plugin_system.registry import load_task  # absolute: lm-eval loads this file by its path
+from smmd_bench.plugin_system.registry import load_task  # lm-eval loads this file by its path
 
 TASK = "samsum"
 
