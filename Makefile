@@ -10,8 +10,7 @@ QUICK := not slow and not docs and not packaging and not browser
 LOCK := requirements-cpu.lock
 STAMP := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' $(LOCK))
-# Imported at the start of every process there: see smmd_bench/encoding/torchvision_schemas.py.
-WATCH := import importlib.util as u; u.find_spec("smmd_bench") and __import__("smmd_bench")
+PAGES := $(shell git ls-files '*.md' ':!docs/miniature' ':!tests')
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
 export SMMD_BENCH_CACHE ?= $(CURDIR)/.cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -41,6 +40,10 @@ lint: $(STAMP)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/write_cli_reference.py --check
 	$(BIN)/python scripts/write_api_reference.py --check
+	$(BIN)/python scripts/draw_architecture.py --check
+	$(BIN)/codespell
+	$(BIN)/proselint --config .proselintrc.json check $(PAGES)
+	$(BIN)/python scripts/check_prose.py
 
 types: $(STAMP)
 	$(BIN)/mypy smmd_bench tasks plugins reports
@@ -48,6 +51,7 @@ types: $(STAMP)
 docs: $(STAMP)  ## the references, from the code itself, and the site in site/
 	$(BIN)/python scripts/write_cli_reference.py
 	$(BIN)/python scripts/write_api_reference.py
+	$(BIN)/python scripts/draw_architecture.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "The site: site/index.html"
 
@@ -68,7 +72,6 @@ $(STAMP):
 	  $(BIN)/pip install -qq --no-deps --index-url $(TORCH_INDEX) "$(TORCH)"
 	$(BIN)/pip install -qq --no-deps -r $(LOCK)
 	$(BIN)/pip install -qq --no-deps --no-build-isolation -e .
-	@echo '$(WATCH)' > $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/smmd_bench_torchvision.pth
 	@echo "$(DIGEST)" > $@
 	@echo "Ready: $(BIN)/smmd-bench"
 

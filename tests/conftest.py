@@ -22,7 +22,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import settings
 
-from smmd_bench.contracts import Checkpoint
+from smmd_bench.contracts import Checkpoint, Example
 
 settings.register_profile("untimed", deadline=None)  # a first call may import a library
 settings.load_profile("untimed")
@@ -75,6 +75,31 @@ def tiny_checkpoints(
         return made[kind]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_checkpoints: Callable[[Kind], TinyCheckpoints]) -> TinyCheckpoints:
+    """The one with a token a digit."""
+    return tiny_checkpoints("digit")
+
+
+@pytest.fixture(scope="session")
+def times(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
+    """Twelve pictures of three sizes, each with a time of its own."""
+    from .tiny_vlms import draw_picture
+
+    folder = tmp_path_factory.mktemp("pictures")
+    sizes = [(56, 56), (84, 84), (112, 56)]
+    return [
+        Example(
+            f"{i}",
+            "What time is it?" if i % 2 else "Time?",
+            f" {i + 1}:{7 * i % 60:02d}",
+            None,
+            images=(draw_picture(folder / f"{i}.png", i, sizes[i % 3]),),
+        )
+        for i in range(12)
+    ]
 
 
 @pytest.fixture(scope="session")

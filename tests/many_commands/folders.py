@@ -16,6 +16,7 @@ from typing import Any
 
 from smmd_bench.decoding import stage
 from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.experiment.file import ExperimentFile
 from smmd_bench.models import loading as models
 from smmd_bench.models import recipe
 from smmd_bench.plugin_system import registry
@@ -24,7 +25,8 @@ from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.results.summary import what_the_cells_say
 from smmd_bench.run.comparison import write_comparisons
-from smmd_bench.run.pipeline import run_experiment
+from smmd_bench.run.pipeline import run_file
+from smmd_bench.run.run_directory import Outcome
 from smmd_bench.scoring import statistics
 from smmd_bench.storage.files import read_json, write_json
 
@@ -149,9 +151,11 @@ def experiment_of(
     )  # fmt: skip
 
 
-def run(experiment: Experiment, folder: Path) -> Any:
+def run(experiment: Experiment, folder: Path) -> Outcome:
     """`train-eval --extend`, without its reports."""
-    return run_experiment(experiment, folder, lambda *_: None, executor="inprocess", extend=True)
+    plan = ExperimentFile(None, (experiment,))
+    silent = contextlib.nullcontext(lambda *_: None)
+    return run_file(plan, folder, lambda: silent, executor="inprocess", extend=True)
 
 
 class Fresh:

@@ -17,8 +17,8 @@ from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system import registry
 from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.predictions import Outcome, score_predictions
-from smmd_bench.run.run_directory import RunDirectory
+from smmd_bench.run.predictions import score_predictions
+from smmd_bench.run.run_directory import Outcome, RunDirectory
 
 from .conftest import COUNT, TASK, json_lines
 
@@ -189,7 +189,7 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_is(
 def test_an_experiment_does_not_move_into_the_folder(files: list[Path]) -> None:
     out = scored(files).path
     with pytest.raises(UserError, match="belongs to another experiment"):
-        RunDirectory(out).require_own(Experiment((TASK,), ("ce",)), extend=False)
+        RunDirectory(out).require_own([Experiment((TASK,), ("ce",))], extend=False)
 
 
 @dataclass(frozen=True)
