@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from smmd_bench.tasks import _process_pool
+from smmd_bench.tasks import _picture_files
 from smmd_bench.tasks._lm_eval_relaxed import lm_eval_relaxed
 from smmd_bench.tasks.chartqa import ChartQA
 
@@ -112,7 +112,7 @@ def test_many_processes_draw_what_one_draws(
 ) -> None:
     here = [e.images[0].read_bytes() for e in TASK.examples("test", 3, 12)]
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
-    monkeypatch.setattr(_process_pool, "PICTURES_IN_PROCESS", 1)
+    monkeypatch.setattr(_picture_files, "IN_PROCESS_BELOW", 1)
     if hasattr(os, "sched_getaffinity"):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     examples = TASK.examples("test", 3, 12)

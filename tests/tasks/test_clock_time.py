@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from smmd_bench.tasks import _clock_folder, _process_pool
+from smmd_bench.tasks import _clock_folder, _picture_files
 from smmd_bench.tasks._clock_drawing import draw_clock
 from smmd_bench.tasks._clock_faces import CENTRE, face_style
 from smmd_bench.tasks._clock_index import FACES, SIZES, TIMES, in_turn, own_index, time_of
@@ -91,7 +91,7 @@ def test_many_processes_draw_what_one_draws(
 ) -> None:
     one = [e.images[0].read_bytes() for e in ClockTime().examples("test", 0, 12)]
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path / "other"))
-    monkeypatch.setattr(_process_pool, "PICTURES_IN_PROCESS", 1)
+    monkeypatch.setattr(_picture_files, "IN_PROCESS_BELOW", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     assert [e.images[0].read_bytes() for e in ClockTime().examples("test", 0, 12)] == one
     assert not list(tmp_path.rglob("*.part"))
