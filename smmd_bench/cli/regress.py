@@ -75,10 +75,10 @@ def command(
       smmd-bench regress runs/NAME --suite samsum --losses ce --checkpoint ./other
     """
     from ..publishing.report_stamp import reports_are_current
+    from ..regression.evaluation import plan
+    from ..regression.find_suites import find_suites, shots_notes
     from ..regression.find_targets import find_targets
-    from ..regression.run import find_setting, regress
-    from ..regression.store import plan
-    from ..regression.suite import find_suites, shots_notes
+    from ..regression.regress import find_setting, regress
     from ..storage.files import read_json
     from .interruption import keeping
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from scipy.stats import binomtest
-from smmd_bench.reports.bandwidth_table import BandwidthTable, bandwidths
+from smmd_bench.reports.bandwidth_table import BandwidthTable
 from smmd_bench.reports.kernel_table import KernelTable
 from smmd_bench.reports.terms_table import TermsTable
 
@@ -164,7 +164,7 @@ def test_synthetic_clocks_are_not_compared(source, shown, tmp_path):
 
 
 def test_bandwidths_are_those_that_change_nothing_else_small_sets_first(one_task):
-    assert bandwidths(one_task) == {
+    assert BandwidthTable().labels(one_task) == {
         "ce": "none (CE)", "smmd": "{2}", "smmd[sigma=4]": "{4}",
         "smmd[sigma=1+2+3]": "{1, 2, 3}", "smmd[sigma=1.7+2+2.3]": "{1.7, 2, 2.3}",
     }  # fmt: skip

@@ -5,19 +5,17 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import datasets
 import yaml
 from lm_eval.tasks import TaskManager
 
 from ..errors import UserError
+from .evaluation import Suite
 from .mmlu_data import is_mmlu, lm_eval_mmlu, load_subject
-from .suite import Suite, suites_folder
-from .watched import replaced
 
-SEED = 1234
-"""Of few-shot examples that are drawn; lm-eval's default."""
-_COPY = "copy it again"
+_OURS = Path(__file__).parent / "suites"
 _FETCH = (
     "check the network, or load the data set once where there is one, so that it is in the cache "
     "of the datasets library"
@@ -25,7 +23,7 @@ _FETCH = (
 
 
 def load_tasks(suite: Suite) -> dict[str, Any]:
-    """lm-eval's task dictionary of a suite, with the number of shots set.
+    """lm-eval's task dictionary of a suite, with the number of shots set as lm-eval sets it.
 
     Raises UserError if its data cannot be loaded.
     """
@@ -37,11 +35,11 @@ def load_tasks(suite: Suite) -> dict[str, Any]:
     except ImportError as error:
         raise UserError(
             f"The suite {suite.name} needs a Python package that is not installed "
-            f"({_reason(error)}): install it with pip, or `pip install 'lm-eval[EXTRA]'` where "
+            f"({_reason(error)}): install it with pip, or `pip install 'lm-eval[EXTRA]'` if "
             "lm-eval names an extra."
         ) from error
-    except Exception as error:  # whatever lies between here and the data
-        remedy = _COPY if suite.folder else _FETCH
+    except Exception as error:  # of the network, the hub or the files
+        remedy = "copy it again" if suite.folder else _FETCH
         where = f" in {suite.folder}" if suite.folder else ""
         raise UserError(
             f"The data of the suite {suite.name}{where} cannot be loaded ({_reason(error)}): "
@@ -49,10 +47,8 @@ def load_tasks(suite: Suite) -> dict[str, Any]:
         ) from error
     for task in loaded["tasks"].values():
         own = task.get_config("num_fewshot")
-        if suite.shots is not None and own != 0:  # a task that says 0 allows no other, in lm-eval
-            task.set_config(key="num_fewshot", value=suite.shots)
-        elif own is None:
-            task.set_config(key="num_fewshot", value=0)
+        if own is None or (suite.shots is not None and own != 0):  # 0 in a file allows no other
+            task.set_config(key="num_fewshot", value=suite.shots or 0)
     return loaded
 
 
@@ -61,25 +57,23 @@ def _reason(error: Exception) -> str:
 
 
 def _load(suite: Suite) -> dict[str, Any]:
-    if is_mmlu(suite.name):
-        place = Path(str(suite.folder))
+    if not is_mmlu(suite.name):
+        ours = suite.version > 0
+        manager = TaskManager(include_path=[_OURS] if ours else None, include_defaults=not ours)
+        return dict(manager.load([suite.name]))
+    place = Path(str(suite.folder))
 
-        def subject_of(path: str, name: str, **_: Any) -> Any:
-            return load_subject(place, name)
+    def subject_of(path: str, name: str, **_: Any) -> Any:
+        return load_subject(place, name)
 
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            replaced(datasets, "load_dataset", subject_of),  # it would want each split of README.md
-        ):
-            content = {**_mmlu(suite.name), "dataset_path": suite.folder}
-            (Path(folder) / "suite.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-            return _of([lm_eval_mmlu(), Path(folder)], suite)
-    return _of([suites_folder()] if suite.is_ours else None, suite)
-
-
-def _of(folders: list[Path] | None, suite: Suite) -> dict[str, Any]:
-    manager = TaskManager(include_path=folders, include_defaults=folders is None)
-    return dict(manager.load([suite.name]))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.object(datasets, "load_dataset", subject_of),  # it asks for each split of README.md
+    ):
+        content = {**_mmlu(suite.name), "dataset_path": suite.folder}
+        (Path(folder) / "suite.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+        manager = TaskManager(include_path=[lm_eval_mmlu(), folder], include_defaults=False)
+        return dict(manager.load([suite.name]))
 
 
 def _mmlu(name: str) -> dict[str, Any]:
@@ -90,6 +84,5 @@ def _mmlu(name: str) -> dict[str, Any]:
     subject = lm_eval_mmlu() / f"{name}.yaml"
     if subject.exists():
         return {"task": name, "include": str(subject)}
-    whole = name == "mmlu"
-    file = suites_folder() / "mmlu.yaml" if whole else lm_eval_mmlu() / f"_{name}.yaml"
+    file = _OURS / "mmlu.yaml" if name == "mmlu" else lm_eval_mmlu() / f"_{name}.yaml"
     return dict(yaml.safe_load(file.read_text(encoding="utf-8")))

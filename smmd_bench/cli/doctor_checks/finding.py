@@ -1,4 +1,4 @@
-"""What the doctor says of one thing."""
+"""What the doctor says about one thing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from typing import Literal
 State = Literal["ok", "note", "problem"]
 """ok: as it should be; note: it works, with a limit; problem: something will fail."""
 
-LONGER = "try again; `smmd-bench doctor --full` waits longer"
-"""The remedy for what was not imported in time."""
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. Whatever is not ok has a remedy."""
+    """One thing that the doctor looked at. It has a remedy unless it is ok."""
 
     name: str
     state: State

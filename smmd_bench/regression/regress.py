@@ -15,9 +15,8 @@ from ..results.frames import read_run
 from ..run.run_directory import RunDirectory, record_failure
 from ..storage.files import read_json
 from .comparison import write_comparisons
-from .store import Evaluation, by_base, plan
-from .suite import Setting, Suite, lm_eval_version
-from .target import Target
+from .evaluation import Evaluation, Setting, Suite, Target, by_base, plan
+from .find_suites import installed_version
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,11 @@ def find_setting(
 
     Raises UserError where vLLM is asked for and cannot run a model.
     """
-    libraries = {"lm-eval": lm_eval_version()}
+    libraries = {"lm-eval": installed_version()}
     if engine == "auto":
-        engine = "vllm" if _on_gpu() and _refused(targets) is None else "hf"
+        import torch
+
+        engine = "vllm" if torch.cuda.is_available() and _refused(targets) is None else "hf"
     if engine == "vllm":
         if (reason := _refused(targets)) is not None:
             raise UserError(f"--engine vllm cannot run {reason}: give --engine hf.")
@@ -83,7 +84,7 @@ def regress(
         if not e.is_done(path):
             label = f"{e.label} ({e.address})" if e.label in failed else e.label
             content = read_json(e.folder(path) / "FAILED.json") or {}
-            failed[label] = str(content.get("error", "no word"))
+            failed[label] = str(content.get("error", "the process ended without an error"))
     return Outcome(bool(missing), failed)
 
 
@@ -102,18 +103,12 @@ def job_for(path: Path, evaluations: Sequence[Evaluation]) -> Job:
         payload={
             "run": str(path.resolve()),
             "plugins": [str(file) for file in plugin_files()],
-            "cells": [target.to_dict() for target in targets],
+            "cells": [asdict(target) for target in targets],
             "setting": asdict(evaluations[0].setting),
             "evaluations": [[at[id(e.target)], asdict(e.suite)] for e in evaluations],
         },
-        module="smmd_bench.regression.worker",
+        module="smmd_bench.regression.job",
     )
-
-
-def _on_gpu() -> bool:
-    import torch
-
-    return bool(torch.cuda.is_available())
 
 
 def _refused(targets: Sequence[Target]) -> str | None:
