@@ -5,7 +5,7 @@
 Two files of JSON lines are written first (not measured; the examples are in the cache by then, as
 after any run on the task). Each repeat is a fresh process. Budget: 10,000 completions of one file
 are read, matched, scored and written, with bootstrap intervals, in 5 s. Times are CPU seconds of
-the process, but for the one that says wall.
+the process, except the one that says wall.
 """
 
 from __future__ import annotations

@@ -20,10 +20,7 @@ def main_losses(run: Run) -> tuple[Run, str]:
     if not left_to_ablations.any():
         return run, ""
     left = run.cells.loc[left_to_ablations, ["loss"]].drop_duplicates()
-    note = (
-        f" Left to the tables of ablations and sweeps: {len(left)} variants of these losses, which "
-        "have fewer seeds."
-    )
+    note = f" Only in the ablation tables and sweeps: {len(left)} variants with fewer seeds."
     return run.only(run.cells[~left_to_ablations]), note
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -29,11 +28,7 @@ def holm(p_values: Sequence[float] | pd.Series[float]) -> NDArray[np.float64]:
     found = np.isfinite(p)
     adjusted = np.full(p.shape, np.nan)
     if found.any():
-        gc.freeze()  # multipletests collects garbage: 0.1 s a family among the objects of a report
-        try:
-            adjusted[found] = multipletests(p[found], method="holm")[1]
-        finally:
-            gc.unfreeze()
+        adjusted[found] = multipletests(p[found], method="holm")[1]
     return adjusted
 
 

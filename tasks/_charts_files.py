@@ -15,7 +15,7 @@ from smmd_bench.contracts import cache_folder
 
 from ._charts_data import GENERATOR, QUESTIONS_A_CHART, Chart, Question, chart_at
 from ._charts_drawing import draw
-from ._drawing_pool import draw_all
+from ._process_pool import draw_all
 
 _CHUNK = 25
 _A_FOLDER = 1000

@@ -18,7 +18,7 @@ from smmd_bench.contracts import cache_folder
 from ._clock_drawing import draw_clock
 from ._clock_faces import FaceStyle, face_style
 from ._clock_index import FACES, Clock
-from ._drawing_pool import draw_all
+from ._process_pool import draw_all
 
 DRAWING = 1
 """Version of the pictures: raise it when one pixel changes."""

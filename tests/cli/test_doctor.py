@@ -150,9 +150,9 @@ def test_a_gpu_that_torch_is_not_built_for_is_noted(monkeypatch):
 @pytest.mark.parametrize(
     ("pinned", "facts", "failure", "state", "words"),
     [
-        ("2.13.0", {"mended": False, "watched": True}, None, "ok", "a pair"),
-        ("2.12.0", {"mended": False, "watched": True}, None, "problem", "made for torch==2.12.0"),
-        ("2.13.0", {"mended": True, "watched": False}, None, "note", "built for CUDA"),
+        ("2.13.0", {"declared": False}, None, "ok", "a pair"),
+        ("2.12.0", {"declared": False}, None, "problem", "made for torch==2.12.0"),
+        ("2.13.0", {"declared": True}, None, "ok", "built for CUDA"),
         ("2.13.0", None, "RuntimeError: operator torchvision::nms", "problem", "torchvision::nms"),
     ],
 )

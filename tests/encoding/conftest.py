@@ -1,15 +1,12 @@
 """The model of a tiny checkpoint of each architecture, loaded once."""
 
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 
 @pytest.fixture(scope="session")
-def model(tiny_vlm: Callable[[str], Path]) -> Callable[[str], Any]:
+def model(tiny_vlm):
     """By architecture."""
     from transformers import AutoModelForImageTextToText
 

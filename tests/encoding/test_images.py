@@ -1,7 +1,5 @@
 """Reading pictures: what is absent or broken is named."""
 
-from pathlib import Path
-
 import pytest
 from PIL import Image
 
@@ -13,7 +11,7 @@ from ..tiny_vlms import draw_picture
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "RGBA", "1", "RGB"])
-def test_every_picture_becomes_rgb(tmp_path: Path, mode: str) -> None:
+def test_every_picture_becomes_rgb(tmp_path, mode):
     Image.new(mode, (5, 3)).save(tmp_path / "a.png")
     image = read_image(tmp_path / "a.png")
     assert (image.mode, image.size) == ("RGB", (5, 3))
@@ -21,7 +19,7 @@ def test_every_picture_becomes_rgb(tmp_path: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "RGB"])
-def test_what_is_transparent_becomes_white(tmp_path: Path, mode: str) -> None:
+def test_what_is_transparent_becomes_white(tmp_path, mode):
     """Black lines on a transparent ground, as charts are saved, would be black on black."""
     image = Image.new("RGBA", (4, 1), (0, 0, 0, 0))
     image.putpixel((1, 0), (0, 0, 0, 255))
@@ -48,14 +46,14 @@ def test_what_is_transparent_becomes_white(tmp_path: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("read", [read_image, image_size])
-def test_an_absent_picture_is_named(tmp_path: Path, read) -> None:
+def test_an_absent_picture_is_named(tmp_path, read):
     with pytest.raises(UserError, match=f"The image {tmp_path / 'no.jpg'} does not exist: put it"):
         read(tmp_path / "no.jpg")
 
 
 @pytest.mark.parametrize("content", [b"", b"text", "half"])
 @pytest.mark.parametrize("suffix", ["png", "jpg"])
-def test_a_broken_picture_is_named(tmp_path: Path, content, suffix: str) -> None:
+def test_a_broken_picture_is_named(tmp_path, content, suffix):
     path = draw_picture(tmp_path / f"a.{suffix}", 0, (200, 200))
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2] if content == "half" else content)
@@ -64,19 +62,19 @@ def test_a_broken_picture_is_named(tmp_path: Path, content, suffix: str) -> None
     assert "\n" not in str(e.value)
 
 
-def test_a_picture_broken_beyond_its_header_is_named(tmp_path: Path) -> None:
+def test_a_picture_broken_beyond_its_header_is_named(tmp_path):
     path = torn_png(tmp_path / "a.png")
     assert image_size(path) == (400, 400)
     with pytest.raises(UserError, match=f"The image {path} cannot be read .*copy it again"):
         read_image(path)
 
 
-def test_a_folder_is_no_picture(tmp_path: Path) -> None:
+def test_a_folder_is_no_picture(tmp_path):
     with pytest.raises(UserError, match="cannot be read"):
         read_image(tmp_path)
 
 
-def test_all_are_read_once_and_the_first_few_faults_are_named(tmp_path: Path) -> None:
+def test_all_are_read_once_and_the_first_few_faults_are_named(tmp_path):
     good = [draw_picture(tmp_path / f"{i}.png", i) for i in range(150)]
     steps = []
     check_images([*good, *good], lambda *step: steps.append(step))

@@ -1,17 +1,12 @@
 """Prompts with pictures give what the checkpoint's own processor gives."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from PIL import Image
 
-from smmd_bench.encoding.pictures import (
-    encode_image_prompts,
-    expand,
-    expanded_length,
-    pad_rows,
-)
+from smmd_bench.encoding import pictures as encoding
+from smmd_bench.encoding.pictures import encode_image_prompts, expand, expanded_length, pad_rows
+from smmd_bench.encoding.prompts import encode_examples, expanded_lengths
 from smmd_bench.errors import UserError
 from smmd_bench.models.processor import load_processor
 
@@ -23,7 +18,7 @@ each = pytest.mark.parametrize("architecture", ARCHITECTURES)
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory) -> list[Path]:
+def pictures(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pictures")
     return [draw_picture(folder / f"{i}.png", i, size) for i, size in enumerate(SIZES)]
 
@@ -172,3 +167,17 @@ def test_placeholders_without_pictures_are_refused(tiny_vlm, pictures):
         expand(processor, ids, pictures[:1])
     with pytest.raises(ValueError, match="2 placeholders"):
         expanded_length(processor, ids, [])
+
+
+def test_images_of_one_size_are_looked_at_once(tiny_vlm, times, monkeypatch):
+    processor, examples = load_processor(tiny_vlm("qwen2_5_vl")), times[::3]  # of one size
+    prompts, calls = encode_examples(processor.tokenizer, processor, examples), []
+    monkeypatch.setattr(
+        encoding, "expanded_length", lambda *words: calls.append(words) or expanded_length(*words)
+    )
+    lengths = expanded_lengths(processor, prompts * 5, [e.images for e in examples] * 5)
+    assert len(calls) == 1
+    assert lengths[: len(examples)] == [
+        expand(processor, ids, e.images)["input_ids"].shape[1]
+        for ids, e in zip(prompts, examples, strict=True)
+    ]

@@ -1,12 +1,8 @@
 """Both engines, on real checkpoints: the same tokens, the same probabilities, no silent mistake."""
 
-from __future__ import annotations
-
 import os
 import shutil
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +15,8 @@ from smmd_bench.errors import UserError
 from smmd_bench.models.loading import load_model
 from smmd_bench.training.canary import CanaryTexts, make_canary
 from smmd_bench.training.canary_texts import BLOCK, CACHED
+
+pytestmark = pytest.mark.engine
 
 SETTINGS = EngineSettings(max_model_length=256, adapters=True, memory_gb=0.125)
 THERE_AND_BACK = (
@@ -39,7 +37,7 @@ class Pair:
 
 
 @pytest.fixture(scope="class", params=["digit", "triple"])
-def pair(request: pytest.FixtureRequest, tiny_checkpoints: Callable[[str], Any]) -> Iterator[Pair]:
+def pair(request, tiny_checkpoints):
     tiny = tiny_checkpoints(request.param)
     texts = [f"{a}+{b}=" for a in (*range(10), 12, 345) for b in range(0, 10, 2)]
     texts += ["1+2=3 " * 25 + text for text in texts[:3]]  # more than a block of the prefix cache
@@ -59,7 +57,7 @@ def pair(request: pytest.FixtureRequest, tiny_checkpoints: Callable[[str], Any])
 
 
 class TestOneSession:
-    def test_greedy_completions_are_identical_through_every_swap(self, pair: Pair) -> None:
+    def test_greedy_completions_are_identical_through_every_swap(self, pair):
         seen = {}
         for name in THERE_AND_BACK:
             checkpoint = pair.checkpoints[name]
@@ -70,21 +68,21 @@ class TestOneSession:
         assert len({tuple(completions) for completions in seen.values()}) == len(seen)
 
     @pytest.mark.parametrize("name", ["base", "lora1", "full2"])
-    def test_next_token_probabilities_agree(self, pair: Pair, name: str) -> None:
+    def test_next_token_probabilities_agree(self, pair, name):
         checkpoint = pair.checkpoints[name]
         ours = pair.vllm.next_token_probabilities(pair.prompts, pair.numbers, checkpoint)
         theirs = pair.transformers.next_token_probabilities(pair.prompts, pair.numbers, checkpoint)
         np.testing.assert_allclose(ours, theirs, atol=1e-4)
         np.testing.assert_allclose(ours.sum(axis=1), 1.0)
 
-    def test_probabilities_come_in_the_order_of_the_token_ids(self, pair: Pair) -> None:
+    def test_probabilities_come_in_the_order_of_the_token_ids(self, pair):
         base = pair.checkpoints["base"]
         forward = pair.vllm.next_token_probabilities(pair.prompts, pair.numbers, base)
         back = pair.vllm.next_token_probabilities(pair.prompts, pair.numbers[::-1], base)
         np.testing.assert_allclose(forward, back[:, ::-1], atol=1e-6)
 
     @pytest.mark.parametrize("name", ["base", "lora2", "full1"])
-    def test_log_probabilities_agree(self, pair: Pair, name: str) -> None:
+    def test_log_probabilities_agree(self, pair, name):
         sequences = [prompt + pair.numbers[:n] for n, prompt in enumerate(pair.prompts[:9])]
         sequences.append(pair.prompts[0][:1])
         ours = pair.vllm.log_probabilities(sequences, pair.checkpoints[name])
@@ -95,9 +93,7 @@ class TestOneSession:
 
     @pytest.mark.parametrize("name", ["base", "lora1", "full1"])
     @pytest.mark.parametrize("engine", ["vllm", "transformers"])
-    def test_the_canary_of_another_checkpoint_raises(
-        self, pair: Pair, engine: str, name: str
-    ) -> None:
+    def test_the_canary_of_another_checkpoint_raises(self, pair, engine, name):
         session: EngineSession = getattr(pair, engine)
         right = pair.checkpoints[name]
         wrong = replace(right, canary=pair.checkpoints["full2"].canary)
@@ -105,7 +101,7 @@ class TestOneSession:
             session.generate(pair.prompts, wrong, max_new_tokens=2)
         session.generate(pair.prompts, right, max_new_tokens=2)
 
-    def test_a_stale_prefix_cache_raises(self, pair: Pair) -> None:
+    def test_a_stale_prefix_cache_raises(self, pair):
         """The keys of the other weights stand in the cache for the first block of the canary."""
         session: Any = pair.vllm
         ids = tuple((pair.prompts[-1] * 9)[:CACHED])
@@ -123,7 +119,7 @@ class TestOneSession:
         session.generate(pair.prompts, right, max_new_tokens=1)
 
     @pytest.mark.parametrize("engine", ["vllm", "transformers"])
-    def test_a_prompt_that_leaves_no_room_is_refused(self, pair: Pair, engine: str) -> None:
+    def test_a_prompt_that_leaves_no_room_is_refused(self, pair, engine):
         session: EngineSession = getattr(pair, engine)
         base, token = pair.checkpoints["base"], pair.numbers[0]
         fits = [[token] * 248]
@@ -132,7 +128,7 @@ class TestOneSession:
             session.generate([*fits, [token] * 249], base, max_new_tokens=8)
 
     @pytest.mark.parametrize("engine", ["vllm", "transformers"])
-    def test_the_finish_reason_says_why(self, pair: Pair, engine: str) -> None:
+    def test_the_finish_reason_says_why(self, pair, engine):
         session: EngineSession = getattr(pair, engine)
         base = pair.checkpoints["base"]
         for completion in session.generate(pair.prompts, base, max_new_tokens=1):
@@ -146,7 +142,7 @@ class TestOneSession:
             assert "<" not in completion.text
 
     @pytest.mark.parametrize("engine", ["vllm", "transformers"])
-    def test_progress_counts_up_to_all(self, pair: Pair, engine: str) -> None:
+    def test_progress_counts_up_to_all(self, pair, engine):
         session: EngineSession = getattr(pair, engine)
         counts: list[tuple[int, int]] = []
         session.generate(
@@ -158,11 +154,11 @@ class TestOneSession:
         assert counts == sorted(counts)
         assert counts[-1] == (len(pair.prompts), len(pair.prompts))
 
-    def test_requests_of_an_interrupted_call_never_join_the_next_one(self, pair: Pair) -> None:
+    def test_requests_of_an_interrupted_call_never_join_the_next_one(self, pair):
         base = pair.checkpoints["base"]
         expected = pair.vllm.generate(pair.prompts, base, max_new_tokens=6)
 
-        def interrupt(what: str, done: int, total: int) -> None:
+        def interrupt(what, done, total):
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
@@ -172,9 +168,7 @@ class TestOneSession:
         assert pair.vllm.generate(pair.prompts, base, max_new_tokens=6) == expected
 
 
-def test_an_engine_leaves_the_process_as_it_was_and_opens_again(
-    tiny_checkpoints: Callable[[str], Any],
-) -> None:
+def test_an_engine_leaves_the_process_as_it_was_and_opens_again(tiny_checkpoints):
     import torch
 
     tiny = tiny_checkpoints("digit")
@@ -191,9 +185,7 @@ def test_an_engine_leaves_the_process_as_it_was_and_opens_again(
     assert completions[0] != completions[1]
 
 
-def test_after_a_failed_swap_the_session_answers_nothing_more(
-    tiny_checkpoints: Callable[[str], Any], tmp_path: Path
-) -> None:
+def test_after_a_failed_swap_the_session_answers_nothing_more(tiny_checkpoints, tmp_path):
     tiny = tiny_checkpoints("digit")
     prompts = tiny.tokenizer(["3+4="])["input_ids"]
     broken = Checkpoint("broken", "full", tmp_path / "broken")
@@ -213,7 +205,7 @@ def test_after_a_failed_swap_the_session_answers_nothing_more(
 
 
 @pytest.mark.parametrize("engine", [VllmEngine(), TransformersEngine()])
-def test_the_identity_names_the_library_and_its_version(engine: Any) -> None:
+def test_the_identity_names_the_library_and_its_version(engine):
     identity = engine.identity()
     assert identity["name"] == engine.name
     assert identity["version"] == 1

@@ -1,12 +1,8 @@
 """Both engines on tiny checkpoints that read images: the same tokens, every swap seen."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,9 +21,7 @@ from .vlm_checkpoints import TinyVlm, build_variants
 
 SETTINGS = EngineSettings(max_model_length=256, adapters=True, memory_gb=0.125)
 THERE_AND_BACK = ("base", "lora", "tower", "base", "full", "lora", "tower", "full", "base")
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:`hidden_state` is deprecated:FutureWarning"  # Mllama's own, in transformers 5.19
-)
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 
 @dataclass(frozen=True)
@@ -40,9 +34,7 @@ class Sessions:
 
 
 @pytest.fixture(scope="module", params=ARCHITECTURES)
-def sessions(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sessions]:
+def sessions(request, tmp_path_factory):
     tiny = build_variants(request.param, tmp_path_factory.mktemp(request.param))
     with ExitStack() as stack:
         each = {"transformers": stack.enter_context(TransformersEngine().open(tiny.base, SETTINGS))}
@@ -51,13 +43,13 @@ def sessions(
         yield Sessions(request.param, tiny, each)
 
 
-def test_vllm_says_why_it_refuses_mllama(sessions: Sessions) -> None:
+def test_vllm_says_why_it_refuses_mllama(sessions):
     reason = VllmEngine().refuses(sessions.tiny.base)
     assert ("vllm" in sessions.each) == (reason is None) == (sessions.architecture != "mllama")
     assert reason is None or "0.10.2" in reason
 
 
-def test_completions_are_those_of_an_unpadded_forward_pass_a_row(sessions: Sessions) -> None:
+def test_completions_are_those_of_an_unpadded_forward_pass_a_row(sessions):
     """Greedy decoding the slow way; both engines give it through every swap."""
     import torch
 
@@ -81,7 +73,7 @@ def test_completions_are_those_of_an_unpadded_forward_pass_a_row(sessions: Sessi
             ids.append(token)
 
 
-def test_another_picture_gives_another_answer(sessions: Sessions) -> None:
+def test_another_picture_gives_another_answer(sessions):
     tiny = sessions.tiny
     blank = [[tiny.blank]] * len(tiny.prompts)
     base = tiny.checkpoints["base"]
@@ -91,7 +83,7 @@ def test_another_picture_gives_another_answer(sessions: Sessions) -> None:
         assert all(a != b for a, b in zip(seen, unseen, strict=True))
 
 
-def test_a_file_that_changes_is_read_again(sessions: Sessions, tmp_path: Path) -> None:
+def test_a_file_that_changes_is_read_again(sessions, tmp_path):
     """No engine may know an image by its name or its size."""
     tiny, file = sessions.tiny, tmp_path / "same.png"
     base, prompt = tiny.checkpoints["base"], tiny.prompts[:1]
@@ -104,9 +96,7 @@ def test_a_file_that_changes_is_read_again(sessions: Sessions, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["base", "lora", "tower"])
-def test_probabilities_are_the_softmax_over_the_chosen_tokens(
-    sessions: Sessions, name: str
-) -> None:
+def test_probabilities_are_the_softmax_over_the_chosen_tokens(sessions, name):
     import torch
     from peft import PeftModel
 
@@ -127,7 +117,7 @@ def test_probabilities_are_the_softmax_over_the_chosen_tokens(
         np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def test_log_probabilities_are_of_the_text_after_the_picture(sessions: Sessions) -> None:
+def test_log_probabilities_are_of_the_text_after_the_picture(sessions):
     tiny = sessions.tiny
     placeholder = tiny.processor.image_token_id
     after = [len(ids) - 1 - ids.index(placeholder) for ids in tiny.prompts]
@@ -140,7 +130,7 @@ def test_log_probabilities_are_of_the_text_after_the_picture(sessions: Sessions)
         np.testing.assert_allclose(np.concatenate(rows), np.concatenate(found[0]), atol=2e-3)
 
 
-def test_rows_with_and_without_pictures_go_together(sessions: Sessions) -> None:
+def test_rows_with_and_without_pictures_go_together(sessions):
     tiny = sessions.tiny
     base, text = tiny.checkpoints["base"], tiny.processor.tokenizer(["1+2=", "Say 3:"])["input_ids"]
     mixed = [text[0], *tiny.prompts, text[1]]
@@ -152,7 +142,7 @@ def test_rows_with_and_without_pictures_go_together(sessions: Sessions) -> None:
         assert together == [alone[0], *with_images, alone[1]]
 
 
-def test_a_tower_that_was_not_swapped_is_found(sessions: Sessions) -> None:
+def test_a_tower_that_was_not_swapped_is_found(sessions):
     """The language model is the same: only the canary's picture can tell."""
     tiny = sessions.tiny
     base, tower = tiny.checkpoints["base"], tiny.checkpoints["tower"]
@@ -170,7 +160,7 @@ def test_a_tower_that_was_not_swapped_is_found(sessions: Sessions) -> None:
                 )
 
 
-def test_pictures_count_in_full_where_there_is_no_room(sessions: Sessions) -> None:
+def test_pictures_count_in_full_where_there_is_no_room(sessions):
     tiny = sessions.tiny
     lengths = expanded_lengths(tiny.processor, tiny.prompts, tiny.images)
     for prompt, files, length in zip(tiny.prompts, tiny.images, lengths, strict=True):
@@ -185,7 +175,7 @@ def test_pictures_count_in_full_where_there_is_no_room(sessions: Sessions) -> No
             session.generate(prompt, base, max_new_tokens=new + 1, **fits)
 
 
-def test_a_broken_picture_is_named(sessions: Sessions, tmp_path: Path) -> None:
+def test_a_broken_picture_is_named(sessions, tmp_path):
     tiny = sessions.tiny
     whole = tiny.images[0][0].read_bytes()
     broken = tmp_path / "broken.png"
@@ -202,9 +192,7 @@ def test_a_broken_picture_is_named(sessions: Sessions, tmp_path: Path) -> None:
         assert len(one) == 1
 
 
-def test_vllm_puts_the_tokens_of_our_own_processor_in_place_of_a_picture(
-    sessions: Sessions,
-) -> None:
+def test_vllm_puts_the_tokens_of_our_own_processor_in_place_of_a_picture(sessions):
     session: Any = sessions.each.get("vllm")
     if session is None:
         return
@@ -225,7 +213,7 @@ def test_vllm_puts_the_tokens_of_our_own_processor_in_place_of_a_picture(
         assert output.prompt_token_ids == expected
 
 
-def test_limits_on_pixels_are_the_same_in_both_engines(tmp_path: Path) -> None:
+def test_limits_on_pixels_are_the_same_in_both_engines(tmp_path):
     from smmd_bench.models.processor import load_processor
 
     tiny = build_variants("qwen2_5_vl", tmp_path)
@@ -245,7 +233,7 @@ def test_limits_on_pixels_are_the_same_in_both_engines(tmp_path: Path) -> None:
     np.testing.assert_allclose(found[0], found[1], atol=1e-4)
 
 
-def test_a_full_checkpoint_needs_no_processor_of_its_own(tmp_path: Path) -> None:
+def test_a_full_checkpoint_needs_no_processor_of_its_own(tmp_path):
     """An engine encodes with the base's, whatever lies beside the weights."""
     tiny = build_variants("mistral3", tmp_path)
     assert not (tiny.checkpoints["full"].path / "processor_config.json").exists()

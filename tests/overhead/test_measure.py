@@ -19,6 +19,8 @@ from smmd_bench.overhead.settings import STOCK
 from smmd_bench.storage.files import write_json
 from tests.overhead.conftest import recorded, silent, tiny_settings
 
+pytestmark = pytest.mark.engine
+
 ROWS = (STOCK, "ce", "smmd")
 TWO = {"ce": 1, "smmd": 1}
 

@@ -153,6 +153,7 @@ def test_what_does_not_fit_the_context_is_counted(
         assert any(said.startswith(start) for said in results["said"])
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 @needs_real
 def test_all_real_subjects_equal_lm_eval_by_hand(
@@ -174,6 +175,7 @@ def test_all_real_subjects_equal_lm_eval_by_hand(
     }  # fmt: skip
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 @needs_real
 def test_a_whole_subject_equals_the_command_line(

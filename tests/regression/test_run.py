@@ -150,6 +150,7 @@ def test_weights_that_training_did_not_write_are_refused(make_run: MakeRun, exec
     assert "does not run the weights of checkpoint 'smmd seed 0'" in failed[f"{SUITE} smmd seed 0"]
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 @pytest.mark.filterwarnings(*LIBRARY_WARNINGS)
 def test_vllm_answers_as_transformers(make_run: MakeRun, executor: Here) -> None:

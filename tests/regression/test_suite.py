@@ -133,6 +133,7 @@ def test_no_network_and_no_copy_says_what_to_fetch(
         find_suites(["mmlu"], None)
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 def test_an_unknown_suite_gets_the_nearest_names() -> None:
     with pytest.raises(UserError, match="Unknown suite 'helaswag': did you mean hellaswag"):
@@ -141,6 +142,7 @@ def test_an_unknown_suite_gets_the_nearest_names() -> None:
         find_suites(["qqqqqqqqqqqqqqqqqqqqqqqqqq"], None)
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 def test_shots_that_change_nothing_make_no_other_address() -> None:
     names = ["ifeval", "gsm8k", "hellaswag", "truthfulqa", "bbh"]

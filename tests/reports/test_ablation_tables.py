@@ -147,7 +147,7 @@ def test_published_values_stand_beside_the_papers_setting_alone(paper_run):
 def test_another_model_has_no_published_value_and_the_caption_says_so(one_task):
     artefact = TermsTable().build(one_task)
     assert not {"Paper", "Δ to paper"} & set(artefact.table.columns)
-    assert "values are not set beside arithmetic[operations=1..2]: a model that" in artefact.caption
+    assert "No published values for arithmetic[operations=1..2]: a model that" in artefact.caption
 
 
 @pytest.mark.parametrize(("source", "shown"), [("synthetic", False), ("kaggle", True)])
@@ -178,10 +178,7 @@ def test_only_the_seeds_that_every_row_has_are_compared(one_task, tmp_path):
     add_cells(tmp_path / "more", tmp_path / "run")
     artefact = TermsTable().build(sb.read_run(tmp_path / "run"))
     assert set(artefact.data["seed"]) == {0}
-    assert (
-        "seed 0, those that every row has (CE, SMMD: the run has seeds 1, 2 besides, which are "
-        "not counted here)"
-    ) in artefact.caption
+    assert "; seed 0 (seeds 1, 2 of CE, SMMD left out" in artefact.caption
 
 
 def test_several_seeds_give_a_deviation_and_the_largest_p(tmp_path):

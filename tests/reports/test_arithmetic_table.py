@@ -76,11 +76,12 @@ def test_another_level_of_the_papers_model_has_no_published_values(tmp_path):
     )  # fmt: skip
     artefact = ArithmeticTable().build(sb.read_run(tmp_path))
     assert "Paper Acc" not in artefact.table
-    assert (
-        "The paper's values are not set beside arithmetic[operations=1..2]: another level or "
-        "format of the task, 30 of 10,000 test examples (a path check on a small subset), full "
-        "fine-tuning instead of LoRA, epochs 4 instead of 15."
-    ) in artefact.caption
+    for said in (
+        "arithmetic[operations=1..2]: another level",
+        "30 of 10,000",
+        "epochs 4 instead of 15",
+    ):
+        assert said in artefact.caption
 
 
 def test_two_levels_have_a_column_that_names_them(tmp_path):

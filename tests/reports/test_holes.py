@@ -117,5 +117,5 @@ def test_a_sweep_in_the_run_changes_nothing_but_the_caption(tmp_path):
     assert after.data["p_holm"].tolist() == pytest.approx(
         before.data["p_holm"].tolist(), nan_ok=True
     )
-    assert "Left to the tables of ablations and sweeps: 3 variants" in after.caption
+    assert "sweeps: 3 variants" in after.caption
     assert before.caption in after.caption

@@ -153,4 +153,4 @@ def test_made_dialogues_are_named_and_never_beside_the_paper(tmp_path: Path) -> 
     assert made.table is not None
     assert made.table.attrs["title"] == "SAMSum dialogue summarization, synthetic dialogues"
     assert set(made.table["Paper"]) == {"not compared"}
-    assert "not set beside samsum[source=synthetic]: synthetic data" in made.caption
+    assert "No published values for samsum[source=synthetic]: synthetic data" in made.caption

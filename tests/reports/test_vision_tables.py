@@ -113,7 +113,7 @@ def test_data_of_unknown_source_is_not_compared(paper_run, tmp_path):
     artefact = ClockTable().build(changed(paper_run, tmp_path))
     assert "Data" not in artefact.table
     assert "Paper Acc" not in artefact.table
-    assert "not set beside clock_time: data of unknown source." in artefact.caption
+    assert "No published values for clock_time: data of unknown source." in artefact.caption
 
 
 def test_values_and_intervals_are_those_of_the_cells(paper_run):

@@ -5,10 +5,8 @@ The dialogues of `tests/data/samsum` are of our own: the corpus must not be redi
 
 import json
 import logging
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
@@ -40,12 +38,12 @@ WRITTEN = [
 
 
 @pytest.fixture(autouse=True)
-def data(monkeypatch: pytest.MonkeyPatch) -> None:
+def data(monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
 
 
 @pytest.fixture
-def lm_eval() -> Iterator[Any]:
+def lm_eval():
     """lm-eval, which sets up logging of its own."""
     module = pytest.importorskip("lm_eval")
     level = logging.getLogger("lm_eval").level
@@ -53,7 +51,7 @@ def lm_eval() -> Iterator[Any]:
     logging.getLogger("lm_eval").setLevel(level)
 
 
-def by_hand(texts: list[str], references: list[str]) -> dict[str, list[float]]:
+def by_hand(texts, references):
     """F1 of the first paragraphs that are not empty, by rouge-score alone."""
     kinds = ["rouge1", "rouge2", "rougeL"]
     scorer = RougeScorer(kinds, use_stemmer=True)
@@ -62,7 +60,7 @@ def by_hand(texts: list[str], references: list[str]) -> dict[str, list[float]]:
     return {kind: [score[kind].fmeasure for score in scores] for kind in kinds}
 
 
-def completions(texts: list[str]) -> Any:
+def completions(texts):
     """A frame of completions of the test dialogues."""
     import pandas as pd
 
@@ -77,7 +75,7 @@ def completions(texts: list[str]) -> Any:
     )
 
 
-def test_it_is_a_task() -> None:
+def test_it_is_a_task():
     task = load_task("samsum")
     assert isinstance(task, Task)
     assert task.paper_sizes == {"train": 14732, "validation": 818, "test": 819}
@@ -85,7 +83,7 @@ def test_it_is_a_task() -> None:
     assert paper_recipe("samsum").epochs == 5
 
 
-def test_dialogues_made_here_need_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dialogues_made_here_need_no_file(monkeypatch):
     monkeypatch.delenv("SMMD_BENCH_DATA")
     made = load_task("samsum[source=synthetic]")
     assert isinstance(made, SAMSum)
@@ -107,7 +105,7 @@ def test_dialogues_made_here_need_no_file(monkeypatch: pytest.MonkeyPatch) -> No
     assert first.attributes["turns"] >= 4
 
 
-def test_a_dialogue() -> None:
+def test_a_dialogue():
     first, *_ = SAMSum().examples("train", seed=0, limit=2)
     assert first.prompt == (
         "Summarize the dialogue.\n\nNora: Are you bringing the tent on Saturday?\n"
@@ -121,13 +119,13 @@ def test_a_dialogue() -> None:
     assert [len(SAMSum().examples(s, 0)) for s in ("train", "validation", "test")] == [12, 4, 6]
 
 
-def test_its_identity_is_that_of_the_file() -> None:
+def test_its_identity_is_that_of_the_file():
     one, two = SAMSum().identity("train", 0), SAMSum().identity("train", 1)
     assert one == two != SAMSum().identity("test", 0)
     assert len(one["digest"]) > 10
 
 
-def test_rouge_is_that_of_rouge_score() -> None:
+def test_rouge_is_that_of_rouge_score():
     frame = completions(WRITTEN)
     scores, content = measure(SAMSum(), frame, resamples=100)
     expected = by_hand(WRITTEN, frame["target"].tolist())
@@ -140,14 +138,14 @@ def test_rouge_is_that_of_rouge_score() -> None:
     assert 0 < expected["rouge2"][1] < 1
 
 
-def test_summaries_are_not_failures_to_give_a_number() -> None:
+def test_summaries_are_not_failures_to_give_a_number():
     scores, content = measure(SAMSum(), completions(WRITTEN), resamples=20)
     assert content["metrics"].keys() == {"rougeL", "rouge1", "rouge2", "truncation_rate"}
     assert content["counts"] == {"text_match": 1, "truncated": 0}
     assert scores["answer"].isna().all()
 
 
-def test_the_difference_of_two_losses_is_paired_and_mcnemars_test_is_left_out() -> None:
+def test_the_difference_of_two_losses_is_paired_and_mcnemars_test_is_left_out():
     task = SAMSum()
     ours = score_frame(task, completions(WRITTEN))
     none = score_frame(task, completions([""] * 6))
@@ -158,7 +156,7 @@ def test_the_difference_of_two_losses_is_paired_and_mcnemars_test_is_left_out() 
     assert difference["low"] < difference["difference"] < difference["high"]
 
 
-def test_texts_can_be_scored_alone() -> None:
+def test_texts_can_be_scored_alone():
     frame = sb.score("samsum", ["The cat has a cold.", "No"], ["The cat only has a cold.", "Yes"])
     assert frame["rouge1"].round(3).tolist() == [0.909, 0.0]
     assert frame.attrs["metrics"]["rougeL"]["value"] == pytest.approx(100 * (10 / 11) / 2)
@@ -166,7 +164,7 @@ def test_texts_can_be_scored_alone() -> None:
         sb.score("gsm8k", ["The cat has a cold."], ["The cat only has a cold."])
 
 
-def test_one_empty_dialogue_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_empty_dialogue_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     rows = [{"id": "1", "dialogue": None, "summary": "Nothing."}]
     (tmp_path / "test.json").write_text(json.dumps(rows))
@@ -184,18 +182,14 @@ def test_one_empty_dialogue_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("", r"test\.json is no readable json file"),
     ],
 )
-def test_a_broken_file_is_the_users_error(
-    content: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_file_is_the_users_error(content, message, tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     (tmp_path / "test.json").write_text(content)
     with pytest.raises(UserError, match=message):
         SAMSum().examples("test", 0)
 
 
-def test_without_network_and_copy_it_says_what_to_fetch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_network_and_copy_it_says_what_to_fetch(tmp_path, monkeypatch):
     monkeypatch.delenv("SMMD_BENCH_DATA")
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -210,11 +204,11 @@ def test_without_network_and_copy_it_says_what_to_fetch(
         SAMSum().examples("train", 0)
 
 
-def _no_network(*_: Any, **__: Any) -> Any:
+def _no_network(*_, **__):
     raise ConnectionError("no network")
 
 
-def evaluate(lm_eval: Any, model: Any, **settings: Any) -> Any:
+def evaluate(lm_eval, model, **settings):
     """The task of the package by lm-eval's Python API."""
     from lm_eval.tasks import TaskManager
 
@@ -224,7 +218,7 @@ def evaluate(lm_eval: Any, model: Any, **settings: Any) -> Any:
     )
 
 
-def test_lm_evals_file_has_the_tasks_constants() -> None:
+def test_lm_evals_file_has_the_tasks_constants():
     yaml = pytest.importorskip("yaml")
     text = (SUITES / "samsum.yaml").read_text(encoding="utf-8").replace("!function ", "")
     content = yaml.safe_load(text)
@@ -234,14 +228,14 @@ def test_lm_evals_file_has_the_tasks_constants() -> None:
     assert [entry["metric"] for entry in content["metric_list"]] == list(KINDS)
 
 
-def test_lm_eval_gives_the_same_rouge(lm_eval: Any) -> None:
+def test_lm_eval_gives_the_same_rouge(lm_eval):
     from lm_eval.api.model import LM
 
     examples = SAMSum().examples("test", 0)
     written = dict(zip((e.prompt for e in examples), WRITTEN, strict=True))
 
     class Writer(LM):  # type: ignore[misc]
-        def generate_until(self, requests: Any, **_: Any) -> list[str]:
+        def generate_until(self, requests, **_):
             (until,) = {tuple(request.args[1]["until"]) for request in requests}
             assert until == ()
             return [written[request.args[0]] for request in requests]
@@ -257,7 +251,7 @@ def test_lm_eval_gives_the_same_rouge(lm_eval: Any) -> None:
     assert limited["results"]["samsum"]["rougeL,none"] == sum(expected["rougeL"][:2]) / 2
 
 
-def test_a_checkpoint_writes_the_same_for_lm_eval_and_for_the_task(lm_eval: Any) -> None:
+def test_a_checkpoint_writes_the_same_for_lm_eval_and_for_the_task(lm_eval):
     from lm_eval.models.huggingface import HFLM
 
     task, tokenizer = SAMSum(), load_tokenizer(TINY)

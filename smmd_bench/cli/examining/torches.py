@@ -26,12 +26,10 @@ say(torch=torch.__version__, cuda=torch.version.cuda or torch.version.hip, gpus=
 """
 TORCHVISION = """
 import importlib.util
-watched = "smmd_bench" in sys.modules
+from smmd_bench.models.torchvision_operators import operators_are_declared
 if importlib.util.find_spec("torchvision"):
-    import smmd_bench.encoding.torchvision_schemas as schemas
-    schemas.install()
     import torchvision
-    say(torchvision=torchvision.__version__, watched=watched, mended=bool(schemas._defined))
+    say(torchvision=torchvision.__version__, declared=operators_are_declared())
 """
 _TORCH = "install it: pip install 'smmd-bench[gpu]', or 'smmd-bench[cpu]' without a GPU"
 _OLDEST = (2, 9)
@@ -117,13 +115,10 @@ def _torchvision(torch: str, said: Said) -> Finding:
     if wanted and not wanted.specifier.contains(torch, prereleases=True):
         text = f"{there} is made for torch{wanted.specifier}, and torch is {torch}"
         return Finding(name, "problem", text, remedy)
-    if not facts["mended"]:
+    if not facts["declared"]:
         return Finding(name, "ok", f"{there}, of a pair with torch {torch}")
     text = f"{there} is built for CUDA; its missing operators are declared, so that it imports"
-    if facts["watched"]:
-        return Finding(name, "ok", text)
-    first = "in scripts of your own, import smmd_bench before transformers"
-    return Finding(name, "note", text, first)
+    return Finding(name, "ok", text)
 
 
 def _pinned_torch() -> Requirement | None:
