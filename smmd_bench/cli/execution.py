@@ -42,13 +42,13 @@ def execute(
             say_plan(voice, RunDirectory(folder), cells)
             return 0
     with keeping(lambda: list_kept(RunDirectory(folder), cells)):
-        from ..publishing.run import is_published
+        from ..publishing.report_stamp import reports_are_current
         from ..run.pipeline import run_file
 
         outcome = run_file(
             plan, folder, voice.progress, executor=executor, extend=extend, track=tracker
         )
-        if not is_published(folder):
+        if not reports_are_current(folder):
             voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")

@@ -11,7 +11,7 @@ from ..contracts import Split
 from ..errors import UserError
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_task
-from ..scoring.predictions.match import Matched, completions_frame, match, spelled
+from ..scoring.predictions.match import Matched, completions_frame, match
 from ..scoring.predictions.read import read_predictions
 from .predictions_folder import ScoredFile, Settings, default_folder, score_into
 from .run_directory import Outcome
@@ -54,7 +54,7 @@ def score_predictions(
     if not kept:
         raise UserError(f"No example has a completion in every file, of {scope}: check the files.")
     for each in matched:
-        say(f"{spelled(each)}.")
+        say(f"{each}.")
     if len(kept) < len(examples):
         say(f"Scored are the {len(kept):,} of {scope} that every file has.")
     settings = Settings(canonical(plugin), split, data_seed, limit, model, tuple(names))

@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 import yaml
 
+from smmd_bench.regression.evaluation import Evaluation, plan
+from smmd_bench.regression.find_suites import find_suites
 from smmd_bench.regression.find_targets import find_targets
 from smmd_bench.regression.job import run_job
 from smmd_bench.regression.mmlu_data import lm_eval_mmlu
-from smmd_bench.regression.run import find_setting, job_for
-from smmd_bench.regression.store import Evaluation, plan
-from smmd_bench.regression.suite import find_suites
+from smmd_bench.regression.regress import find_setting, job_for
 from smmd_bench.storage.data_files import VARIABLE
 from smmd_bench.storage.files import read_json
 
