@@ -12,6 +12,7 @@ from smmd_bench.contracts import (
     MeanAbsoluteError,
     Metric,
     ParseFailureRate,
+    Percentage,
     RSquared,
     TruncationRate,
     first_number,
@@ -72,7 +73,7 @@ def _plain(text: str) -> str:
     return text.lower()
 
 
-class StrictMatch(ExactMatch):
+class StrictMatch(Percentage):
     """Share of examples that are right by lm-eval's `strict-match`, in percent."""
 
     name: ClassVar[str] = "strict_match"
@@ -80,7 +81,7 @@ class StrictMatch(ExactMatch):
     columns: ClassVar[tuple[str, ...]] = ("strict",)
 
 
-class FlexibleMatch(ExactMatch):
+class FlexibleMatch(Percentage):
     """Share of examples that are right by lm-eval's `flexible-extract`, in percent."""
 
     name: ClassVar[str] = "flexible_match"

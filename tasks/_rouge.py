@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar
 
-from smmd_bench.contracts import ExactMatch, Metric, TruncationRate
+from smmd_bench.contracts import Metric, Percentage, TruncationRate
 
 KINDS = ("rouge1", "rouge2", "rougeL")
 
@@ -30,7 +30,7 @@ def _scorer() -> Any:
     return RougeScorer(list(KINDS), use_stemmer=True)
 
 
-class RougeL(ExactMatch):
+class RougeL(Percentage):
     """Mean F1 of the longest common subsequence of words, times 100."""
 
     name: ClassVar[str] = "rougeL"
@@ -38,7 +38,7 @@ class RougeL(ExactMatch):
     columns: ClassVar[tuple[str, ...]] = ("rougeL",)
 
 
-class RougeOne(ExactMatch):
+class RougeOne(Percentage):
     """Mean F1 of single words, times 100."""
 
     name: ClassVar[str] = "rouge1"
@@ -46,7 +46,7 @@ class RougeOne(ExactMatch):
     columns: ClassVar[tuple[str, ...]] = ("rouge1",)
 
 
-class RougeTwo(ExactMatch):
+class RougeTwo(Percentage):
     """Mean F1 of pairs of neighbouring words, times 100."""
 
     name: ClassVar[str] = "rouge2"
