@@ -2,7 +2,7 @@
 
 import os
 
-from smmd_bench.tasks import _process_pool
+from smmd_bench.tasks import _picture_files
 
 
 def drawn_anew(task, seed, cache, monkeypatch):
@@ -13,7 +13,7 @@ def drawn_anew(task, seed, cache, monkeypatch):
 
     one = pictures()
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(cache))
-    monkeypatch.setattr(_process_pool, "PICTURES_IN_PROCESS", 1)
+    monkeypatch.setattr(_picture_files, "IN_PROCESS_BELOW", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     two = pictures()
     assert str(task.examples("test", seed, 1)[0].images[0]).startswith(str(cache))
