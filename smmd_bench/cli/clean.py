@@ -14,7 +14,7 @@ from . import completion, options
 from .terminal import new_console, new_table, print_json, print_table
 
 if TYPE_CHECKING:
-    from ..run.cleaning.part import Part
+    from ..run.removal import Part
 
 
 @click.command()
@@ -47,7 +47,7 @@ def command(
       smmd-bench clean runs/NAME --what logs,failed --yes
     """
     from ..errors import UserError, did_you_mean
-    from ..run.cleaning.part import PARTS
+    from ..run.removal import PARTS
     from ..storage.sizes import spell_bytes
 
     for name in what:
@@ -76,8 +76,8 @@ def command(
 def _find_parts(runs: tuple[Path, ...], what: Sequence[str]) -> list[Part]:
     """The parts of these runs (none: of all in runs/), and of the cache if it is meant."""
     from ..errors import UserError
-    from ..run.cleaning.cache_parts import cache_parts
-    from ..run.cleaning.run_parts import run_parts
+    from ..run.removal import cache_parts
+    from ..run.run_parts import run_parts
 
     found = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
     parts: list[Part] = []
@@ -117,9 +117,9 @@ def _remove(parts: Sequence[Part]) -> int:
     Looks the parts up again first, because a run may have gone on while people were asked. Raises
     UserError if another process works on one of the runs; nothing is removed then.
     """
-    from ..run.cleaning.part import remove
-    from ..run.cleaning.run_parts import run_parts
+    from ..run.removal import remove
     from ..run.run_directory import RunDirectory
+    from ..run.run_parts import run_parts
 
     runs = dict.fromkeys(part.run for part in parts if part.run is not None)
     with ExitStack() as locks:
@@ -133,7 +133,7 @@ def _remove(parts: Sequence[Part]) -> int:
 def _print(parts: Sequence[Part]) -> None:
     from rich.text import Text
 
-    from ..run.cleaning.part import PARTS
+    from ..run.removal import PARTS
     from ..storage.sizes import spell_bytes
 
     console = new_console()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 from ..experiment.file import ExperimentFile
 from .interruption import keeping
@@ -43,20 +42,13 @@ def execute(
             say_plan(voice, RunDirectory(folder), cells)
             return 0
     with keeping(lambda: list_kept(RunDirectory(folder), cells)):
-        from ..publishing.run import is_published
-        from ..run.pipeline import claim, run_experiment, together
+        from ..publishing.report_stamp import reports_are_current
+        from ..run.pipeline import run_file
 
-        with voice.progress() as progress:
-            checked = claim(plan, folder, progress, extend=extend)
-        outcomes = []
-        how: dict[str, Any] = {"executor": executor, "track": tracker, "checked": checked}
-        for number, experiment in enumerate(plan.experiments):
-            if len(plan.experiments) > 1:
-                voice.say(f"Part {number + 1} of {len(plan.experiments)}")
-            with voice.progress() as progress:
-                outcomes.append(run_experiment(experiment, folder, progress, extend=True, **how))
-        outcome = together(outcomes)
-        if not is_published(folder):
+        outcome = run_file(
+            plan, folder, voice.progress, executor=executor, extend=extend, track=tracker
+        )
+        if not reports_are_current(folder):
             voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")

@@ -29,13 +29,11 @@ def check_folder(folder: Path) -> None:
 
 def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
     """Say how each model is trained on each task, and which data are missing."""
-    from ..run.manifest import examples_there, shortage
-
     shortages: dict[str, None] = {}
 
     def count(cell: Cell, split: Split) -> str:
-        found = examples_there(cell, split)
-        if (sentence := shortage(cell, split, found)) is not None:
+        found = cell.examples_there(split)
+        if (sentence := cell.shortage(split, found)) is not None:
             shortages[sentence] = None
         return f"{found:,}"
 

@@ -74,7 +74,7 @@ def command(
       smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir DIR
       smmd-bench regress runs/NAME --suite samsum --losses ce --checkpoint ./other
     """
-    from ..publishing.run import is_published
+    from ..publishing.report_stamp import reports_are_current
     from ..regression.find_targets import find_targets
     from ..regression.run import find_setting, regress
     from ..regression.store import plan
@@ -100,7 +100,7 @@ def command(
     with keeping(list_kept):
         with voice.progress() as progress:
             outcome = regress(run, targets, found, setting, progress, executor=executor)
-        if not is_published(run):
+        if not reports_are_current(run):
             voice.publish(run)
     if not outcome.worked:
         voice.say("Nothing to do: the run has every result.")

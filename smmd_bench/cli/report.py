@@ -77,17 +77,19 @@ def command(
 def _publish_some(voice: Voice, run: Path, only: list[str], formats: list[str] | None) -> bool:
     """Make some reports, or some formats; returns whether a report failed."""
     from ..errors import UserError, did_you_mean
-    from ..publishing.run import is_stale
-    from ..publishing.selection import SPELLINGS, publish_some
+    from ..publishing.report_stamp import reports_are_stale
+    from ..publishing.write_reports import SPELLINGS, write_some_reports
     from .interruption import keeping
 
     asked = list(SPELLINGS) if formats is None else formats
     for name in asked:
         if name not in SPELLINGS:
             raise UserError(f"Unknown format '{name}': {did_you_mean(name, SPELLINGS)}")
-    stale = is_stale(run)
+    stale = reports_are_stale(run)
     with keeping(), voice.progress(stderr=True) as progress:
-        sections, written = publish_some(run, only, [SPELLINGS[name] for name in asked], progress)
+        sections, written = write_some_reports(
+            run, only, [SPELLINGS[name] for name in asked], progress
+        )
     for section in sections:
         if section.error:
             voice.fail(f"Failed: report {section.name}: {section.error}")

@@ -87,14 +87,14 @@ def command(
       smmd-bench score --task gsm8k --predictions samples_gsm8k_2026-11-20.jsonl
       smmd-bench score --task arithmetic --predictions batch.jsonl --limit 500
     """
-    from ..publishing.run import is_published
+    from ..publishing.report_stamp import reports_are_current
     from ..run.predictions import score_predictions
     from .interruption import keeping
 
     with keeping(), voice.waiting("Scoring ..."):
         outcome = score_predictions(task, files, labels, say=voice.say, **given)
     folder = outcome.path
-    if not is_published(folder):
+    if not reports_are_current(folder):
         with keeping():
             voice.publish(folder)
     if not outcome.worked and not outcome.failed:

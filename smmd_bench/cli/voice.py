@@ -90,18 +90,18 @@ class Voice:
 
     def publish(self, folder: Path) -> list[Path]:
         """Make the tables, figures and page of a run; returns their files."""
-        from ..publishing.run import publish_run
+        from ..publishing.write_reports import write_reports
 
         with self.progress() as progress:
-            return publish_run(folder, progress)
+            return write_reports(folder, progress)
 
     def tables(self, folder: Path, names: Collection[str] | None = None) -> None:
         """Print the published tables of a run, or of the reports of these names."""
         if self.quiet or self.as_json:
             return
-        from ..publishing.run import published_tables
+        from ..publishing.terminal import read_terminal_tables
 
-        click.echo(published_tables(folder, result_width(), names))
+        click.echo(read_terminal_tables(folder, result_width(), names))
 
     def conclude(
         self, folder: Path, *, worked: bool, failed: Mapping[str, str], **more: Any
@@ -122,7 +122,7 @@ class Voice:
 
     def failed_reports(self, folder: Path) -> bool:
         """Say which reports of a run failed; returns whether any did."""
-        from ..publishing.publish import FAILED, failed_reports
+        from ..publishing.page import FAILED, failed_reports
 
         failed = failed_reports(folder)
         for name, error in failed.items():

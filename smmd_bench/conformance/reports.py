@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..contracts import Artefact, Report
 from ..publishing import tables
+from ..publishing.latex import to_latex
 from ..publishing.style import figure_style
 from ..results.frames import RunFrames, read_run
 from .checks import Finding, UncheckedError, checked, require, say
@@ -116,7 +117,7 @@ def _render(artefact: Artefact, report: Report) -> None:
             tables.to_csv(frame)
     if artefact.table is not None:
         tables.to_markdown(artefact.table)
-        tables.to_latex(artefact.table, f"{report.title}. {artefact.caption}", "tab:x")
+        to_latex(artefact.table, f"{report.title}. {artefact.caption}", "tab:x")
     if artefact.figure is not None:
         with figure_style():
             artefact.figure.savefig(io.BytesIO(), format="png")

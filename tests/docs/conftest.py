@@ -10,7 +10,7 @@ import pytest
 
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing import style
-from smmd_bench.publishing.publish import _WITHOUT_DATES as FORMS
+from smmd_bench.publishing.make_report import FIGURE_METADATA as FORMS
 from tests.in_process import call
 from tests.regression.questions import write_mmlu
 

@@ -81,8 +81,8 @@ def test_the_reports_are_made_again_without_torch(smmd_bench, finished):
     page = file.read_bytes()
     code = (
         "import sys; sys.modules['torch'] = None;"  # as where it is not installed
-        "from pathlib import Path; from smmd_bench.publishing.run import publish_run;"
-        f"publish_run(Path({str(finished[0])!r}))"
+        "from pathlib import Path; from smmd_bench.publishing.write_reports import write_reports;"
+        f"write_reports(Path({str(finished[0])!r}))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert b"torch is not installed" in file.read_bytes()

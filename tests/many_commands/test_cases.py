@@ -6,7 +6,8 @@ import pytest
 
 from smmd_bench.contracts import ExactMatch
 from smmd_bench.plugin_system import registry
-from smmd_bench.publishing.run import is_published, publish_run
+from smmd_bench.publishing.report_stamp import reports_are_current
+from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
 from smmd_bench.storage.files import write_text
@@ -83,12 +84,12 @@ def test_a_parser_that_raises_fails_its_cells_each_time_and_the_others_go_on(com
 def test_a_publication_that_was_killed_is_not_current_when_its_state_comes_back(commands):
     folder = commands.root / "one"
     commands.train_eval("one", ["ce"], *PLAIN)
-    publish_run(folder)
+    write_reports(folder)
     commands.train_eval("one", ["ce"], True, 0.2, *PLAIN[2:])
     with suppress(Killed), killed_at(5):
-        publish_run(folder)
+        write_reports(folder)
     commands.train_eval("one", ["ce"], *PLAIN)
-    assert not is_published(folder)
+    assert not reports_are_current(folder)
 
 
 def test_files_of_completions_are_scored_as_in_a_fresh_folder(commands):

@@ -10,7 +10,7 @@ import pytest
 from smmd_bench.decoding.selection import select_again
 from smmd_bench.experiment import experiment
 from smmd_bench.plugin_system import plugin_source
-from smmd_bench.publishing import run as publishing
+from smmd_bench.publishing import report_stamp
 from smmd_bench.results.frames import RunFrames
 from smmd_bench.run import pipeline
 from smmd_bench.run.run_directory import RunDirectory
@@ -56,7 +56,7 @@ def stamp_of_files(patch):
         files = sorted((folder / "cells").glob("*/metrics.json"))
         return address({f.parent.name: (read_json(f) or {})["address"] for f in files})
 
-    patch.setattr(publishing, "report_stamp", stamp)
+    patch.setattr(report_stamp, "report_stamp", stamp)
 
 
 def no_source(patch):

@@ -19,13 +19,13 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from smmd_bench.errors import UserError
-from smmd_bench.publishing.run import is_published, publish_run
-from smmd_bench.publishing.selection import publish_some
+from smmd_bench.publishing.report_stamp import reports_are_current
+from smmd_bench.publishing.write_reports import write_reports, write_some_reports
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.cleaning.part import PARTS, remove
-from smmd_bench.run.cleaning.run_parts import run_parts
 from smmd_bench.run.merge import merge_runs
 from smmd_bench.run.predictions import score_predictions
+from smmd_bench.run.removal import PARTS, remove
+from smmd_bench.run.run_parts import run_parts
 from smmd_bench.storage.current import CurrentCell
 from smmd_bench.storage.files import write_text
 
@@ -106,15 +106,15 @@ class ManyCommands(RuleBasedStateMachine):
     def report(self, folder, count):
         if self.is_run(folder):
             with suppress(Killed), killed_at(count):
-                publish_run(self.root / folder)
-                assert is_published(self.root / folder)
+                write_reports(self.root / folder)
+                assert reports_are_current(self.root / folder)
             self.touched.add(folder)
 
     @precondition(lambda self: self.held())
     @rule(folder=FOLDERS)
     def report_only(self, folder):
         if self.is_run(folder):
-            publish_some(self.root / folder, ["everything"], ("csv",))
+            write_some_reports(self.root / folder, ["everything"], ("csv",))
             self.touched.add(folder)
 
     @precondition(lambda self: self.held())

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from scipy.stats import binomtest
-from smmd_bench.reports.bandwidth_table import BandwidthTable, bandwidths
+from smmd_bench.reports.bandwidth_table import BandwidthTable
 from smmd_bench.reports.kernel_table import KernelTable
 from smmd_bench.reports.terms_table import TermsTable
 
 import smmd_bench as sb
 from smmd_bench.publishing import tables
+from smmd_bench.publishing.latex import to_latex
 from smmd_bench.storage.files import read_json, write_json
 from tests.reports.golden import assert_golden
 from tests.reports.test_significance import by_hand
@@ -163,7 +164,7 @@ def test_synthetic_clocks_are_not_compared(source, shown, tmp_path):
 
 
 def test_bandwidths_are_those_that_change_nothing_else_small_sets_first(one_task):
-    assert bandwidths(one_task) == {
+    assert BandwidthTable().labels(one_task) == {
         "ce": "none (CE)", "smmd": "{2}", "smmd[sigma=4]": "{4}",
         "smmd[sigma=1+2+3]": "{1, 2, 3}", "smmd[sigma=1.7+2+2.3]": "{1.7, 2, 2.3}",
     }  # fmt: skip
@@ -210,7 +211,7 @@ def test_a_row_without_a_result_says_why_in_place(failure, said, one_task, tmp_p
     assert artefact.caption.endswith(
         f" Without a result: builtin/tiny smmd[term=mmd] seed 0 ({said})."
     )
-    assert r"\begin{tabular}{llrrr}" in tables.to_latex(artefact.table, "", "")
+    assert r"\begin{tabular}{llrrr}" in to_latex(artefact.table, "", "")
 
 
 def test_a_row_that_is_not_in_the_run_is_named_in_place(tmp_path):
@@ -261,6 +262,6 @@ def test_the_same_run_gives_the_same_bytes(report, paper_run):
     first, again = (report.build(sb.read_run(paper_run.path)) for _ in range(2))
     assert first.caption == again.caption
     assert first.table.attrs == again.table.attrs
-    for write in (tables.to_csv, tables.to_markdown, lambda t: tables.to_latex(t, "", "")):
+    for write in (tables.to_csv, tables.to_markdown, lambda t: to_latex(t, "", "")):
         assert write(first.table) == write(again.table)
     assert tables.to_csv(first.data) == tables.to_csv(again.data)

@@ -109,4 +109,4 @@ def test_the_caption_names_cells_without_a_result(run_folder, tmp_path):
 
 def test_a_run_without_arithmetic_is_skipped(tmp_path):
     write_run(tmp_path, tasks=("gsm8k",), seeds=(0,), n=10, steps=5, resamples=20)
-    assert ArithmeticTable().skip(sb.read_run(tmp_path)) == "the run has no arithmetic cell"
+    assert ArithmeticTable().skip(sb.read_run(tmp_path)) == "the run has no cell of arithmetic"

@@ -148,7 +148,7 @@ def test_digits_outside_the_numeric_vocabulary_are_in_the_caption(
 @tables
 def test_a_run_without_the_task_is_skipped(report, name, run_folder):
     task = {"clock": "clock_time", "chart": "chartqa"}[name]
-    assert report.skip(sb.read_run(run_folder)) == f"the run has no {task} cell"
+    assert report.skip(sb.read_run(run_folder)) == f"the run has no cell of {task}"
 
 
 @tables

@@ -8,7 +8,9 @@ import logging
 from importlib.resources import files
 from pathlib import Path
 
+import pandas as pd
 import pytest
+import yaml
 from rouge_score.rouge_scorer import RougeScorer
 from smmd_bench.tasks._rouge import KINDS
 from smmd_bench.tasks.samsum import SAMSum
@@ -17,15 +19,16 @@ import smmd_bench as sb
 from smmd_bench.contracts import Checkpoint, EngineSettings, Task
 from smmd_bench.decoding.decode import decode_checkpoint
 from smmd_bench.errors import UserError
+from smmd_bench.models.cards import model_card
 from smmd_bench.models.loading import load_tokenizer
 from smmd_bench.models.recipe import paper_recipe
 from smmd_bench.plugin_system.registry import load_engine, load_task
 from smmd_bench.scoring.measure import compare, measure
 from smmd_bench.scoring.score import score_frame
 
-DATA = Path(__file__).parents[1] / "data"
+from ..conftest import DATA
+
 SUITES = Path(str(files("smmd_bench.regression") / "suites"))
-TINY = Path(str(files("smmd_bench") / "builtin" / "tiny"))
 WRITTEN = [
     " Choir is cancelled because of a fever.",
     " They need 24 chairs. Felix borrows 4.\n\nSummarize the dialogue.\n\nArno: 24 chairs",
@@ -53,26 +56,17 @@ def lm_eval():
 
 def by_hand(texts, references):
     """F1 of the first paragraphs that are not empty, by rouge-score alone."""
-    kinds = ["rouge1", "rouge2", "rougeL"]
-    scorer = RougeScorer(kinds, use_stemmer=True)
+    scorer = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True)
     pairs = zip(texts, references, strict=True)
     scores = [scorer.score(reference, text.strip().split("\n\n")[0]) for text, reference in pairs]
-    return {kind: [score[kind].fmeasure for score in scores] for kind in kinds}
+    return {kind: [score[kind].fmeasure for score in scores] for kind in scores[0]}
 
 
 def completions(texts):
     """A frame of completions of the test dialogues."""
-    import pandas as pd
-
-    examples = SAMSum().examples("test", 0)
-    return pd.DataFrame(
-        {
-            "uid": [example.uid for example in examples],
-            "target": [example.target for example in examples],
-            "completion": texts,
-            "finish_reason": "stop",
-        }
-    )
+    examples = [(e.uid, e.target) for e in SAMSum().examples("test", 0)]
+    frame = pd.DataFrame(examples, columns=["uid", "target"])
+    return frame.assign(completion=texts, finish_reason="stop")
 
 
 def test_it_is_a_task():
@@ -81,12 +75,14 @@ def test_it_is_a_task():
     assert task.paper_sizes == {"train": 14732, "validation": 818, "test": 819}
     assert "CC BY-NC-ND 4.0" in SAMSum().licence
     assert paper_recipe("samsum").epochs == 5
+    one, two = SAMSum().identity("train", 0), SAMSum().identity("train", 1)
+    assert one == two != SAMSum().identity("test", 0)  # it is that of the file
+    assert len(one["digest"]) > 10
 
 
 def test_dialogues_made_here_need_no_file(monkeypatch):
     monkeypatch.delenv("SMMD_BENCH_DATA")
     made = load_task("samsum[source=synthetic]")
-    assert isinstance(made, SAMSum)
     assert "made here" in made.licence
     assert made.sources == ()
     train, validation, test = (made.examples(s, 0, 300) for s in ("train", "validation", "test"))
@@ -99,9 +95,8 @@ def test_dialogues_made_here_need_no_file(monkeypatch):
     assert made.identity("test", 0) != made.identity("test", 1)
     first = train[0]
     assert first.prompt.endswith("\n\nSummary:")
-    two, one = first.target.split()[0], first.target.split(" for ")[1].split()[0]
-    assert f"{two}: " in first.prompt
-    assert f"{one}: " in first.prompt
+    for name in (first.target.split()[0], first.target.split(" for ")[1].split()[0]):
+        assert f"{name}: " in first.prompt
     assert first.attributes["turns"] >= 4
 
 
@@ -119,13 +114,7 @@ def test_a_dialogue():
     assert [len(SAMSum().examples(s, 0)) for s in ("train", "validation", "test")] == [12, 4, 6]
 
 
-def test_its_identity_is_that_of_the_file():
-    one, two = SAMSum().identity("train", 0), SAMSum().identity("train", 1)
-    assert one == two != SAMSum().identity("test", 0)
-    assert len(one["digest"]) > 10
-
-
-def test_rouge_is_that_of_rouge_score():
+def test_rouge_is_that_of_rouge_score_and_no_summary_fails_to_give_a_number():
     frame = completions(WRITTEN)
     scores, content = measure(SAMSum(), frame, resamples=100)
     expected = by_hand(WRITTEN, frame["target"].tolist())
@@ -136,10 +125,6 @@ def test_rouge_is_that_of_rouge_score():
     assert expected["rougeL"][2] == 0
     assert expected["rougeL"][4] > 0.3  # blank lines stand before it
     assert 0 < expected["rouge2"][1] < 1
-
-
-def test_summaries_are_not_failures_to_give_a_number():
-    scores, content = measure(SAMSum(), completions(WRITTEN), resamples=20)
     assert content["metrics"].keys() == {"rougeL", "rouge1", "rouge2", "truncation_rate"}
     assert content["counts"] == {"text_match": 1, "truncated": 0}
     assert scores["answer"].isna().all()
@@ -147,8 +132,7 @@ def test_summaries_are_not_failures_to_give_a_number():
 
 def test_the_difference_of_two_losses_is_paired_and_mcnemars_test_is_left_out():
     task = SAMSum()
-    ours = score_frame(task, completions(WRITTEN))
-    none = score_frame(task, completions([""] * 6))
+    ours, none = (score_frame(task, completions(texts)) for texts in (WRITTEN, [""] * 6))
     found = compare(task, ours, none, resamples=200)
     assert found["mcnemar"] is None
     difference = found["metrics"]["rougeL"]
@@ -187,25 +171,20 @@ def test_a_broken_file_is_the_users_error(content, message, tmp_path, monkeypatc
     (tmp_path / "test.json").write_text(content)
     with pytest.raises(UserError, match=message):
         SAMSum().examples("test", 0)
-
-
-def test_without_network_and_copy_it_says_what_to_fetch(tmp_path, monkeypatch):
-    monkeypatch.delenv("SMMD_BENCH_DATA")
-    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr("datasets.load_dataset", _no_network)
-    with pytest.raises(UserError) as caught:
-        SAMSum().examples("validation", 0)
-    message = str(caught.value)
-    assert "`smmd-bench prepare samsum` where there is a network" in message
-    assert "samsum/val.json with --data-dir" in message
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     with pytest.raises(UserError, match=r"has no samsum/train\.json: put the file there"):
         SAMSum().examples("train", 0)
 
 
-def _no_network(*_, **__):
-    raise ConnectionError("no network")
+def test_without_network_and_copy_it_says_what_to_fetch(tmp_path, monkeypatch):
+    def no_network(*_, **__):
+        raise ConnectionError("no network")
+
+    monkeypatch.delenv("SMMD_BENCH_DATA")
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr("datasets.load_dataset", no_network)
+    with pytest.raises(UserError, match=r"samsum/val\.json with --data-dir") as caught:
+        SAMSum().examples("validation", 0)
+    assert "`smmd-bench prepare samsum` where there is a network" in str(caught.value)
 
 
 def evaluate(lm_eval, model, **settings):
@@ -219,7 +198,6 @@ def evaluate(lm_eval, model, **settings):
 
 
 def test_lm_evals_file_has_the_tasks_constants():
-    yaml = pytest.importorskip("yaml")
     text = (SUITES / "samsum.yaml").read_text(encoding="utf-8").replace("!function ", "")
     content = yaml.safe_load(text)
     assert content["generation_kwargs"]["until"] == []  # a blank line may come first
@@ -234,10 +212,9 @@ def test_lm_eval_gives_the_same_rouge(lm_eval):
     examples = SAMSum().examples("test", 0)
     written = dict(zip((e.prompt for e in examples), WRITTEN, strict=True))
 
-    class Writer(LM):  # type: ignore[misc]
+    class Writer(LM):
         def generate_until(self, requests, **_):
-            (until,) = {tuple(request.args[1]["until"]) for request in requests}
-            assert until == ()
+            assert {tuple(request.args[1]["until"]) for request in requests} == {()}
             return [written[request.args[0]] for request in requests]
 
         loglikelihood = loglikelihood_rolling = None
@@ -251,15 +228,17 @@ def test_lm_eval_gives_the_same_rouge(lm_eval):
     assert limited["results"]["samsum"]["rougeL,none"] == sum(expected["rougeL"][:2]) / 2
 
 
+@pytest.mark.engine
 def test_a_checkpoint_writes_the_same_for_lm_eval_and_for_the_task(lm_eval):
     from lm_eval.models.huggingface import HFLM
 
-    task, tokenizer = SAMSum(), load_tokenizer(TINY)
-    examples = task.examples("test", 0)
-    base = Checkpoint("base", "base", TINY)
-    with load_engine("transformers").open(TINY, EngineSettings()) as session:
-        frame = decode_checkpoint(session, base, examples, tokenizer, task.max_new_tokens)
-    model = HFLM(str(TINY), device="cpu", dtype="float32", batch_size=2)
+    tiny, task = model_card("builtin/tiny").folder, SAMSum()
+    examples, base = task.examples("test", 0), Checkpoint("base", "base", tiny)
+    with load_engine("transformers").open(tiny, EngineSettings()) as session:
+        frame = decode_checkpoint(
+            session, base, examples, load_tokenizer(tiny), task.max_new_tokens
+        )
+    model = HFLM(str(tiny), device="cpu", dtype="float32", batch_size=2)
     samples = evaluate(lm_eval, model)["samples"]["samsum"]
     ours = frame["completion"].tolist()
     assert [sample["resps"][0][0] for sample in samples] == ours

@@ -17,22 +17,15 @@ from smmd_bench.contracts import Task
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
 
+from ..conftest import DATA
+
 REAL = os.environ.get("SMMD_BENCH_DATA")
-needs_real = pytest.mark.skipif(
-    not REAL, reason="SMMD_BENCH_DATA is not set: the whole of GSM8K and SVAMP is not checked"
-)
 
 
 @pytest.fixture(autouse=True)
-def data(monkeypatch, request):
-    """The first rows of the real files, unless the test asks for all of them."""
-    if "needs_all" not in request.fixturenames:
-        monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parents[1] / "data"))
-
-
-@pytest.fixture
-def needs_all():
-    """The real files of $SMMD_BENCH_DATA."""
+def data(monkeypatch):
+    """The first rows of the real files."""
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
 
 
 def test_they_are_tasks():
@@ -208,9 +201,9 @@ def test_scores_have_all_three_rules():
     assert values["flexible_match"]["value"] == pytest.approx(100 / 3)
 
 
-@needs_real
-@pytest.mark.usefixtures("needs_all")
-def test_the_real_files():
+@pytest.mark.skipif(not REAL, reason="SMMD_BENCH_DATA is not set: no whole GSM8K and SVAMP")
+def test_the_real_files(monkeypatch):
+    monkeypatch.setenv("SMMD_BENCH_DATA", REAL)
     task = GSM8K()
     splits = {split: task.examples(split, 0) for split in ("train", "validation", "test")}
     assert {split: len(rows) for split, rows in splits.items()} == dict(task.paper_sizes)
@@ -225,7 +218,7 @@ def test_the_real_files():
     assert sum("," in e.target.rpartition("#### ")[2] for e in train) == 79
     svamp = SVAMP().examples("test", 0)
     assert len(svamp) == len({e.uid for e in svamp}) == 1000
-    rows = json.loads((Path(REAL or "") / "svamp" / "SVAMP.json").read_text())
+    rows = json.loads((Path(REAL) / "svamp" / "SVAMP.json").read_text())
     for example, row in zip(svamp, rows, strict=True):
         body = row["Body"].strip().rstrip(". ")
         assert f"Question: {body}. {row['Question']}\nAnswer:" == example.prompt

@@ -1,4 +1,4 @@
-"""A part of a run or of the cache that can go."""
+"""`smmd-bench clean`: the parts of runs and of the cache that can go, and how they go."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...storage.sizes import size_of
+from ..plugin_system.registry import names
+from ..storage.addresses import cache_folder
+from ..storage.sizes import size_of
 
 PARTS = {
     "leftovers": "half-written files and states that nothing reads any more",
@@ -55,6 +57,30 @@ class Part:
             "bytes": self.size,
             "cost": self.cost,
         }
+
+
+def cache_parts() -> list[Part]:
+    """The parts that the cache has: only folders that this program writes there, by name."""
+    cache = cache_folder()
+    own = (*names("tasks"), "canary")  # a plugin may call itself "..", and not be directly there
+    generated = [name for name in own if name not in ("", "..") and Path(name).name == name]
+    found = {
+        "cache-generated": (
+            generated,
+            "made again when it is needed, in seconds to minutes; until then the pages of runs "
+            "with pictures are made without them",
+        ),
+        "cache-digests": (["digests"], "each checkpoint is read once more, to the end"),
+        "cache-fetched": (
+            ["data"],
+            "fetched again when it is needed, which takes a network",
+        ),
+    }
+    parts = [
+        Part(name, cache, tuple(cache / f for f in folders if (cache / f).is_dir()), cost)
+        for name, (folders, cost) in found.items()
+    ]
+    return [part for part in parts if part.size]
 
 
 def remove(paths: Iterable[Path]) -> int:

@@ -1,9 +1,13 @@
-"""What the reports of a run follow from: what the run holds, and the code that reads it."""
+"""Whether the reports of a run are current: RUN/reports/.stamp against what they follow from now.
+
+They follow from what the run holds, from the code that reads it, and from the libraries.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +17,7 @@ from ..plugin_system.registry import Group, plugin_files, points
 from ..results.frames import read_run
 from ..results.regression import current_evaluations
 from ..storage.addresses import address
-from ..storage.files import parquet_made_with, read_json
+from ..storage.files import parquet_made_with, read_json, write_text
 
 if TYPE_CHECKING:
     from ..storage.current import CurrentCell
@@ -22,8 +26,35 @@ _GROUPS: tuple[Group, ...] = ("reports", "tasks", "losses")
 _LIBRARIES = ("matplotlib", "pandas", "numpy", "scipy", "statsmodels", "scikit-learn", "jinja2")
 
 
+@contextmanager
+def stamp_reports(folder: Path) -> Iterator[None]:
+    """Inside, the reports do not count as current; then they are stamped with what the run held
+    at the start."""
+    stamp = report_stamp(folder)
+    _file(folder).unlink(missing_ok=True)
+    yield
+    write_text(_file(folder), stamp)
+
+
+def forget_stale_reports(folder: Path) -> None:
+    """Remove the stamp of reports of an earlier state: newer ones among them must not vouch."""
+    if reports_are_stale(folder):
+        _file(folder).unlink()
+
+
+def reports_are_current(folder: Path) -> bool:
+    """Whether all reports were written, from what the run holds now and by the code of now."""
+    file = _file(folder)
+    return file.exists() and file.read_text(encoding="utf-8") == report_stamp(folder)
+
+
+def reports_are_stale(folder: Path) -> bool:
+    """Whether the reports are of an earlier state of the run, or by other code."""
+    return _file(folder).exists() and not reports_are_current(folder)
+
+
 def report_stamp(folder: Path) -> str:
-    """A digest of all that the reports of a run follow from, but for pictures of the examples."""
+    """A digest of all that the reports follow from, except for the pictures of the examples."""
     run = read_run(folder)
     cells = {str(a): run.current(str(a)) for a in run.cells["address"]}
     against = {mine["address"]: cells[other["address"]] for mine, other in run.compared}
@@ -41,6 +72,10 @@ def report_stamp(folder: Path) -> str:
             "libraries": {name: _version(name) for name in _LIBRARIES},
         }
     )
+
+
+def _file(folder: Path) -> Path:
+    return folder / "reports" / ".stamp"
 
 
 def _state(cell: CurrentCell, other: CurrentCell | None) -> dict[str, Any]:
@@ -65,22 +100,20 @@ def _digest(files: Iterable[Path]) -> str:
 
 
 def _code() -> Iterator[Path]:
-    """Files of this package, and of the packages and files that reports, and what they load, come
-    from."""
-    yield from (f for f in Path(__file__).parents[1].rglob("*") if _is_source(f))
-    modules = {p.module for group in _GROUPS for p in points(group).values()}
+    """The files of this package, and of the packages and files that reports are loaded from."""
+    folders = [Path(__file__).parents[1].rglob("*")]
+    modules = {point.module for group in _GROUPS for point in points(group).values()}
     for package in {module.rpartition(".")[0] or module for module in modules}:
         try:
             found = find_spec(package)
-        except ImportError:  # of a plugin that cannot be used
+        except ImportError:  # the package of a plugin that cannot be used
             continue
-        for place in (found.submodule_search_locations or ()) if found else ():
-            yield from (file for file in Path(place).iterdir() if _is_source(file))
+        places = (found.submodule_search_locations or ()) if found else ()
+        folders += [Path(place).iterdir() for place in places]
+    for file in (file for folder in folders for file in folder):
+        if file.is_file() and not {"__pycache__", "builtin"} & {*file.parts}:
+            yield file
     yield from plugin_files()
-
-
-def _is_source(file: Path) -> bool:
-    return file.is_file() and not {"__pycache__", "builtin"} & {*file.parts}
 
 
 def _version(package: str) -> str | None:

@@ -14,7 +14,7 @@ from smmd_bench.publishing.style import new_figure
 """
 
 
-def write_reports(file: Path, **bodies: str) -> Path:
+def write_plugin(file: Path, **bodies: str) -> Path:
     """A plugin file with a report of each name, whose `build(self, run)` has that body."""
     file.write_text(IMPORTS + "".join(_report(name, body) for name, body in bodies.items()))
     return file

@@ -15,9 +15,8 @@ from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system.registry import load_plugin_file
 from smmd_bench.results.summary import what_the_cells_say
-from smmd_bench.run.manifest import examples_there, identities, shortage
+from smmd_bench.run.cell_json import describe_cells
 from smmd_bench.run.preflight import preflight
-from smmd_bench.run.run_directory import cell_to_json
 
 from ..conftest import DATA
 
@@ -44,8 +43,7 @@ def data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def said(experiment: Experiment) -> dict[str, Any]:
     """What the manifest says of the cells."""
-    cells = zip(experiment.cells, identities(experiment.cells), strict=True)
-    return what_the_cells_say([{**cell_to_json(cell), **more} for cell, more in cells])
+    return what_the_cells_say(describe_cells(experiment.cells))
 
 
 def cells_of(task: str, **recipe: int) -> tuple[Experiment, Sequence[Cell]]:
@@ -58,7 +56,7 @@ def test_a_small_copy_counts_with_what_it_has(task: str) -> None:
     experiment, (cell, *transfers) = cells_of(task)
     made = {split: len(cell.task_plugin.examples(split, 0, cell.size(split))) for split in SPLITS}
     assert any(made[split] < cell.size(split) for split in SPLITS)
-    assert {split: examples_there(cell, split) for split in SPLITS} == made
+    assert {split: cell.examples_there(split) for split in SPLITS} == made
     data = said(experiment)["data"]
     assert data[cell.task]["sizes"] == made
     whole = {split: len(cell.task_plugin.examples(split, 0)) for split in SPLITS}
@@ -69,8 +67,8 @@ def test_a_small_copy_counts_with_what_it_has(task: str) -> None:
 
 def test_nothing_is_missing_where_no_more_is_asked_for() -> None:
     _, (cell,) = cells_of("chartqa", train_examples=13, validation_examples=4, test_examples=2)
-    assert [examples_there(cell, split) for split in SPLITS] == [13, 4, 2]
-    assert not any(shortage(cell, split, examples_there(cell, split)) for split in SPLITS)
+    assert [cell.examples_there(split) for split in SPLITS] == [13, 4, 2]
+    assert not any(cell.shortage(split, cell.examples_there(split)) for split in SPLITS)
 
 
 def test_the_plan_says_what_is_there_and_what_is_missing(tmp_path: Path) -> None:

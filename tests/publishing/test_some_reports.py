@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from smmd_bench.errors import UserError
-from smmd_bench.publishing.run import publish_run
-from smmd_bench.publishing.selection import publish_some
+from smmd_bench.publishing.write_reports import write_reports, write_some_reports
 from tests.cli.conftest import call
-from tests.publishing.report_files import write_reports
+from tests.publishing.plugin_files import write_plugin
 from tests.runs import write_run
 
 UNDRAWN = r"""
@@ -34,16 +33,16 @@ def files(run: Path) -> set[str]:
 
 
 def test_a_name_of_the_papers_is_that_of_its_report(run: Path) -> None:
-    sections, written = publish_some(run, ["table2"], ["tex"])
+    sections, written = write_some_reports(run, ["table2"], ["tex"])
     assert [section.name for section in sections] == ["arithmetic_table"]
     assert [path.name for path in written] == ["arithmetic_table.tex"]
     assert files(run) == {"tables/arithmetic_table.tex"}
 
 
 def test_some_are_the_bytes_of_all_and_leave_the_page_alone(run: Path) -> None:
-    publish_run(run)
+    write_reports(run)
     before = {name: (run / "reports" / name).read_bytes() for name in files(run)}
-    publish_some(run, ["arithmetic_table", "error_histogram"])
+    write_some_reports(run, ["arithmetic_table", "error_histogram"])
     assert {name: (run / "reports" / name).read_bytes() for name in files(run)} == before
 
 
@@ -56,12 +55,12 @@ def test_a_figure_of_two_parts_is_both(tmp_path: Path) -> None:
         "smmd[lambda=9]",
     )
     write_run(tmp_path, losses=losses, seeds=(0,), n=40)
-    _, written = publish_some(tmp_path, ["figure3"], ["png"])
+    _, written = write_some_reports(tmp_path, ["figure3"], ["png"])
     assert {path.name for path in written} == {"sigma_sensitivity.png", "lambda_sensitivity.png"}
 
 
 def test_figures_of_the_appendix_have_the_numbers_of_the_paper(run: Path) -> None:
-    sections, written = publish_some(run, ["table2", "figure4", "figure7"], ["tex"])
+    sections, written = write_some_reports(run, ["table2", "figure4", "figure7"], ["tex"])
     names = ["arithmetic_table", "dataset_samples", "error_histogram"]
     assert [section.name for section in sections] == names
     assert {path.name for path in written} >= {"arithmetic_table.tex"}
@@ -77,13 +76,13 @@ def test_figures_of_the_appendix_have_the_numbers_of_the_paper(run: Path) -> Non
 )
 def test_what_cannot_be_made_is_one_sentence(run: Path, only: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
-        publish_some(run, [only])
+        write_some_reports(run, [only])
 
 
 def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(
     run: Path, tmp_path: Path
 ) -> None:
-    plugin = write_reports(tmp_path / "plugin.py", undrawn=UNDRAWN)
+    plugin = write_plugin(tmp_path / "plugin.py", undrawn=UNDRAWN)
     for only, names in (("undrawn", []), ("undrawn,table2", ["arithmetic_table.tex"])):
         made = call("report", run, "--only", only, "--format", "latex,png", "--plugin", plugin)
         assert made.returncode == 1, made.stderr
