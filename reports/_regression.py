@@ -10,7 +10,8 @@ import pandas as pd
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number, p_value, with_deviation, with_interval
 
-from ._cells import REFERENCE, model_columns
+from ._cells import REFERENCE
+from ._values import model_columns
 
 MARGIN = 1.0
 """Points below cross-entropy that count as no loss of ability."""

@@ -19,13 +19,15 @@ BASE = "base"
 
 
 def sample_note(run: Run, cells: pd.DataFrame, of_run: pd.DataFrame | None = None) -> str:
-    """A sentence with n, seeds and parse failures of those of the cells that have results; others
-    where their recipes differ, or the software and devices that made them.
+    """A sentence with n, seeds and parse failures of the measured cells; further ones where their
+    recipes, software or devices differ. Empty if no cell is measured.
 
-    `of_run` are all cells of these losses, models and tasks, where fewer are shown: seeds that are
-    not shared are named.
+    `of_run` are all cells of these losses, models and tasks, where fewer are shown: the seeds that
+    are left out are named.
     """
     shown = measured(cells)
+    if shown.empty:
+        return ""
     metrics = run.metrics[run.metrics["address"].isin(shown["address"])]
     parts = [_examples(metrics)]
     if "predictions" not in run.manifest:
@@ -75,10 +77,7 @@ def _left_out(cells: pd.DataFrame, of_run: pd.DataFrame) -> str:
     if left.empty:
         return ""
     losses = ", ".join(loss_label(str(loss)) for loss in left["loss"].drop_duplicates())
-    return (
-        f", those that every row has ({losses}: the run has {named_seeds(left)} besides, which are "
-        "not counted here)"
-    )
+    return f" ({named_seeds(left)} of {losses} left out, which not every row has)"
 
 
 def _unreadable(metrics: pd.DataFrame) -> str:
@@ -94,8 +93,8 @@ def _unreadable(metrics: pd.DataFrame) -> str:
         f"{name} {_percent(row['value'])}" for name, row in zip(names[1:], worst[1:], strict=True)
     ]
     return (
-        f"at most {_percent(worst[0]['value'])} ({'; '.join([names[0], *besides])}) of the "
-        "completions of a cell without a number"
+        f"at most {_percent(worst[0]['value'])} of a cell's completions have no number "
+        f"({'; '.join([names[0], *besides])})"
     )
 
 

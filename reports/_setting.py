@@ -77,7 +77,7 @@ def setting_note(run: Run, cells: pd.DataFrame) -> str:
         name = f"{task} with {model_label(str(model))}" if models[task] > 1 else str(task)
         named.setdefault(", ".join(found), []).append(name)
     texts = [f"{' and '.join(names)}: {why}" for why, names in named.items() if why]
-    return f" The paper's values are not set beside {'; '.join(texts)}." if texts else ""
+    return f" No published values for {'; '.join(texts)}." if texts else ""
 
 
 def _differences(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
@@ -145,6 +145,6 @@ def _other_size(task: str, split: str, size: int) -> Iterator[str]:
         return
     path_check = split == "test" and size < min(SMALL, paper / 2)
     yield (
-        f"{size:,} {'of' if size < paper else 'and not'} {paper:,} {split} examples"
+        f"{size:,} {'of' if size < paper else 'instead of'} {paper:,} {split} examples"
         f"{' (a path check on a small subset)' if path_check else ''}"
     )

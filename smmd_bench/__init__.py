@@ -9,8 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .encoding.torchvision_schemas import install as _watch_for_torchvision
-
 if TYPE_CHECKING:
     from .conformance.generated_run import matrix as matrix
     from .conformance.generated_run import write_run as write_run
@@ -54,8 +52,6 @@ _API = {
     "number": ".publishing.tables",
 }
 __all__ = ["__version__", *_API]
-
-_watch_for_torchvision()
 
 
 def __getattr__(name: str) -> Any:

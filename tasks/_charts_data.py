@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -72,12 +72,12 @@ class Chart:
     dimension: str
     categories: tuple[str, ...]
     series: tuple[str, ...]
-    values: tuple[tuple[int, ...], ...]
-    floor: int
-    step: int
-    top: int
-    halves: bool
-    printed: bool
+    values: tuple[tuple[int, ...], ...] = ()
+    floor: int = 0
+    step: int = 0
+    top: int = 0
+    halves: bool = False
+    printed: bool = True
     percent: bool = False
 
 
@@ -127,39 +127,23 @@ def _chart(rng: random.Random) -> Chart:
         categories = named[start : start + count]
     else:
         categories = tuple(rng.sample(named, count))
-    quantity = rng.choice(_QUANTITIES)
-    common = (kind, quantity, dimension, categories, series)
-    return _pie(rng, *common) if kind == "pie" else _with_axis(rng, *common)
+    chart = Chart(kind, rng.choice(_QUANTITIES), dimension, categories, series)
+    return _with_slices(rng, chart) if kind == "pie" else _with_values(rng, chart)
 
 
-def _pie(
-    rng: random.Random,
-    kind: ChartKind,
-    quantity: str,
-    dimension: str,
-    categories: tuple[str, ...],
-    series: tuple[str, ...],
-) -> Chart:
+def _with_slices(rng: random.Random, chart: Chart) -> Chart:
     """Slices of at least 6 in 100, so that their values fit in."""
-    cuts = sorted(rng.sample(range(100 - 6 * len(categories)), len(categories) - 1))
-    edges = [0, *cuts, 100 - 6 * len(categories)]
-    shares = [high - low + 6 for low, high in pairwise(edges)]
+    count = len(chart.categories)
+    cuts = sorted(rng.sample(range(100 - 6 * count), count - 1))
+    shares = [high - low + 6 for low, high in pairwise([0, *cuts, 100 - 6 * count])]
     percent = rng.random() < 0.5
     scale = 10 if percent else rng.choice((1, 5, 10, 20, 50))
-    values = tuple(share * scale for share in shares)
-    return Chart(
-        kind, quantity, dimension, categories, series, (values,), 0, 0, 0, False, True, percent
-    )
+    return replace(chart, values=(tuple(share * scale for share in shares),), percent=percent)
 
 
-def _with_axis(
-    rng: random.Random,
-    kind: ChartKind,
-    quantity: str,
-    dimension: str,
-    categories: tuple[str, ...],
-    series: tuple[str, ...],
-) -> Chart:
+def _with_values(rng: random.Random, chart: Chart) -> Chart:
+    """Values along an axis."""
+    kind, categories, series = chart.kind, chart.categories, chart.series
     parts = len(series) if kind == "stacked" else 1
     step = rng.choice(_STEPS)
     ticks = rng.randint(4, 7)
@@ -185,10 +169,8 @@ def _with_axis(
     else:
         reached = max(map(max, values))
     top = floor + -(-(reached - floor) // step) * step
-    shown = tuple(map(tuple, values))
-    return Chart(
-        kind, quantity, dimension, categories, series, shown, floor, step, top, halves, printed
-    )
+    axis = {"floor": floor, "step": step, "top": top}
+    return replace(chart, values=tuple(map(tuple, values)), halves=halves, printed=printed, **axis)
 
 
 def _room_to_print(kind: str, categories: int, series: int, step: int, ticks: int) -> bool:

@@ -9,32 +9,35 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from ._charts_canvas import HEIGHT, WIDTH, Across, Canvas, own_settings
+from matplotlib import rc_context, rcParamsDefault
+
+from ._charts_canvas import HEIGHT, WIDTH, Across, Canvas
 from ._charts_data import CHARACTER, Chart, spell
-from ._charts_style import Style, ink_on, style_of
+from ._charts_style import ink_on, style_of
 
 _MARKERS = "os^D"
 _TITLE = 30
 _LEGEND = 20
 _LINE = 16
 """Heights of the title, of a legend above or below, and of a line of small print, in pixels."""
+_SETTINGS = (
+    "agg.", "figure.", "font.", "lines.", "markers.", "mathtext.", "patch.", "path.", "text.",
+)  # fmt: skip
+"""What of matplotlib's settings can change a picture: its defaults hold, whatever the user has."""
 
 
 def draw(chart: Chart, style_seed: int, path: Path) -> None:
     """Draw a chart as a PNG file of 448 x 336 pixels."""
-    style = style_of(style_seed)
-    with own_settings():
-        canvas = Canvas(style)
-        _title(canvas, chart, style)
-        (_pie if chart.kind == "pie" else _chart_with_axes)(canvas, chart, style)
+    settings = {k: rcParamsDefault[k] for k in rcParamsDefault if k.startswith(_SETTINGS)}
+    with rc_context(settings):
+        canvas = Canvas(style_of(style_seed))
+        style = canvas.style
+        x = 12 if style.left_title else WIDTH / 2
+        across: Across = "left" if style.left_title else "center"
+        title, y = f"{chart.quantity} by {chart.dimension}", HEIGHT - 17
+        canvas.text((x, y), title, across=across, up="baseline", larger=2, bold=style.bold)
+        (_pie if chart.kind == "pie" else _chart_with_axes)(canvas, chart)
         canvas.save(path)
-
-
-def _title(canvas: Canvas, chart: Chart, style: Style) -> None:
-    x = 12 if style.left_title else WIDTH / 2
-    across: Across = "left" if style.left_title else "center"
-    title = f"{chart.quantity} by {chart.dimension}"
-    canvas.text((x, HEIGHT - 17), title, across=across, up="baseline", larger=2, bold=style.bold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,8 @@ class _Area:
     categories: int
     sideways: bool
 
-    @property
-    def slot(self) -> float:
-        return (self.height if self.sideways else self.width) / self.categories
-
     def value(self, tenths: float) -> float:
+        """Where a value lies along its axis."""
         share = (tenths - self.low) / (self.high - self.low)
         if self.sideways:
             return self.left + share * self.width
@@ -63,31 +63,34 @@ class _Area:
     def category(self, place: float) -> float:
         """The middle of category `place`; from the top where bars go to the right."""
         if self.sideways:
-            return self.bottom + self.height - (place + 0.5) * self.slot
-        return self.left + (place + 0.5) * self.slot
+            return self.bottom + self.height - (place + 0.5) * (self.height / self.categories)
+        return self.left + (place + 0.5) * (self.width / self.categories)
 
     def point(self, place: float, tenths: float) -> tuple[float, float]:
+        """(x, y) of a value in a category."""
         across, along = self.category(place), self.value(tenths)
         return (along, across) if self.sideways else (across, along)
 
 
-def _chart_with_axes(canvas: Canvas, chart: Chart, style: Style) -> None:
+def _chart_with_axes(canvas: Canvas, chart: Chart) -> None:
+    style = canvas.style
     sideways = chart.kind == "horizontal bar"
     ticks = range(chart.floor, chart.top + 1, chart.step)
-    ticked = not chart.printed or style.framed
+    if chart.printed and not style.framed:
+        ticks = range(0)
     named = _LINE if style.named_axes else 0
     names_width = max(map(len, chart.categories)) * CHARACTER
-    ticks_width = max(len(spell(tick)) for tick in ticks) * CHARACTER + 4 if ticked else 0
+    ticks_width = max(len(spell(tick)) for tick in ticks) * CHARACTER + 4 if ticks else 0
     left, bottom, right, above = 14.0, 8.0, 16.0, float(_TITLE)
     if chart.series[0]:
-        more = _legend(canvas, chart.series, style)
+        more = _legend(canvas, chart.series)
         right, above, bottom = right + more[0], above + more[1], bottom + more[2]
     narrow = names_width > 0.95 * (WIDTH - left - right - ticks_width) / len(chart.categories)
     if sideways:
         left += names_width + named
-        bottom += (_LINE if ticked else 0) + (named if ticked else 0)
+        bottom += (_LINE if ticks else 0) + (named if ticks else 0)
     else:
-        left += ticks_width + (named if ticked else 0)
+        left += ticks_width + (named if ticks else 0)
         bottom += (names_width * 0.75 + 6 if narrow else _LINE) + named
     room = 0.1 if chart.printed and chart.kind != "stacked" else 0.04
     area = _Area(
@@ -100,33 +103,31 @@ def _chart_with_axes(canvas: Canvas, chart: Chart, style: Style) -> None:
         len(chart.categories),
         sideways,
     )
-    canvas.background((left, bottom), (area.width, area.height), style.inside)
-    (_lines if chart.kind == "line" else _bars)(canvas, chart, style, area)
-    _grid(canvas, chart, style, area, ticks if ticked else range(0))
-    _axes(canvas, chart, style, area, ticks if ticked else range(0), narrow=narrow)
+    canvas.rectangle((left, bottom), (area.width, area.height), style.inside, behind=True)
+    (_lines if chart.kind == "line" else _bars)(canvas, chart, area)
+    _grid(canvas, chart, area, ticks)
+    _axes(canvas, chart, area, ticks, narrow=narrow)
 
 
-def _grid(canvas: Canvas, chart: Chart, style: Style, area: _Area, ticks: range) -> None:
+def _grid(canvas: Canvas, chart: Chart, area: _Area, ticks: range) -> None:
     """Over the bars where values are read off it, so that their ends can be told."""
-    ends = (-0.5, area.categories - 0.5)
+    style = canvas.style
+    above = not chart.printed and chart.kind != "line"
     finer = range(chart.floor + chart.step // 2, chart.top, chart.step) if chart.halves else ()
     for lines, dashes, alpha in ((ticks, style.grid, 0.4), (finer, "-", 0.2)):
         for tick in lines:
-            points = [area.point(end, tick) for end in ends]
-            above = not chart.printed and chart.kind != "line"
+            points = [area.point(end, tick) for end in (-0.5, area.categories - 0.5)]
             canvas.line(points, style.ink, width=0.8, dashes=dashes, alpha=alpha, above=above)
 
 
-def _axes(
-    canvas: Canvas, chart: Chart, style: Style, area: _Area, ticks: range, *, narrow: bool
-) -> None:
+def _axes(canvas: Canvas, chart: Chart, area: _Area, ticks: range, *, narrow: bool) -> None:
     right, top = area.left + area.width, area.bottom + area.height
     corners = [(area.left, top), (area.left, area.bottom), (right, area.bottom), (right, top)]
-    if style.framed:
+    if canvas.style.framed:
         frame = [*corners, corners[0]]
     else:
         frame = corners[:2] if area.sideways else corners[1:3]
-    canvas.line(frame, style.ink, above=True)
+    canvas.line(frame, canvas.style.ink, above=True)
     for place, name in enumerate(chart.categories):
         at = area.category(place)
         if area.sideways:
@@ -141,8 +142,8 @@ def _axes(
             canvas.text((at, area.bottom - 5), spell(tick), up="top")
         else:
             canvas.text((area.left - 5, at), spell(tick), across="right")
-    if style.named_axes:
-        _axis_names(canvas, chart, area, ticked=len(ticks) > 0)
+    if canvas.style.named_axes:
+        _axis_names(canvas, chart, area, ticked=bool(ticks))
 
 
 def _axis_names(canvas: Canvas, chart: Chart, area: _Area, *, ticked: bool) -> None:
@@ -155,7 +156,8 @@ def _axis_names(canvas: Canvas, chart: Chart, area: _Area, *, ticked: bool) -> N
     canvas.text((11, area.bottom + area.height / 2), beside, up="center", turned=90)
 
 
-def _bars(canvas: Canvas, chart: Chart, style: Style, area: _Area) -> None:
+def _bars(canvas: Canvas, chart: Chart, area: _Area) -> None:
+    style = canvas.style
     stacked = chart.kind == "stacked"
     side_by_side = 1 if stacked else len(chart.series)
     width = style.bar_width / side_by_side
@@ -168,36 +170,36 @@ def _bars(canvas: Canvas, chart: Chart, style: Style, area: _Area) -> None:
             x1, y1 = area.point(place + width / 2, foot + value)
             low = (min(x0, x1), min(y0, y1))
             size = (abs(x1 - x0), abs(y1 - y0))
-            canvas.rectangle(low, size, colour, style.ink if style.edged else "")
+            canvas.rectangle(low, size, colour, edge=style.ink if style.edged else "")
+            text, along = spell(value), area.category(place)
             if chart.printed and stacked:
                 middle = area.point(place, foot + value / 2)
-                canvas.text(middle, spell(value), larger=-0.5, colour=ink_on(colour))
+                canvas.text(middle, text, larger=-0.5, colour=ink_on(colour))
             elif chart.printed and area.sideways:
-                at = (x1 + 4, area.category(place))
-                canvas.text(at, spell(value), across="left", larger=-0.5)
+                canvas.text((x1 + 4, along), text, across="left", larger=-0.5)
             elif chart.printed:
-                canvas.text(
-                    (area.category(place), y1 + 3), spell(value), up="baseline", larger=-0.5
-                )
+                canvas.text((along, y1 + 3), text, up="baseline", larger=-0.5)
             feet[column] += value if stacked else 0
 
 
-def _lines(canvas: Canvas, chart: Chart, style: Style, area: _Area) -> None:
+def _lines(canvas: Canvas, chart: Chart, area: _Area) -> None:
+    style = canvas.style
     for row, (values, colour) in enumerate(zip(chart.values, style.palette, strict=False)):
         points = [area.point(column, value) for column, value in enumerate(values)]
         dashes = "--" if style.dashed and row else "-"
         canvas.line(points, colour, width=1.6, dashes=dashes, marker=_MARKERS[row], above=True)
         for (x, y), value in zip(points, values, strict=True) if chart.printed else ():
-            text = spell(value)
-            canvas.text((x, y + 7), text, up="baseline", larger=-0.5, behind=style.inside)
+            at, text = (x, y + 7), spell(value)
+            canvas.text(at, text, up="baseline", larger=-0.5, behind=style.inside)
 
 
-def _pie(canvas: Canvas, chart: Chart, style: Style) -> None:
+def _pie(canvas: Canvas, chart: Chart) -> None:
+    style = canvas.style
     (values,) = chart.values
     beside = 0.0
     if not style.labels_at_slices:
         beside = max(map(len, chart.categories)) * CHARACTER + 34
-        _key(canvas, chart.categories, style, WIDTH - beside, HEIGHT / 2 - 10)
+        _key(canvas, chart.categories, WIDTH - beside, HEIGHT / 2 - 10)
     radius = 108 if style.labels_at_slices else 130
     centre = ((WIDTH - beside) / 2, (HEIGHT - _TITLE) / 2)
     angle = float(style.turned)
@@ -215,25 +217,25 @@ def _pie(canvas: Canvas, chart: Chart, style: Style) -> None:
         angle = end
 
 
-def _legend(canvas: Canvas, names: tuple[str, ...], style: Style) -> tuple[float, float, float]:
+def _legend(canvas: Canvas, names: tuple[str, ...]) -> tuple[float, float, float]:
     """Draw the legend of the series; returns what it takes right, above and below the area."""
-    if style.legend == "right":
+    if canvas.style.legend == "right":
         wide = max(map(len, names)) * CHARACTER + 30
-        _key(canvas, names, style, WIDTH - wide - 4, HEIGHT / 2)
+        _key(canvas, names, WIDTH - wide - 4, HEIGHT / 2)
         return wide, 0.0, 0.0
-    above = style.legend == "above"
+    above = canvas.style.legend == "above"
     y = HEIGHT - _TITLE - 5 if above else 12
     x = (WIDTH - sum(len(name) * CHARACTER + 34 for name in names)) / 2
-    for name, colour in zip(names, style.palette, strict=False):
+    for name, colour in zip(names, canvas.style.palette, strict=False):
         _swatch(canvas, x, y, name, colour)
         x += len(name) * CHARACTER + 34
     return (0.0, _LEGEND, 0.0) if above else (0.0, 0.0, _LEGEND)
 
 
-def _key(canvas: Canvas, names: tuple[str, ...], style: Style, x: float, middle: float) -> None:
+def _key(canvas: Canvas, names: tuple[str, ...], x: float, middle: float) -> None:
     """A legend with one name a line."""
     y = middle + (len(names) - 1) * 9
-    for name, colour in zip(names, style.palette, strict=False):
+    for name, colour in zip(names, canvas.style.palette, strict=False):
         _swatch(canvas, x, y, name, colour)
         y -= 18
 

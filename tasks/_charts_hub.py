@@ -1,6 +1,7 @@
 """ChartQA from the hub: its questions as JSON lines, its pictures as files named by their content.
 
-Both are kept in the cache folder, `data/chartqa/REVISION/`, and never fetched again.
+Both are kept in the cache folder, `data/chartqa/REVISION/`, and never fetched again. The hub's rows
+have the columns image, query, label (a list of one) and human_or_machine.
 """
 
 from __future__ import annotations
@@ -8,63 +9,49 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from filelock import FileLock
 
 from smmd_bench.contracts import UserError, cache_folder
-from smmd_bench.storage.addresses import digest_of_files
 from smmd_bench.storage.files import write_text
 
-from ._charts_rows import OFFICIAL_NAMES, Row
+from ._charts_rows import OFFICIAL_NAMES, ChartSource, Row
 
 REPOSITORY, REVISION = "HuggingFaceM4/ChartQA", "main"
 
 
-class HubCharts:
+class HubCharts(ChartSource):
     """The hub's copy; what was fetched is identified by its content, not by its revision."""
 
     name = "hub"
     remedy = f"delete the cache folder's data/chartqa/{REVISION} to have it fetched again"
-    local: Mapping[str, tuple[str, ...]] = {split: (f"{split}.jsonl",) for split in OFFICIAL_NAMES}
+    local: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        split: (f"{split}.jsonl",) for split in OFFICIAL_NAMES
+    }
 
-    def file(self, split: str) -> Path:
+    def files(self, split: str) -> list[Path]:
         """The file with the rows of a split, fetched where it is not in the cache.
 
         Raises UserError if that fails.
         """
-        file = _folder() / f"{split}.jsonl"
+        file = (cache_folder() / "data" / "chartqa" / REVISION / f"{split}.jsonl").absolute()
         if not file.is_file():
             file.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(file.with_suffix(".lock")):
                 if not file.is_file():
                     _fetch(file, split)
-        return file
+        return [file]
 
-    def rows(self, split: str) -> list[Row]:
+    def rows(self, split: str) -> Iterator[Row]:
         """All rows of a split, in the hub's order."""
         file = self.file(split)
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        return [
-            Row(file.parent / row["image"], row["query"], row["label"], row["origin"], number)
-            for number, row in enumerate(rows)
-        ]
-
-    def identity(self, split: str) -> dict[str, Any]:
-        """The digest of the rows, which name the pictures by their content."""
-        file = self.file(split)
-        return {"questions": digest_of_files([file], file.parent)}
-
-    def stamp(self, split: str) -> tuple[Any, ...]:
-        """What changes when the file does."""
-        status = self.file(split).stat()
-        return (str(self.file(split)), status.st_mtime_ns, status.st_size)
-
-
-def _folder() -> Path:
-    return (cache_folder() / "data" / "chartqa" / REVISION).absolute()
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
+            row = json.loads(line)
+            image = file.parent / row["image"]
+            yield Row(image, row["query"], row["label"], row["origin"], number)
 
 
 def _fetch(file: Path, split: str) -> None:
@@ -77,7 +64,7 @@ def _fetch(file: Path, split: str) -> None:
             {
                 "image": _keep_picture(row["image"], file.parent),
                 "query": " ".join(str(row["query"]).split()),
-                "label": _only(row["label"]),
+                "label": _join_labels(row["label"]),
                 "origin": _origin(row["human_or_machine"], names),
             }
             for row in found.cast_column("image", Image(decode=False))
@@ -111,8 +98,8 @@ def _keep_picture(image: Mapping[str, Any], folder: Path) -> str:
     return name
 
 
-def _only(label: Any) -> str:
-    """The label of a list of one; several are no plain number, and stay apart."""
+def _join_labels(label: Any) -> str:
+    """The label of a list of one; several together are no plain number."""
     return ", ".join(map(str, label)) if isinstance(label, list) else str(label)
 
 

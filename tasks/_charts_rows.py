@@ -1,31 +1,28 @@
-"""The rows of the real ChartQA, from its official folder or from the hub, and which are kept.
-
-Official: `ChartQA Dataset/SPLIT/{SPLIT_human.json, SPLIT_augmented.json, png/}`, SPLIT one of
-train, val, test; rows such as {"imgname": "166.png", "query": "...?", "label": "62"}. The hub's
-copy has the columns image, query, label (a list of one) and human_or_machine; its pictures are kept
-in the cache folder as files named by their content.
-"""
+"""The rows of the real ChartQA: which are kept, what identifies them, and that they are whole."""
 
 from __future__ import annotations
 
-import json
+import hashlib
 import math
-import os
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from smmd_bench.contracts import UserError, first_number, parse_number
 from smmd_bench.storage.addresses import digest_of_files
-from smmd_bench.storage.data_files import VARIABLE
+
+from ._picture_files import kept_digest
 
 OFFICIAL_NAMES = {"train": "train", "validation": "val", "test": "test"}
-FOLDERS = ("ChartQA Dataset", "chartqa/ChartQA Dataset", "chartqa", ".")
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
+_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +44,6 @@ class Kept:
     dropped: Mapping[str, int]
 
 
-def data_folder_given() -> bool:
-    """Whether there is a folder of local copies (--data-dir)."""
-    return bool(os.environ.get(VARIABLE))
-
-
 def plain_number(label: str) -> Fraction | None:
     """The number that a label is, by `float(label)` made strict: ASCII, finite, no underscore.
 
@@ -64,109 +56,106 @@ def plain_number(label: str) -> Fraction | None:
     return value if first_number(f" {text}") == value else None
 
 
-def keep_numbers(rows: Iterable[Row]) -> Kept:
-    """Only the rows with a plain number; the reasons are `not a number` and `written otherwise`
-    (with a percent sign, commas, a currency or as a fraction)."""
+class ChartSource(ABC):
+    """Where rows come from. What is read of a file is remembered until the file changes."""
+
+    name: ClassVar[str]
+    remedy: ClassVar[str]
+    local: ClassVar[Mapping[str, tuple[str, ...]]]
+    """The names of a split's files."""
+
+    @abstractmethod
+    def files(self, split: str) -> list[Path]:
+        """The files with the questions of a split. Raises UserError if one cannot be had."""
+
+    @abstractmethod
+    def rows(self, split: str) -> Iterable[Row]:
+        """All rows of a split."""
+
+    def file(self, split: str) -> Path:
+        """The first file with the questions of a split."""
+        return self.files(split)[0]
+
+    def kept(self, split: str) -> Kept:
+        """The rows with a plain number. Raises UserError if there is none."""
+        return _kept(self, split, self._stamp(split))
+
+    def identity(self, split: str) -> dict[str, Any]:
+        """Digests of the questions and the pictures, and how many rows are kept and dropped."""
+        files, kept = self.files(split), self.kept(split)
+        return {
+            "questions": digest_of_files(files, files[0].parent),
+            "images": _images(self, split, self._stamp(split)),
+            "kept": len(kept.rows),
+            "dropped": dict(kept.dropped),
+        }
+
+    def check(self, split: str, rows: Sequence[Row]) -> str:
+        """The digest of the pictures' contents and names.
+
+        Raises UserError that names the first one that is absent or broken, and counts them.
+        """
+        files = sorted({row.image for row in rows})
+        root = self.file(split).parent
+        self._refuse_any("absent", files, [file.is_file() or None for file in files])
+        return kept_digest(root, files, lambda: self._digest(files, root))
+
+    def _digest(self, files: Sequence[Path], root: Path) -> str:
+        with ThreadPoolExecutor(_THREADS) as pool:
+            digests = list(pool.map(_digest, files))
+        self._refuse_any("broken", files, digests)
+        whole = hashlib.blake2b(digest_size=16)
+        for file, found in zip(files, digests, strict=True):
+            whole.update(f"{file.relative_to(root)} {found}\n".encode())
+        return whole.hexdigest()
+
+    def _refuse_any(self, what: str, files: Sequence[Path], found: Sequence[object]) -> None:
+        bad = [file for file, fact in zip(files, found, strict=True) if fact is None]
+        if bad:
+            raise UserError(
+                f"The image {bad[0]} is {what} ({len(bad):,} of the {len(files):,} images that the "
+                f"questions name are): {self.remedy}."
+            )
+
+    def _stamp(self, split: str) -> tuple[Any, ...]:
+        """What changes when a file of questions or the list of pictures beside it does."""
+        files = self.files(split)
+        watched = [*files, files[0].parent / "png"]
+        return tuple((p, p.stat().st_mtime_ns, p.stat().st_size) for p in watched if p.exists())
+
+
+@lru_cache(maxsize=12)
+def _kept(source: ChartSource, split: str, stamp: object) -> Kept:
     kept, dropped = [], Counter[str]()
-    for row in rows:
+    for row in source.rows(split):
         if plain_number(row.label) is not None:
             kept.append(row)
-        else:
+        else:  # written otherwise: with a percent sign, commas, a currency, or as a fraction
             written = parse_number(row.label) is not None
             dropped["written otherwise" if written else "not a number"] += 1
+    if not kept:
+        raise UserError(
+            f"No question in {source.file(split)} has a number for an answer: copy it again."
+        )
     return Kept(tuple(kept), dict(sorted(dropped.items())))
 
 
-class OfficialCharts:
-    """The official folder, found in the folder of local copies."""
-
-    name = "official"
-    remedy = "copy the official folder again"
-    local: Mapping[str, tuple[str, ...]] = {
-        ours: (f"{theirs}/{theirs}_human.json", f"{theirs}/{theirs}_augmented.json")
-        for ours, theirs in OFFICIAL_NAMES.items()
-    }
-
-    def folder(self, split: str) -> Path:
-        """The folder that holds the split's two files of questions.
-
-        Raises UserError where there is none.
-        """
-        given = os.environ.get(VARIABLE)
-        if not given:
-            raise UserError(
-                "chartqa[source=official] needs the folder that holds 'ChartQA Dataset': give it "
-                "with --data-dir, or ask for drawn charts with chartqa[source=synthetic]."
-            )
-        found = [Path(given) / name for name in FOLDERS]
-        for folder in found:
-            if any((folder / file).is_file() for file in self.local[split]):
-                return folder
-        raise UserError(
-            f"The data folder {given} has no ChartQA Dataset/{self.local[split][0]}: put the "
-            "official folder there, or ask for drawn charts with chartqa[source=synthetic]."
-        )
-
-    def file(self, split: str) -> Path:
-        """The file of the split's human questions."""
-        return self._files(split)[0]
-
-    def rows(self, split: str) -> list[Row]:
-        """All rows of a split, human questions first. Raises UserError for a broken file."""
-        return [
-            _row(file, number, content, origin, file.parent / "png")
-            for file, origin in zip(self._files(split), ("human", "augmented"), strict=True)
-            for number, content in enumerate(_content(file))
-        ]
-
-    def identity(self, split: str) -> dict[str, Any]:
-        """The digest of the two files of questions."""
-        files = self._files(split)
-        return {"questions": digest_of_files(files, files[0].parent)}
-
-    def stamp(self, split: str) -> tuple[Any, ...]:
-        """What changes when a file or the list of pictures does."""
-        files = self._files(split)
-        watched = [*files, files[0].parent / "png"]
-        return tuple(
-            (str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in watched if p.exists()
-        )
-
-    def _files(self, split: str) -> list[Path]:
-        folder = self.folder(split)
-        files = [folder / name for name in self.local[split]]
-        for file in files:
-            if not file.is_file():
-                raise UserError(
-                    f"ChartQA's file {file} is missing, and without it the {split} split is not "
-                    "whole: copy the official folder again."
-                )
-        return files
+@lru_cache(maxsize=12)
+def _images(source: ChartSource, split: str, stamp: object) -> str:
+    return source.check(split, source.kept(split).rows)
 
 
-def _content(file: Path) -> Sequence[Any]:
+def _digest(file: Path) -> str | None:
+    """The digest of a picture's content; None where it is broken."""
+    from PIL import Image
+
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise UserError(
-            f"{file} is no readable json file ({' '.join(str(error).split())}): copy it again."
-        ) from error
-    if not isinstance(content, list):
-        raise UserError(f"{file} is no list of rows: copy it again.")
-    return content
-
-
-def _row(file: Path, number: int, content: Any, origin: str, pictures: Path) -> Row:
-    if not isinstance(content, dict):
-        raise UserError(f"Row {number + 1} of {file} is no row of questions: copy it again.")
-    for column in ("imgname", "query", "label"):
-        if content.get(column) is None:
-            raise UserError(f"Row {number + 1} of {file} has no {column}: copy the file again.")
-    name = str(content["imgname"])
-    if Path(name).name != name:
-        raise UserError(
-            f"Row {number + 1} of {file} names the image {name!r}, which is no plain file name: "
-            "copy the file again."
-        )
-    query = " ".join(str(content["query"]).split())
-    return Row(pictures / name, query, str(content["label"]), origin, number)
+        with file.open("rb") as stream, Image.open(stream) as picture:
+            # verify() checks all checksums of a PNG, at a tenth of the cost of decoding it
+            check: Callable[[], object] = (
+                picture.verify if picture.format == "PNG" else picture.load
+            )
+            check()
+        return hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
+    except Exception:  # whatever Pillow finds in a broken picture
+        return None

@@ -9,17 +9,16 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from smmd_bench.contracts import Split, UserError, cache_folder
+from smmd_bench.contracts import Split, UserError
 from smmd_bench.encoding.images import read_image
-from smmd_bench.storage.addresses import address
 from smmd_bench.storage.data_files import VARIABLE
-from smmd_bench.storage.files import read_json, write_json
 
 from ._clock_index import TIMES, Clock, in_turn, time_of
+from ._picture_files import kept_digest
 
 INDEX = "clocks.csv"
 FOLDERS: Mapping[Split, str] = {"train": "train", "validation": "valid", "test": "test"}
@@ -103,16 +102,11 @@ def checked_digest(folder: Path, split: Split) -> str:
 
 @lru_cache(maxsize=12)
 def _digest(folder: Path, split: Split, stamp: object) -> str:
-    return _read_pictures(sorted(folder_clocks(folder, split).values()))
+    paths = sorted(folder_clocks(folder, split).values())
+    return kept_digest(folder, paths, lambda: _read_pictures(paths))
 
 
-def _read_pictures(paths: list[Path]) -> str:
-    """Their digest, which is kept in the cache folder until one of them changes."""
-    stamps = [(str(p.resolve()), (s := p.stat()).st_size, s.st_mtime_ns) for p in paths]
-    kept = cache_folder() / "clock_time" / "folders" / f"{address({'files': stamps})}.json"
-    known = read_json(kept)
-    if known is not None:
-        return str(known["digest"])
+def _read_pictures(paths: Sequence[Path]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     broken: list[UserError] = []
     for path in paths:
@@ -125,7 +119,6 @@ def _read_pictures(paths: list[Path]) -> str:
     if broken:
         more = f"{len(broken):,} of {len(paths):,} pictures cannot be read. " if broken[1:] else ""
         raise UserError(f"{more}{broken[0]}")
-    write_json(kept, {"digest": digest.hexdigest()})
     return digest.hexdigest()
 
 

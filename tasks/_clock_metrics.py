@@ -1,4 +1,4 @@
-"""How far off the times are that a model reads: the paper's Time Gap, and that round the dial.
+"""How far off the read times are: the paper's Time Gap, and the gap round the dial.
 
 A time is minutes, h*60 + m with h from 1 to 12, so that 12:50 and 1:00 are 710 minutes apart by
 the plain deviation and 10 by the dial. The tests hold both against scikit-learn and a slow loop.
@@ -6,10 +6,11 @@ the plain deviation and 10 by the dial. The tests hold both against scikit-learn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+
+from smmd_bench.contracts import MeanAbsoluteError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,27 +21,18 @@ HALF_DAY = 720
 """Minutes that the hour hand needs to come round."""
 
 
-@dataclass(frozen=True)
-class TimeGap:
+class TimeGap(MeanAbsoluteError):  # noqa: N818
     """Mean of |parsed - answer| in minutes over the completions that are a time, as in the paper.
 
-    What is no time is left out here and counted by the parse-failure rate.
+    Other completions are left out here and counted by the parse-failure rate.
     """
 
     name: ClassVar[str] = "time_gap"
     version: ClassVar[int] = 1
     label: ClassVar[str] = "Time gap (min)"
-    better: ClassVar[Literal["higher", "lower"]] = "lower"
-    columns: ClassVar[tuple[str, ...]] = ("error",)
-    subset: ClassVar[str | None] = "valid"
-
-    def statistic(self, *columns: Array, axis: int = -1) -> Array:
-        """Mean of `error` along `axis`."""
-        return np.asarray(np.mean(columns[0], axis=axis, dtype=np.float64))
 
 
-@dataclass(frozen=True)
-class TimeGapWrapped(TimeGap):
+class TimeGapWrapped(MeanAbsoluteError):  # noqa: N818
     """The same mean with each gap taken the short way round the dial: min(d, 720 - d)."""
 
     name: ClassVar[str] = "time_gap_wrapped"

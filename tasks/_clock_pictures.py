@@ -5,11 +5,10 @@ All 14,400 are half a minute of one core's time (benchmarks/README.md).
 
 from __future__ import annotations
 
-import os
 import random
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from smmd_bench.contracts import cache_folder
 from ._clock_drawing import draw_clock
 from ._clock_faces import FaceStyle, face_style
 from ._clock_index import FACES, Clock
-from ._drawing_pool import draw_all
+from ._picture_files import draw_all, is_drawn, save_png
 
 DRAWING = 1
 """Version of the pictures: raise it when one pixel changes."""
@@ -37,42 +36,21 @@ def picture_files(clocks: Sequence[Clock], seed: int, *, rotate: bool) -> list[P
     """
     root = cache_folder() / "clock_time" / f"{drawn_by()}-seed{seed}{'-rotated' * rotate}"
     paths = [root / clock.folder / f"{clock.face}.png" for clock in clocks]
-    missing = [
-        (clock, path) for clock, path in zip(clocks, paths, strict=True) if not _is_there(path)
-    ]
-    for folder in {path.parent for _, path in missing}:
-        folder.mkdir(parents=True, exist_ok=True)
-    jobs: dict[int, _Job] = {}  # a face is drawn once
+    missing = [pair for pair in zip(clocks, paths, strict=True) if not is_drawn(pair[1])]
+    of_face = defaultdict(list)  # a face is drawn once
     for clock, path in missing:
-        jobs.setdefault(clock.face, _Job(seed, rotate, [])).clocks.append((clock, path))
-    draw_all(_draw, list(jobs.values()), len(missing), chunk=1)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        of_face[clock.face].append((clock, path))
+    draw_all(partial(_draw_face, seed, rotate), list(of_face.values()), len(missing))
     return paths
 
 
-@dataclass(frozen=True)
-class _Job:
-    """Clocks with the same face, and where their pictures go."""
-
-    seed: int
-    rotate: bool
-    clocks: list[tuple[Clock, Path]]
-
-
-def _draw(job: _Job) -> None:
-    style = task_face(job.seed, job.clocks[0][0].face)
-    for clock, path in job.clocks:
-        turns = quarter_turns(job.seed, clock) if job.rotate else 0
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        picture = draw_clock(style, clock.hour, clock.minute, turns)
-        picture.save(part, "png", compress_level=1)
-        part.replace(path)
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.stat().st_size > 0  # empty: the machine died before the disk had it
-    except FileNotFoundError:
-        return False
+def _draw_face(seed: int, rotate: bool, clocks: Sequence[tuple[Clock, Path]]) -> None:
+    """Draw the clocks of one face."""
+    style = task_face(seed, clocks[0][0].face)
+    for clock, path in clocks:
+        turns = quarter_turns(seed, clock) if rotate else 0
+        save_png(draw_clock(style, clock.hour, clock.minute, turns), path, compress_level=1)
 
 
 def task_face(seed: int, face: int) -> FaceStyle:

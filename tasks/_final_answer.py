@@ -12,6 +12,7 @@ from smmd_bench.contracts import (
     MeanAbsoluteError,
     Metric,
     ParseFailureRate,
+    Percentage,
     RSquared,
     TruncationRate,
     first_number,
@@ -72,19 +73,19 @@ def _plain(text: str) -> str:
     return text.lower()
 
 
-class StrictMatch(ExactMatch):
+class StrictMatch(Percentage):
     """Share of examples that are right by lm-eval's `strict-match`, in percent."""
 
-    name: ClassVar[str] = "strict_match"
-    label: ClassVar[str] = "lm-eval strict (%)"
+    name = "strict_match"
+    label = "lm-eval strict (%)"
     columns: ClassVar[tuple[str, ...]] = ("strict",)
 
 
-class FlexibleMatch(ExactMatch):
+class FlexibleMatch(Percentage):
     """Share of examples that are right by lm-eval's `flexible-extract`, in percent."""
 
-    name: ClassVar[str] = "flexible_match"
-    label: ClassVar[str] = "lm-eval flexible (%)"
+    name = "flexible_match"
+    label = "lm-eval flexible (%)"
     columns: ClassVar[tuple[str, ...]] = ("flexible",)
 
 

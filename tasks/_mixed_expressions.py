@@ -7,7 +7,7 @@ seed gives the very same questions. Upstream, and where it stands here:
 
     modules/arithmetic.py   `_calculate`, `mixed`, `test_extra.mixed_longer`   `_Sampler.problem`
     sample/arithmetic.py    `_arithmetic`, `_add_op`, `_SampleArgs.split` ...  `_Sampler.expression`
-    sample/number.py        `integer`, `non_integer_rational` ...              `_Sampler.integer`
+    sample/number.py        `integer`, `non_integer_rational` ...              `_mixed_integers`
     sample/ops.py           `bracketed` and the `__str__` of each operation    `_NOTATION`
     generate.py             `_make_entropy_fn`, `sample_from_module`           `REGIMES`, `problems`
 
@@ -19,9 +19,9 @@ printed as "a*b/c"; the value is drawn first and the expression is built around 
 Quirks of the source, not kept:
 - About once in a million problems the Dirichlet share of an operand without operations is not
   exactly 0.0, and the reference stops with an AssertionError. Here that problem is drawn again.
-- Old sympy (1.5.1 for one) shuffles its rules with the global generator, now and then, depending on
-  what the process did before: with it the reference's stream is no function of the seed. It is with
-  sympy 1.14, whose stream this is (and 1.5.1's up to the first such shuffle).
+- Old sympy (1.5.1 for one) sometimes shuffles its rules with the global generator, depending on
+  what the process did before, so the reference's stream is no function of the seed. With sympy 1.14
+  it is, and this is that stream (1.5.1 gives the same up to the first such shuffle).
 """
 
 from __future__ import annotations
@@ -32,19 +32,16 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
+from ._mixed_integers import IntegerSampler, Value, difference, ratio, split_entropy
+
 MAX_QUESTION_LENGTH = 160  # generate_settings.py
 MAX_ANSWER_LENGTH = 30
 _TEMPLATES = ("{}", "What is {}?", "Evaluate {}.", "Calculate {}.", "What is the value of {}?")
-
-# A value is (numerator, denominator), irreducible with denominator >= 1. A fractions.Fraction would
-# take four times as long to add.
-_Value = tuple[int, int]
-_Operands = tuple[_Value, _Value]
+_Operands = tuple[Value, Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +51,20 @@ class Regime:
     name: str
     min_entropy: float
     max_entropy: float
-    rationals: bool  # the answer may be a fraction, not only an integer
-    longer: bool  # 9 to 11 operations: more than any training problem of the reference
+    rationals: bool = True  # the answer may be a fraction, not only an integer
+    longer: bool = False  # 9 to 11 operations: more than any training problem of the reference
 
 
-REGIMES: Mapping[str, Regime] = MappingProxyType(
-    {
-        regime.name: regime
-        for regime in (
-            Regime("easy", 3 + 0 / 3 * 7, 3 + 1 / 3 * 7, rationals=True, longer=False),
-            Regime("medium", 3 + 1 / 3 * 7, 3 + 2 / 3 * 7, rationals=True, longer=False),
-            Regime("hard", 3 + 2 / 3 * 7, 3 + 3 / 3 * 7, rationals=True, longer=False),
-            Regime("interpolate", 8, 8, rationals=True, longer=False),
-            Regime("extrapolate", 10, 12, rationals=False, longer=True),
-        )
-    }
-)
+REGIMES: Mapping[str, Regime] = {
+    regime.name: regime
+    for regime in (
+        Regime("easy", 3 + 0 / 3 * 7, 3 + 1 / 3 * 7),
+        Regime("medium", 3 + 1 / 3 * 7, 3 + 2 / 3 * 7),
+        Regime("hard", 3 + 2 / 3 * 7, 3 + 3 / 3 * 7),
+        Regime("interpolate", 8, 8),
+        Regime("extrapolate", 10, 12, rationals=False, longer=True),
+    )
+}
 
 
 class Problem(NamedTuple):
@@ -90,12 +85,15 @@ def problems(
     `operations=(low, high)` draws the number of operations uniformly from low..high; None draws it
     as the reference does: 3 to 3 + entropy // 2, or 9 to 11 for a longer regime.
     """
-    if operations is not None and not 1 <= operations[0] <= operations[1]:
-        raise ValueError(
-            f"operations={operations} is no range of operation counts: "
-            "give (low, high) with 1 <= low <= high."
-        )
-    return _problems(regime, _Sampler(rng, dirichlet_rng), operations)
+    sampler = _Sampler(rng, dirichlet_rng)
+    while True:
+        try:
+            problem = sampler.problem(regime, operations)
+        except _EntropyLeftOverError:
+            continue
+        fits = len(problem.question) <= MAX_QUESTION_LENGTH
+        if fits and len(problem.answer) <= MAX_ANSWER_LENGTH:
+            yield problem
 
 
 def reference_stream(level: str, seed: int) -> Iterator[tuple[str, str]]:
@@ -117,44 +115,17 @@ def split_of(expression: str) -> str:
     return "train" if share < 90 else "validation" if share < 95 else "test"
 
 
-def _problems(
-    regime: Regime, sampler: _Sampler, operations: tuple[int, int] | None
-) -> Iterator[Problem]:
-    while True:
-        try:
-            problem = sampler.problem(regime, operations)
-        except _EntropyLeftOverError:
-            continue
-        if (
-            len(problem.question) <= MAX_QUESTION_LENGTH
-            and len(problem.answer) <= MAX_ANSWER_LENGTH
-        ):
-            yield problem
-
-
 class _EntropyLeftOverError(Exception):
     """An operand without operations got entropy: `assert sample_args.entropy == 0` upstream."""
 
 
-class _Sampler:
-    """Holds the two generators. Where it says `below(n)`, upstream has a choice or a randint."""
-
-    __slots__ = ("bits", "gamma", "operand_samplers", "uniform01")
+class _Sampler(IntegerSampler):
+    """Draws problems from the two generators."""
 
     def __init__(self, rng: random.Random, dirichlet_rng: np.random.RandomState) -> None:
-        self.bits = rng.getrandbits
-        self.uniform01 = rng.random
+        super().__init__(rng)
         self.gamma = dirichlet_rng.standard_gamma
         self.operand_samplers = (self.add, self.sub, self.mul, self.div)
-
-    def below(self, n: int) -> int:
-        """Uniform in 0..n-1: `Random._randbelow`, which even for n=1 draws until a bit is 0."""
-        bits = self.bits
-        width = n.bit_length()
-        value = bits(width)
-        while value >= n:
-            value = bits(width)
-        return value
 
     def problem(self, regime: Regime, operations: tuple[int, int] | None) -> Problem:
         count = 9 + self.below(3) if regime.longer and operations is None else None
@@ -177,7 +148,7 @@ class _Sampler:
         p, q = value
         return Problem(question, expression, str(p) if q == 1 else f"{p}/{q}", count)
 
-    def expression(self, value: _Value, count: int, entropy: float) -> tuple[str, int]:
+    def expression(self, value: Value, count: int, entropy: float) -> tuple[str, int]:
         """The text of an expression with this value and `count` operations, and its precedence."""
         if count == 0:
             if entropy != 0:
@@ -190,7 +161,7 @@ class _Sampler:
             operation = self.below(4)
         elif value[1] != 1:
             operation = _DIV + self.below(1)
-        elif entropy <= _split_entropy(value[0]):
+        elif entropy <= split_entropy(value[0]):
             operation = self.below(4)
         else:
             operation = (_ADD, _SUB, _DIV)[self.below(3)]
@@ -222,40 +193,40 @@ class _Sampler:
             right_text = f"({right_text})"
         return f"{left_text}{symbol}{right_text}", precedence
 
-    def add(self, value: _Value, count: int, entropy: float) -> _Operands:
+    def add(self, value: Value, count: int, entropy: float) -> _Operands:
         x = self.term(count, entropy)
-        rest = _difference(value, x)
+        rest = difference(value, x)
         return (x, rest) if self.below(2) else (rest, x)
 
-    def sub(self, value: _Value, count: int, entropy: float) -> _Operands:
+    def sub(self, value: Value, count: int, entropy: float) -> _Operands:
         x = self.term(count, entropy)
         if self.below(2):
-            return x, _difference(x, value)
-        return _difference(value, (-x[0], x[1])), x
+            return x, difference(x, value)
+        return difference(value, (-x[0], x[1])), x
 
-    def term(self, count: int, entropy: float) -> _Value:
+    def term(self, count: int, entropy: float) -> Value:
         if count >= 3:
             return self.integer_or_rational(entropy)
         return self.integer(entropy, signed=True), 1
 
-    def mul(self, value: _Value, count: int, entropy: float) -> _Operands:
+    def mul(self, value: Value, count: int, entropy: float) -> _Operands:
         p, q = value
-        left: _Value
-        right: _Value
+        left: Value
+        right: Value
         if count >= 3:
             left, divisor = self.div(value, count, entropy)
-            right = _ratio(divisor[1], divisor[0])
+            right = ratio(divisor[1], divisor[0])
         elif count == 1:
             a, b = self.factor_pair(p)
             left, right = (a, 1), (b, 1)
         else:
             a, b = self.factor_pair(p)
-            entropy -= _split_entropy(p)
+            entropy -= split_entropy(p)
             multiple = self.integer(entropy, signed=True, min_abs=1, coprime_to=a)
-            left, right = _ratio(a, multiple * q), (b * multiple, 1)
+            left, right = ratio(a, multiple * q), (b * multiple, 1)
         return (right, left) if self.below(2) else (left, right)
 
-    def div(self, value: _Value, count: int, entropy: float) -> _Operands:
+    def div(self, value: Value, count: int, entropy: float) -> _Operands:
         p, q = value
         if count == 1:
             multiple = self.integer(entropy, signed=True, min_abs=1)
@@ -263,52 +234,17 @@ class _Sampler:
         if count == 2:
             if p == 0 or self.below(2):
                 x = self.integer(entropy, signed=True, min_abs=1, coprime_to=q)
-                return _ratio(x * p, q), (x, 1)
+                return ratio(x * p, q), (x, 1)
             x = self.integer(entropy, signed=True, min_abs=1, coprime_to=p)
-            return (x, 1), _ratio(x * q, p)
+            return (x, 1), ratio(x * q, p)
         p2, p1 = self.factor_pair(p)
         q1, q2 = self.factor_pair(q)
-        entropy -= _split_entropy(p) + _split_entropy(q)
+        entropy -= split_entropy(p) + split_entropy(q)
         entropy_r = entropy * self.uniform01()
         entropy_s = entropy - entropy_r
         r = self.integer(entropy_r, signed=True, min_abs=1, coprime_to=q1 * p2)
         s = self.integer(entropy_s, signed=False, min_abs=1, coprime_to=p1 * q2)
-        return _ratio(r * p1, s * q1), _ratio(r * q2, s * p2)
-
-    def integer(
-        self, entropy: float, *, signed: bool, min_abs: int = 0, coprime_to: int = 1
-    ) -> int:
-        """One of about 10**entropy integers."""
-        coprime_to = abs(coprime_to)
-        size = math.pow(10, entropy) + min_abs
-        if coprime_to >= 2:
-            size = size / _coprime_density(coprime_to) + 1
-        if signed:
-            high = math.ceil(size / 2)
-            low = -high
-        else:
-            high = math.ceil(size)
-            low = min_abs
-        while True:
-            value = low + self.below(high - low + 1)
-            if abs(value) >= min_abs and math.gcd(value, coprime_to) == 1:
-                return value
-
-    def integer_or_rational(self, entropy: float) -> _Value:
-        if self.below(2):
-            return self.integer(entropy, signed=True), 1
-        p_entropy = entropy * self.uniform01()
-        p = self.integer(p_entropy, signed=True, min_abs=1)
-        return p, self.integer(entropy - p_entropy, signed=False, min_abs=2, coprime_to=p)
-
-    def factor_pair(self, integer: int) -> tuple[int, int]:
-        """A random (a, b) with a * b == integer."""
-        if integer == 0:
-            return 1, 0
-        left = 1
-        for prime, multiplicity in _factors(integer):
-            left *= prime ** self.below(multiplicity + 1)
-        return left, integer // left
+        return ratio(r * p1, s * q1), ratio(r * q2, s * p2)
 
 
 _ADD, _SUB, _MUL, _DIV = range(4)
@@ -322,64 +258,6 @@ _NOTATION = (
     ("*", _PRODUCT, _SUM, _SUM),
     ("/", _PRODUCT, _PRODUCT, _PRODUCT),
 )
-
-
-def _ratio(p: int, q: int) -> _Value:
-    divisor = math.gcd(p, q)
-    if q < 0:
-        divisor = -divisor
-    return p // divisor, q // divisor
-
-
-def _difference(x: _Value, y: _Value) -> _Value:
-    if x[1] == y[1] == 1:
-        return x[0] - y[0], 1
-    return _ratio(x[0] * y[1] - y[0] * x[1], x[1] * y[1])
-
-
-@lru_cache(maxsize=1 << 16)
-def _factors(integer: int) -> tuple[tuple[int, int], ...]:
-    """(prime, multiplicity) in the order of `sympy.factorint`: ascending, -1 last; 0 not allowed.
-
-    sympy may find two primes above 3600 in another order, which depends on its version. An integer
-    with two such primes did not occur in 800,000 problems (200,000 easy, 300,000 hard, 300,000
-    extrapolate).
-    """
-    n = abs(integer)
-    found = []
-    prime = 2
-    while prime * prime <= n:
-        multiplicity = 0
-        while n % prime == 0:
-            n //= prime
-            multiplicity += 1
-        if multiplicity:
-            found.append((prime, multiplicity))
-        prime += 1 if prime == 2 else 2
-    if n > 1:
-        found.append((n, 1))
-    if integer < 0:
-        found.append((-1, 1))
-    return tuple(found)
-
-
-@lru_cache(maxsize=1 << 16)
-def _split_entropy(integer: int) -> float:
-    """log10 of the number of ways in which `factor_pair` splits an integer."""
-    total = 0.0
-    if integer != 0:
-        for _, multiplicity in _factors(integer):
-            total += math.log10(multiplicity + 1)  # not sum(): Python 3.12 rounds it differently
-    return total
-
-
-@lru_cache(maxsize=1 << 16)
-def _coprime_density(positive: int) -> float:
-    """The share of integers that are coprime to this one."""
-    density = 1.0
-    for prime, _ in _factors(positive):
-        density *= 1 - 1 / prime
-    return density
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar
 
-from smmd_bench.contracts import ExactMatch, Metric, TruncationRate
+from smmd_bench.contracts import Metric, Percentage, TruncationRate
 
 KINDS = ("rouge1", "rouge2", "rougeL")
 
@@ -30,27 +30,27 @@ def _scorer() -> Any:
     return RougeScorer(list(KINDS), use_stemmer=True)
 
 
-class RougeL(ExactMatch):
+class RougeL(Percentage):
     """Mean F1 of the longest common subsequence of words, times 100."""
 
-    name: ClassVar[str] = "rougeL"
-    label: ClassVar[str] = "ROUGE-L"
+    name = "rougeL"
+    label = "ROUGE-L"
     columns: ClassVar[tuple[str, ...]] = ("rougeL",)
 
 
-class RougeOne(ExactMatch):
+class RougeOne(Percentage):
     """Mean F1 of single words, times 100."""
 
-    name: ClassVar[str] = "rouge1"
-    label: ClassVar[str] = "ROUGE-1"
+    name = "rouge1"
+    label = "ROUGE-1"
     columns: ClassVar[tuple[str, ...]] = ("rouge1",)
 
 
-class RougeTwo(ExactMatch):
+class RougeTwo(Percentage):
     """Mean F1 of pairs of neighbouring words, times 100."""
 
-    name: ClassVar[str] = "rouge2"
-    label: ClassVar[str] = "ROUGE-2"
+    name = "rouge2"
+    label = "ROUGE-2"
     columns: ClassVar[tuple[str, ...]] = ("rouge2",)
 
 

@@ -41,7 +41,7 @@ from smmd_bench.contracts import (
 )
 
 from ._arithmetic_parquet import generate
-from ._mixed_expressions import REGIMES, reference_stream
+from ._mixed_expressions import reference_stream
 
 __all__ = ["Arithmetic", "reference_stream"]
 
@@ -85,11 +85,8 @@ class Arithmetic:
         count = self.paper_sizes[split] if limit is None else limit
         levels = self._levels(split)
         operations = "all" if self.operations is None else "{}-{}".format(*self.operations)
-        path = (
-            cache_folder()
-            / self.name
-            / (f"v{GENERATOR}-{split}-{'+'.join(levels)}-{operations}-seed{seed}-{count}.parquet")
-        )
+        file = f"v{GENERATOR}-{split}-{'+'.join(levels)}-{operations}-seed{seed}-{count}.parquet"
+        path = cache_folder() / self.name / file
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             with FileLock(path.with_suffix(".lock")):
@@ -134,7 +131,7 @@ class Arithmetic:
 
     def _levels(self, split: Split) -> tuple[str, ...]:
         if self.level != "paper":
-            return (REGIMES[self.level].name,)
+            return (self.level,)
         return ("interpolate",) if split == "test" else TRAINING_LEVELS
 
 

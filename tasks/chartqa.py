@@ -16,7 +16,6 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
@@ -27,9 +26,9 @@ from smmd_bench.contracts import (
     Metric,
     Modality,
     ParseFailureRate,
+    Percentage,
     Split,
     TruncationRate,
-    UserError,
     first_number,
     parameter,
     plain_text,
@@ -38,21 +37,18 @@ from smmd_bench.contracts import (
 from ._charts_data import GENERATOR, spell
 from ._charts_files import charts, matplotlib_version
 from ._charts_hub import HubCharts
-from ._charts_images import digest_of_images
-from ._charts_rows import Kept, OfficialCharts, Row, data_folder_given, keep_numbers, plain_number
+from ._charts_official import OfficialCharts, data_folder_given
+from ._charts_rows import ChartSource, Row, plain_number
 from ._lm_eval_relaxed import lm_eval_relaxed
 
 FORMAT = 1
 """Version of prompts and targets; `ChartQA.version` is that of reading answers."""
 PROMPT = "Question: {question}\nAnswer:"
 TOLERANCE = Fraction(1, 20)
-_SOURCES: Mapping[str, OfficialCharts | HubCharts] = {
-    "official": OfficialCharts(),
-    "hub": HubCharts(),
-}
+_SOURCES: Mapping[str, ChartSource] = {"official": OfficialCharts(), "hub": HubCharts()}
 
 
-class RelaxedAccuracy(ExactMatch):
+class RelaxedAccuracy(Percentage):
     """Share of examples within 5 % of the target, in percent; a target of 0 must be met exactly.
 
     The field's measure for ChartQA (Methani et al. 2020; Masry et al. 2022, sec. 5.1), as in
@@ -60,19 +56,19 @@ class RelaxedAccuracy(ExactMatch):
     and that 5 % is computed exactly.
     """
 
-    name: ClassVar[str] = "relaxed_accuracy"
-    label: ClassVar[str] = "Relaxed (%)"
+    name = "relaxed_accuracy"
+    label = "Relaxed (%)"
     columns: ClassVar[tuple[str, ...]] = ("relaxed",)
 
 
-class RelaxedAccuracyLmEval(ExactMatch):
+class RelaxedAccuracyLmEval(Percentage):
     """Share of examples that are right by the relaxed rule of lm-eval's chartqa, in percent.
 
     `float` reads the completion there, and what it cannot read is compared as text.
     """
 
-    name: ClassVar[str] = "relaxed_accuracy_lm_eval"
-    label: ClassVar[str] = "lm-eval relaxed (%)"
+    name = "relaxed_accuracy_lm_eval"
+    label = "lm-eval relaxed (%)"
     columns: ClassVar[tuple[str, ...]] = ("relaxed_lm_eval",)
 
 
@@ -107,7 +103,7 @@ class ChartQA:
         return "GPL-3.0 (vis-nlp/ChartQA); the charts belong to their publishers"
 
     @property
-    def sources(self) -> tuple[OfficialCharts | HubCharts, ...]:
+    def sources(self) -> tuple[ChartSource, ...]:
         """Where rows come from; none where the charts are drawn."""
         return () if self.data_label == "synthetic" else (_SOURCES[self.data_label],)
 
@@ -125,11 +121,11 @@ class ChartQA:
         if self.data_label == "synthetic":
             return list(islice(_synthetic(split, seed, count), count))
         source = _SOURCES[self.data_label]
-        rows = list(_kept(source, split, source.stamp(split)).rows)
+        rows = list(source.kept(split).rows)
         random.Random(f"chartqa {'test' if split == 'test' else seed}").shuffle(rows)
         rows = rows[:count]
         if rows:
-            _check(source, split, rows)
+            source.check(split, rows)
         return [_example(source.name, split, row) for row in rows]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
@@ -139,19 +135,9 @@ class ChartQA:
         if self.data_label == "synthetic":
             drawn = {"generator": GENERATOR, "matplotlib": matplotlib_version()}
             return {**made, **drawn, "split": split, "seed": seed}
-        source = _SOURCES[self.data_label]
-        drawn_order = {} if split == "test" else {"seed": seed}
-        stamp = source.stamp(split)
-        kept = _kept(source, split, stamp)
-        return {
-            **made,
-            "split": split,
-            **source.identity(split),
-            "images": _images(source, split, stamp),
-            "kept": len(kept.rows),
-            "dropped": dict(kept.dropped),
-            **drawn_order,
-        }
+        order = {} if split == "test" else {"seed": seed}
+        read = _SOURCES[self.data_label].identity(split)
+        return {**made, "split": split, **read, **order}
 
     def parse(self, completion: str) -> Answer | None:
         """The first number; a percent sign, a currency and separators do not count."""
@@ -214,24 +200,3 @@ def _example(source: str, split: Split, row: Row) -> Example:
         images=(row.image,),
         attributes={"origin": row.origin},
     )
-
-
-@lru_cache(maxsize=12)
-def _kept(source: OfficialCharts | HubCharts, split: Split, stamp: object) -> Kept:
-    """`stamp` is that of `source`: a file that changes is read again."""
-    kept = keep_numbers(source.rows(split))
-    if not kept.rows:
-        raise UserError(
-            f"No question in {source.file(split)} has a number for an answer: copy it again."
-        )
-    return kept
-
-
-@lru_cache(maxsize=12)
-def _images(source: OfficialCharts | HubCharts, split: Split, stamp: object) -> str:
-    return _check(source, split, _kept(source, split, stamp).rows)
-
-
-def _check(source: OfficialCharts | HubCharts, split: Split, rows: Sequence[Row]) -> str:
-    """The digest of the pictures. Raises UserError where one is absent or broken."""
-    return digest_of_images([row.image for row in rows], source.file(split).parent, source.remedy)

@@ -179,7 +179,7 @@ def _environment(cpu: bool) -> Iterator[None]:
 
     set_num_threads, compiling_is_off = torch.set_num_threads, dynamo.disable
     inspect_apart = registry._run_in_subprocess
-    if cpu:  # there is no CUDA to keep from starting, and a child knows no torchvision
+    if cpu:  # a child keeps CUDA from starting, and takes seconds to import vLLM
         registry._run_in_subprocess = lambda inspect: inspect()
     dynamo.disable = os.environ.get("TORCHDYNAMO_DISABLE") == "1"  # it may be imported already
     try:

@@ -36,29 +36,26 @@ from .report import Artefact, Report, Run
 from .task import Metric, Task
 
 if TYPE_CHECKING:
-    from .keyed_noise import gumbel as gumbel
-    from .keyed_noise import mixed as mixed
-    from .metrics import ExactMatch as ExactMatch
-    from .metrics import MeanAbsoluteError as MeanAbsoluteError
-    from .metrics import ParseFailureRate as ParseFailureRate
-    from .metrics import RSquared as RSquared
-    from .metrics import TextMatch as TextMatch
-    from .metrics import TruncationRate as TruncationRate
-    from .numeric_loss import NoAuxiliary as NoAuxiliary
-    from .numeric_loss import NumericLoss as NumericLoss
+    from .keyed_noise import gumbel, mixed
+    from .metrics import (
+        ExactMatch,
+        MeanAbsoluteError,
+        ParseFailureRate,
+        Percentage,
+        RSquared,
+        TextMatch,
+        TruncationRate,
+    )
+    from .numeric_loss import NoAuxiliary, NumericLoss
 
 _LAZY = {
-    "gumbel": ".keyed_noise",
-    "mixed": ".keyed_noise",
-    "ExactMatch": ".metrics",
-    "MeanAbsoluteError": ".metrics",
-    "ParseFailureRate": ".metrics",
-    "RSquared": ".metrics",
-    "TextMatch": ".metrics",
-    "TruncationRate": ".metrics",
-    "NoAuxiliary": ".numeric_loss",
-    "NumericLoss": ".numeric_loss",
-}
+    ".keyed_noise": ("gumbel", "mixed"),
+    ".metrics": (
+        "ExactMatch", "MeanAbsoluteError", "ParseFailureRate", "Percentage", "RSquared",
+        "TextMatch", "TruncationRate",
+    ),
+    ".numeric_loss": ("NoAuxiliary", "NumericLoss"),
+}  # fmt: skip
 __all__ = [
     "Answer",
     "Artefact",
@@ -87,6 +84,7 @@ __all__ = [
     "NumericTargets",
     "NumericVocabulary",
     "ParseFailureRate",
+    "Percentage",
     "Progress",
     "RSquared",
     "Report",
@@ -114,6 +112,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name], __name__), name)
+    for module, names in _LAZY.items():
+        if name in names:
+            return getattr(import_module(module, __name__), name)
     raise AttributeError(f"module 'smmd_bench.contracts' has no attribute '{name}'")

@@ -23,46 +23,75 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ExactMatch:
+class Percentage:
+    """Base of metrics that are the mean of one column, whose values are from 0 to 1, in percent.
+
+    A subclass gives `name`, `label` and `columns`.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    label: ClassVar[str]
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    columns: ClassVar[tuple[str, ...]]
+    subset: ClassVar[str | None] = None
+
+    def statistic(self, *columns: Array, axis: int = -1) -> Array:
+        """Mean of the column along `axis`, times 100."""
+        return np.asarray(100.0 * np.mean(columns[0], axis=axis, dtype=np.float64))
+
+
+class ExactMatch(Percentage):
     """Share of examples whose parsed value equals the answer, in percent.
 
     Values are compared, not text (`1/2` is `0.5`); an unparsable completion counts as wrong.
     """
 
-    name: ClassVar[str] = "exact_match"
-    version: ClassVar[int] = 1
-    label: ClassVar[str] = "Acc (%)"
-    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    name = "exact_match"
+    version = 1
+    label = "Acc (%)"
     columns: ClassVar[tuple[str, ...]] = ("exact",)
-    subset: ClassVar[str | None] = None
-
-    def statistic(self, *columns: Array, axis: int = -1) -> Array:
-        """Mean of `exact` along `axis`, times 100."""
-        return _percent(columns[0], axis)
 
 
-@dataclass(frozen=True)
-class TextMatch:
+class TextMatch(Percentage):
     """Share of examples whose completion is the target text, letter by letter, in percent."""
 
-    name: ClassVar[str] = "text_match"
-    version: ClassVar[int] = 1
-    label: ClassVar[str] = "Text match (%)"
-    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    name = "text_match"
+    version = 1
+    label = "Text match (%)"
     columns: ClassVar[tuple[str, ...]] = ("text_match",)
-    subset: ClassVar[str | None] = None
+
+
+class TruncationRate(Percentage):
+    """Share of completions cut off by the limit of new tokens, in percent."""
+
+    name = "truncation_rate"
+    version = 1
+    label = "Truncated (%)"
+    better = "lower"
+    columns: ClassVar[tuple[str, ...]] = ("truncated",)
+
+
+class ParseFailureRate(Percentage):
+    """Share of completions in which no answer can be read, in percent."""
+
+    name = "parse_failure_rate"
+    version = 1
+    label = "Parse failures (%)"
+    better = "lower"
+    columns: ClassVar[tuple[str, ...]] = ("valid",)
 
     def statistic(self, *columns: Array, axis: int = -1) -> Array:
-        """Mean of `text_match` along `axis`, times 100."""
-        return _percent(columns[0], axis)
+        """100 minus the mean of `valid` in percent."""
+        return np.asarray(100.0 - super().statistic(*columns, axis=axis))
 
 
 @dataclass(frozen=True)
 class MeanAbsoluteError:
     """Mean of |parsed - answer| over the examples that parse.
 
-    One wild completion can dominate it (see the module's docstring); the parse-failure rate
-    stands beside it in every table, since what does not parse is left out here.
+    One wild completion can dominate it (see the module's docstring). Every table shows the
+    parse-failure rate beside it, because what does not parse is left out here.
     """
 
     name: ClassVar[str] = "mean_absolute_error"
@@ -82,7 +111,7 @@ class MeanAbsoluteError:
 class RSquared:
     """Coefficient of determination, 1 - SS_res / SS_tot, over the examples that parse.
 
-    Where the answers are all the same SS_tot is 0 and there is no value (NaN).
+    It has no value (NaN) where all answers are the same, since SS_tot is 0.
     """
 
     name: ClassVar[str] = "r_squared"
@@ -102,39 +131,3 @@ class RSquared:
             )
             constant = np.max(answer, axis=axis) == np.min(answer, axis=axis)
             return np.where(constant, np.nan, 1.0 - residual / spread)
-
-
-@dataclass(frozen=True)
-class ParseFailureRate:
-    """Share of completions in which no answer can be read, in percent."""
-
-    name: ClassVar[str] = "parse_failure_rate"
-    version: ClassVar[int] = 1
-    label: ClassVar[str] = "Parse failures (%)"
-    better: ClassVar[Literal["higher", "lower"]] = "lower"
-    columns: ClassVar[tuple[str, ...]] = ("valid",)
-    subset: ClassVar[str | None] = None
-
-    def statistic(self, *columns: Array, axis: int = -1) -> Array:
-        """100 minus the mean of `valid` in percent."""
-        return np.asarray(100.0 - _percent(columns[0], axis))
-
-
-@dataclass(frozen=True)
-class TruncationRate:
-    """Share of completions cut off by the limit of new tokens, in percent."""
-
-    name: ClassVar[str] = "truncation_rate"
-    version: ClassVar[int] = 1
-    label: ClassVar[str] = "Truncated (%)"
-    better: ClassVar[Literal["higher", "lower"]] = "lower"
-    columns: ClassVar[tuple[str, ...]] = ("truncated",)
-    subset: ClassVar[str | None] = None
-
-    def statistic(self, *columns: Array, axis: int = -1) -> Array:
-        """Mean of `truncated` along `axis`, times 100."""
-        return _percent(columns[0], axis)
-
-
-def _percent(column: Array, axis: int) -> Array:
-    return np.asarray(100.0 * np.mean(column, axis=axis, dtype=np.float64))

@@ -151,12 +151,6 @@ def _claim(folder: Path, settings: OverheadSettings) -> None:
     manifest = read_json(folder / "manifest.json")
     wanted = json.loads(json.dumps(settings.to_dict()))
     if manifest is None:
-        strange = sorted(path.name for path in folder.iterdir() if path.name != ".lock")
-        if strange:
-            raise UserError(
-                f"The output folder {folder} is not empty and holds no measurement "
-                f"({strange[0]}): choose another with --out."
-            )
         write_json(
             folder / "manifest.json",
             {"name": settings.folder.name, **circumstances(), "overhead": wanted},

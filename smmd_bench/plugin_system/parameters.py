@@ -31,7 +31,7 @@ class Parameter:
 def why_unusable(plugin: Any) -> str | None:
     """Why a plugin cannot be made from a spelling, and the remedy; None: it can."""
     if not (isinstance(plugin, type) and dataclasses.is_dataclass(plugin)):
-        return "it is no dataclass (put @dataclass(frozen=True) on the class)"
+        return "it is not a dataclass (put @dataclass(frozen=True) on the class)"
     try:
         hints = typing.get_type_hints(plugin)
     except Exception as error:

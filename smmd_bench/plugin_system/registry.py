@@ -156,6 +156,16 @@ def points(group: Group) -> Mapping[str, EntryPoint]:
     return found
 
 
+def own_points(group: Group) -> dict[str, EntryPoint]:
+    """The entry points of first-party plugins that no plugin file replaces, by name."""
+    own = f"{__name__.partition('.')[0]}."
+    return {
+        name: point
+        for name, point in points(group).items()
+        if point.module.startswith(own) and name not in _from_files[group]
+    }
+
+
 def entry(group: Group, name: str) -> Entry:
     """One of a group's `names`, imported."""
     if name in _from_files[group]:

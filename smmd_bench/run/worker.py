@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..experiment.cell import Cell
+from .cell_json import cell_from_json
 from .events import start
-from .run_directory import cell_from_json, record_failure
+from .run_directory import record_failure
 
 
 def main() -> int:

@@ -14,9 +14,9 @@ from smmd_bench.decoding.selection import settle
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.cleaning.part import remove
-from smmd_bench.run.cleaning.run_parts import run_parts
+from smmd_bench.run.removal import remove
 from smmd_bench.run.run_directory import RunDirectory
+from smmd_bench.run.run_parts import run_parts
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.storage.sizes import size_of
 from tests.run.test_run_directory import ALL, PLAIN, finish
@@ -208,7 +208,7 @@ def test_a_folder_is_renamed_before_it_goes(tmp_path, monkeypatch):
     def killed(_: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("smmd_bench.run.cleaning.part.shutil.rmtree", killed)
+    monkeypatch.setattr("smmd_bench.run.removal.shutil.rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         remove([tmp_path / "checkpoint"])
     (left,) = tmp_path.glob(".checkpoint.*.part")

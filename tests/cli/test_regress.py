@@ -16,6 +16,7 @@ from tests.regression.conftest import (  # noqa: F401  (fixtures)
 )
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 def test_two_suites_in_one_call_and_nothing_the_second_time(
     make_run: MakeRun,  # noqa: F811

@@ -104,8 +104,7 @@ def test_a_mistake_is_one_sentence_with_status_2_and_nothing_is_written(folder: 
     assert found.returncode == 2
     assert found.stdout == ""
     assert found.stderr == (
-        "Error: twice.jsonl, line 21: the id 'test-0-2' stands in line 3 already: keep one of "
-        "them.\n"
+        "Error: twice.jsonl, line 21: the id 'test-0-2' is already in line 3: keep one of them.\n"
     )
     assert sorted(folder.rglob("*")) == before
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 import smmd_bench as sb
 from smmd_bench.cli import cli
-from smmd_bench.cli.showing.example import Answered, Distribution
-from smmd_bench.cli.showing.plot import BLOCKS, bands, bar
+from smmd_bench.cli.show_views.example import Answered, Distribution
+from smmd_bench.cli.show_views.plot import BLOCKS, bar, draw_bands
 from smmd_bench.conformance.stamped_cell import write_measured
 from smmd_bench.errors import UserError
 from smmd_bench.storage.files import read_json, write_json
@@ -132,14 +132,14 @@ def test_the_newest_run_is_one_with_a_measured_cell(run_folder, tmp_path, monkey
     assert as_json()["run"] == str(Path("runs") / "old")
     text = show(overhead, expect_error=True)
     assert text.startswith("runs/overhead has no cells: give a run of")
-    assert "the command that made the run goes on" in show(unfinished, expect_error=True)
+    assert "the command that made the run continues it" in show(unfinished, expect_error=True)
 
 
 def test_options_that_no_cell_has_together_are_refused(run_folder, tmp_path):
     run = Path(shutil.copytree(run_folder, tmp_path / "run"))
     shutil.rmtree(run / "cells" / address(run, "smmd", 1))
     text = show(run, "--loss", "smmd", "--seed", 1, expect_error=True)
-    assert "is meant by all of these options" in text
+    assert "fits all options" in text
 
 
 def test_every_loss_of_the_seed_is_there_with_the_base(run_folder):
@@ -271,7 +271,7 @@ def answered(values: list[float]) -> Answered:
 
 
 def test_the_mark_stands_above_the_digit_of_the_true_token():
-    (band,) = bands([answered([7, 120])], 60)
+    (band,) = draw_bands([answered([7, 120])], 60)
     titles, marks, digits = band.heads
     assert titles.split("token ")[1:] == ["1: 7      ", "2: 120"]
     for start, digit in ((0, 7), (16, 1)):
@@ -281,7 +281,7 @@ def test_the_mark_stands_above_the_digit_of_the_true_token():
 
 
 def test_panels_that_do_not_fit_stand_below():
-    found = bands([answered([1, 2, 3, 4, 5])], 40)
+    found = draw_bands([answered([1, 2, 3, 4, 5])], 40)
     assert [len(band.heads[0].split("token")) - 1 for band in found] == [2, 2, 1]
     assert all(len(line) <= 40 for band in found for line in band.heads)
 

@@ -31,7 +31,7 @@ def test_ce_passes_every_check() -> None:
     lines = result.output.splitlines()
     assert lines[0] == "loss ce"
     assert all(line.startswith(("  ✓ ", "    ")) for line in lines[1:-1])
-    assert lines[-1].endswith(" 0 failed, 0 could not be made.")
+    assert lines[-1].endswith(" 0 failed, 0 not possible here.")
     assert all(line == line.rstrip() and len(line) <= 100 for line in lines)
 
 
@@ -49,9 +49,9 @@ def test_what_hangs_on_the_hash_seed_fails_with_status_1(
     assert (task["group"], task["plugin"]) == ("tasks", "hashed")
     failed = [c for c in task["checks"] if c["state"] == "failed"]
     assert [c["check"] for c in failed] == ["reproducible"]
-    assert "others in another process" in failed[0]["detail"]
+    assert "different in another process" in failed[0]["detail"]
     assert [c["check"] for c in loss["checks"]] == ["plugin"]
-    assert "it is no dataclass" in loss["checks"][0]["detail"]
+    assert "it is not a dataclass" in loss["checks"][0]["detail"]
     assert found["failed"] == 2
 
 
@@ -60,7 +60,8 @@ def test_engines_and_executors_say_what_was_not_tried() -> None:
     assert result.exit_code == 0
     assert "executor local" in result.output
     assert "engine transformers" in result.output
-    assert "– behaviour: could not: that needs a checkpoint" in " ".join(result.output.split())
+    said = " ".join(result.output.split())
+    assert "– behaviour: not possible here: that needs a checkpoint" in said
 
 
 def test_an_unknown_name_gives_the_nearest_and_a_missing_file_its_path() -> None:

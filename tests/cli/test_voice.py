@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from smmd_bench.cli.voice import _rows, try_again
+from smmd_bench.cli.voice import advise_retry, rows_of
 from smmd_bench.errors import CellSkippedError, UserError
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.run_directory import record_failure
@@ -23,7 +23,7 @@ def test_quiet_prints_where_the_results_are(run_folder: Path) -> None:  # noqa: 
     assert [line.split(":")[0] for line in out.stdout.splitlines()] == ["Tables", "Figures", "Page"]
 
 
-def test_json_is_one_object_with_paths_and_rows(run_folder: Path) -> None:  # noqa: F811
+def test_json_is_one_object_with_paths_androws_of(run_folder: Path) -> None:  # noqa: F811
     out = call("report", run_folder, "--json")
     content = json.loads(out.stdout)
     assert content["run"] == str(run_folder)
@@ -63,20 +63,21 @@ def test_only_what_the_same_command_can_cure_is_said_to_be_tried_again(tmp_path:
         record_failure(tmp_path / name, "train", error)
         failures.append(read_json(tmp_path / name / "FAILED.json"))
     mistake, memory, skipped = failures
-    assert try_again([memory, skipped, None]) == "The same command tries them again."
-    assert try_again([mistake, mistake]) == (
+    assert advise_retry([memory, skipped, None]) == "The same command tries them again."
+    assert advise_retry([mistake, mistake]) == (
         "The same command fails again: first change what the errors name."
     )
-    assert "tries them again; 1 of them fail again until" in try_again([mistake, memory, memory])
+    said = advise_retry([mistake, memory, memory])
+    assert "tries them again; 1 of them fail again until you" in said
 
 
 def test_what_json_has_no_word_for_is_null() -> None:
     frame = pd.DataFrame(
         {"a": [1.5, math.nan, math.inf], "n": [1, 2, 3], "t": pd.Categorical(["x", None, "y"])}
     )
-    assert _rows(frame) == [
+    assert rows_of(frame) == [
         {"a": 1.5, "n": 1, "t": "x"},
         {"a": None, "n": 2, "t": None},
         {"a": None, "n": 3, "t": "y"},
     ]
-    json.dumps(_rows(frame), allow_nan=False)
+    json.dumps(rows_of(frame), allow_nan=False)

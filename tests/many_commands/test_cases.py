@@ -1,15 +1,13 @@
 """Sequences that once left a folder wrong, or stuck, each in a few steps."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 
-from smmd_bench.contracts import Answer, ExactMatch
+from smmd_bench.contracts import ExactMatch
 from smmd_bench.plugin_system import registry
-from smmd_bench.publishing.run import is_published, publish_run
+from smmd_bench.publishing.report_stamp import reports_are_current
+from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
 from smmd_bench.storage.files import write_text
@@ -17,20 +15,20 @@ from smmd_bench.storage.files import write_text
 from .folders import Killed, killed_at, run
 from .test_folder import ManyCommands
 
+pytestmark = pytest.mark.slow
+
 PLAIN = (True, 0.1, "stub", 9, False)
 
 
 @pytest.fixture
-def commands() -> Iterator[ManyCommands]:
+def commands():
     """Two folders; everything is as before afterwards."""
     machine = ManyCommands()
     yield machine
     machine.teardown()
 
 
-def test_a_new_metric_is_measured_for_the_cells_of_earlier_commands_too(
-    commands: ManyCommands, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_metric_is_measured_for_the_cells_of_earlier_commands_too(commands, monkeypatch):
     commands.train_eval("one", ["ce"], *PLAIN)
     commands.train_eval("one", ["smmd"], *PLAIN)
     monkeypatch.setattr(ExactMatch, "version", 99)
@@ -43,7 +41,7 @@ def test_a_new_metric_is_measured_for_the_cells_of_earlier_commands_too(
     assert (found.cells["status"] == "done").all()
 
 
-def test_answers_to_other_questions_are_not_compared(commands: ManyCommands) -> None:
+def test_answers_to_other_questions_are_not_compared(commands):
     commands.train_eval("one", ["ce"], False, *PLAIN[1:])
     commands.edit_a_plugin("toy_task.py", 1)
     commands.train_eval("one", ["smmd"], False, *PLAIN[1:])
@@ -52,7 +50,7 @@ def test_answers_to_other_questions_are_not_compared(commands: ManyCommands) -> 
     assert set(read_run(commands.root / "one").comparisons["against_loss"]) == {"ce"}
 
 
-def test_a_setting_without_effect_on_scores_leaves_the_comparison(commands: ManyCommands) -> None:
+def test_a_setting_without_effect_on_scores_leaves_the_comparison(commands):
     commands.train_eval("one", ["ce", "smmd"], *PLAIN)
     commands.train_eval("one", ["ce"], True, 0.1, "stub", 9, True)
     found = read_run(commands.root / "one").comparisons
@@ -60,9 +58,7 @@ def test_a_setting_without_effect_on_scores_leaves_the_comparison(commands: Many
 
 
 @pytest.mark.parametrize("count", range(8))
-def test_a_new_folder_that_was_killed_is_the_same_commands(
-    commands: ManyCommands, count: int
-) -> None:
+def test_a_new_folder_that_was_killed_is_the_same_commands(commands, count):
     experiment = commands.books.ask("one", (["ce"], *PLAIN))
     with suppress(Killed), killed_at(count):
         run(experiment, commands.root / "one")
@@ -70,10 +66,8 @@ def test_a_new_folder_that_was_killed_is_the_same_commands(
     commands.books.require_finished("one")
 
 
-def test_a_parser_that_raises_fails_its_cells_each_time_and_the_others_go_on(
-    commands: ManyCommands, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def parse(_: object, completion: str) -> Answer | None:
+def test_a_parser_that_raises_fails_its_cells_each_time_and_the_others_go_on(commands, monkeypatch):
+    def parse(_, completion):
         raise ValueError("no such completion")
 
     experiment = commands.books.ask("one", (["ce"], *PLAIN))
@@ -87,21 +81,19 @@ def test_a_parser_that_raises_fails_its_cells_each_time_and_the_others_go_on(
     commands.books.require_finished("one")
 
 
-def test_a_publication_that_was_killed_is_not_current_when_its_state_comes_back(
-    commands: ManyCommands,
-) -> None:
+def test_a_publication_that_was_killed_is_not_current_when_its_state_comes_back(commands):
     folder = commands.root / "one"
     commands.train_eval("one", ["ce"], *PLAIN)
-    publish_run(folder)
+    write_reports(folder)
     commands.train_eval("one", ["ce"], True, 0.2, *PLAIN[2:])
     with suppress(Killed), killed_at(5):
-        publish_run(folder)
+        write_reports(folder)
     commands.train_eval("one", ["ce"], *PLAIN)
-    assert not is_published(folder)
+    assert not reports_are_current(folder)
 
 
-def test_files_of_completions_are_scored_as_in_a_fresh_folder(commands: ManyCommands) -> None:
-    def scored(folder: str, answers: dict[str, int]) -> str:
+def test_files_of_completions_are_scored_as_in_a_fresh_folder(commands):
+    def scored(folder, answers):
         files = [commands.root / f"{name}.jsonl" for name in answers]
         for file, answer in zip(files, answers.values(), strict=True):
             lines = [f'{{"id": "test-{at}", "completion": "{answer}"}}' for at in range(9)]

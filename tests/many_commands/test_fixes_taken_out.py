@@ -1,11 +1,8 @@
 """Each way in which a folder once said something stale is found when its fix is taken out."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +10,7 @@ import pytest
 from smmd_bench.decoding.selection import select_again
 from smmd_bench.experiment import experiment
 from smmd_bench.plugin_system import plugin_source
-from smmd_bench.publishing import run as publishing
+from smmd_bench.publishing import report_stamp
 from smmd_bench.results.frames import RunFrames
 from smmd_bench.run import pipeline
 from smmd_bench.run.run_directory import RunDirectory
@@ -23,19 +20,21 @@ from smmd_bench.storage.files import read_json
 
 from .test_folder import ManyCommands
 
+pytestmark = pytest.mark.slow
+
 Patch = pytest.MonkeyPatch
 Step = tuple[str, *tuple[Any, ...]]
 
 
-def asked(losses: str, rate: float = 0.1, engine: str = "stub", *, base: bool = False) -> Step:
+def asked(losses, rate=0.1, engine="stub", *, base=False):
     """A step: `train-eval --extend` in the first folder."""
     return ("train_eval", "one", losses.split(","), base, rate, engine, 9, False)
 
 
-def unchecked_comparisons(patch: Patch) -> None:
+def unchecked_comparisons(patch):
     """comparison.json counts whatever it was made of."""
 
-    def comparisons(run: RunFrames) -> Any:
+    def comparisons(run):
         rows = []
         for identity, cell in run._done_cells():
             content = read_json(cell.folder / "comparison.json") or {"metrics": {}}
@@ -50,32 +49,32 @@ def unchecked_comparisons(patch: Patch) -> None:
     patch.setattr(RunFrames, "comparisons", found)
 
 
-def stamp_of_files(patch: Patch) -> None:
+def stamp_of_files(patch):
     """Reports are stamped with the measurements of all folders alone."""
 
-    def stamp(folder: Path) -> str:
+    def stamp(folder):
         files = sorted((folder / "cells").glob("*/metrics.json"))
         return address({f.parent.name: (read_json(f) or {})["address"] for f in files})
 
-    patch.setattr(publishing, "report_stamp", stamp)
+    patch.setattr(report_stamp, "report_stamp", stamp)
 
 
-def no_source(patch: Patch) -> None:
+def no_source(patch):
     """Plugins from outside are addressed by name and version."""
     patch.setattr(plugin_source, "source_digest", lambda plugin: None)
 
 
-def no_delivery(patch: Patch) -> None:
+def no_delivery(patch):
     """The decode stage alone makes `checkpoint/`, and is left out where nothing else is missing."""
     whole = RunDirectory.missing
 
-    def missing(run: RunDirectory, cell: Any) -> list[Any]:
+    def missing(run, cell):
         now = run.current(cell.source or cell)
         if now.tested is not None and not cell.is_base and now.has_epoch(now.tested.epoch):
             return [] if run.current(cell).metrics is not None else whole(run, cell)
         return whole(run, cell)
 
-    def only_select(cell: Any, run: Path) -> None:
+    def only_select(cell, run):
         if not cell.is_base and cell.source is None:
             select_again(cell, cell.files(run))
 
@@ -83,10 +82,10 @@ def no_delivery(patch: Patch) -> None:
     patch.setattr(pipeline, "settle", only_select)
 
 
-def no_weights(patch: Patch) -> None:
+def no_weights(patch):
     """Completions are stamped with the epoch, not with its weights."""
 
-    def decode_stamp(cell: CurrentCell) -> str | None:
+    def decode_stamp(cell):
         epoch = None if cell.tested is None else cell.tested.epoch
         decode = cell.addresses["decode"]
         return None if epoch is None else address({"decode": decode, "epoch": epoch})
@@ -96,20 +95,20 @@ def no_weights(patch: Patch) -> None:
     patch.setattr(CurrentCell, "validation_stamp", stamp)
 
 
-def no_engine(patch: Patch) -> None:
+def no_engine(patch):
     """The engine is no part of what selects an epoch."""
     whole = experiment.Cell._selection
 
-    def selection(cell: experiment.Cell, train: str, greedy: dict[str, Any]) -> tuple[str, str]:
+    def selection(cell, train, greedy):
         return whole(cell, train, {k: v for k, v in greedy.items() if k != "engine"})
 
     patch.setattr(experiment.Cell, "_selection", selection)
 
 
-def unchecked_probes(patch: Patch) -> None:
+def unchecked_probes(patch):
     """Probes are read of every cell that has the file."""
 
-    def read(run: RunFrames, file: Any, columns: Any = None, addresses: Any = None) -> Any:
+    def read(run, file, columns=None, addresses=None):
         from smmd_bench.results.cell_files import columns_of
 
         cells = run.cells if file == "probes" else run.having(file)
@@ -156,7 +155,7 @@ CASES: dict[str, tuple[Callable[[Patch], None], list[Step]]] = {
 
 
 @contextmanager
-def machine() -> Iterator[ManyCommands]:
+def machine():
     """Two folders; everything is as before afterwards."""
     commands = ManyCommands()
     try:
@@ -165,7 +164,7 @@ def machine() -> Iterator[ManyCommands]:
         commands.teardown()
 
 
-def play(steps: list[Step]) -> None:
+def play(steps):
     """Do the steps, and after each of them what the stateful test does."""
     with machine() as commands:
         for name, *arguments in steps:
@@ -174,7 +173,7 @@ def play(steps: list[Step]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_sequence_is_right_and_its_fix_is_needed(case: str) -> None:
+def test_the_sequence_is_right_and_its_fix_is_needed(case):
     take_out, steps = CASES[case]
     play(steps)
     with pytest.MonkeyPatch.context() as patch:

@@ -19,6 +19,8 @@ from smmd_bench.overhead.settings import STOCK
 from smmd_bench.storage.files import write_json
 from tests.overhead.conftest import recorded, silent, tiny_settings
 
+pytestmark = pytest.mark.engine
+
 ROWS = (STOCK, "ce", "smmd")
 TWO = {"ce": 1, "smmd": 1}
 
@@ -64,9 +66,9 @@ def test_another_measurement_does_not_get_the_folder(measured_folder):
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(UserError, match=r"holds no measurement \(thesis.tex\)"):
+    with pytest.raises(UserError, match=r"holds no run \(thesis.tex\)"):
         measure(tiny_settings(), tmp_path, silent)
-    assert [p.name for p in tmp_path.iterdir() if p.name != ".lock"] == ["thesis.tex"]
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 class Deadly(RowProcess):

@@ -13,7 +13,7 @@ import pytest
 import smmd_bench as sb
 from smmd_bench.plugin_system.registry import entries
 from smmd_bench.publishing.latex import PREAMBLE, ROWS, to_page
-from smmd_bench.publishing.publish import build
+from smmd_bench.publishing.make_report import build_report
 from smmd_bench.results.frames import RunFrames
 
 TEX = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
@@ -92,7 +92,7 @@ def test_tables_of_a_run_compile_and_fit_a_page_of_two_columns(run_folder: Path,
     reports = [entry.plugin() for entry in entries("reports") if entry.name in TABLES]
     texts = [
         to_page(section.artefact.table, section.title, section.artefact.caption, section.name)
-        for section in (build(run, report) for report in reports)
+        for section in (build_report(run, report) for report in reports)
         if section.artefact is not None and section.artefact.table is not None
     ]
     assert texts

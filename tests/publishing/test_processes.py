@@ -13,8 +13,8 @@ import pytest
 
 from smmd_bench.plugin_system import registry
 from smmd_bench.publishing import processes
-from smmd_bench.publishing.run import publish_run
-from tests.publishing.report_files import write_reports
+from smmd_bench.publishing.write_reports import write_reports
+from tests.publishing.plugin_files import write_plugin
 from tests.runs import write_run
 
 OF_A_FILE = 'return Artefact("A caption.", pd.DataFrame({"Cells": [str(len(run.cells))]}))'
@@ -59,17 +59,17 @@ def test_processes_change_no_byte(
 ) -> None:
     broken = 'raise ValueError("no such luck")'
     registry.load_plugin_file(
-        write_reports(tmp_path / "plugin.py", of_a_file=OF_A_FILE, broken=broken)
+        write_plugin(tmp_path / "plugin.py", of_a_file=OF_A_FILE, broken=broken)
     )
     alone = shutil.copytree(written, tmp_path / "alone" / "run")
-    in_order = publish_run(alone)
+    in_order = write_reports(alone)
     monkeypatch.setattr(processes, "LARGE", 1)
     monkeypatch.chdir(tmp_path)
     elsewhere = shutil.copytree(written, tmp_path / "elsewhere" / "run").relative_to(tmp_path)
     heard: list[tuple[str, int, int]] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        paths = publish_run(elsewhere, lambda *said: heard.append(said))
+        paths = write_reports(elsewhere, lambda *said: heard.append(said))
     assert [path.relative_to(elsewhere) for path in paths] == [
         path.relative_to(alone) for path in in_order
     ]
@@ -88,11 +88,11 @@ def test_processes_change_no_byte(
 def test_small_runs_stay_in_this_process_and_large_ones_do_not(
     written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    registry.load_plugin_file(write_reports(tmp_path / "plugin.py", process=PROCESS))
+    registry.load_plugin_file(write_plugin(tmp_path / "plugin.py", process=PROCESS))
     only(monkeypatch)
 
     def process_of_a_report() -> int:
-        publish_run(written)
+        write_reports(written)
         return int((written / "reports" / "tables" / "process.csv").read_text().split()[1])
 
     assert process_of_a_report() == os.getpid()
@@ -109,7 +109,7 @@ def test_another_content_of_the_run_is_read_anew(
     if not processes_start:  # as joblib has it where there are no semaphores
         monkeypatch.setattr("joblib._parallel_backends.mp", None)
     folder = shutil.copytree(written, tmp_path / "run")
-    publish_run(folder)
+    write_reports(folder)
     first = (folder / "reports" / "tables" / "arithmetic_table.csv").read_text()
     metrics = next(
         file
@@ -119,7 +119,7 @@ def test_another_content_of_the_run_is_read_anew(
     content = json.loads(metrics.read_text())
     content["metrics"]["exact_match"]["value"] = 99.9
     metrics.write_text(json.dumps(content))
-    publish_run(folder)
+    write_reports(folder)
     second = (folder / "reports" / "tables" / "arithmetic_table.csv").read_text()
     assert "99.9" in second
     assert "99.9" not in first
@@ -131,11 +131,11 @@ def test_where_a_process_is_killed_the_rest_is_made_in_this_one(
     killed = f"os._exit(1) if os.getpid() != {os.getpid()} else None"
     process = PROCESS.replace("import os", f"import os; {killed}")
     registry.load_plugin_file(
-        write_reports(tmp_path / "plugin.py", process=process, of_a_file=OF_A_FILE)
+        write_plugin(tmp_path / "plugin.py", process=process, of_a_file=OF_A_FILE)
     )
     monkeypatch.setattr(processes, "LARGE", 1)
     only(monkeypatch, "arithmetic_table")
-    publish_run(written)
+    write_reports(written)
     reports = written / "reports"
     assert (reports / "tables" / "process.csv").read_text().split()[1] == str(os.getpid())
     assert {"arithmetic_table.csv", "of_a_file.csv"} <= {p.name for p in reports.glob("tables/*")}
@@ -147,8 +147,8 @@ def test_files_of_people_stay_beside_those_of_the_reports(
 ) -> None:
     folder = shutil.copytree(written, tmp_path / "run")
     only(monkeypatch, "arithmetic_table", "math_table")
-    registry.load_plugin_file(write_reports(tmp_path / "plugin.py", of_a_file=OF_A_FILE))
-    publish_run(folder)
+    registry.load_plugin_file(write_plugin(tmp_path / "plugin.py", of_a_file=OF_A_FILE))
+    write_reports(folder)
     tables = folder / "reports" / "tables"
     theirs = [tables / "notes.md", tables / "arithmetic_table.notes.md", tables / "v1.final.csv"]
     theirs.append(folder / "reports" / "figures" / "for the talk.png")
@@ -160,7 +160,7 @@ def test_files_of_people_stay_beside_those_of_the_reports(
     stale.write_text("old")
     monkeypatch.setattr(registry, "_from_files", {group: {} for group in registry.GROUPS})
     monkeypatch.setattr(registry, "_files", [])
-    publish_run(folder)
+    write_reports(folder)
     assert gone
     assert not any(file.exists() for file in [*gone, stale])
     assert [file.read_text() for file in theirs] == ["by hand"] * 4

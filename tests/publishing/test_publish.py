@@ -16,9 +16,9 @@ import pytest
 import smmd_bench as sb
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.examples import embedded_examples
+from smmd_bench.publishing.make_report import build_report
 from smmd_bench.publishing.packing import unpack
 from smmd_bench.publishing.page import render_page
-from smmd_bench.publishing.publish import build
 from smmd_bench.publishing.style import new_figure
 from smmd_bench.results.frames import RunFrames
 from tests.publishing.published import publish
@@ -165,7 +165,7 @@ def test_a_report_that_raises_is_listed_and_breaks_nothing_else(run, report, cap
 
 
 def test_a_skipped_report_is_listed_with_its_reason(run):
-    section = build(run, Skipping())
+    section = build_report(run, Skipping())
     assert section.skipped == "nothing to show"
     publish(run, [Skipping()])
     assert "A report that is skipped (Table 0): nothing to show" in page(run)

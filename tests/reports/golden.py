@@ -10,6 +10,7 @@ from rich.console import Console
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing import tables
+from smmd_bench.publishing.latex import to_latex
 
 FOLDER = Path(__file__).parent.parent / "data" / "golden"
 
@@ -26,7 +27,7 @@ def assert_golden(name: str, artefact: Artefact) -> None:
     texts = {
         "csv": tables.to_csv(artefact.table),
         "md": f"**{title}**\n\n{tables.to_markdown(artefact.table)}",
-        "tex": tables.to_latex(artefact.table, f"{title}. {artefact.caption}", "tab:golden"),
+        "tex": to_latex(artefact.table, f"{title}. {artefact.caption}", "tab:golden"),
         "txt": "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n",
     }
     for suffix, text in texts.items():

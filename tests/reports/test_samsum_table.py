@@ -107,11 +107,11 @@ def test_the_caption_says_how_many_tokens_are_numeric(paper_run: RunFrames) -> N
 
 
 def test_other_runs_are_skipped(run_folder: Path, tmp_path: Path, paper_run: RunFrames) -> None:
-    assert SamsumTable().skip(sb.read_run(run_folder)) == "the run has no samsum cell"
+    assert SamsumTable().skip(sb.read_run(run_folder)) == "the run has no cell of samsum"
     folder = Path(shutil.copytree(paper_run.path, tmp_path / "run"))
     for file in folder.glob("cells/*/metrics.json"):
         file.unlink()
-    assert SamsumTable().skip(sb.read_run(folder)) == "no samsum cell has results yet"
+    assert SamsumTable().skip(sb.read_run(folder)) == "no cell of samsum has results yet"
 
 
 @pytest.mark.parametrize("report", [ScaleErrors, ErrorHistogram, SignedErrors, DigitDistribution])
@@ -153,4 +153,4 @@ def test_made_dialogues_are_named_and_never_beside_the_paper(tmp_path: Path) -> 
     assert made.table is not None
     assert made.table.attrs["title"] == "SAMSum dialogue summarization, synthetic dialogues"
     assert set(made.table["Paper"]) == {"not compared"}
-    assert "not set beside samsum[source=synthetic]: synthetic data" in made.caption
+    assert "No published values for samsum[source=synthetic]: synthetic data" in made.caption

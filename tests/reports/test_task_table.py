@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from smmd_bench.reports.task_table import ELSEWHERE, TaskTable, task_scores
+from smmd_bench.reports.task_table import ELSEWHERE, TaskTable
 
 import smmd_bench as sb
 from smmd_bench.plugin_system.registry import load_plugin_file
@@ -34,7 +34,7 @@ def test_each_loss_is_a_row_with_every_metric_of_the_task(mine: Path) -> None:
 
 def test_the_values_are_those_of_the_run(mine: Path) -> None:
     run = sb.read_run(mine)
-    data = task_scores(run, run.cells[run.cells["task_name"] == "halving"])
+    data = TaskTable().scores(run, run.cells[run.cells["task_name"] == "halving"])
     metrics = run.metrics.set_index(["task", "loss", "seed", "metric"])["value"]
     differences = run.comparisons.set_index(["task", "loss", "seed", "metric"])["difference"]
     assert len(data) == 7 * data["metric"].nunique()

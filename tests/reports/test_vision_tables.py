@@ -113,7 +113,7 @@ def test_data_of_unknown_source_is_not_compared(paper_run, tmp_path):
     artefact = ClockTable().build(changed(paper_run, tmp_path))
     assert "Data" not in artefact.table
     assert "Paper Acc" not in artefact.table
-    assert "not set beside clock_time: data of unknown source." in artefact.caption
+    assert "No published values for clock_time: data of unknown source." in artefact.caption
 
 
 def test_values_and_intervals_are_those_of_the_cells(paper_run):
@@ -148,7 +148,7 @@ def test_digits_outside_the_numeric_vocabulary_are_in_the_caption(
 @tables
 def test_a_run_without_the_task_is_skipped(report, name, run_folder):
     task = {"clock": "clock_time", "chart": "chartqa"}[name]
-    assert report.skip(sb.read_run(run_folder)) == f"the run has no {task} cell"
+    assert report.skip(sb.read_run(run_folder)) == f"the run has no cell of {task}"
 
 
 @tables

@@ -124,7 +124,7 @@ def _write_all(written: Written) -> None:
 
 def _rendered(template: str, *, name: str, **values: Any) -> str:
     environment = Environment(
-        loader=PackageLoader("smmd_bench", "templates"),
+        loader=PackageLoader(__name__.rpartition(".")[0], "."),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,
