@@ -112,7 +112,7 @@ def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(run, tmp_path, b
         rewrite(file, frame.assign(image=str(lost)) if "image" in frame else frame)
     figure = DatasetSamples(rows=1).build(sb.read_run(folder)).figure
     assert not pictures(figure)
-    assert texts(figure).count("picture not found") == 7
+    assert texts(figure).count("picture not found") == 6
 
 
 def test_an_example_that_a_cell_does_not_have_has_no_mark(run, tmp_path):
