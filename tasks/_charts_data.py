@@ -169,8 +169,15 @@ def _with_values(rng: random.Random, chart: Chart) -> Chart:
     else:
         reached = max(map(max, values))
     top = floor + -(-(reached - floor) // step) * step
-    axis = {"floor": floor, "step": step, "top": top}
-    return replace(chart, values=tuple(map(tuple, values)), halves=halves, printed=printed, **axis)
+    return replace(
+        chart,
+        values=tuple(map(tuple, values)),
+        halves=halves,
+        printed=printed,
+        floor=floor,
+        step=step,
+        top=top,
+    )
 
 
 def _room_to_print(kind: str, categories: int, series: int, step: int, ticks: int) -> bool:
