@@ -11,7 +11,7 @@ are of one kind, and the estimate is within its interval.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,11 +32,11 @@ class Binned:
     positions; `count`, `right` and `confidence` [bins] are sums over all of them.
     """
 
-    gap: NDArray[np.float64]
-    size: NDArray[np.float64]
-    count: NDArray[np.float64]
-    right: NDArray[np.float64]
-    confidence: NDArray[np.float64]
+    gap: NDArray[Any]
+    size: NDArray[Any]
+    count: NDArray[Any]
+    right: NDArray[Any]
+    confidence: NDArray[Any]
 
     @property
     def error(self) -> float:
@@ -55,14 +55,9 @@ def binned(probes: pd.DataFrame, bins: int) -> Binned:
     at = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], confidence)  # [M]
     n = int(example[-1]) + 1
     gap = np.bincount(example * bins + at, right - confidence, minlength=n * bins)
-    return Binned(
-        gap.astype(np.float64).reshape(n, bins),
-        np.bincount(example, minlength=n).astype(np.float64),
-        *(
-            np.bincount(at, weights, minlength=bins).astype(np.float64)
-            for weights in (None, right, confidence)
-        ),
-    )
+    count, rights, sums = (np.bincount(at, w, minlength=bins) for w in (None, right, confidence))
+    size = np.bincount(example, minlength=n)
+    return Binned(gap.reshape(n, bins), size, count, rights, sums)
 
 
 class Corrected(NamedTuple):
@@ -79,6 +74,8 @@ def corrected_errors(losses: list[list[Binned]]) -> list[Corrected | None]:
     The examples are resampled, with all their positions, the same for every loss and seed; what
     would be below 0 is 0. All cells must have the same examples; None: there is but one.
     """
+    from scipy.stats import bootstrap
+
     n, bins = losses[0][0].gap.shape
     if n < 2:
         return [None] * len(losses)
@@ -87,28 +84,17 @@ def corrected_errors(losses: list[list[Binned]]) -> list[Corrected | None]:
     sizes = np.column_stack([cell.size for cell in cells])  # [n, cells]
     ends = np.cumsum([len(seeds) for seeds in losses])[:-1]
 
-    def errors(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """[losses, batch] of how often each example counts, [batch, n]."""
-        absolute = np.abs(weights @ gaps).reshape(len(weights), len(cells), bins).sum(axis=2)
-        each = (absolute / (weights @ sizes)).T  # [cells, batch]
-        return np.stack([part.mean(axis=0) for part in np.split(each, ends)])
+    def errors(drawn: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+        """[losses, ...] of resampled examples, [..., n]."""
+        weights = np.apply_along_axis(np.bincount, axis, drawn, minlength=n).astype(np.float64)
+        absolute = np.abs(weights @ gaps).reshape(*drawn.shape[:-1], len(cells), bins).sum(axis=-1)
+        each = absolute / (weights @ sizes)  # [..., cells]
+        return np.stack([part.mean(axis=-1) for part in np.split(each, ends, axis=-1)])
 
-    rng = np.random.default_rng(0)
-    batch = max(1, min(RESAMPLES, _VALUES_A_BATCH // n))
-    resampled = np.concatenate(
-        [
-            errors(_drawn(rng, min(batch, RESAMPLES - start), n))
-            for start in range(0, RESAMPLES, batch)
-        ],
-        axis=1,
-    )  # [losses, RESAMPLES]
-    plain = errors(np.ones((1, n)))  # [losses, 1]
-    quantiles = np.quantile(resampled, [0.5, 0.975, 0.025], axis=1)  # [3, losses]
-    return [Corrected(*row) for row in np.clip(2 * plain - quantiles.T, 0, None).tolist()]
-
-
-def _drawn(rng: np.random.Generator, resamples: int, n: int) -> NDArray[np.float64]:
-    """How often each of n examples is in each resample: [resamples, n]."""
-    drawn = rng.integers(0, n, (resamples, n)) + np.arange(resamples)[:, None] * n
-    counts = np.bincount(drawn.ravel(), minlength=resamples * n)
-    return counts.reshape(resamples, n).astype(np.float64)
+    found = bootstrap(
+        (np.arange(n),), errors, vectorized=True, n_resamples=RESAMPLES, method="basic",
+        batch=max(1, min(RESAMPLES, _VALUES_A_BATCH // n)), rng=np.random.default_rng(0),
+    )  # fmt: skip
+    middle = 2 * errors(np.arange(n), -1) - np.median(found.bootstrap_distribution, axis=-1)
+    rows = np.column_stack([middle, *found.confidence_interval])  # [losses, 3]
+    return [Corrected(*row) for row in rows.clip(min=0).tolist()]

@@ -1,92 +1,137 @@
-"""The panels of the error analyses: a block a model and task, in it a column a loss over CE."""
+"""What the error analyses draw, a block a model and task with a column a loss, and say of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from smmd_bench.publishing.style import (
-    WIDTH,
-    folded,
-    legend_above,
-    loss_label,
-    new_figure,
-    width_for,
-)
+from smmd_bench.publishing.style import LossStyle, folded, loss_label, model_label
 
-from ._errors import CommonErrors, Comparison, Errors, Pair
+from ._errors import CommonErrors, Pair, silent
+from ._panels import select_losses
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike
+
+    from smmd_bench.contracts import Run
 
 LOSSES = 5
 """Losses over the reference that are drawn at most."""
+FEW = 4
+"""So many counts a sentence lists; of more it gives the smallest and the largest share."""
+
+Block = list[CommonErrors]
+"""The drawn pairs of a model and task."""
 
 
-@dataclass(frozen=True)
-class Block:
-    """The panels of one model and task; they share their axes.
-
-    axes  [rows, columns]; a column belongs to a drawn pair, those that are left over are hidden
-    """
-
-    comparison: Comparison
-    errors: Errors
-    axes: NDArray[np.object_]
-
-    def columns(self) -> list[tuple[Sequence[Axes], Pair, CommonErrors]]:
-        """The panels of each drawn pair from top to bottom, and what they show."""
-        drawn = zip(self.axes.T, self.comparison.drawn(LOSSES), strict=False)
-        return [(list(column), pair, self.errors[pair.loss]) for column, pair in drawn]
-
-    def of(self, data: pd.DataFrame) -> pd.DataFrame:
-        """The rows of its model and task."""
-        comparison = self.comparison
-        return data[(data["model"] == comparison.model) & (data["task"] == comparison.task)]
+def drawn_blocks(found: Sequence[CommonErrors]) -> list[Block]:
+    """The pairs to draw of every model and task."""
+    drawn = []
+    for _, group in groupby(found, key=lambda each: (each.pair.model, each.pair.task)):
+        every = {each.pair.loss: each for each in group}
+        drawn.append([every[loss] for loss in select_losses(list(every), LOSSES)])
+    return drawn
 
 
-def new_blocks(
-    found: Sequence[tuple[Comparison, Errors]], rows: int, height: float, note: str = ""
-) -> tuple[Figure, list[Block]]:
-    """A figure with a block of that many rows and inches for every comparison, still empty.
-
-    `note` follows model and task above a block.
-    """
-    most = max(len(comparison.drawn(LOSSES)) for comparison, _ in found)
-    width = width_for(most)
-    figure = new_figure(width, 0.5 + height * len(found))
-    parts = figure.subfigures(len(found), 1, squeeze=False)[:, 0]
-    blocks = []
-    for part, (comparison, errors) in zip(parts, found, strict=True):
-        part.suptitle(folded(comparison.label + note, int(12 * width)), fontsize=10)
-        axes = part.subplots(rows, most, sharex=True, sharey=True, squeeze=False)
-        blocks.append(Block(comparison, errors, axes))
-        for axis in axes[:, len(comparison.pairs) :].ravel():
-            axis.set_visible(False)
-    return figure, blocks
+def block_label(pair: Pair) -> str:
+    """The name in a title: `Qwen2.5-1.5B, gsm8k`."""
+    return f"{model_label(pair.model)}, {pair.task}"
 
 
-def legend(figure: Figure, blocks: Sequence[Block]) -> None:
-    """The legend above the figure, with as many losses side by side as fit."""
-    longest = max(len(loss_label(pair.loss)) for each in blocks for _, pair, _ in each.columns())
-    fitting = int(30 * LOSSES * figure.get_figwidth() / WIDTH) // (longest + 8)
-    axes = [axis for block in blocks for axis in block.axes.ravel()]
-    legend_above(figure, axes, max(1, min(6, fitting)))
-
-
-def panel_title(comparison: Comparison, pair: Pair, n: int) -> str:
+def panel_title(common: CommonErrors, n: int) -> str:
     """`SMMD over CE`, with the parameters of a variant in lines of their own, and its n."""
-    words = f"{loss_label(pair.loss)} over {loss_label(comparison.reference)}"
+    pair = common.pair
+    words = f"{loss_label(pair.loss)} over {loss_label(pair.reference)}"
     seeds = f", {len(pair.seeds)} seeds" if len(pair.seeds) > 1 else ""
     return folded(words, 22) + f"\nn = {n:,}{seeds}"
 
 
-def square_root(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The scale of the shares: a tail of 1 % shows beside 50 % of exact answers, and 0 is 0."""
-    return np.asarray(np.sqrt(np.clip(values, 0, None)))
+def set_share_scale(axis: Axes, highest: float, ticks: Sequence[float]) -> None:
+    """The scale of square roots: a tail of 1 % shows beside 50 % of exact answers, and 0 is 0."""
+    root = (lambda share: np.sqrt(np.clip(share, 0, None)), np.square)
+    axis.set_yscale("function", functions=root)
+    axis.set_yticks([tick for tick in ticks if tick <= highest])
+
+
+def draw_shares(
+    axis: Axes, shares: ArrayLike, edges: ArrayLike, style: LossStyle, filled: bool
+) -> None:
+    """A histogram as an outline, of the reference over a grey area."""
+    if filled:
+        axis.stairs(shares, edges, fill=True, color="#DDDDDD")
+    axis.stairs(shares, edges, **style.lined(linewidth=1.5))
+
+
+def pair_names(found: Sequence[CommonErrors]) -> list[str]:
+    """`SMMD`, or `SMMD (Qwen2.5-1.5B, gsm8k)` where there are several models and tasks."""
+    several = len(drawn_blocks(found)) > 1
+    labels = [f" ({block_label(each.pair)})" if several else "" for each in found]
+    return [loss_label(each.pair.loss) + label for each, label in zip(found, labels, strict=True)]
+
+
+def subset_note(found: Sequence[CommonErrors]) -> str:
+    """Sentences on the common-valid subsets and their sizes."""
+    sizes = zip(pair_names(found), (x.n for x in found), (x.examples for x in found), strict=True)
+    return (
+        "Common-valid subset, one for each loss and the reference: the examples that both answer "
+        f"with a number, on the seeds that both have. Its share: {in_brief(list(sizes))}."
+    )
+
+
+def outside_note(where: str, found: Sequence[CommonErrors], data: pd.DataFrame) -> str:
+    """A sentence on the answers in bins without an end; empty where there are none.
+
+    `data` has the columns model, task, pair, loss, low, high and count.
+    """
+    keys = ["model", "task", "pair", "loss"]
+    beyond = np.isinf(data["low"]) | np.isinf(data["high"])
+    counts = data.assign(outside=data["count"].where(beyond, 0)).groupby(keys, observed=True)
+    totals = counts[["outside", "count"]].sum().astype(int).T.to_dict("list")
+    said = []
+    for each, name in zip(found, pair_names(found), strict=True):
+        pair = each.pair
+        of_reference = f"{loss_label(pair.reference)} beside {name}"
+        for loss, text in {pair.loss: name, pair.reference: of_reference}.items():
+            outside, every = totals[pair.model, pair.task, pair.loss, loss]
+            said.append((text, outside, every))
+    return f" {where}: {in_brief(said)}." if any(count for _, count, _ in said) else ""
+
+
+def in_brief(counts: Sequence[tuple[str, int, int]]) -> str:
+    """`NTL 139 of 150; SMMD 142 of 150`, from (name, count, of how many).
+
+    Of more than FEW: `from 54.9 % with GCE to 100.0 % with DIST2`.
+    """
+    if len(counts) <= FEW:
+        return "; ".join(f"{name} {count:,} of {every:,}" for name, count, every in counts)
+    shares = sorted((100 * count / max(1, every), name) for name, count, every in counts)
+    (low, first), (high, last) = shares[0], shares[-1]
+    if f"{low:.1f}" == f"{high:.1f}":
+        return f"{low:.1f} % of each"
+    return f"from {low:.1f} % with {first} to {high:.1f} % with {last}"
+
+
+def silent_note(run: Run) -> str:
+    """A sentence on the losses left out, which gave no number; empty where none is."""
+    cells = silent(run).query("loss != 'base'").to_dict("records")
+    names = dict.fromkeys(
+        f"{loss_label(str(cell['loss']))} ({model_label(str(cell['model']))}, {cell['task']})"
+        for cell in cells
+    )
+    return f" Left out, without one number: {', '.join(names)}." if names else ""
+
+
+def limit_note(found: Sequence[CommonErrors], groups: int) -> str:
+    """A sentence on what is not drawn; empty where all is."""
+    blocks = drawn_blocks(found)
+    notes = [f"{groups} of {len(blocks)} combinations of model and task"]
+    notes = notes if len(blocks) > groups else []
+    if sum(map(len, blocks)) < len(found):
+        shown = dict.fromkeys(loss_label(each.pair.loss) for block in blocks for each in block)
+        notes.append(f"at most {LOSSES} losses over the reference ({', '.join(shown)})")
+    return f" Drawn are {' and '.join(notes)}; the CSV of the figure has all." if notes else ""

@@ -8,11 +8,10 @@ changes nothing. The untuned model takes no part: it has no seeds and often no n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
-
-from smmd_bench.publishing.style import model_label
 
 from ._cells import REFERENCE, measured
 
@@ -21,40 +20,21 @@ if TYPE_CHECKING:
 
     from smmd_bench.contracts import Run
 
-PAPERS = "smmd"
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pair:
-    """A loss beside the reference: the seeds that both have, and the cells of both on them."""
+    """A loss beside the reference of its model and task.
 
-    loss: str
-    seeds: tuple[int, ...]
-    addresses: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The pairs of one model and task, in the order of the run.
-
-    The reference of all is cross-entropy, or the first loss where the run has none, or where the
-    completions were made elsewhere.
+    The reference is cross-entropy, or the first loss where the run has none or where the
+    completions were made elsewhere. `addresses` are the cells of both, on the seeds of both.
     """
 
     model: str
     task: str
     reference: str
-    pairs: tuple[Pair, ...]
-
-    def drawn(self, most: int) -> tuple[Pair, ...]:
-        """SMMD, which the paper draws alone, then losses as they are, then their variants."""
-        first = sorted(self.pairs, key=lambda pair: (pair.loss != PAPERS, "[" in pair.loss))[:most]
-        return tuple(pair for pair in self.pairs if pair in first)
-
-    @property
-    def label(self) -> str:
-        """The name in a title: `Qwen2.5-1.5B, gsm8k`."""
-        return f"{model_label(self.model)}, {self.task}"
+    loss: str
+    seeds: tuple[int, ...]
+    addresses: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -63,25 +43,25 @@ class CommonErrors:
 
     frame     loss, seed, error and the columns asked for: a row an answer, so that every example
               of a seed has one row for the loss and one for the reference
-    n         answers of either in it, over all seeds
     examples  answers of either, over all seeds, with those left out
     """
 
+    pair: Pair
     frame: pd.DataFrame
-    n: int
     examples: int
+
+    @property
+    def n(self) -> int:
+        """Answers of either in the subset, over all seeds."""
+        return len(self.frame) // 2
 
     def of(self, loss: str) -> pd.DataFrame:
         """The rows of one loss."""
         return self.frame[self.frame["loss"] == loss]
 
 
-Errors = Mapping[str, CommonErrors]
-"""The subset of every pair of a comparison, by its loss."""
-
-
-def comparisons(run: Run) -> list[Comparison]:
-    """The models and tasks with results of two losses or more on a common seed, in run order.
+def error_pairs(run: Run) -> list[Pair]:
+    """The losses that share a seed with the reference of their model and task, in run order.
 
     A task whose targets hold no numbers is left out, and so is a loss without a single number, as
     it would leave its pair nothing.
@@ -89,26 +69,21 @@ def comparisons(run: Run) -> list[Comparison]:
     cells = measured(run.cells)
     cells = cells[(cells["loss"] != "base") & cells["task"].isin(numeric_tasks(run, cells))]
     cells = cells[~cells["address"].isin(silent(run)["address"])]
-    found = [
-        _comparison(str(model), str(task), group, "predictions" not in run.manifest)
-        for (model, task), group in cells.groupby(["model", "task"], observed=True)
-    ]
-    return [comparison for comparison in found if comparison.pairs]
-
-
-def _comparison(model: str, task: str, cells: pd.DataFrame, trained_here: bool) -> Comparison:
-    by_loss = {
-        str(loss): dict(zip(group["seed"], group["address"], strict=True))
-        for loss, group in cells.groupby("loss", observed=True)
-    }
-    reference = REFERENCE if trained_here and REFERENCE in by_loss else next(iter(by_loss))
-    theirs = by_loss.pop(reference)
-    pairs = []
-    for loss, own in by_loss.items():
-        seeds = tuple(int(seed) for seed in sorted(own.keys() & theirs.keys()))
-        addresses = tuple(address[seed] for address in (theirs, own) for seed in seeds)
-        pairs += [Pair(loss, seeds, addresses)] if seeds else []
-    return Comparison(model, task, reference, tuple(pairs))
+    found = []
+    for (model, task), group in cells.groupby(["model", "task"], observed=True):
+        by_loss = {
+            str(loss): dict(zip(own["seed"], own["address"], strict=True))
+            for loss, own in group.groupby("loss", observed=True)
+        }
+        trained_here = "predictions" not in run.manifest
+        reference = REFERENCE if trained_here and REFERENCE in by_loss else next(iter(by_loss))
+        theirs = by_loss.pop(reference)
+        for loss, own in by_loss.items():
+            seeds = tuple(int(seed) for seed in sorted(own.keys() & theirs.keys()))
+            addresses = tuple(address[seed] for address in (theirs, own) for seed in seeds)
+            if seeds:
+                found.append(Pair(str(model), str(task), reference, loss, seeds, addresses))
+    return found
 
 
 def why_none(run: Run) -> str | None:
@@ -118,29 +93,32 @@ def why_none(run: Run) -> str | None:
         return "no cell has results"
     if not numeric_tasks(run, cells):
         return "no task has numbers as answers"
-    if not comparisons(run):
+    if not error_pairs(run):
         return "no model and task has numbers of two trained losses on a common seed"
     return None
 
 
-def common_errors(run: Run, comparison: Comparison, columns: Sequence[str] = ()) -> Errors:
+def common_errors(run: Run, columns: Sequence[str] = ()) -> list[CommonErrors]:
     """Of every pair, the answers to the examples that both losses answer with a number.
 
-    `error` is |ŷ - y|, which exists where completion and target both hold a number.
+    `error` is |ŷ - y|, which exists where completion and target both hold a number. The scores of
+    a model and task are read once.
     """
-    addresses = dict.fromkeys(at for pair in comparison.pairs for at in pair.addresses)
-    scores = run.read("scores", ["uid", "error", *columns], addresses)
-    sizes = scores["address"].value_counts()
-    valid = scores[scores["error"].notna()]
-    example = valid.groupby(["seed", "uid"], sort=False).ngroup()
-    valid = valid[["address", "loss", "seed", "error", *columns]]
-    found = {}
-    for pair in comparison.pairs:
-        here = valid["address"].isin(pair.addresses)
-        both = example[here].duplicated(keep=False)  # a loss answers an example of a seed once
-        common = valid[here][both].drop(columns="address")
-        examples = int(sizes[list(pair.addresses)].sum()) // 2
-        found[pair.loss] = CommonErrors(common, len(common) // 2, examples)
+    found = []
+    for _, group in groupby(error_pairs(run), key=lambda pair: (pair.model, pair.task)):
+        pairs = list(group)
+        addresses = dict.fromkeys(address for pair in pairs for address in pair.addresses)
+        scores = run.read("scores", ["uid", "error", *columns], addresses)
+        sizes = scores["address"].value_counts()
+        valid = scores[scores["error"].notna()]
+        example = valid.groupby(["seed", "uid"], sort=False).ngroup()
+        valid = valid[["address", "loss", "seed", "error", *columns]]
+        for pair in pairs:
+            here = valid["address"].isin(pair.addresses)
+            both = example[here].duplicated(keep=False)  # a loss answers an example of a seed once
+            common = valid[here][both].drop(columns="address")
+            examples = int(sizes[list(pair.addresses)].sum()) // 2
+            found.append(CommonErrors(pair, common, examples))
     return found
 
 

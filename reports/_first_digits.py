@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from ._cells import in_order
 from ._probes import with_numbers
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def first_digit_distributions(run: Run) -> pd.DataFrame:
         first = probes[probes["answer_digit"] == 0]
         p = first[DIGITS].to_numpy(np.float64)  # [n, 10]
         values, which = np.unique(first["target_value"].to_numpy(np.float64), return_inverse=True)
-        true = np.array([_leading_digit(value) for value in values])[which]  # [n]
+        leading = np.array([int(f"{abs(value):e}"[0]) for value in values])
+        true = leading[which]  # [n]
         member = np.equal.outer(np.arange(1, 10), true).astype(np.float64)  # [9, n]
         frame = pd.DataFrame(np.hstack([member @ p, member @ p**2]), columns=[*SUMS, *SQUARES])
         identity = {name: cell[name] for name in ("model", "task", "loss", "seed")}
@@ -41,9 +43,7 @@ def first_digit_distributions(run: Run) -> pd.DataFrame:
         parts.append(frame[frame["n"] > 0])
     if not parts:
         return pd.DataFrame(columns=[*GROUP, "n", "seeds"])
-    cells = pd.concat(parts, ignore_index=True)
-    for column in ("model", "task", "loss"):
-        cells[column] = pd.Categorical(cells[column], categories=run.cells[column].cat.categories)
+    cells = in_order(pd.concat(parts, ignore_index=True), run.cells)
     grouped = cells.groupby(GROUP, observed=True)
     total, data = grouped["n"].sum(), grouped.agg(n=("n", "max"), seeds=("seed", "nunique"))
     for name in DIGITS:
@@ -66,7 +66,3 @@ def why_no_first_digits(run: Run) -> str | None:
         if len(probes) and ((probes["answer_digit"] == 0) & (probes["target_value"] != 0)).any():
             return None
     return "no answer begins with a numeric token other than 0"
-
-
-def _leading_digit(value: float) -> int:
-    return int(f"{abs(value):e}"[0])

@@ -9,40 +9,29 @@ set would give for these two checkpoints.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from ._cells import REFERENCE, in_order, measured, metrics_of
 
 if TYPE_CHECKING:
-    from smmd_bench.contracts import Run
+    from smmd_bench.contracts import Metric, Run
 
 KEY = ["model", "task", "loss"]
+METRIC = ["metric", "label", "better"]
 OVER_SEEDS, OVER_EXAMPLES = "t over seeds", "bootstrap over examples"
 INTERVALS = (
-    "95% intervals: over several seeds (filled markers) Student's t interval of the mean of the "
-    "seeds' paired differences, which says what other seeds would give on this test set, and is "
-    "very wide for two (none where all seeds have the same difference); of one seed (open "
-    "markers) the paired bootstrap over the test examples, which says what another test set "
-    "would give. They are not corrected for their number."
+    "95 % intervals, not corrected for their number: over several seeds (filled markers) Student's "
+    "t interval of the mean of the seeds' paired differences, which covers other seeds on this "
+    "test set, and is very wide for two (none where all seeds have the same difference); of one "
+    "seed (open markers) the paired bootstrap over the test examples, which covers other test sets."
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FirstMetric:
-    """The metric of a task that its losses are compared by."""
-
-    name: str
-    label: str
-    better: Literal["higher", "lower"]
-
-
-def first_metric(task: str) -> FirstMetric | None:
+def first_metric(task: str) -> Metric | None:
     """The first metric of a task; None: its plugin is not here any more."""
-    metric = next(iter(metrics_of(task)), None)
-    return None if metric is None else FirstMetric(metric.name, metric.label, metric.better)
+    return next(iter(metrics_of(task)), None)
 
 
 def reference_of(run: Run) -> str:
@@ -59,17 +48,14 @@ def seed_gains(run: Run) -> pd.DataFrame:
     paired bootstrap.
     """
     found = run.comparisons[run.comparisons["against_loss"] == reference_of(run)]
-    parts = []
+    found = found[found["difference"].notna()]
+    columns = [*KEY, "seed", *METRIC, "difference", "low", "high", "n"]
+    parts = [pd.DataFrame(columns=columns)]
     for task in found["task"].unique():
-        metric = first_metric(str(task))
-        if metric is not None:
+        if (metric := first_metric(str(task))) is not None:
             rows = found[(found["task"] == task) & (found["metric"] == metric.name)]
-            rows = rows[rows["difference"].notna()]
-            parts.append(rows.assign(label=metric.label, better=metric.better))
-    columns = [*KEY, "seed", "metric", "label", "better", "difference", "low", "high", "n"]
-    if not parts:
-        return pd.DataFrame(columns=columns)
-    return in_order(pd.concat(parts, ignore_index=True)[columns], run.cells)
+            parts.append(rows.assign(label=metric.label, better=metric.better)[columns])
+    return in_order(pd.concat(parts[1:] or parts, ignore_index=True), run.cells)
 
 
 def gains(seeds: pd.DataFrame) -> pd.DataFrame:
@@ -79,20 +65,15 @@ def gains(seeds: pd.DataFrame) -> pd.DataFrame:
     n (test examples of one seed).
     """
     rows = []
-    for key, group in seeds.groupby(KEY, observed=True):
+    for _, group in seeds.groupby(KEY, observed=True):
         first = group.iloc[0]
-        row = dict(zip(KEY, key, strict=True))
-        row |= {name: first[name] for name in ("metric", "label", "better")}
-        row |= {"seeds": len(group), "difference": float(group["difference"].mean())}
-        if len(group) == 1:
-            low, high, made = first["low"], first["high"], OVER_EXAMPLES
-        else:
-            (low, high), made = _over_seeds(group["difference"]), OVER_SEEDS
-        rows.append({**row, "low": low, "high": high, "interval": made, "n": int(group["n"].max())})
-    data = pd.DataFrame(rows)
-    for name in KEY:
-        data[name] = pd.Categorical(data[name], categories=seeds[name].cat.categories)
-    return data
+        low, high, interval = first["low"], first["high"], OVER_EXAMPLES
+        if len(group) > 1:
+            (low, high), interval = _over_seeds(group["difference"]), OVER_SEEDS
+        row = {**first[[*KEY, *METRIC]], "seeds": len(group)}
+        row |= {"difference": float(group["difference"].mean()), "low": low, "high": high}
+        rows.append({**row, "interval": interval, "n": int(group["n"].max())})
+    return in_order(pd.DataFrame(rows), seeds)
 
 
 def why_no_gain(run: Run) -> str | None:

@@ -1,91 +1,119 @@
-"""Panels for pairs of model and task: which there are, their titles, and the legend above them."""
+"""Panels: which models, tasks and losses a figure draws, and the grid that holds them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smmd_bench.publishing.style import (
     LossStyle,
-    legend_above,
+    folded,
     loss_label,
     loss_styles,
     model_label,
+    new_figure,
+    width_for,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
-LONG = 34
-"""Letters of a task that fit above a panel."""
+Pair = tuple[str, str]
+"""A model and a task."""
 
 
-def pairs(data: pd.DataFrame) -> list[tuple[str, str]]:
+def pairs(data: pd.DataFrame) -> list[Pair]:
     """The models and tasks of a frame, in the order of the run."""
     groups = data.groupby(["model", "task"], observed=True)
     return [(str(model), str(task)) for (model, task), _ in groups]
 
 
-def of_pair(data: pd.DataFrame, pair: tuple[str, str]) -> pd.DataFrame:
+def of_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:
     """The rows of one model and task."""
     return data[(data["model"] == pair[0]) & (data["task"] == pair[1])]
 
 
-def losses_of(data: pd.DataFrame, pair: tuple[str, str]) -> list[str]:
-    """The losses of one model and task, in the order of the run."""
-    have = set(of_pair(data, pair)["loss"])
-    return [str(loss) for loss in data["loss"].cat.categories if loss in have]
+def pair_title(pair: Pair) -> str:
+    """Model and task as the title of a panel."""
+    return f"{model_label(pair[0])}\n{folded(pair[1], 34)}"
 
 
-def that_fit(
-    data: pd.DataFrame,
-    groups: int,
-    losses: int,
-    kept: str = "table",
-    first: Collection[str] = (),
-) -> tuple[dict[tuple[str, str], list[str]], str]:
-    """The losses to draw of each pair, and a sentence on what is left out (empty: nothing).
+def select_panels(
+    data: pd.DataFrame, groups: int, losses: int, kept: str = "table", first: Collection[str] = ()
+) -> tuple[dict[Pair, list[str]], str]:
+    """The losses to draw of each model and task, and a sentence on what is left out.
 
-    At most so many of each, and no two that look the same; plain losses go before variants such as
-    `smmd[sigma=1]`. Pairs of the tasks `first` go before others. `kept` is what has them all the
-    same.
+    At most `groups` pairs and `losses` of each are drawn, and no two losses that look the same.
+    Pairs of the tasks `first` go before others. `kept` names what has the losses left out.
     """
     styles = loss_styles(data["loss"].cat.categories)
     taken: dict[LossStyle, str] = {}
     drawn, notes = {}, []
     for at, pair in enumerate(sorted(pairs(data), key=lambda pair: pair[1] not in first)):
-        name, every = f"{model_label(pair[0])} on {pair[1]}", losses_of(data, pair)
+        name, have = f"{model_label(pair[0])} on {pair[1]}", set(of_pair(data, pair)["loss"])
+        every = [str(loss) for loss in data["loss"].cat.categories if loss in have]
         if at >= groups:
             notes.append(name)
             continue
         distinct = [loss for loss in every if taken.setdefault(styles[loss], loss) == loss]
-        drawn[pair] = plain_first(distinct, losses)
+        drawn[pair] = select_losses(distinct, losses)
         if lost := [loss_label(loss) for loss in every if loss not in drawn[pair]]:
             notes.append(f"{', '.join(lost)} ({name})")
     return drawn, f" Not drawn, but in the {kept}: {'; '.join(notes)}." if notes else ""
 
 
-def plain_first(losses: Sequence[str], most: int) -> list[str]:
-    """At most so many of the losses, in their order: variants only where plain ones leave room."""
-    kept = set(sorted(losses, key=lambda loss: "[" in loss)[:most])
+def select_losses(losses: Sequence[str], most: int) -> list[str]:
+    """At most so many of the losses, in their order: SMMD first, then plain ones, then variants."""
+    kept = set(sorted(losses, key=lambda loss: (loss != "smmd", "[" in loss))[:most])
     return [loss for loss in losses if loss in kept]
 
 
-def pair_title(pair: tuple[str, str]) -> str:
-    """Model and task as the title of a panel."""
-    model, task = pair
-    return f"{model_label(model)}\n{task.replace('[', chr(10) + '[') if len(task) > LONG else task}"
+def panel_grid(
+    drawn: Iterable[Pair], height: float, parts: Sequence[float] = (1,), **shared: Any
+) -> tuple[Figure, NDArray[Any]]:
+    """A figure with a titled panel of that many inches for each model and task, in threes.
+
+    A panel has the axes of its `parts` below each other, with these heights. The axes are
+    [rows * parts, columns]; those without a panel are hidden. `shared` is for `subplots`.
+    """
+    titles = [pair_title(pair) for pair in drawn]
+    columns = min(3, len(titles))
+    rows = -(-len(titles) // columns)
+    figure = new_figure(width_for(columns), 0.6 + height * rows)
+    axes = figure.subplots(
+        rows * len(parts), columns, squeeze=False, height_ratios=[*parts] * rows, **shared
+    )
+    for axis, title in zip(axes[:: len(parts)].flat, titles, strict=False):
+        axis.set_title(title, pad=9)
+    for at in range(len(parts)):
+        for axis in axes[at :: len(parts)].flat[len(titles) :]:
+            axis.set_axis_off()
+    return figure, axes
 
 
-def fitted_legend(figure: Figure, axes: Iterable[Axes], losses: Iterable[str]) -> None:
-    """One legend above the figure, as wide as fits; the figure grows by its further lines."""
-    labels = {loss_label(loss) for loss in losses}
-    columns = int(13 * figure.get_figwidth() / (max(map(len, labels)) + 8))
-    lines = -(-len(labels) // max(1, columns))
-    figure.set_figheight(figure.get_figheight() + 0.19 * (lines - 1))
-    legend_above(figure, axes, columns=max(1, columns))
+def block_grid(
+    blocks: Sequence[tuple[str, int]], rows: int, height: float
+) -> tuple[Figure, list[NDArray[Any]]]:
+    """A figure with a block of panels for each title and number of columns.
+
+    The panels of a block share their axes. Blocks of fewer columns leave the room of the others
+    empty, so that panels are as wide in each. The axes of a block are [rows, its columns].
+    """
+    most = max(columns for _, columns in blocks)
+    width = width_for(most)
+    figure = new_figure(width, 0.5 + height * len(blocks))
+    parts = figure.subfigures(len(blocks), 1, squeeze=False)[:, 0]
+    found = []
+    for part, (title, columns) in zip(parts, blocks, strict=True):
+        part.suptitle(folded(title, int(12 * width)), fontsize=10)
+        axes = part.subplots(rows, most, sharex=True, sharey=True, squeeze=False)
+        for axis in axes[:, columns:].flat:
+            axis.set_axis_off()
+        found.append(axes[:, :columns])
+    return figure, found
 
 
 def plain_ticks(axis: Axes) -> None:
@@ -93,8 +121,12 @@ def plain_ticks(axis: Axes) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_ylim()
-    ratio = high / low
-    subs = (1, 1.5, 2, 3, 4, 5, 7) if ratio < 8 else (1, 2, 5) if ratio < 200 else (1,)
+    steps = {
+        2.5: (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
+        8: (1, 1.5, 2, 3, 4, 5, 7),
+        200: (1, 2, 5),
+    }
+    subs = next((steps[ratio] for ratio in steps if high < ratio * low), (1,))
     axis.yaxis.set_major_locator(LogLocator(subs=subs))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.yaxis.set_minor_formatter(NullFormatter())

@@ -1,4 +1,4 @@
-"""Which cells of a run have digit probes, and which of these are of a rationale."""
+"""The digit probes of a run: whose answers are numbers, rationales, and the size of V_num."""
 
 from __future__ import annotations
 
@@ -30,3 +30,15 @@ def rationale_shares(run: Run) -> dict[str, float]:
         outside.setdefault(str(task), []).append(probes["answer_digit"] == OUTSIDE)
     shares = {task: float(pd.concat(found).mean()) for task, found in outside.items()}
     return {task: share for task, share in shares.items() if share > 0}
+
+
+def vocabulary_sizes(run: Run) -> dict[str, int]:
+    """N, the size of V_num, of every model that has a whole vector among its digit probes."""
+    sizes = {}
+    for model, cells in run.cells.groupby("model", observed=True):
+        for address in cells["address"]:
+            probes = run.read("probes", ["vector"], [address])
+            if "vector" in probes and len(known := probes["vector"].dropna()):
+                sizes[str(model)] = len(known.iloc[0])
+                break
+    return sizes

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
-from smmd_bench.publishing.style import (
-    GREY,
-    LossStyle,
-    legend_above,
-    loss_label,
-    loss_styles,
-    new_figure,
-    width_for,
-)
-from smmd_bench.scoring.statistics import over_seeds
+from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
 
 from ._cells import REFERENCE
-from ._panels import pair_title
+from ._panels import Pair, of_pair, panel_grid
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS = 3
-"""Panels side by side."""
 APART = 6.0
 """Points between the bars of two curves at the same value."""
 
@@ -37,7 +25,7 @@ APART = 6.0
 def sweep_figure(
     data: pd.DataFrame,
     lacking: pd.DataFrame,
-    groups: Sequence[tuple[str, str]],
+    groups: Sequence[Pair],
     *,
     series: Sequence[str],
     symbol: str,
@@ -50,78 +38,79 @@ def sweep_figure(
     `series` are the losses shown besides cross-entropy, the swept one first; `zero`: cross-entropy
     is the point at 0 of every curve; `lacking` are cells of the figure without a result.
     """
-    columns = min(COLUMNS, len(groups))
-    rows = math.ceil(len(groups) / columns)
-    figure = new_figure(width_for(columns), 0.6 + 2.7 * rows)
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    figure, axes = panel_grid(groups, 2.7)
     styles = loss_styles([REFERENCE, *series])
-    for axis, (model, task) in zip(axes, groups, strict=False):
-        here = _points(data[(data["model"] == model) & (data["task"] == task)])
-        missing = lacking[(lacking["model"] == model) & (lacking["task"] == task)]
-        ce = here[here["series"] == REFERENCE]
-        grid = [v for v in [*here["value"], *missing["value"]] if math.isfinite(v)]
-        if zero and len(ce):
-            grid.append(0.0)
-        _scale(axis, grid, scale(grid))
+    for axis, pair in zip(axes.flat, groups, strict=False):
+        points, missing = _points(of_pair(data, pair)), of_pair(lacking, pair)["value"].dropna()
+        ce = points[points["series"] == REFERENCE].assign(value=0.0)
+        grid = [*points["value"].dropna(), *missing, *(ce["value"] if zero else ())]
+        _set_scale(axis, grid, scale(grid))
         _band(axis, ce, REFERENCE, styles[REFERENCE])
         curves = {}
         for name in reversed(series):
-            points = here[here["series"] == name].sort_values("value")
-            if len(points) > 1:
-                curves[name] = points
-            else:
-                _band(axis, points, name, styles[name])
-        shifts = {name: APART * ((len(curves) - 1) / 2 - at) for at, name in enumerate(curves)}
-        for name, points in curves.items():
-            start = ce if zero else ce[:0]
-            _shift(figure, _curve(axis, points, start, name, styles[name]), shifts[name])
-        for name, points in curves.items():
-            ring = _ring(axis, points[points["value"] == defaults[name]])
-            _shift(figure, [ring], shifts[name])
+            curves[name] = points[points["series"] == name].sort_values("value")
+            if len(curves[name]) < 2:
+                _band(axis, curves.pop(name), name, styles[name])
+        for at, (name, curve) in enumerate(curves.items()):
+            drawn = _curve(axis, curve, ce if zero else ce[:0], name, styles[name])
+            default = curve[curve["value"] == defaults[name]]
+            ring: dict[str, Any] = {
+                "markersize": 14,
+                "fillstyle": "none",
+                "color": GREY,
+                "zorder": 4,
+            }
+            drawn += axis.plot(default["value"], default["mean"], "o", label="default", **ring)
+            _shift(figure, drawn, APART * ((len(curves) - 1) / 2 - at))
         if zero:
-            _bars(axis, ce.assign(value=0.0), styles[REFERENCE])
-        _crosses(axis, missing)
-        axis.set_title(pair_title((model, task)))
+            _bars(axis, ce, styles[REFERENCE])
+        if len(missing):
+            foot: dict[str, Any] = {
+                "color": GREY,
+                "transform": axis.get_xaxis_transform(),
+                "label": "no result",
+            }
+            axis.plot(missing, [0.03] * len(missing), "X", linestyle="none", **foot)
         axis.set_xlabel(symbol)
-    for axis in axes[len(groups) :]:
-        axis.set_axis_off()
-    for axis in axes[::columns]:
+    for axis in axes[:, 0]:
         axis.set_ylabel("Exact match (%)")
-    legend_above(figure, axes, columns=4 if columns == 1 else 6)
+    add_legend(figure)
     return figure
 
 
 def _points(data: pd.DataFrame) -> pd.DataFrame:
-    """One row a loss: mean over seeds, and the ends of its bar; one seed: its interval."""
+    """One row a loss: mean over seeds, and how far its bar goes; one seed: its interval."""
     rows = []
     for _, cells in data.groupby("loss", observed=True):
-        first = cells.iloc[0]
-        mean, deviation = over_seeds([float(v) for v in cells["exact_match_value"]])
-        low, high = first["exact_match_low"], first["exact_match_high"]
-        if deviation is not None:
-            low, high = mean - deviation, mean + deviation
-        ends = [mean if end is None or pd.isna(end) else float(end) for end in (low, high)]
-        rows.append((first["series"], float(first["value"]), mean, *ends))
-    return pd.DataFrame(rows, columns=["series", "value", "mean", "low", "high"])
+        first, values = cells.iloc[0], cells["exact_match_value"].astype("float64")
+        mean, deviation = values.mean(), values.std()
+        below, above = mean - first["exact_match_low"], first["exact_match_high"] - mean
+        ends = (below, above) if math.isnan(deviation) else (deviation, deviation)
+        rows.append((first["series"], first["value"], mean, *ends))
+    found = pd.DataFrame(rows, columns=["series", "value", "mean", "below", "above"])
+    numbers = ["value", "mean", "below", "above"]
+    found[numbers] = found[numbers].astype("float64")
+    found[["below", "above"]] = found[["below", "above"]].fillna(0).clip(lower=0)
+    return found
 
 
-def _bars(axis: Axes, points: pd.DataFrame, style: LossStyle) -> Sequence[Artist]:
-    lengths = [points["mean"] - points["low"], points["high"] - points["mean"]]
-    bars = axis.errorbar(
-        points["value"],
-        points["mean"],
-        yerr=np.array(lengths).clip(min=0),
-        fmt=style.marker,
-        color=style.colour,
-        markersize=_size(style),
-        elinewidth=1.1,
-        capsize=2.5,
-        zorder=3,
-    )
-    return bars.get_children()
+def _bars(axis: Axes, points: pd.DataFrame, style: LossStyle) -> list[Artist]:
+    drawn = style.plotted(linestyle="none", elinewidth=1.1, capsize=2.5, zorder=3)
+    lengths = points[["below", "above"]].to_numpy().T
+    return list(axis.errorbar(points["value"], points["mean"], lengths, **drawn).get_children())
 
 
-def _shift(figure: Figure, drawn: Sequence[Artist], points: float) -> None:
+def _curve(
+    axis: Axes, points: pd.DataFrame, start: pd.DataFrame, name: str, style: LossStyle
+) -> list[Artist]:
+    line = pd.concat([frame for frame in (start, points) if len(frame)])
+    line = line.drop_duplicates("value", keep="last")
+    own = range(len(line) - len(points), len(line))
+    drawn = style.plotted(markevery=own, label=loss_label(name), zorder=2)
+    return [*axis.plot(line["value"], line["mean"], **drawn), *_bars(axis, points, style)]
+
+
+def _shift(figure: Figure, drawn: Iterable[Artist], points: float) -> None:
     """Move what is drawn that many points to the right; its data stay what they are."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -130,75 +119,18 @@ def _shift(figure: Figure, drawn: Sequence[Artist], points: float) -> None:
         artist.set_transform(artist.get_transform() + moved)
 
 
-def _curve(
-    axis: Axes, points: pd.DataFrame, at_zero: pd.DataFrame, name: str, style: LossStyle
-) -> Sequence[Artist]:
-    start = at_zero.assign(value=0.0)
-    line = pd.concat([frame for frame in (start, points) if len(frame)])
-    line = line.drop_duplicates("value", keep="last")
-    drawn = axis.plot(
-        line["value"],
-        line["mean"],
-        color=style.colour,
-        linestyle=style.line,
-        marker=style.marker,
-        markersize=_size(style),
-        markevery=range(len(line) - len(points), len(line)),
-        label=loss_label(name),
-        zorder=2,
-    )
-    return [*drawn, *_bars(axis, points, style)]
+def _band(axis: Axes, points: pd.DataFrame, name: str, style: LossStyle) -> None:
+    for mean, below, above in points[["mean", "below", "above"]].to_numpy():
+        ends = mean - below, mean + above
+        axis.axhspan(*ends, color=style.colour, alpha=0.13, linewidth=0, zorder=0)
+        axis.axhline(mean, **style.lined(label=loss_label(name), zorder=1))
 
 
-def _ring(axis: Axes, point: pd.DataFrame) -> Artist:
-    (ring,) = axis.plot(
-        point["value"],
-        point["mean"],
-        "o",
-        markersize=14,
-        fillstyle="none",
-        color=GREY,
-        label="default",
-        zorder=4,
-    )
-    return ring
-
-
-def _size(style: LossStyle) -> int:
-    """A star needs more room than other markers to look as large."""
-    return 8 if style.marker == "*" else 5
-
-
-def _band(axis: Axes, point: pd.DataFrame, name: str, style: LossStyle) -> None:
-    for mean, low, high in point[["mean", "low", "high"]].to_numpy(float):
-        axis.axhspan(low, high, color=style.colour, alpha=0.13, linewidth=0, zorder=0)
-        axis.axhline(
-            mean, color=style.colour, linestyle=style.line, label=loss_label(name), zorder=1
-        )
-
-
-def _crosses(axis: Axes, missing: pd.DataFrame) -> None:
-    """What has no result, at the foot of the panel."""
-    values = missing["value"].dropna().unique()
-    if len(values):
-        axis.plot(
-            values,
-            [0.03] * len(values),
-            "X",
-            color=GREY,
-            linestyle="none",
-            transform=axis.get_xaxis_transform(),
-            label="no result",
-        )
-
-
-def _scale(axis: Axes, grid: Sequence[float], scale: str) -> None:
+def _set_scale(axis: Axes, grid: Iterable[float], scale: str) -> None:
     """A tick at every value of the grid; a zero stands one step to the left of the others.
 
     On a logarithmic axis // is between them: nothing is to scale there.
     """
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     ticks = sorted(set(grid))
     positive = [value for value in ticks if value > 0]
     if scale == "log" and ticks[0] > 0:
@@ -206,11 +138,12 @@ def _scale(axis: Axes, grid: Sequence[float], scale: str) -> None:
     elif scale == "log":
         step = math.log10(positive[-1] / positive[0]) / (len(positive) - 1)
         axis.set_xscale("symlog", linthresh=positive[0], linscale=step)
-        axis.text(
-            positive[0] / 2, 0, "//", ha="center", va="center", fontweight="bold",
-            transform=axis.get_xaxis_transform(), zorder=5,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
-        )  # fmt: skip
-    axis.xaxis.set_major_locator(FixedLocator(ticks))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.xaxis.set_minor_locator(NullLocator())
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+        place: dict[str, Any] = {
+            "ha": "center",
+            "va": "center",
+            "transform": axis.get_xaxis_transform(),
+        }
+        axis.text(positive[0] / 2, 0, "//", fontweight="bold", zorder=5, bbox=box, **place)
+    axis.set_xticks(ticks, [f"{value:g}" for value in ticks])
+    axis.set_xticks([], minor=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,23 +10,16 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import (
-    LossStyle,
-    loss_label,
-    loss_styles,
-    model_label,
-    new_figure,
-    width_for,
-)
+from smmd_bench.publishing.style import add_legend, loss_label, loss_styles, model_label
 from smmd_bench.publishing.tables import number
 
 from ._cells import REFERENCE, in_order
+from ._columns import row_table
 from ._figure_notes import seeds_and_steps
 from ._main_losses import main_losses
-from ._panels import fitted_legend, of_pair, pair_title, plain_ticks, that_fit
+from ._panels import Pair, of_pair, panel_grid, plain_ticks, select_panels
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 STRETCHES = 40
@@ -58,9 +51,8 @@ class AuxiliaryMagnitude:
         """One panel a model and task, one line a loss."""
         run, left_to_ablations = main_losses(run)
         data = magnitudes(run)
-        drawn, left_out = that_fit(data, GROUPS, LOSSES)
-        table = _table(data)
-        table.attrs["title"] = self.title
+        drawn, left_out = select_panels(data, GROUPS, LOSSES)
+        table = row_table(_rows(data), self.title)
         caption = (
             "Lambda times the auxiliary over the cross-entropy of the same optimiser step (for a "
             "loss that replaces cross-entropy at numeric positions: what stands in its place, "
@@ -116,54 +108,35 @@ def _without_log(run: Run, data: pd.DataFrame) -> str:
     return f" Without an auxiliary in a training log: {'; '.join(lost)}." if lost else ""
 
 
-def _table(data: pd.DataFrame) -> pd.DataFrame:
-    rows = []
+def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
+    tenths = {"First tenth": (0, 0.1), "Last tenth": (0.9, 1), "Whole training": (0, 1)}
     for (model, task, loss), group in data.groupby(KEY, observed=True):
-        seeds = group["seed"].nunique()
         row = {"Model": model_label(str(model)), "Task": str(task), "Loss": loss_label(str(loss))}
-        tenths = {"First tenth": group["part"] <= 0.1, "Last tenth": group["part"] > 0.9}
-        for name, inside in {**tenths, "Whole training": group["part"] <= 1}.items():
-            medians = group[inside].groupby("seed")["ratio"].median()
-            row[name] = number(float(medians.mean()), 3)
-        rows.append({**row, "Seeds": str(seeds)})
-    table = pd.DataFrame(rows)
-    return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
+        for name, ends in tenths.items():
+            inside = group[group["part"].between(*ends, inclusive="right")]
+            row[name] = number(float(inside.groupby("seed")["ratio"].median().mean()), 3)
+        yield {**row, "Seeds": str(group["seed"].nunique())}
 
 
-def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]]) -> Figure:
-    columns = min(3, len(drawn))
-    rows = math.ceil(len(drawn) / columns)
-    figure = new_figure(width_for(columns), 0.8 + 2.8 * rows)
-    axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
+    figure, axes = panel_grid(drawn, 2.8, sharey=True)
     styles = loss_styles(data["loss"].cat.categories)
-    for at, (axis, (pair, losses)) in enumerate(zip(axes, drawn.items(), strict=False)):
+    for axis, (pair, losses) in zip(axes.flat, drawn.items(), strict=False):
         here = of_pair(data[data["ratio"] > 0], pair)
         axis.axhline(1, color="black", linewidth=0.9)
         for loss in losses:
-            _line(axis, here[here["loss"] == loss], loss, styles[loss])
+            own, style = here[here["loss"] == loss], styles[loss]
+            step = own.groupby("part")["step"].median()
+            ratio = own.groupby("part")["ratio"].agg(["mean", "min", "max"])
+            every = (len(step) // 10, max(1, len(step) // 5))
+            axis.plot(step, ratio["mean"], **style.plotted(markevery=every, label=loss_label(loss)))
+            if own["seed"].nunique() > 1:
+                band = {"color": style.colour, "alpha": 0.16, "linewidth": 0}
+                axis.fill_between(step, ratio["min"], ratio["max"], **band)
         axis.set_yscale("log")
-        axis.set_title(pair_title(pair))
         axis.set_xlabel("Optimiser step")
-        if at % columns == 0:
-            axis.set_ylabel("Weighted auxiliary : cross-entropy")
-    plain_ticks(axes[0])  # of all: the panels share them
-    for axis in axes[len(drawn) :]:
-        axis.set_axis_off()
-    fitted_legend(figure, axes, (loss for losses in drawn.values() for loss in losses))
+    for axis in axes[:, 0]:
+        axis.set_ylabel("Weighted auxiliary : cross-entropy")
+    plain_ticks(axes[0, 0])  # of all: the panels share them
+    add_legend(figure)
     return figure
-
-
-def _line(axis: Axes, data: pd.DataFrame, loss: str, style: LossStyle) -> None:
-    by_part = data.groupby("part").agg(
-        step=("step", "median"), mean=("ratio", "mean"), low=("ratio", "min"), high=("ratio", "max")
-    )
-    n = len(by_part)
-    if data["seed"].nunique() > 1:
-        axis.fill_between(
-            by_part["step"], by_part["low"], by_part["high"],
-            color=style.colour, alpha=0.16, linewidth=0,
-        )  # fmt: skip
-    axis.plot(
-        by_part["step"], by_part["mean"], color=style.colour, linestyle=style.line,
-        marker=style.marker, markevery=(n // 10, max(1, n // 5)), label=loss_label(loss),
-    )  # fmt: skip

@@ -7,11 +7,9 @@ the target.
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -20,27 +18,27 @@ from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import (
     GREY,
     LossStyle,
+    add_legend,
     loss_label,
     loss_styles,
     model_label,
-    new_figure,
-    width_for,
 )
-from smmd_bench.publishing.tables import DASH, number, with_interval
+from smmd_bench.publishing.tables import number, with_interval
 
-from ._calibration import Binned, Corrected, binned, corrected_errors
+from ._calibration import Corrected, binned, corrected_errors
 from ._cells import in_order, missing_note
+from ._columns import row_table
 from ._figure_notes import n_and_seeds
 from ._main_losses import main_losses
-from ._panels import fitted_legend, of_pair, pair_title, that_fit
+from ._panels import Pair, of_pair, panel_grid, select_panels
 from ._probes import rationale_shares, with_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-GROUPS, COLUMNS, LOSSES = 6, 3, 7
-"""Panels in all and side by side, and losses in each, drawn at most; table and CSV have all."""
+GROUPS, LOSSES = 6, 7
+"""Panels, and losses in each, drawn at most; table and CSV have all."""
 FEWEST = 20
 """Positions that a bin needs to be drawn."""
 KEY = ["model", "task", "loss"]
@@ -72,11 +70,9 @@ class Calibration:
     def build(self, run: Run) -> Artefact:
         """One panel a model and task, one line a loss."""
         run, left_to_ablations = main_losses(run)
-        found = _cells(run, self.bins)
-        data, errors = _data(run, found, self.bins), _errors(run, found)
-        table = _table(errors)
-        table.attrs["title"] = self.title
-        drawn, left_out = that_fit(errors, GROUPS, LOSSES)
+        cells = _cells(run, self.bins)
+        data, errors = _data(cells, self.bins), _errors(cells)
+        drawn, left_out = select_panels(errors, GROUPS, LOSSES)
         numeric = with_numbers(run)
         caption = (
             "Every numeric token of the targets of the test examples, those of a rationale before "
@@ -101,79 +97,67 @@ class Calibration:
         keys = numeric[KEY].itertuples(index=False, name=None)
         caption += n_and_seeds(run, numeric[[key in shown for key in keys]])
         caption += left_out + left_to_ablations + missing_note(numeric)
+        table = row_table(_rows(errors), self.title)
         return Artefact(caption, table, _figure(data, drawn, self.bins), data)
 
 
-def _cells(run: Run, bins: int) -> dict[tuple[str, str, str, int], Binned]:
-    """The binned probes of every cell that has any, by model, task, loss and seed."""
-    found = {}
+def _cells(run: Run, bins: int) -> pd.DataFrame:
+    """One row a cell that has probes: model, task, loss, seed, its `Binned` probes, examples."""
+    rows = []
     for cell in with_numbers(run).to_dict("records"):
         probes = run.read("probes", _COLUMNS, [str(cell["address"])])
         if len(probes):
-            key = str(cell["model"]), str(cell["task"]), str(cell["loss"]), int(cell["seed"])
-            found[key] = binned(probes, bins)
-    return found
+            found = binned(probes, bins)
+            identity = {name: cell[name] for name in (*KEY, "seed")}
+            rows.append({**identity, "binned": found, "examples": len(found.size)})
+    return in_order(pd.DataFrame(rows), run.cells)
 
 
-def _data(run: Run, found: dict[tuple[str, str, str, int], Binned], bins: int) -> pd.DataFrame:
+def _data(cells: pd.DataFrame, bins: int) -> pd.DataFrame:
     """One row a model, task, loss, seed and bin that is not empty."""
     edges = np.linspace(0, 1, bins + 1)
-    count, right, confidence = (
-        np.concatenate([getattr(cell, name) for cell in found.values()])
-        for name in ("count", "right", "confidence")
-    )  # [cells * bins]
-    cells = pd.DataFrame(found.keys(), columns=[*KEY, "seed"])
-    with np.errstate(invalid="ignore"):
-        data = cells.loc[cells.index.repeat(bins)].assign(
-            bin_from=np.tile(edges[:-1], len(cells)),
-            bin_to=np.tile(edges[1:], len(cells)),
-            n=count.astype(np.int64),
-            confidence=confidence / count,
-            accuracy=right / count,
-        )
-    return in_order(data[data["n"] > 0].reset_index(drop=True), run.cells)
+    parts = []
+    for cell in cells.itertuples():
+        found: Any = cell.binned
+        n = found.count.clip(min=1)
+        columns = {name: getattr(cell, name) for name in (*KEY, "seed")}
+        columns |= {"bin_from": edges[:-1], "bin_to": edges[1:], "n": found.count}
+        columns |= {"confidence": found.confidence / n, "accuracy": found.right / n}
+        parts.append(pd.DataFrame(columns)[found.count > 0])
+    return in_order(pd.concat(parts, ignore_index=True), cells)
 
 
-def _errors(run: Run, found: dict[tuple[str, str, str, int], Binned]) -> pd.DataFrame:
+def _errors(cells: pd.DataFrame) -> pd.DataFrame:
     """One row a model, task and loss: its error over the seeds, plain and corrected."""
-    by_loss: dict[tuple[str, str, str], list[Binned]] = defaultdict(list)
-    for (model, task, loss, _), cell in found.items():
-        by_loss[model, task, loss].append(cell)
-    together: dict[tuple[str, str, int], list[tuple[str, str, str]]] = defaultdict(list)
-    for key, cells in by_loss.items():
-        sizes = {len(cell.size) for cell in cells}
-        together[*key[:2], sizes.pop() if len(sizes) == 1 else -1].append(key)
+    by_loss = cells.groupby(KEY, observed=True)
+    losses = by_loss.agg(binned=("binned", list), examples=("examples", "max"))
+    losses["different"] = by_loss["examples"].nunique() > 1
     rows = []
-    for (_, _, n), keys in together.items():
+    together = ["model", "task", "examples", "different"]
+    for (*_, different), group in losses.reset_index().groupby(together, observed=True):
         # Seeds with different numbers of examples have no resample in common.
-        found_here = corrected_errors([by_loss[key] for key in keys]) if n > 0 else []
-        for key, corrected in zip_longest(keys, found_here):
-            cells = by_loss[key]
-            positions = sum(cell.size.sum() for cell in cells)
-            rows.append(
-                {
-                    **dict(zip(KEY, key, strict=True)),
-                    "seeds": len(cells),
-                    "examples": max(len(cell.size) for cell in cells),
-                    "positions": int(max(cell.size.sum() for cell in cells)),
-                    "accuracy": sum(cell.right.sum() for cell in cells) / positions,
-                    "confidence": sum(cell.confidence.sum() for cell in cells) / positions,
-                    "plain": float(np.mean([cell.error for cell in cells])),
-                    **(corrected or Corrected(math.nan, math.nan, math.nan))._asdict(),
-                }
-            )
-    return in_order(pd.DataFrame(rows), run.cells).sort_values(KEY, ignore_index=True)
+        alone = [None] * len(group)
+        corrected = alone if different else corrected_errors([*group["binned"]])
+        for loss, found in zip(group.itertuples(), corrected, strict=True):
+            seeds: Any = loss.binned
+            sizes = [int(seed.size.sum()) for seed in seeds]
+            row = {name: getattr(loss, name) for name in (*KEY, "examples")}
+            row |= {"seeds": len(seeds), "positions": max(sizes)}
+            row |= {"plain": float(np.mean([seed.error for seed in seeds]))}
+            for name in ("accuracy", "confidence"):
+                field = "right" if name == "accuracy" else name
+                row[name] = sum(getattr(seed, field).sum() for seed in seeds) / sum(sizes)
+            rows.append({**row, **(found or Corrected(*[np.nan] * 3))._asdict()})
+    return in_order(pd.DataFrame(rows), cells).sort_values(KEY, ignore_index=True)
 
 
-def _table(errors: pd.DataFrame) -> pd.DataFrame:
-    rows = [
-        {
+def _rows(errors: pd.DataFrame) -> Iterator[dict[str, str]]:
+    for row in errors.to_dict("records"):
+        yield {
             "Model": model_label(str(row["model"])),
             "Task": str(row["task"]),
             "Loss": loss_label(str(row["loss"])),
-            "ECE (%)": DASH
-            if math.isnan(row["error"])
-            else with_interval(*(100 * row[name] for name in Corrected._fields)),
+            "ECE (%)": with_interval(*(100 * row[name] for name in Corrected._fields)),
             "Plain ECE (%)": number(100 * row["plain"], 2),
             "Confidence (%)": number(100 * row["confidence"], 1),
             "Accuracy (%)": number(100 * row["accuracy"], 1),
@@ -181,63 +165,40 @@ def _table(errors: pd.DataFrame) -> pd.DataFrame:
             "Examples": f"{row['examples']:,}",
             "Positions": f"{row['positions']:,}",
         }
-        for row in errors.to_dict("records")
-    ]
-    table = pd.DataFrame(rows)
-    return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
 
 
-def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]], bins: int) -> Figure:
-    columns = min(COLUMNS, len(drawn))
-    rows = -(-len(drawn) // columns)
-    figure = new_figure(width_for(columns), 0.7 + 4.0 * rows)
+def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]], bins: int) -> Figure:
+    figure, axes = panel_grid(drawn, 4.0, parts=(3, 1))
     styles = loss_styles(data["loss"].cat.categories)
-    axes = figure.subplots(
-        2 * rows, columns, squeeze=False, gridspec_kw={"height_ratios": [3, 1] * rows}
-    )
-    above, below = axes[::2].ravel(), axes[1::2].ravel()
-    for at, (pair, losses) in enumerate(drawn.items()):
+    panels = zip(axes[::2].flat, axes[1::2].flat, drawn.items(), strict=False)
+    for above, below, (pair, losses) in panels:
         here = of_pair(data, pair)
         sums = here.assign(right=here["accuracy"] * here["n"], sure=here["confidence"] * here["n"])
-        panels = {
-            loss: sums[sums["loss"] == loss].groupby("bin_from")[["n", "right", "sure"]].sum()
-            for loss in losses
-        }
-        _panel(above[at], below[at], panels, styles, bins)
-        above[at].set_title(pair_title(pair), pad=9)  # markers at 1 reach above the panel
-    for axis in (*above[len(drawn) :], *below[len(drawn) :]):
-        axis.set_axis_off()
-    fitted_legend(figure, above, (loss for losses in drawn.values() for loss in losses))
+        by_bin = sums.groupby(["loss", "bin_from"], observed=True)[["n", "right", "sure"]].sum()
+        for loss in losses:
+            of_loss: Any = by_bin.loc[loss]
+            _draw(above, below, of_loss, loss, styles[loss], bins)
+        above.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1, zorder=1)
+        above.set(xlim=(0, 1), ylim=(0, 1), ylabel="Accuracy")
+        above.tick_params(labelbottom=False)
+        if (by_bin["n"] < FEWEST).all():
+            text = f"no bin has {FEWEST} positions"
+            above.text(0.98, 0.05, text, ha="right", transform=above.transAxes, color=GREY)
+        below.set(xlim=(0, 1), xlabel="Confidence", ylabel="Share")
+        below.set_ylim(bottom=0)
+    add_legend(figure)
     return figure
 
 
-def _panel(
-    above: Axes,
-    below: Axes,
-    losses: dict[str, pd.DataFrame],
-    styles: dict[str, LossStyle],
-    bins: int,
+def _draw(
+    above: Axes, below: Axes, by_bin: pd.DataFrame, loss: str, style: LossStyle, bins: int
 ) -> None:
-    above.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1)
-    for loss, by_bin in losses.items():
-        style, enough = styles[loss], by_bin[by_bin["n"] >= FEWEST]
-        above.plot(
-            enough["sure"] / enough["n"], enough["right"] / enough["n"], color=style.colour,
-            linestyle=style.line, marker=style.marker, label=loss_label(loss),
-            markersize=7 if style.marker == "*" else 4, linewidth=1.3,
-            clip_on=enough.empty,  # else the markers at 1 are cut; of no points a layout fails
-        )  # fmt: skip
-        shares = np.zeros(bins)
-        at = np.rint(by_bin.index.to_numpy(np.float64) * bins).astype(int)
-        shares[at] = by_bin["n"] / by_bin["n"].sum()
-        below.stairs(
-            shares, np.linspace(0, 1, bins + 1), color=style.colour, linestyle=style.line,
-            linewidth=1.1,
-        )  # fmt: skip
-    above.set(xlim=(0, 1), ylim=(0, 1), ylabel="Accuracy")
-    above.tick_params(labelbottom=False)
-    if all((by_bin["n"] < FEWEST).all() for by_bin in losses.values()):
-        text = f"no bin has {FEWEST} positions"
-        above.text(0.98, 0.05, text, ha="right", transform=above.transAxes, color=GREY)
-    below.set(xlim=(0, 1), xlabel="Confidence", ylabel="Share")
-    below.set_ylim(bottom=0)
+    """The reliability of a loss, and below it how its positions are shared out over the bins."""
+    enough = by_bin[by_bin["n"] >= FEWEST]
+    clip = enough.empty  # else the markers at 1 are cut; of no points a layout fails
+    drawn = style.plotted(4, linewidth=1.3, clip_on=clip, label=loss_label(loss))
+    above.plot(enough["sure"] / enough["n"], enough["right"] / enough["n"], **drawn)
+    shares = np.zeros(bins)
+    at = np.rint(by_bin.index.to_numpy(np.float64) * bins).astype(int)
+    shares[at] = by_bin["n"] / by_bin["n"].sum()
+    below.stairs(shares, np.linspace(0, 1, bins + 1), **style.lined(linewidth=1.1))

@@ -20,8 +20,8 @@ from smmd_bench.publishing.thumbnails import small_picture
 from ._cells import measured, missing_note
 from ._figure_notes import n_and_seeds, trained
 from ._main_losses import main_losses
-from ._panels import plain_first
-from ._sample_panels import Block, Panel, grid
+from ._panels import select_losses
+from ._sample_panels import Block, Panel, sample_figure
 from ._setting import SYNTHETIC, data_source
 
 if TYPE_CHECKING:
@@ -72,8 +72,9 @@ class DatasetSamples:
         if len(tasks) > TASKS:
             caption += f" Drawn are {TASKS} of {len(tasks)} tasks."
         caption += _left_out_note(shown) + left_to_ablations + missing_note(every)
+        figure = sample_figure([block for block, _ in found])
         data = pd.concat([data for _, data in found], ignore_index=True)
-        return Artefact(caption=caption, figure=grid([block for block, _ in found]), data=data)
+        return Artefact(caption, figure=figure, data=data)
 
 
 def _of_one_model(cells: pd.DataFrame) -> pd.DataFrame:
@@ -92,7 +93,7 @@ def _of_one_model(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _drawn(cells: pd.DataFrame) -> pd.Series[bool]:
     """Which of the cells shown of a task have a line in its panels."""
-    return cells["loss"].isin(plain_first([str(loss) for loss in cells["loss"]], LOSSES))
+    return cells["loss"].isin(select_losses([str(loss) for loss in cells["loss"]], LOSSES))
 
 
 def _left_out_note(shown: list[pd.DataFrame]) -> str:

@@ -13,40 +13,32 @@ the probability of all of 1, 10 to 19 and 100 to 199.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run, parameter
-from smmd_bench.publishing.style import (
-    OTHER,
-    TARGET,
-    WIDTH,
-    loss_label,
-    model_label,
-    new_figure,
-)
+from smmd_bench.publishing.style import OTHER, TARGET, folded, loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
 
 from ._cells import missing_note
+from ._columns import row_table
 from ._figure_notes import n_and_seeds, trained
 from ._first_digits import DIGITS, first_digit_distributions, why_no_first_digits
 from ._main_losses import main_losses
-from ._panels import of_pair, that_fit
-from ._probes import rationale_shares, with_numbers
+from ._panels import Pair, block_grid, of_pair, pairs, select_panels
+from ._probes import rationale_shares, vocabulary_sizes, with_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
 CLOCK = "clock_time"
 BLOCKS, LOSSES = 2, 7
 """Models and tasks, and losses of each, drawn at most; table and CSV have all."""
-LETTERS = 12
-"""Letters of a line above a panel."""
 
 
 def is_digit(value: int) -> str | None:
@@ -83,7 +75,7 @@ def digit_artefact(run: Run, title: str, digit: int | None = None) -> Artefact:
     if digit is not None:
         data, title = data[data["digit"] == digit], f"{title}, where it is {digit}"
     clocks = _clocks(run, data)
-    drawn, left_out = that_fit(data, BLOCKS, LOSSES, first=clocks)
+    drawn, left_out = select_panels(data, BLOCKS, LOSSES, first=clocks)
     caption = (
         "Mean probability of each digit at the first digit of the final answer, over the test "
         "examples whose answer starts with the true digit named at the left (their number beside "
@@ -105,22 +97,13 @@ def digit_artefact(run: Run, title: str, digit: int | None = None) -> Artefact:
             "shown, and the model is given the true one."
         )
     caption += left_out + left_to_ablations + missing_note(run.cells)
-    table = _table(data)
-    table.attrs["title"] = title
+    table = row_table(_rows(data), title)
     return Artefact(caption, table, _figure(data, drawn), data)
 
 
 def _reduction_note(run: Run) -> str:
     """A sentence on how tokens of several digits are reduced to one, where a model has them."""
-    found = {}
-    for model, cells in run.cells.groupby("model", observed=True):
-        for address in cells["address"]:
-            vectors = run.read("probes", ["vector"], [address])
-            known = [] if "vector" not in vectors else [*vectors["vector"].dropna()[:1]]
-            if known:
-                found[str(model)] = len(known[0])
-                break
-    several = {model: size for model, size in found.items() if size > 10}
+    several = {model: size for model, size in vocabulary_sizes(run).items() if size > 10}
     if not several:
         return ""
     which = " and ".join(f"{model_label(model)} (N = {n:,})" for model, n in several.items())
@@ -136,87 +119,54 @@ def _clocks(run: Run, data: pd.DataFrame) -> set[str]:
     return {str(task) for task in data["task"].unique() if (names[[task]] == CLOCK).all()}
 
 
-def _table(data: pd.DataFrame) -> pd.DataFrame:
+def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
     """p(true first digit) by digit: the heights of the highlighted bars; n is their first row."""
-    digits, rows = sorted(data["digit"].unique()), []
-    for (model, task), block in data.groupby(["model", "task"], observed=True):
-        pair = {"Model": model_label(str(model)), "Task": str(task)}
-        n = block.groupby("digit")["n"].max()
-        counts = {f"p({digit})": f"{n[digit]:,}" if digit in n else DASH for digit in digits}
-        rows.append({**pair, "Loss": "n", "Seeds": DASH, **counts})
+    dashes = {f"p({digit})": DASH for digit in sorted(data["digit"].unique())}
+    for pair in pairs(data):
+        block, head = of_pair(data, pair), {"Model": model_label(pair[0]), "Task": pair[1]}
+        counts = {f"p({digit})": f"{n:,}" for digit, n in block.groupby("digit")["n"].max().items()}
+        yield {**head, "Loss": "n", "Seeds": DASH, **dashes, **counts}
         for loss, group in block.groupby("loss", observed=True):
-            p = {int(row["digit"]): row[f"p{row['digit']}"] for row in group.to_dict("records")}
-            means = {f"p({digit})": number(p.get(digit), 3) for digit in digits}
+            rows = group.to_dict("records")
+            means = {f"p({row['digit']})": number(row[f"p{row['digit']}"], 3) for row in rows}
             seeds = str(group["seeds"].max())
-            rows.append({**pair, "Loss": loss_label(str(loss)), "Seeds": seeds, **means})
-    table = pd.DataFrame(rows)
-    return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
+            yield {**head, "Loss": loss_label(str(loss)), "Seeds": seeds, **dashes, **means}
 
 
-def _figure(data: pd.DataFrame, drawn: dict[tuple[str, str], list[str]]) -> Figure:
-    rows = data["digit"].nunique()
-    height = (0.85 if rows > 1 else 2.0) * rows + 0.9
-    figure = new_figure(WIDTH, height * len(drawn))
-    parts = figure.subfigures(len(drawn), 1, squeeze=False)[:, 0]
-    most = max(len(losses) for losses in drawn.values())
-    for part, ((model, task), losses) in zip(parts, drawn.items(), strict=True):
-        _block(part, of_pair(data, (model, task)), losses, most)
-        part.suptitle(f"{model_label(model)}, {task}", fontsize=10)
-    return figure
-
-
-def _block(part: SubFigure, data: pd.DataFrame, losses: list[str], columns: int) -> None:
+def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
     digits = sorted(data["digit"].unique())
-    axes = part.subplots(len(digits), columns, sharex=True, sharey=True, squeeze=False)
-    for axis in axes[:, len(losses) :].ravel():
-        axis.set_axis_off()
-    axes = axes[:, : len(losses)]
-    for row, digit in zip(axes, digits, strict=True):
-        for axis, loss in zip(row, losses, strict=True):
-            found = data[(data["digit"] == digit) & (data["loss"] == loss)]
-            if len(found):
-                _bars(axis, found.iloc[0], int(digit))
-        n = int(data[data["digit"] == digit]["n"].max())
-        row[0].set_ylabel(
-            f"true {digit}\nn = {n:,}", rotation=0, ha="right", va="center", labelpad=7
-        )
-    for axis, loss in zip(axes[0], losses, strict=True):
-        axis.set_title(_broken(loss_label(loss)))
-    for axis in axes[-1]:
-        axis.set_xticks(range(10))
-        axis.tick_params(axis="x", labelsize=8)
-        axis.set_xlabel("digit")
-    axes[0][0].set_ylim(0, 1.12)
-    axes[0][0].set_yticks([0, 0.5, 1])
-
-
-def _broken(label: str) -> str:
-    """The label of a loss in lines that fit above a panel: `SMMD`, `[sigma=1+`, `1.5+2]`."""
-    lines = [""]
-    for part in re.split(r"(?<=[,+])|(?=\[)", label):
-        if lines[-1] and len(lines[-1] + part) > LETTERS:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)
+    labels = [(f"{model_label(pair[0])}, {pair[1]}", len(drawn[pair])) for pair in drawn]
+    height = 0.9 + (0.85 if len(digits) > 1 else 2.0) * len(digits)
+    figure, grids = block_grid(labels, len(digits), height)
+    for axes, (pair, losses) in zip(grids, drawn.items(), strict=True):
+        block = of_pair(data, pair)
+        for row, digit in zip(axes, digits, strict=True):
+            of_digit = block[block["digit"] == digit]
+            for axis, loss in zip(row, losses, strict=True):
+                for _, found in of_digit[of_digit["loss"] == loss].iterrows():
+                    _bars(axis, found, int(digit))
+            label = f"true {digit}\nn = {max(of_digit['n'], default=0):,}"
+            row[0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=7)
+        for axis, loss in zip(axes[0], losses, strict=True):
+            axis.set_title(folded(loss_label(loss), 12))
+        for axis in axes[-1]:
+            axis.set_xticks(range(10))
+            axis.tick_params(axis="x", labelsize=8)
+            axis.set_xlabel("digit")
+        axes[0][0].set(ylim=(0, 1.12), yticks=[0, 0.5, 1])
+    return figure
 
 
 def _bars(axis: Axes, row: pd.Series[float], digit: int) -> None:
     means = row[DIGITS].to_numpy(dtype=float)
     deviations = row[[f"{name}_deviation" for name in DIGITS]].to_numpy(dtype=float)
-    bars = axis.bar(range(10), means, width=0.8, color=OTHER, edgecolor="#4A6A80", linewidth=0.4)
+    whiskers = {"ecolor": "#444444", "elinewidth": 0.6, "alpha": 0.6}
+    bars = axis.bar(
+        range(10), means, 0.8, color=OTHER, edgecolor="#4A6A80", linewidth=0.4,
+        yerr=np.minimum(deviations, [means, 1 - means]), error_kw=whiskers,
+    )  # fmt: skip
     bars[digit].set(facecolor=TARGET, edgecolor="black", hatch="////")
-    low, high = np.minimum(deviations, means), np.minimum(deviations, 1 - means)
-    axis.errorbar(
-        range(10), means, yerr=[low, high], fmt="none", ecolor="#444444", elinewidth=0.6, alpha=0.6
-    )
-    axis.text(
-        0.99 if digit < 5 else 0.01,
-        0.97,
-        f"{means[digit]:.2f}",
-        transform=axis.transAxes,
-        ha="right" if digit < 5 else "left",
-        va="top",
-        fontweight="bold",
-        fontsize=8.5,
-    )
+    at, side = (0.99, "right") if digit < 5 else (0.01, "left")
+    bold: dict[str, Any] = {"fontweight": "bold", "fontsize": 8.5, "transform": axis.transAxes}
+    axis.text(at, 0.97, f"{means[digit]:.2f}", ha=side, va="top", **bold)
     axis.grid(axis="x", visible=False)

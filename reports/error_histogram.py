@@ -8,6 +8,7 @@ SMMD.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,19 +16,25 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import (
-    LossStyle,
-    loss_label,
-    loss_styles,
-    model_label,
-)
+from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, model_label
 from smmd_bench.publishing.tables import DASH, number, with_interval
 
 from ._cells import in_order, mean_over_seeds, missing_note
-from ._error_notes import in_brief, limit_note, outside_counts, silent_note, subset_note
-from ._error_panels import legend, new_blocks, panel_title, square_root
-from ._errors import CommonErrors, Comparison, Errors, Pair, common_errors, comparisons, why_none
+from ._error_panels import (
+    Block,
+    block_label,
+    draw_shares,
+    drawn_blocks,
+    limit_note,
+    outside_note,
+    panel_title,
+    set_share_scale,
+    silent_note,
+    subset_note,
+)
+from ._errors import CommonErrors, common_errors, why_none
 from ._main_losses import main_losses
+from ._panels import block_grid
 from ._paper import published, reference, rows
 
 if TYPE_CHECKING:
@@ -57,19 +64,18 @@ class ErrorHistogram:
     def build(self, run: Run) -> Artefact:
         """One row of panels a model and task, one panel a loss over the reference."""
         run, left_out = main_losses(run)
-        every = comparisons(run)
-        found = [(comparison, common_errors(run, comparison)) for comparison in every]
-        pairs = [(each, pair, errors[pair.loss]) for each, errors in found for pair in each.pairs]
-        data = in_order(pd.concat([error_bins(*pair) for pair in pairs]), run.cells)
-        table = _table(pairs)
+        found = common_errors(run)
+        data = in_order(pd.concat([error_bins(common) for common in found]), run.cells)
+        table = _table(found)
         table.attrs["title"] = self.title
-        caption = f"{_caption(every)} {subset_note(found)}{silent_note(run)}"
-        caption += _outside_note(every, data) + limit_note(every, GROUPS)
+        outside = "Outside, with errors of about a million and more"
+        caption = f"{_caption(found)} {subset_note(found)}{silent_note(run)}"
+        caption += outside_note(outside, found, data) + limit_note(found, GROUPS)
         caption += left_out + missing_note(run.cells)
-        return Artefact(caption, table, _figure(found[:GROUPS], data), data)
+        return Artefact(caption, table, _figure(drawn_blocks(found)[:GROUPS], data), data)
 
 
-def error_bins(comparison: Comparison, pair: Pair, common: CommonErrors) -> pd.DataFrame:
+def error_bins(common: CommonErrors) -> pd.DataFrame:
     """The histograms of a pair's loss and of the reference, on the same examples.
 
     model, task   what was trained on what
@@ -79,18 +85,16 @@ def error_bins(comparison: Comparison, pair: Pair, common: CommonErrors) -> pd.D
     low, high     ends of a bin of log10(|ŷ - y| + 1); the last, from a million on, has no upper end
     count, share  the answers in the bin, and their share of n in percent
     """
+    pair, n, edges = common.pair, common.n, np.append(EDGES, np.inf)
     parts = []
-    edges = np.append(EDGES, np.inf)
-    for loss in (comparison.reference, pair.loss):
+    for loss in (pair.reference, pair.loss):
         errors = common.of(loss)["error"].to_numpy(np.float64)
         counts, _ = np.histogram(np.log10(errors + 1), edges)
-        share = 100 * counts / max(1, common.n)
-        part = pd.DataFrame({"low": edges[:-1], "high": edges[1:], "count": counts, "share": share})
-        parts.append(part.assign(loss=loss, n=common.n, seeds=len(pair.seeds)))
-    data = pd.concat(parts, ignore_index=True)
-    data = data.assign(model=comparison.model, task=comparison.task, pair=pair.loss)
+        part = pd.DataFrame({"low": edges[:-1], "high": edges[1:], "count": counts})
+        part = part.assign(share=100 * counts / max(1, n), loss=loss, n=n, seeds=len(pair.seeds))
+        parts.append(part.assign(model=pair.model, task=pair.task, pair=pair.loss))
     columns = ["model", "task", "pair", "loss", "seeds", "n", "low", "high", "count", "share"]
-    return data[columns]
+    return pd.concat(parts, ignore_index=True)[columns]
 
 
 def p90_by_seed(common: CommonErrors, loss: str) -> pd.Series[float]:
@@ -102,32 +106,30 @@ def p90_by_seed(common: CommonErrors, loss: str) -> pd.Series[float]:
     return errors.quantile(QUANTILE)
 
 
-def _table(pairs: list[tuple[Comparison, Pair, CommonErrors]]) -> pd.DataFrame:
+def _table(found: Sequence[CommonErrors]) -> pd.DataFrame:
     """One row a pair, the paper's values last where it has any."""
-    table = pd.DataFrame([_row(*pair) for pair in pairs]).fillna(DASH)
-    fixed = ["Model", "Task", "Loss", "n", "Seeds"]
-    paper = [name for name in table.columns if name.startswith("Paper")]
-    values = [*table.columns.drop([*fixed, *paper]), *paper]
-    values = [name for name in values if name not in paper or (table[name] != DASH).any()]
-    table = table[[*fixed, *values]]
-    table.attrs["values"] = ["n", *values]
+    table = pd.DataFrame([_row(common) for common in found]).fillna(DASH)
+    paper = [name for name in table if str(name).startswith("Paper")]
+    others = [name for name in table if name not in paper]
+    table = table[[*others, *(name for name in paper if (table[name] != DASH).any())]]
+    table.attrs["values"] = [*table.columns.drop(["Model", "Task", "Loss", "Seeds"])]
     return table
 
 
-def _row(comparison: Comparison, pair: Pair, common: CommonErrors) -> dict[str, str]:
-    reference = comparison.reference
-    other, key = loss_label(reference), {"model": comparison.model, "task": comparison.task}
-    paper = [published(TABLE, **key, loss=loss).get("p90") for loss in (pair.loss, reference)]
+def _row(common: CommonErrors) -> dict[str, str]:
+    pair, other = common.pair, loss_label(common.pair.reference)
+    losses, key = (pair.loss, pair.reference), {"model": pair.model, "task": pair.task}
+    paper = [published(TABLE, **key, loss=loss).get("p90") for loss in losses]
     return {
-        "Model": model_label(comparison.model),
-        "Task": comparison.task,
+        "Model": model_label(pair.model),
+        "Task": pair.task,
         "Loss": loss_label(pair.loss),
         "n": f"{common.n:,}",
         "Seeds": str(len(pair.seeds)),
         "Error 0 (%)": _exact(common, pair.loss),
         "p90 of the error": _p90(common, pair.loss),
-        f"{other}: error 0 (%)": _exact(common, reference),
-        f"{other}: p90": _p90(common, reference),
+        f"{other}: error 0 (%)": _exact(common, pair.reference),
+        f"{other}: p90": _p90(common, pair.reference),
         f"Paper p90 ({other})": "{} ({})".format(*map(number, paper)) if paper[0] else DASH,
     }
 
@@ -138,11 +140,15 @@ def _exact(common: CommonErrors, loss: str) -> str:
 
 def _p90(common: CommonErrors, loss: str) -> str:
     """The percentile with its interval of one seed, or mean and deviation over several."""
+    from scipy.stats import quantile_test
+
     p90 = p90_by_seed(common, loss)
     digits = _digits(float(p90.mean()))
-    if len(p90) == 1:
-        return with_interval(p90.iloc[0], *_interval(common.of(loss)["error"]), digits)
-    return mean_over_seeds(p90, digits)
+    if len(p90) != 1:
+        return mean_over_seeds(p90, digits)
+    errors = common.of(loss)["error"].to_numpy(np.float64)
+    found = quantile_test(errors, p=QUANTILE).confidence_interval()  # NaN where n is too small
+    return with_interval(p90.iloc[0], float(found.low), float(found.high), digits)
 
 
 def _digits(p90: float) -> int:
@@ -150,99 +156,62 @@ def _digits(p90: float) -> int:
     return 1 if p90 >= 10 else 2
 
 
-def _interval(errors: pd.Series[float]) -> tuple[float, float]:
-    """The 95 % interval of the 90th percentile by order statistics; NaN where n is too small."""
-    from scipy.stats import quantile_test
-
-    found = quantile_test(errors.to_numpy(np.float64), p=QUANTILE).confidence_interval()
-    return float(found.low), float(found.high)
-
-
-def _caption(every: list[Comparison]) -> str:
-    parts = [
+def _caption(found: Sequence[CommonErrors]) -> str:
+    text = (
         "Share of answers by log10(|error| + 1), where the error is the answer given minus the "
         "true one; the scale of the shares is that of square roots, so that the tail shows beside "
         "the exact answers. Each panel has one loss over the reference (grey area): cross-entropy, "
         "or the first loss where there is none. Vertical lines: the 90th percentile (p90) of the "
-        "absolute error, mean over seeds.",
-        "In the table: each loss and, on the same examples, the reference; p90 with a 95 % "
-        "interval by order statistics, or with the standard deviation over seeds (±).",
-    ]
-    paper = {loss_label(row["loss"]): row["p90"] for row in rows(TABLE)}
-    if any(comparison.task == "gsm8k" for comparison in every):
-        values = " and ".join(f"{value:.2f} with {loss}" for loss, value in paper.items())
-        parts.append(
-            f"The p90 of {reference(TABLE)} on gsm8k is {values}, on 1,319 examples of a model "
-            "that it does not name."
-        )
-    return " ".join(parts)
+        "absolute error, mean over seeds. In the table: each loss and, on the same examples, the "
+        "reference; p90 with a 95 % interval by order statistics, or with the standard deviation "
+        "over seeds (±)."
+    )
+    if all(common.pair.task != "gsm8k" for common in found):
+        return text
+    values = [f"{row['p90']:.2f} with {loss_label(row['loss'])}" for row in rows(TABLE)]
+    return (
+        f"{text} The p90 of {reference(TABLE)} on gsm8k is {' and '.join(values)}, on 1,319 "
+        "examples of a model that it does not name."
+    )
 
 
-def _outside_note(every: list[Comparison], data: pd.DataFrame) -> str:
-    """A sentence on the errors beyond the last edge; empty where there are none."""
-    counts = outside_counts(every, data)
-    if not any(outside for _, outside, _ in counts):
-        return ""
-    return f" Outside, with errors of about a million and more: {in_brief(counts)}."
-
-
-def _figure(found: list[tuple[Comparison, Errors]], data: pd.DataFrame) -> Figure:
-    figure, blocks = new_blocks(found, rows=1, height=2.7)
+def _figure(blocks: list[Block], data: pd.DataFrame) -> Figure:
+    labels = [(block_label(block[0].pair), len(block)) for block in blocks]
+    figure, grids = block_grid(labels, rows=1, height=2.7)
     styles = loss_styles(data["loss"].cat.categories)
     highest = float(data.loc[data["count"] > 0, "low"].max()) if data["count"].any() else 0.0
     last = min(EDGES[-1], max(2.0, highest + EDGES[1]))
-    for block in blocks:
-        here, reference = block.of(data), block.comparison.reference
-        for (axis,), pair, common in block.columns():
-            axis.set_title(panel_title(block.comparison, pair, common.n))
+    for (axes,), block in zip(grids, blocks, strict=True):
+        pair = block[0].pair
+        here = data[(data["model"] == pair.model) & (data["task"] == pair.task)]
+        for axis, common in zip(axes, block, strict=True):
+            axis.set_title(panel_title(common, common.n))
             axis.set_xlabel("log10(|error| + 1)")
-            for height, loss in zip((0.72, 0.6), (reference, pair.loss), strict=True):
-                bins = here[(here["pair"] == pair.loss) & (here["loss"] == loss)]
-                _outline(axis, bins, styles[loss], loss, filled=loss == reference)
-                _mark(axis, float(p90_by_seed(common, loss).mean()), styles[loss], height, last)
-        _scales(block.axes[0, 0], float(here["share"].max()), last)  # shared by all
-    legend(figure, blocks)
+            own = here[(here["pair"] == common.pair.loss) & np.isfinite(here["high"])]
+            for height, loss in ((0.72, common.pair.reference), (0.6, common.pair.loss)):
+                shares = own.loc[own["loss"] == loss, "share"]
+                draw_shares(axis, shares, EDGES, styles[loss], loss == common.pair.reference)
+                p90 = float(p90_by_seed(common, loss).mean())
+                _mark(axis, p90, height, last, loss, styles[loss])
+        most = float(here["share"].max())
+        set_share_scale(axes[0], most, (0, 1, 5, 10, 20, 40, 60, 80, 100))  # shared by all
+        axes[0].set(ylim=(0, 1.1 * max(most, 1)), ylabel="Answers (%)", xlim=(0, last))
+        axes[0].set_xticks(range(math.floor(last) + 1))
+    add_legend(figure)
     return figure
 
 
-def _outline(axis: Axes, bins: pd.DataFrame, style: LossStyle, loss: str, *, filled: bool) -> None:
-    inside = bins[np.isfinite(bins["high"])]
-    edges = np.append(inside["low"].to_numpy(), inside["high"].iloc[-1])
-    if filled:
-        axis.stairs(inside["share"], edges, fill=True, color="#DDDDDD")
-    axis.stairs(inside["share"], edges, color=style.colour, linestyle=style.line, linewidth=1.6)
-    (named,) = axis.plot([], [], color=style.colour, linestyle=style.line, marker=style.marker)
-    named.set_label(loss_label(loss))
-
-
-def _mark(axis: Axes, p90: float, style: LossStyle, height: float, last: float) -> None:
+def _mark(axis: Axes, p90: float, height: float, last: float, loss: str, style: LossStyle) -> None:
     """A vertical line at a percentile, with its value beside the marker at that height."""
+    where = min(math.log10(p90 + 1), last)
+    panel = axis.get_xaxis_transform()
+    axis.plot([where], [height], **style.plotted(7, transform=panel, label=loss_label(loss)))
     if math.isnan(p90):
         return
-    where = min(math.log10(p90 + 1), last)
-    axis.axvline(where, color=style.colour, linestyle=style.line, linewidth=1)
-    right = where < 0.6 * last
+    axis.axvline(where, **style.lined(linewidth=1))
+    side, away = ("left", 7) if where < 0.6 * last else ("right", -7)
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1}
     axis.annotate(
-        f"p90 {number(p90, _digits(p90))}",
-        (where, height),
-        xycoords=axis.get_xaxis_transform(),
-        xytext=(7 if right else -7, 0),
-        textcoords="offset points",
-        ha="left" if right else "right",
-        va="center",
-        fontsize=8,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1},
-    )
-    axis.plot(
-        [where], [height], style.marker, color=style.colour, markersize=7,
-        transform=axis.get_xaxis_transform(),
+        f"p90 {number(p90, _digits(p90))}", (where, height), (away, 0), xycoords=panel,
+        textcoords="offset points", ha=side, va="center", fontsize=8, bbox=box,
     )  # fmt: skip
-
-
-def _scales(axis: Axes, highest: float, last: float) -> None:
-    axis.set_yscale("function", functions=(square_root, np.square))
-    axis.set_yticks([tick for tick in (0, 1, 5, 10, 20, 40, 60, 80, 100) if tick <= highest])
-    axis.set_ylim(0, 1.1 * max(highest, 1))
-    axis.set_ylabel("Answers (%)")
-    axis.set_xlim(0, last)
-    axis.set_xticks(range(math.floor(last) + 1))

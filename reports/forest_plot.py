@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,13 +23,13 @@ from smmd_bench.publishing.style import (
     model_label,
     new_figure,
 )
-from smmd_bench.publishing.tables import DASH, with_interval
+from smmd_bench.publishing.tables import with_interval
 
 from ._cells import missing_note, why_missing
+from ._columns import row_table
 from ._gains import (
     INTERVALS,
     OVER_SEEDS,
-    FirstMetric,
     first_metric,
     gains,
     reference_of,
@@ -68,33 +69,24 @@ class ForestPlot:
         run, left_out = main_losses(run)
         seeds = seed_gains(run)
         blocks = _blocks(run, seeds)
-        tasks, left = _that_fit(blocks)
-        models = [str(model) for model in run.cells["model"].cat.categories]
-        models = [model for model in models if (seeds["model"] == model).any()]
-        table = _table(run, gains(seeds), blocks)
-        table.attrs["title"] = self.title
+        drawn = _that_fit(blocks)
+        models = [str(x) for x in run.cells["model"].cat.categories if (seeds["model"] == x).any()]
         other = loss_label(reference_of(run))
         caption = (
             f"Difference of each task's first metric to {other} on the same test examples and "
             "seed; to the right of the line is better. Markers: the difference, over several "
             f"seeds their mean; faint dots: each seed. {INTERVALS} An arrow: the interval goes on "
-            "beyond the panel."
+            f"beyond the panel. {sample_note(run, run.cells)}"
         )
-        caption += f" {sample_note(run, run.cells)}"
-        if any(metric is not None and metric.better == "lower" for metric in blocks_metrics(tasks)):
+        if (seeds.loc[seeds["task"].isin(drawn), "better"] == "lower").any():
             caption += " Where lower is better the axis is reversed."
         if len(models) > MODELS:
             caption += f" Not drawn: {', '.join(model_label(m) for m in models[MODELS:])}."
-        if left:
+        if left := [task for task in blocks if task not in drawn]:
             caption += f" Not drawn for lack of room: {', '.join(left)}."
         caption += unknown_note(run) + left_out + missing_note(run.cells)
-        drawn = {task: blocks[task] for task in tasks}
+        table = row_table(_rows(run, gains(seeds), blocks), self.title)
         return Artefact(caption, table, _figure(run, seeds, drawn, models[:MODELS]), seeds)
-
-
-def blocks_metrics(tasks: list[str]) -> list[FirstMetric | None]:
-    """The first metric of each task."""
-    return [first_metric(task) for task in tasks]
 
 
 def _blocks(run: Run, seeds: pd.DataFrame) -> dict[str, list[str]]:
@@ -108,13 +100,13 @@ def _blocks(run: Run, seeds: pd.DataFrame) -> dict[str, list[str]]:
     return found
 
 
-def _that_fit(blocks: dict[str, list[str]]) -> tuple[list[str], list[str]]:
-    """The tasks that fit below each other, the first in any case; and the others."""
-    fit: list[str] = []
-    for task in blocks:
-        if not fit or sum(len(blocks[t]) for t in [*fit, task]) <= ROWS:
-            fit.append(task)
-    return fit, [task for task in blocks if task not in fit]
+def _that_fit(blocks: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The tasks that fit below each other, the first in any case."""
+    fit: dict[str, list[str]] = {}
+    for task, losses in blocks.items():
+        if not fit or sum(map(len, fit.values())) + len(losses) <= ROWS:
+            fit[task] = losses
+    return fit
 
 
 def _status(cells: pd.DataFrame, model: str, task: str, loss: str) -> str:
@@ -125,77 +117,59 @@ def _status(cells: pd.DataFrame, model: str, task: str, loss: str) -> str:
     return why_missing(cells[here]) or "no cross-entropy to compare with"
 
 
-def _table(run: Run, found: pd.DataFrame, blocks: dict[str, list[str]]) -> pd.DataFrame:
+def _rows(run: Run, found: pd.DataFrame, blocks: dict[str, list[str]]) -> Iterator[dict[str, str]]:
+    """The rows of the table: a task, model and loss each."""
     heading = f"Δ to {loss_label(reference_of(run))}"
-    rows = []
     for task, losses in blocks.items():
-        metric = first_metric(task)
-        assert metric is not None
-        for model in run.cells["model"].cat.categories:
-            here = found[(found["task"] == task) & (found["model"] == model)].set_index("loss")
-            for loss in losses if len(here) else ():
-                row = {"Model": model_label(str(model)), "Task": task, "Metric": metric.label}
-                row |= {"Loss": loss_label(loss)}
-                if loss in here.index:
-                    g = here.loc[loss]
-                    row[heading] = with_interval(g["difference"], g["low"], g["high"], sign=True)
-                    row |= {"Interval": g["interval"], "Seeds": str(g["seeds"]), "n": f"{g['n']:,}"}
+        of_task = found[found["task"] == task]
+        for model in map(str, of_task["model"].unique()):
+            here = of_task[of_task["model"] == model]
+            known = {str(gain["loss"]): gain for gain in here.to_dict("records")}
+            head = {"Model": model_label(model), "Task": task, "Metric": here["label"].iloc[0]}
+            for loss in losses:
+                row = {**head, "Loss": loss_label(loss)}
+                if loss in known:
+                    gain = known[loss]
+                    ends = gain["low"], gain["high"]
+                    row[heading] = with_interval(gain["difference"], *ends, sign=True)
+                    row |= {"Interval": gain["interval"], "Seeds": str(gain["seeds"])}
+                    row |= {"n": f"{gain['n']:,}"}
                 else:
-                    row[heading] = _status(run.cells, str(model), task, loss)
-                rows.append(row)
-    table = pd.DataFrame(rows).fillna(DASH)
-    return table.drop(columns=[c for c in ("Model", "Task") if table[c].nunique() == 1])
+                    row[heading] = _status(run.cells, model, task, loss)
+                yield row
 
 
 def _figure(
     run: Run, seeds: pd.DataFrame, blocks: dict[str, list[str]], models: list[str]
 ) -> Figure:
     """One row of panels a task: a panel for each of the models that the run has of it."""
-    heights = [0.85 + 0.24 * len(losses) for losses in blocks.values()]
     known = set(zip(run.cells["task"], run.cells["model"], strict=True))
     of_task = {task: [model for model in models if (task, model) in known] for task in blocks}
-    columns = max(1, *(len(found) for found in of_task.values()))
+    columns = max(1, *map(len, of_task.values()))
+    heights = [0.85 + 0.24 * len(losses) for losses in blocks.values()]
     longest = max(len(loss_label(loss)) for losses in blocks.values() for loss in losses)
     width = NARROW if columns == 1 and longest <= SHORT else WIDTH
     figure = new_figure(width, 0.2 + sum(heights))
-    axes = figure.subplots(
-        len(blocks), columns, sharex="row", sharey="row", squeeze=False,
-        gridspec_kw={"height_ratios": heights},
-    )  # fmt: skip
-    styles = loss_styles(run.cells["loss"].cat.categories)
+    shared: dict[str, Any] = {
+        "sharex": "row",
+        "sharey": "row",
+        "squeeze": False,
+        "height_ratios": heights,
+    }
+    axes = figure.subplots(len(blocks), columns, **shared)
     for row, (task, losses) in zip(axes, blocks.items(), strict=True):
-        metric = first_metric(task)
-        assert metric is not None
         found = seeds[(seeds["task"] == task) & seeds["model"].isin(models)]
-        limits = (-1.0, 1.0) if found.empty else window(found, gains(found))
+        better = found["better"].iloc[0] if len(found) else "higher"
+        limits = window(found, gains(found)) if len(found) else (-1.0, 1.0)
+        row[0].set_xlim(*(limits if better == "higher" else reversed(limits)))
         for axis in row[len(of_task[task]) :]:
             axis.set_visible(False)
         for axis, model in zip(row, of_task[task], strict=False):
-            axis.set_xlim(*(limits if metric.better == "higher" else reversed(limits)))
-            axis.axvline(0, color="black", linewidth=0.9)
-            here = found[found["model"] == model]
-            for at, loss in enumerate(losses):
-                of_loss = here[here["loss"] == loss]
-                if of_loss.empty:
-                    text = _status(run.cells, model, task, loss)
-                    axis.text(
-                        0.99, at, text, transform=axis.get_yaxis_transform(), color=GREY,
-                        ha="right", va="center", fontsize=8, style="italic",
-                    )  # fmt: skip
-                else:
-                    _row(axis, at, of_loss, styles[loss], limits)
-            axis.grid(axis="y", visible=False)
-            for at in range(1, len(losses), 2):
-                axis.axhspan(at - 0.5, at + 0.5, color="#F4F4F4", zorder=0)
+            _panel(axis, run, found[found["model"] == model], (model, task), losses)
             axis.set_title(folded(f"{model_label(model)}, {task}", int(8.4 * width / columns)))
-            reversed_note = ", reversed axis" if metric.better == "lower" else ""
-            axis.set_xlabel(
-                f"Δ {metric.label} to {loss_label(reference_of(run))}{reversed_note}: "
-                "right is better →"
-            )
-        row[0].set_ylim(len(losses) - 0.5, -0.5)
         labels = [textwrap.shorten(loss_label(x), 44, placeholder="…") for x in losses]
         row[0].set_yticks(range(len(losses)), labels, fontsize=8.5)
+        row[0].set_ylim(len(losses) - 0.5, -0.5)
     return figure
 
 
@@ -211,37 +185,54 @@ def window(seeds: pd.DataFrame, found: pd.DataFrame) -> tuple[float, float]:
     return float(inside.min()) - margin, float(inside.max()) + margin
 
 
-def _row(
-    axis: Axes, at: int, seeds: pd.DataFrame, style: LossStyle, limits: tuple[float, float]
+def _panel(
+    axis: Axes, run: Run, seeds: pd.DataFrame, pair: tuple[str, str], losses: list[str]
 ) -> None:
+    """The differences of the losses of a model and task, one below another."""
+    metric = first_metric(pair[1])
+    assert metric is not None
+    styles = loss_styles(run.cells["loss"].cat.categories)
+    axis.axvline(0, color="black", linewidth=0.9)
+    axis.grid(axis="y", visible=False)
+    for at, loss in enumerate(losses):
+        of_loss = seeds[seeds["loss"] == loss]
+        if at % 2:
+            axis.axhspan(at - 0.5, at + 0.5, color="#F4F4F4", zorder=0)
+        if len(of_loss):
+            _row(axis, at, of_loss, styles[loss])
+            continue
+        text: dict[str, Any] = {
+            "color": GREY,
+            "ha": "right",
+            "va": "center",
+            "fontsize": 8,
+            "style": "italic",
+        }
+        status = _status(run.cells, *pair, loss)
+        axis.text(0.99, at, status, transform=axis.get_yaxis_transform(), **text)
+    reversed_note = ", reversed axis" if metric.better == "lower" else ""
+    other = loss_label(reference_of(run))
+    axis.set_xlabel(f"Δ {metric.label} to {other}{reversed_note}: right is better →")
+
+
+def _row(axis: Axes, at: int, seeds: pd.DataFrame, style: LossStyle) -> None:
+    """The mean with its interval, as far as the axis goes, and each of several seeds."""
     gain = gains(seeds).iloc[0]
-    over_seeds = gain["interval"] == OVER_SEEDS
-    if over_seeds:
-        values = seeds["difference"]
-        axis.plot(
-            values, np.full(len(values), at + 0.27), "o", color=style.colour, alpha=0.4,
-            markersize=2.8, markeredgewidth=0,
-        )  # fmt: skip
+    filled = style.colour if gain["interval"] == OVER_SEEDS else "white"
+    if len(seeds) > 1:
+        faint: dict[str, Any] = {
+            "color": style.colour,
+            "alpha": 0.4,
+            "markersize": 2.8,
+            "markeredgewidth": 0,
+        }
+        axis.plot(seeds["difference"], np.full(len(seeds), at + 0.27), "o", **faint)
     if math.isfinite(gain["low"]):
-        _interval(axis, at, (gain["low"], gain["high"]), style, limits)
-    axis.plot(
-        gain["difference"], at, style.marker, color=style.colour,
-        markersize=8 if style.marker == "*" else 5.5,
-        markerfacecolor=style.colour if over_seeds else "white",
-    )  # fmt: skip
-
-
-def _interval(
-    axis: Axes,
-    at: int,
-    bounds: tuple[float, float],
-    style: LossStyle,
-    limits: tuple[float, float],
-) -> None:
-    """The interval as far as the axis goes, with an arrow where it goes on."""
-    arrows = "><" if axis.xaxis_inverted() else "<>"
-    ends = max(bounds[0], limits[0]), min(bounds[1], limits[1])
-    axis.plot(ends, [at, at], color=style.colour, linewidth=1.4, solid_capstyle="butt")
-    for end, bound, arrow in zip(ends, bounds, arrows, strict=True):
-        marker = "|" if end == bound else arrow
-        axis.plot(end, at, marker, color=style.colour, markersize=6, clip_on=False)
+        limits, bounds = sorted(axis.get_xlim()), (gain["low"], gain["high"])
+        ends = max(bounds[0], limits[0]), min(bounds[1], limits[1])
+        axis.plot(ends, [at, at], color=style.colour, linewidth=1.4, solid_capstyle="butt")
+        arrows = "><" if axis.xaxis_inverted() else "<>"
+        for end, bound, arrow in zip(ends, bounds, arrows, strict=True):
+            marker = "|" if end == bound else arrow
+            axis.plot(end, at, marker, color=style.colour, markersize=6, clip_on=False)
+    axis.plot(gain["difference"], at, **style.plotted(markerfacecolor=filled))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -9,17 +11,11 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run, UserError
-from smmd_bench.publishing.style import (
-    BLUE,
-    VERMILION,
-    WIDTH,
-    folded,
-    loss_label,
-    new_figure,
-)
+from smmd_bench.publishing.style import BLUE, VERMILION, WIDTH, folded, loss_label, new_figure
 from smmd_bench.publishing.tables import DASH, number
 
 from ._panels import plain_ticks
+from ._probes import vocabulary_sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,20 +35,18 @@ _FORMS = {"both": "K + αL", "mmd": "K", "smooth": "αL"}
 
 @dataclass(frozen=True)
 class Kernel:
-    """The matrices of one loss at one N, from the loss itself.
+    """The matrices [N, N] of one loss at one N, from the loss itself, and their eigenvalues.
 
-    `kernel` [N, N] is K and `form` [N, N] the A of the loss rᵀAr; `alpha` is None without a
-    smoothness term. Eigenvalues are in falling order.
+    `K` is the kernel and `A` the matrix of the loss λ rᵀAr; `alpha` is None without a smoothness
+    term. Eigenvalues are in falling order.
     """
 
     loss: str
-    kernel: NDArray[np.float64]
-    form: NDArray[np.float64]
+    matrices: dict[str, NDArray[np.float64]]
+    eigenvalues: dict[str, NDArray[np.float64]]
     formula: str
     sigma: str
     alpha: float | None
-    kernel_eigenvalues: NDArray[np.float64]
-    form_eigenvalues: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -73,14 +67,13 @@ class KernelSpectrum:
             return "torch is not installed"
         if not _specs(run):
             return "no loss of the run has a kernel"
-        return None if numeric_tokens(run) else "no cell has digit probes, which tell the size N"
+        return None if vocabulary_sizes(run) else "no cell has digit probes, which tell the size N"
 
     def build(self, run: Run) -> Artefact:
         """One row of panels a loss: K, the form of the loss, their eigenvalues."""
-        sizes, specs = numeric_tokens(run), _specs(run)
-        table = pd.DataFrame(
-            [_row(kernel, n) for n in sizes for kernel in kernels(specs, n)]
-        ).fillna(DASH)
+        sizes, specs = [*dict.fromkeys(vocabulary_sizes(run).values())], _specs(run)
+        table = pd.DataFrame([_row(kernel) for n in sizes for kernel in kernels(specs, n)])
+        table.attrs["title"] = self.title
         n = sizes[0]
         drawn = kernels(specs[:VARIANTS], n)
         shown = min(n, CORNER)
@@ -97,8 +90,7 @@ class KernelSpectrum:
             caption += f" The table has N = {' and '.join(f'{m:,}' for m in sizes)}."
         if left := specs[VARIANTS:]:
             caption += f" Not drawn, but in the table: {', '.join(map(loss_label, left))}."
-        table.attrs["title"] = self.title
-        return Artefact(caption, table, _figure(drawn), _data(drawn))
+        return Artefact(caption, table, _figure(drawn), pd.concat(_data(drawn), ignore_index=True))
 
 
 def kernels(specs: list[str], n: int) -> list[Kernel]:
@@ -113,34 +105,22 @@ def kernels(specs: list[str], n: int) -> list[Kernel]:
     found = []
     for spec in specs:
         loss: Any = load_loss(spec)
-        kernel, form = loss.gram(vocabulary).numpy(), loss.matrix(vocabulary).numpy()
-        sigma = "+".join(f"{x:g}" for x in loss.sigma) if loss.kernel != "random" else DASH
-        found.append(
-            Kernel(
-                spec,
-                kernel,
-                form,
-                _FORMS[loss.term],
-                sigma,
-                _alpha(kernel, form, loss.term),
-                _eigenvalues(kernel),
-                _eigenvalues(form),
-            )
-        )
+        found.append(_kernel(spec, loss, loss.gram(vocabulary), loss.matrix(vocabulary)))
     return found
 
 
-def numeric_tokens(run: Run) -> list[int]:
-    """The sizes N of V_num in the run, by its models, from the digit probes."""
-    sizes = []
-    for _, cells in run.cells.groupby("model", observed=True):
-        for address in cells["address"]:
-            vectors = run.read("probes", ["vector"], [address])
-            known = [] if "vector" not in vectors else [*vectors["vector"].dropna()[:1]]
-            if known:
-                sizes.append(len(known[0]))
-                break
-    return list(dict.fromkeys(sizes))
+def _kernel(spec: str, loss: Any, gram: Any, matrix: Any) -> Kernel:
+    kernel, form = gram.numpy(), matrix.numpy()
+    smoothness = form if loss.term == "smooth" else form - kernel
+    laplacian = np.diag(kernel.sum(axis=1)) - kernel
+    return Kernel(
+        loss=spec,
+        matrices={"K": kernel, "A": form},
+        eigenvalues={"K": _eigenvalues(kernel), "A": _eigenvalues(form)},
+        formula=_FORMS[loss.term],
+        sigma="+".join(f"{x:g}" for x in loss.sigma) if loss.kernel != "random" else DASH,
+        alpha=None if loss.term == "mmd" else float(np.trace(smoothness) / np.trace(laplacian)),
+    )
 
 
 def _specs(run: Run) -> list[str]:
@@ -160,15 +140,6 @@ def _specs(run: Run) -> list[str]:
     return list(found.values())
 
 
-def _alpha(kernel: NDArray[np.float64], form: NDArray[np.float64], term: str) -> float | None:
-    """What the Laplacian of K is multiplied by in the form."""
-    if term == "mmd":
-        return None
-    smoothness = form if term == "smooth" else form - kernel
-    laplacian = np.diag(kernel.sum(axis=1)) - kernel
-    return float(np.trace(smoothness) / np.trace(laplacian))
-
-
 def _eigenvalues(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """In falling order, without the last digits, which depend on the machine."""
     from scipy.linalg import eigvalsh
@@ -178,100 +149,81 @@ def _eigenvalues(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([float(f"{value:.6g}") for value in found])
 
 
-def _row(kernel: Kernel, n: int) -> dict[str, str]:
-    row = {"Loss": loss_label(kernel.loss), "N": f"{n:,}", "σ": kernel.sigma}
-    row |= {"A": kernel.formula, "α": number(kernel.alpha, 4)}
-    both = {"K": kernel.kernel_eigenvalues, "A": kernel.form_eigenvalues}
-    for name, eigenvalues in both.items():
-        row[f"Largest of {name}"] = number(eigenvalues.max(), 3)
+def _row(kernel: Kernel) -> dict[str, str]:
+    row = {"Loss": loss_label(kernel.loss), "N": f"{len(kernel.matrices['K']):,}"}
+    row |= {"σ": kernel.sigma, "A": kernel.formula, "α": number(kernel.alpha, 4)}
+    for name, eigenvalues in kernel.eigenvalues.items():
         above = eigenvalues[eigenvalues > 0]
+        row[f"Largest of {name}"] = number(eigenvalues.max(), 3)
         row[f"Smallest of {name}"] = f"{above.min():.2g}" if len(above) else DASH
         row[f"Above 0 of {name}"] = f"{len(above):,}"
     return row
 
 
-def _data(drawn: list[Kernel]) -> pd.DataFrame:
+def _data(drawn: list[Kernel]) -> Iterator[pd.DataFrame]:
     """loss, matrix, what (entry or eigenvalue), row, column (from 0), value."""
-    parts = []
+    columns = ["loss", "matrix", "what", "row", "column", "value"]
     for kernel in drawn:
-        of = {
-            "K": (kernel.kernel, kernel.kernel_eigenvalues),
-            "A": (kernel.form, kernel.form_eigenvalues),
-        }
-        for name, (matrix, eigenvalues) in of.items():
+        for name, matrix in kernel.matrices.items():
             corner = matrix[:CORNER, :CORNER]
-            i, j = (x.ravel() for x in np.indices(corner.shape))
-            values = [float(f"{value:.9g}") for value in corner.ravel()]
-            entries = pd.DataFrame({"row": i, "column": j, "value": values}).assign(what="entry")
-            ranks = pd.DataFrame({"row": np.arange(len(eigenvalues)), "value": eigenvalues})
-            part = pd.concat([entries, ranks.assign(what="eigenvalue")], ignore_index=True)
-            parts.append(part.assign(loss=kernel.loss, matrix=name))
-    data = pd.concat(parts, ignore_index=True).astype({"column": "Int64"})
-    return data[["loss", "matrix", "what", "row", "column", "value"]]
+            places = pd.MultiIndex.from_product([range(len(corner))] * 2, names=["row", "column"])
+            entries = pd.Series([float(f"{value:.9g}") for value in corner.ravel()], places)
+            eigenvalues = pd.Series(kernel.eigenvalues[name]).rename_axis("row")
+            for what, values in {"entry": entries, "eigenvalue": eigenvalues}.items():
+                part = values.to_frame("value").reset_index()
+                part = part.assign(loss=kernel.loss, matrix=name, what=what)
+                yield part.reindex(columns=columns).astype({"column": "Int64"})
 
 
 def _figure(drawn: list[Kernel]) -> Figure:
     figure = new_figure(WIDTH, 0.2 + 2.9 * len(drawn))
     axes = figure.subplots(len(drawn), 3, squeeze=False)
     for row, kernel in zip(axes, drawn, strict=True):
-        row[0].set_ylabel(folded(loss_label(kernel.loss), 26))
         random = "" if kernel.sigma == DASH else f", σ = {kernel.sigma}"
-        _heat_map(figure, row[0], kernel.kernel, f"K{random}")
         alpha = "" if kernel.alpha is None else f", α = {kernel.alpha:.3g}"
-        _heat_map(figure, row[1], kernel.form, f"A = {kernel.formula}{alpha}")
+        titles = {
+            "K": f"{folded(loss_label(kernel.loss), 34)}\nK{random}",
+            "A": f"A = {kernel.formula}{alpha}",
+        }
+        for axis, (name, title) in zip(row, titles.items(), strict=False):
+            _heat_map(axis, kernel.matrices[name], title)
         _spectrum(row[2], kernel)
     return figure
 
 
-def _heat_map(figure: Figure, axis: Axes, matrix: NDArray[np.float64], title: str) -> None:
+def _heat_map(axis: Axes, matrix: NDArray[np.float64], title: str) -> None:
     n, corner = len(matrix), matrix[:CORNER, :CORNER]
     most, negative = float(np.abs(corner).max()), bool((corner < 0).any())
-    image = axis.imshow(
-        corner,
-        cmap="PuOr_r" if negative else "cividis",
-        vmin=-most if negative else 0,
-        vmax=most,
+    colours: dict[str, Any] = (
+        {"cmap": "PuOr_r", "vmin": -most} if negative else {"cmap": "cividis", "vmin": 0}
     )
-    figure.colorbar(image, ax=axis, shrink=0.85)
+    image = axis.imshow(corner, vmax=most, **colours)
+    axis.figure.colorbar(image, ax=axis, shrink=0.85)
     if n <= WRITTEN:
-        for (i, j), value in np.ndenumerate(corner):
-            red, green, blue, _ = np.asarray(image.to_rgba(np.array(value)))
-            light = 0.3 * red + 0.6 * green + 0.1 * blue > 0.5
-            text = f"{value:.2f}".replace("0.", ".", 1).replace("-", "−")
-            text = {".00": "0", "−.00": "0", "1.00": "1", "−1.00": "−1"}.get(text, text)
-            axis.text(
-                j, i, text, ha="center", va="center", fontsize=5.5,
-                color="black" if light else "white",
-            )  # fmt: skip
-        axis.set_xticks(range(n))
-        axis.set_yticks(range(n))
+        light = image.to_rgba(corner)[..., :3] @ [0.3, 0.6, 0.1] > 0.5
+        for (i, j), value in np.ndenumerate(np.round(corner, 2) + 0.0):
+            text = re.sub(r"^(-?)0\.", r"\1.", f"{value:g}").replace("-", "−")
+            style: dict[str, Any] = {"color": "black" if light[i, j] else "white", "fontsize": 5.5}
+            axis.text(j, i, text, ha="center", va="center", **style)
+        axis.set(xticks=range(n), yticks=range(n))
     axis.grid(visible=False)
     axis.set_title(title if n <= CORNER else f"{title}\n0 to {CORNER - 1} of {n:,} numbers")
 
 
 def _spectrum(axis: Axes, kernel: Kernel) -> None:
-    few = len(kernel.kernel) <= CORNER
-    drawings = (
-        ("K", kernel.kernel_eigenvalues, BLUE, "o", "-"),
-        (f"A = {kernel.formula}", kernel.form_eigenvalues, VERMILION, "s", (0, (4, 1.5))),
-    )
-    for label, eigenvalues, colour, marker, line in drawings:
-        above = eigenvalues[eigenvalues > 0]
-        zeros = int((eigenvalues == 0).sum())
+    labels = {"K": "K", "A": f"A = {kernel.formula}"}
+    styles = ((BLUE, "o", "-"), (VERMILION, "s", (0, (4, 1.5))))
+    for (name, label), (colour, marker, line) in zip(labels.items(), styles, strict=True):
+        eigenvalues = kernel.eigenvalues[name]
+        above, zeros = eigenvalues[eigenvalues > 0], int((eigenvalues == 0).sum())
         axis.plot(
-            np.arange(1, len(above) + 1),
-            above,
-            color=colour,
-            marker=marker,
-            fillstyle="none",
-            linestyle=line,
-            markevery=1 if few else max(1, len(above) // 8),
+            np.arange(1, len(above) + 1), above, color=colour, marker=marker, linestyle=line,
+            fillstyle="none", markevery=1 if len(eigenvalues) <= CORNER else len(above) // 8 or 1,
             label=label + (f" (zero: {zeros})" if zeros else ""),
-        )
+        )  # fmt: skip
     axis.set_yscale("log")
     low, high = axis.get_ylim()
     if high < 200 * low:
         plain_ticks(axis)
-    axis.set_title("Eigenvalues")
-    axis.set_xlabel("rank")
+    axis.set(title="Eigenvalues", xlabel="rank")
     axis.legend(fontsize=8)

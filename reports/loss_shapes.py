@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -98,15 +99,14 @@ def penalties(specs: Sequence[str]) -> pd.DataFrame:
     not act on the target at an N has no rows there; one that cannot be loaded has none at all.
     """
     parts = []
-    for spec in specs:
-        for n, target in TARGETS.items():
-            try:
-                term, charged = _charge(spec, n, target)
-            except (UserError, CellSkippedError):
-                continue
-            if charged:
-                part = pd.DataFrame({"value": range(n), "penalty": charged})
-                parts.append(part.assign(loss=spec, term=term, numeric_tokens=n, target=target))
+    for spec, (n, target) in product(specs, TARGETS.items()):
+        try:
+            term, charged = _charge(spec, n, target)
+        except (UserError, CellSkippedError):
+            continue
+        if charged:
+            part = pd.DataFrame({"value": range(n), "penalty": charged})
+            parts.append(part.assign(loss=spec, term=term, numeric_tokens=n, target=target))
     columns = ["loss", "term", "numeric_tokens", "target", "value", "penalty"]
     frame = pd.concat(parts, ignore_index=True)[columns]
     frame["loss"] = pd.Categorical(frame["loss"], categories=[*frame["loss"].unique()])
@@ -122,6 +122,7 @@ def _specs(run: Run) -> list[str]:
 def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
     """What the penalty is, and its value for each predicted value (none: the loss does not act)."""
     import torch
+    from threadpoolctl import threadpool_limits
 
     from smmd_bench.contracts import NoAuxiliary, NumericTargets, NumericVocabulary
     from smmd_bench.plugin_system.registry import load_loss
@@ -134,26 +135,20 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
     p = torch.full((n, n), (1 - SHARE) / (n - 1), dtype=torch.float64).fill_diagonal_(SHARE)
     logits, y, zero = p.log(), torch.tensor([target]), torch.zeros(1, dtype=torch.int64)
     if isinstance(bound, NoAuxiliary):
-        charged = torch.nn.functional.cross_entropy(
-            logits, y.expand(n), reduction="none", label_smoothing=bound.label_smoothing
-        ).tolist()
-        return "cross-entropy", _rounded(charged)
+        how = {"reduction": "none", "label_smoothing": bound.label_smoothing}
+        charged = torch.nn.functional.cross_entropy(logits, y.expand(n), **how)
+        return "cross-entropy", _rounded(charged.tolist())
     weight = 1.0 if bound.replaces_cross_entropy else bound.weight
     term = "in place of CE" if bound.replaces_cross_entropy else f"{weight:g} × auxiliary"
     term += ", noise=0" if noisy else ""
     if not bound.covers(y).all():
         return term, []
-    charged = []
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # N small products, which threads would only wait for
-    try:
-        with torch.no_grad():
-            for x in logits:
-                summed, units = bound(NumericTargets(x[None], x.logsumexp(0)[None], y, *[zero] * 3))
-                charged.append(weight * float(summed) / max(units, 1))
-    finally:
-        torch.set_num_threads(threads)
-    return term, _rounded(charged)
+    found = []
+    with torch.no_grad(), threadpool_limits(1):  # N small products: threads would only wait
+        for x in logits:
+            summed, units = bound(NumericTargets(x[None], x.logsumexp(0)[None], y, *[zero] * 3))
+            found.append(weight * float(summed) / max(units, 1))
+    return term, _rounded(found)
 
 
 def _rounded(charged: list[float]) -> list[float]:
@@ -164,23 +159,18 @@ def _rounded(charged: list[float]) -> list[float]:
 def _figure(data: pd.DataFrame) -> Figure:
     losses = list(data["loss"].cat.categories)
     styles = loss_styles(losses)
-    parts = [
-        [data[(data["loss"] == loss) & (data["numeric_tokens"] == n)] for n in TARGETS]
+    parts = {
+        loss: [data[(data["loss"] == loss) & (data["numeric_tokens"] == n)] for n in TARGETS]
         for loss in losses
-    ]
-    heights = [1.7 if any(falls(part) for part in both) else 1.2 for both in parts]
+    }
+    heights = [1.7 if any(falls(part) for part in both) else 1.2 for both in parts.values()]
     figure = new_figure(WIDTH, 0.75 + sum(heights))
-    axes = figure.subplots(
-        len(losses),
-        3,
-        sharex="col",
-        squeeze=False,
-        gridspec_kw={"height_ratios": heights, "width_ratios": [1, 1.35, 1]},
-    )
-    for row, loss, (small, large) in zip(axes, losses, parts, strict=True):
+    ratios: dict[str, Any] = {"height_ratios": heights, "width_ratios": [1, 1.35, 1]}
+    axes = figure.subplots(len(losses), 3, sharex="col", squeeze=False, **ratios)
+    for row, (loss, (small, large)) in zip(axes, parts.items(), strict=True):
         term = pd.concat([small, large])["term"].iloc[0].replace(", ", ",\n")
-        label = folded(loss_label(loss), 20)
-        row[0].set_ylabel(f"{label}\n({term})", rotation=0, ha="right", va="center", labelpad=8)
+        label = f"{folded(loss_label(loss), 20)}\n({term})"
+        row[0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=8)
         near = large[(large["value"] - large["target"]).abs() <= NEAR]
         for axis, shown in zip(row, (small, large, near), strict=True):
             _curve(axis, shown, styles[loss])
@@ -190,15 +180,14 @@ def _figure(data: pd.DataFrame) -> Figure:
         _note_falls(row[0], small, height=0.3)
         _note_falls(row[1], large, height=0.82)
         _close_up(row[1], large, styles[loss])
-    digits, numbers = TARGETS.items()
-    axes[0][0].set_title(f"N = {digits[0]}, target {digits[1]}")
-    axes[0][1].set_title(f"N = {numbers[0]}, target {numbers[1]}")
-    axes[0][2].set_title(f"N = {numbers[0]}, close-up")
-    for axis in axes[-1]:
-        axis.set_xlabel("predicted value")
-    axes[-1][0].set_xticks(range(digits[0]))
-    axes[-1][1].set_xlim(-30, numbers[0] + 30)
-    axes[-1][2].set_xlim(numbers[1] - NEAR - 0.5, numbers[1] + NEAR + 0.5)
+    (small_n, digit), (n, number) = TARGETS.items()
+    titles = f"N = {small_n}, target {digit}", f"N = {n}, target {number}", f"N = {n}, close-up"
+    for first, last, title in zip(axes[0], axes[-1], titles, strict=True):
+        first.set_title(title)
+        last.set_xlabel("predicted value")
+    axes[-1][0].set_xticks(range(small_n))
+    axes[-1][1].set_xlim(-30, n + 30)
+    axes[-1][2].set_xlim(number - NEAR - 0.5, number + NEAR + 0.5)
     return figure
 
 
@@ -206,15 +195,8 @@ def _curve(axis: Axes, data: pd.DataFrame, style: LossStyle) -> None:
     if data.empty:
         return
     axis.axvline(data["target"].iloc[0], color=GREY, linestyle=":", linewidth=1)
-    axis.plot(
-        data["value"],
-        data["penalty"],
-        color=style.colour,
-        linestyle=style.line,
-        marker=style.marker,
-        markersize=6 if style.marker == "*" else 4,
-        markevery=100 if len(data) > 100 else 1,
-    )
+    every = 100 if len(data) > 100 else 1
+    axis.plot(data["value"], data["penalty"], **style.plotted(4, markevery=every))
     axis.set_ylim(min(0.0, data["penalty"].min()), 1.15 * data["penalty"].max() or 1.0)
 
 
@@ -226,8 +208,7 @@ def falls(data: pd.DataFrame) -> list[tuple[int, int]]:
     """
     if data.empty:
         return []
-    charged = data.set_index("value")["penalty"]
-    target = data["target"].iloc[0]
+    charged, target = data.set_index("value")["penalty"], data["target"].iloc[0]
     found = []
     for side in (charged.loc[target::-1], charged.loc[target:]):
         high = np.flatnonzero(side >= side.max() - _FLAT * abs(side.max()))[-1]
@@ -238,22 +219,14 @@ def falls(data: pd.DataFrame) -> list[tuple[int, int]]:
 
 def _note_falls(axis: Axes, data: pd.DataFrame, height: float) -> None:
     """Say at that height of the panel where the penalty falls, and from what to what."""
-    charged = data.set_index("value")["penalty"]
-    found = falls(data)
-    if not found:
+    if not (found := falls(data)):
         return
+    charged = data.set_index("value")["penalty"]
     where = " and ".join(f"{'below' if end < turn else 'beyond'} {turn}" for turn, end in found)
     what = ",\n".join(f"{charged[turn]:.2f} → {charged[end]:.2f} at {end}" for turn, end in found)
-    axis.text(
-        0.99,
-        height,
-        f"falls {where}:\n{what}",
-        transform=axis.transAxes,
-        ha="right",
-        va="top",
-        fontsize=7.5,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
-    )
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
+    place: dict[str, Any] = {"transform": axis.transAxes, "ha": "right", "va": "top"}
+    axis.text(0.99, height, f"falls {where}:\n{what}", fontsize=7.5, bbox=box, **place)
 
 
 def _close_up(axis: Axes, data: pd.DataFrame, style: LossStyle) -> None:
@@ -262,10 +235,7 @@ def _close_up(axis: Axes, data: pd.DataFrame, style: LossStyle) -> None:
         if end > turn:
             shown = data[data["value"] >= turn - 3]
             inset = axis.inset_axes((0.55, 0.14, 0.43, 0.33))
-            inset.plot(
-                shown["value"], shown["penalty"], color=style.colour, marker=style.marker,
-                linestyle=style.line, markersize=3, linewidth=1,
-            )  # fmt: skip
+            inset.plot(shown["value"], shown["penalty"], **style.plotted(3, linewidth=1))
             inset.set_xticks([turn, end])
             inset.tick_params(labelsize=7, pad=1, length=2)
             inset.margins(0.08, 0.2)

@@ -6,21 +6,21 @@ the answers in which no number could be read beside them.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import loss_label, model_label
+from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
 from ._cells import in_order, measured, missing_note
-from ._columns import hole, that_have_columns
+from ._columns import column_table, losses_with_columns
 from ._errors import numeric_tasks
 from ._main_losses import main_losses
-from ._panels import of_pair, pairs
 from ._paper import reference
 from ._sample import sample_note
 from ._setting import published_beside, setting_note
@@ -61,12 +61,8 @@ class ScaleErrors:
         tasks = numeric_tasks(run, measured(run.cells))
         run, left = main_losses(run.only(run.cells[run.cells["task"].isin(tasks)]))
         cells, data = run.cells, category_counts(run)
-        losses, lacking = that_have_columns(cells["loss"].cat.categories)
-        rows = data[data["category"].isin(_shown(data))]
-        blocks = [_block(of_pair(rows, pair), of_pair(cells, pair), losses) for pair in pairs(rows)]
-        table = pd.concat(blocks, ignore_index=True).fillna(DASH)
-        papers = [name for name in table if str(name).startswith("Paper ")]
-        table = table[[name for name in table if name not in papers] + papers]
+        losses, lacking = losses_with_columns(cells["loss"].cat.categories)
+        table = _table(data, cells, losses)
         table.attrs["title"] = self.title
         caption = f"{_caption(data)} {sample_note(run, cells)}{setting_note(run, cells)}"
         return Artefact(caption + lacking + left + missing_note(cells), table, data=data)
@@ -104,42 +100,32 @@ def category_counts(run: Run) -> pd.DataFrame:
     return in_order(data, run.cells)
 
 
-def _shown(data: pd.DataFrame) -> list[str]:
-    """The rows of the table: without the powers of ten that no answer is off by."""
+def _table(data: pd.DataFrame, cells: pd.DataFrame, losses: list[str]) -> pd.DataFrame:
+    """One row a model, task and category; one column a loss, then those of the paper.
+
+    Powers of ten that no answer is off by have no row.
+    """
     most = data.groupby("category")[["count", "published"]].max().max(axis=1)
-    return [category for category in ROWS if category not in SCALES or most[category] > 0]
+    shown = [category for category in ROWS if category not in SCALES or most[category] > 0]
+    data = data[data["category"].isin(shown) & data["loss"].isin(losses)]
+    labels = data["loss"].astype("str").map(loss_label)
+    papers_n = data.groupby(GROUP, observed=True)["published"].transform("last")
+    shares = 100 * data["published"] / papers_n
+    paper = data.assign(column="Paper " + labels, count=data["published"], share=shares, seeds=1)
+    paper = paper[paper.groupby("column")["count"].transform("count") > 0]
+    both = pd.concat([data.assign(column=labels), paper], ignore_index=True)
+    both["text"] = [_text(row) for row in both.to_dict("records")]
+    both["category"] = pd.Categorical(both["category"], categories=shown)
+    table = column_table(both, "category", cells, losses)
+    table["category"] = [ROWS[category] for category in table["category"]]
+    return table.rename(columns={"category": "Category"})
 
 
-def _block(data: pd.DataFrame, cells: pd.DataFrame, losses: list[str]) -> pd.DataFrame:
-    """The rows of one model and task, with a column for each of `losses`."""
-    first = data.iloc[0]
-    categories = list(data["category"].unique())
-    columns = {
-        "Model": [model_label(str(first["model"]))] * len(categories),
-        "Task": [str(first["task"])] * len(categories),
-        "Category": [ROWS[category] for category in categories],
-    }
-    for loss in losses:
-        label, by_category = loss_label(loss), data[data["loss"] == loss].set_index("category")
-        if by_category.empty:
-            columns[label] = hole(cells, loss, len(categories)) or [DASH] * len(categories)
-            continue
-        digits = 0 if by_category["seeds"].iloc[0] == 1 else 1
-        columns[label] = _texts(by_category["count"], digits)
-        if by_category["published"].notna().any():
-            columns[f"Paper {label}"] = _texts(by_category["published"], 0)
-    return pd.DataFrame(columns)
-
-
-def _texts(counts: pd.Series[float], digits: int) -> list[str]:
-    """`726 (55.04)` for each row: the count and its share of the total."""
-    n = float(counts[TOTAL])
-    found = []
-    for category, count in counts.items():
-        text = number(float(count), digits)
-        with_share = category != TOTAL and text != DASH and n > 0
-        found.append(f"{text} ({100 * float(count) / n:.2f})" if with_share else text)
-    return found
+def _text(row: Mapping[Hashable, Any]) -> str:
+    """`726 (55.04)`: a count and its share of the total; the total stands alone."""
+    text = number(row["count"], int(row["seeds"] > 1))
+    alone = text == DASH or row["category"] == TOTAL or pd.isna(row["share"])
+    return text if alone else f"{text} ({row['share']:.2f})"
 
 
 def _caption(data: pd.DataFrame) -> str:

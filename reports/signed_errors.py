@@ -6,6 +6,7 @@ column a loss, each over cross-entropy on the common-valid subset of the two.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,26 +14,27 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import (
-    LossStyle,
-    loss_label,
-    loss_styles,
-    model_label,
-)
+from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, model_label
 from smmd_bench.publishing.tables import DASH, with_interval
 
 from ._cells import in_order, missing_note
-from ._error_notes import (
+from ._error_panels import (
+    Block,
+    block_label,
+    draw_shares,
+    drawn_blocks,
     in_brief,
     limit_note,
-    outside_counts,
-    pair_name,
+    outside_note,
+    pair_names,
+    panel_title,
+    set_share_scale,
     silent_note,
     subset_note,
 )
-from ._error_panels import LOSSES, legend, new_blocks, panel_title, square_root
-from ._errors import CommonErrors, Comparison, Errors, Pair, common_errors, comparisons, why_none
+from ._errors import CommonErrors, common_errors, why_none
 from ._main_losses import main_losses
+from ._panels import block_grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,21 +65,17 @@ class SignedErrors:
     def build(self, run: Run) -> Artefact:
         """Ten rows of panels a model and task, one column a loss over the reference."""
         run, left_out = main_losses(run)
-        every = comparisons(run)
-        found = [(each, common_errors(run, each, ["answer", "parsed"])) for each in every]
-        bins = [
-            signed_bins(each, pair, errors[pair.loss])
-            for each, errors in found
-            for pair in each.pairs
-        ]
+        found = common_errors(run, ["answer", "parsed"])
+        bins = [signed_bins(common) for common in found]
         data = in_order(pd.concat(bins, ignore_index=True), run.cells)
-        table = _table(every, data)
-        table.attrs["title"] = self.title
+        blocks = drawn_blocks(found)
+        table = pd.DataFrame(_rows(blocks, data))
+        table.attrs |= {"title": self.title, "values": list(table.columns[4:])}
+        outside = f"Outside -{WINDOW:,} to {WINDOW:,}, counted in the shares and not drawn"
         caption = f"{_CAPTION} {subset_note(found)}{silent_note(run)}"
-        caption += _outside_note(every, data)
-        caption += _fractions_note(found, data) + limit_note(every, GROUPS)
-        caption += left_out + missing_note(run.cells)
-        return Artefact(caption, table, _figure(found[:GROUPS], data), data)
+        caption += outside_note(outside, found, data) + _fractions_note(found, data)
+        caption += limit_note(found, GROUPS) + left_out + missing_note(run.cells)
+        return Artefact(caption, table, _figure(blocks[:GROUPS], data), data)
 
 
 _CAPTION = (
@@ -90,7 +88,7 @@ _CAPTION = (
 )
 
 
-def signed_bins(comparison: Comparison, pair: Pair, common: CommonErrors) -> pd.DataFrame:
+def signed_bins(common: CommonErrors) -> pd.DataFrame:
     """The signed errors of a pair's loss and of the reference, on the same examples.
 
     model, task   what was trained on what
@@ -116,7 +114,8 @@ def signed_bins(comparison: Comparison, pair: Pair, common: CommonErrors) -> pd.
             "side": (np.sign(error) * steps).astype(int),
         }
     )
-    losses = (comparison.reference, pair.loss)
+    pair = common.pair
+    losses = (pair.reference, pair.loss)
     counts = cells.groupby(["loss", "digit"])["side"].value_counts().unstack(fill_value=0)
     every = pd.MultiIndex.from_product([losses, range(10)], names=["loss", "digit"])
     counts = counts.reindex(index=every, columns=sides, fill_value=0)
@@ -128,35 +127,27 @@ def signed_bins(comparison: Comparison, pair: Pair, common: CommonErrors) -> pd.
     far, near = ends[np.abs(side)], ends[np.maximum(np.abs(side) - 1, 0)]
     data["low"] = np.where(side > 0, near, -far) + 0.0
     data["high"] = np.where(side < 0, -near, far) + 0.0
-    key = {"model": comparison.model, "task": comparison.task, "pair": pair.loss}
-    data = data.assign(**key, seeds=len(pair.seeds))
+    data = data.assign(model=pair.model, task=pair.task, pair=pair.loss, seeds=len(pair.seeds))
     return data[[*KEY, "low", "high", "seeds", "n", "count", "share"]]
 
 
-def _table(every: list[Comparison], data: pd.DataFrame) -> pd.DataFrame:
-    """One row a model, task, drawn loss and last digit: exact answers in percent."""
+def _rows(blocks: Sequence[Block], data: pd.DataFrame) -> Iterator[dict[str, str]]:
+    """One row of the table a model, task, drawn loss and last digit: exact answers in percent."""
     exact = data.loc[(data["low"] == 0) & (data["high"] == 0), [*KEY, "n", "count"]]
     counts = {tuple(key): (n, count) for *key, n, count in exact.itertuples(index=False)}
-    rows = []
-    for each in every:
-        for pair in each.drawn(LOSSES):
-            for digit in range(10):
-                key = (each.model, each.task, pair.loss)
-                own, other = (counts[*key, loss, digit] for loss in (pair.loss, each.reference))
-                rows.append(
-                    {
-                        "Model": model_label(each.model),
-                        "Task": each.task,
-                        "Loss": loss_label(pair.loss),
-                        "Last digit": str(digit),
-                        "n": f"{own[0]:,}",
-                        "Exact (%)": _exact(*own, len(pair.seeds)),
-                        f"{loss_label(each.reference)}: exact (%)": _exact(*other, len(pair.seeds)),
-                    }
-                )
-    table = pd.DataFrame(rows).fillna(DASH)
-    table.attrs["values"] = [*table.columns.drop(["Model", "Task", "Loss", "Last digit"])]
-    return table
+    for pair in (common.pair for block in blocks for common in block):
+        for digit in range(10):
+            key, seeds = (pair.model, pair.task, pair.loss), len(pair.seeds)
+            own, other = (counts[*key, loss, digit] for loss in (pair.loss, pair.reference))
+            yield {
+                "Model": model_label(pair.model),
+                "Task": pair.task,
+                "Loss": loss_label(pair.loss),
+                "Last digit": str(digit),
+                "n": f"{own[0]:,}",
+                "Exact (%)": _exact(*own, seeds),
+                f"{loss_label(pair.reference)}: exact (%)": _exact(*other, seeds),
+            }
 
 
 def _exact(n: int, count: int, seeds: int) -> str:
@@ -169,46 +160,38 @@ def _exact(n: int, count: int, seeds: int) -> str:
     return with_interval(100 * count / n, 100 * low, 100 * high, 1)
 
 
-def _outside_note(every: list[Comparison], data: pd.DataFrame) -> str:
-    counts = in_brief(outside_counts(every, data))
-    return f" Outside -{WINDOW:,} to {WINDOW:,}, counted in the shares and not drawn: {counts}."
-
-
-def _fractions_note(found: list[tuple[Comparison, Errors]], data: pd.DataFrame) -> str:
+def _fractions_note(found: Sequence[CommonErrors], data: pd.DataFrame) -> str:
     """A sentence on the examples without a last digit."""
     own = data[data["loss"].astype("str") == data["pair"]]
-    whole = own.groupby(["model", "task", "pair"], observed=True)["count"].sum().to_dict()
+    whole = own.groupby(["model", "task", "pair"], observed=True)["count"].sum()
     left_out = [
-        (
-            pair_name(each, loss, len(found) > 1),
-            common.n - int(whole[each.model, each.task, loss]),
-            common.n,
-        )
-        for each, errors in found
-        for loss, common in errors.items()
+        (name, each.n - int(whole[each.pair.model, each.pair.task, each.pair.loss]), each.n)
+        for name, each in zip(pair_names(found), found, strict=True)
     ]
     if not any(count for _, count, _ in left_out):
         return " Every true answer is a whole number."
     return f" Left out, as the true answer is no whole number: {in_brief(left_out)}."
 
 
-def _figure(found: list[tuple[Comparison, Errors]], data: pd.DataFrame) -> Figure:
-    figure, blocks = new_blocks(found, rows=10, height=8.8, note=": answers (%) by error")
+def _figure(blocks: Sequence[Block], data: pd.DataFrame) -> Figure:
+    labels = [(f"{block_label(b[0].pair)}: answers (%) by error", len(b)) for b in blocks]
+    figure, grids = block_grid(labels, rows=10, height=8.8)
     figure.set_layout_engine("constrained", h_pad=0.03, w_pad=0.02, hspace=0, wspace=0)
     styles = loss_styles(data["loss"].cat.categories)
-    for block in blocks:
-        here = block.of(data)
-        for column, pair, _ in block.columns():
-            own = here[here["pair"] == pair.loss]
+    for axes, block in zip(grids, blocks, strict=True):
+        pair = block[0].pair
+        here = data[(data["model"] == pair.model) & (data["task"] == pair.task)]
+        for column, common in zip(axes.T, block, strict=True):
+            own = here[here["pair"] == common.pair.loss]
             whole = int(own["count"].sum()) // 2  # answers of the loss and of the reference
-            column[0].set_title(panel_title(block.comparison, pair, whole))
-            for digit, axis in enumerate(column):
-                _panel(axis, own[own["digit"] == digit], block.comparison.reference, styles)
+            column[0].set_title(panel_title(common, whole))
             column[-1].set_xlabel("error")
-        for digit, axis in enumerate(block.axes[:, 0]):
+            for digit, axis in enumerate(column):
+                _panel(axis, own[own["digit"] == digit], pair.reference, styles)
+        for digit, axis in enumerate(axes[:, 0]):
             axis.set_ylabel(f"last digit {digit}", rotation=0, ha="right", va="center")
-        _scales(block.axes[0, 0], float(here["share"].max()))  # shared by all
-    legend(figure, blocks)
+        _scales(axes[0, 0], float(here["share"].max()))  # shared by all
+    add_legend(figure)
     return figure
 
 
@@ -218,19 +201,14 @@ def _panel(axis: Axes, data: pd.DataFrame, reference: str, styles: dict[str, Los
     for loss in sorted(inside["loss"].astype("str").unique(), key=lambda name: name != reference):
         shares = inside.loc[inside["loss"] == loss, "share"]
         edges = np.arange(len(shares) + 1) - len(shares) / 2
-        if loss == reference:
-            axis.stairs(shares, edges, fill=True, color="#DDDDDD")
-        axis.stairs(
-            shares, edges, color=styles[loss].colour, linestyle=styles[loss].line, linewidth=1.4,
-            label=loss_label(loss),
-        )  # fmt: skip
+        draw_shares(axis, shares, edges, styles[loss], loss == reference)
+        axis.plot([], [], **styles[loss].lined(label=loss_label(loss)))
     n = f"n = {data['n'].max():,}"
     axis.text(0.02, 0.97, n, transform=axis.transAxes, va="top", fontsize=8)
 
 
 def _scales(axis: Axes, highest: float) -> None:
-    axis.set_yscale("function", functions=(square_root, np.square))
-    axis.set_yticks([tick for tick in (0, 5, 20, 50, 100) if tick <= highest])
+    set_share_scale(axis, highest, (0, 5, 20, 50, 100))
     axis.set_ylim(0, 1.7 * max(highest, 1))  # above the bars: n
     ends = {at + 0.5: end for at, end in enumerate(BOUNDS) if end in (10, WINDOW)}
     spelled = {WINDOW: "10³"}  # short: panels are narrow

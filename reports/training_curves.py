@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,15 +13,16 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import (
     WIDTH,
     LossStyle,
+    add_legend,
     loss_label,
     loss_styles,
     new_figure,
 )
 
-from ._cells import missing_note
+from ._cells import in_order, missing_note
 from ._figure_notes import seeds_and_steps
 from ._main_losses import main_losses
-from ._panels import fitted_legend, of_pair, pair_title, plain_ticks, that_fit
+from ._panels import Pair, of_pair, pair_title, plain_ticks, select_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,9 +57,8 @@ class TrainingCurves:
             for address in run.cells["address"]
         ]
         data = pd.concat([curve for curve in curves if not curve.empty], ignore_index=True)
-        for column in ("model", "task", "loss"):
-            data[column] = pd.Categorical(data[column], categories=run.cells[column].cat.categories)
-        drawn, left_out = that_fit(data, GROUPS, LOSSES, kept="CSV")
+        data = in_order(data, run.cells)
+        drawn, left_out = select_panels(data, GROUPS, LOSSES, kept="CSV")
         figure = _figure(data, run.selection, drawn)
         caption = (
             "Smoothed by an exponential mean over a twenty-fifth of the steps; the raw values are "
@@ -95,75 +95,62 @@ def _curve(log: pd.DataFrame) -> pd.DataFrame:
     return log.iloc[kept]
 
 
-def _figure(
-    data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[tuple[str, str], list[str]]
-) -> Figure:
+def _figure(data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
     figure = new_figure(WIDTH, 0.5 + 2.5 * len(drawn))
     axes = figure.subplots(len(drawn), 3, squeeze=False)
-    every = loss_styles(data["loss"].cat.categories)
+    styles = loss_styles(data["loss"].cat.categories)
     for (pair, losses), row in zip(drawn.items(), axes, strict=True):
-        here, epochs = of_pair(data, pair), of_pair(selection, pair)
-        styles = {loss: every[loss] for loss in losses}
-        here = here[here["loss"].isin(losses)]
+        steps, epochs = of_pair(data, pair), of_pair(selection, pair)
         for axis, (name, label) in zip(row, CURVES.items(), strict=False):
-            _by_step(axis, here, name, styles)
             axis.set_title(label)
-        _by_epoch(row[2], epochs, styles)
+            _by_step(axis, list(_cells(steps, losses)), name, styles)
+        _by_epoch(row[2], list(_cells(epochs, losses)), styles)
         row[0].set_ylabel(pair_title(pair))
-    fitted_legend(figure, axes.ravel(), (loss for losses in drawn.values() for loss in losses))
+    add_legend(figure)
     return figure
 
 
-def _by_step(axis: Axes, data: pd.DataFrame, name: str, styles: dict[str, LossStyle]) -> None:
-    shown = data[data[name].notna()]
-    for _, style, cell in _cells(shown, styles):
-        axis.plot(cell["step"], cell[name], color=style.colour, alpha=0.18, linewidth=0.7)
-    for loss, style, cell in _cells(shown, styles):
-        axis.plot(
-            cell["step"],
-            cell[f"{name}_smoothed"],
-            color=style.colour,
-            linestyle=style.line,
-            marker=style.marker,
-            markevery=(len(cell) // 10, max(1, len(cell) // 5)),
-            label=loss_label(loss),
-        )
-    if shown.empty:
+def _cells(data: pd.DataFrame, losses: list[str]) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The rows of each cell, in the order of the losses, which is that of the legend."""
+    for loss in losses:
+        of_loss = data[data["loss"] == loss]
+        yield from ((loss, cell) for _, cell in of_loss.groupby("address", sort=False))
+
+
+def _by_step(
+    axis: Axes, cells: list[tuple[str, pd.DataFrame]], name: str, styles: dict[str, LossStyle]
+) -> None:
+    axis.set_xlabel("Optimiser step")
+    cells = [(loss, cell[cell[name].notna()]) for loss, cell in cells if cell[name].notna().any()]
+    if not cells:
         axis.text(0.5, 0.5, "no loss here has one", ha="center", transform=axis.transAxes)
-    elif (shown[f"{name}_smoothed"] > 0).all():
+        return
+    for loss, cell in cells:
+        axis.plot(cell["step"], cell[name], color=styles[loss].colour, alpha=0.18, linewidth=0.7)
+    for loss, cell in cells:
+        every = (len(cell) // 10, max(1, len(cell) // 5))
+        drawn = styles[loss].plotted(markevery=every, label=loss_label(loss))
+        axis.plot(cell["step"], cell[f"{name}_smoothed"], **drawn)
+    if all((cell[f"{name}_smoothed"] > 0).all() for _, cell in cells):
         axis.set_yscale("log")
         plain_ticks(axis)
-    axis.set_xlabel("Optimiser step")
 
 
-def _cells(
-    data: pd.DataFrame, styles: dict[str, LossStyle]
-) -> Iterator[tuple[str, LossStyle, pd.DataFrame]]:
-    """The rows of each cell, in the order of the losses, which is that of the legend."""
-    for loss, style in styles.items():
-        for _, cell in data[data["loss"] == loss].groupby("address", sort=False, observed=True):
-            yield loss, style, cell
-
-
-def _by_epoch(axis: Axes, data: pd.DataFrame, styles: dict[str, LossStyle]) -> None:
-    metric = str(data["selection_metric"].iloc[0]) if len(data) else "score"
-    axis.set_title(f"Validation {NAMES.get(metric, metric.replace('_', ' '))}")
-    for loss, style, cell in _cells(data, styles):
-        axis.plot(
-            cell["epoch"],
-            cell[metric],
-            color=style.colour,
-            linestyle=style.line,
-            marker=style.marker,
-            markersize=7 if style.marker == "*" else 4,
-            label=loss_label(loss),
-        )
-        best = cell[cell["selected"]]
-        axis.plot(
-            best["epoch"], best[metric], "o", markersize=11, fillstyle="none", color=style.colour
-        )
-    if data.empty:
-        axis.text(0.5, 0.5, "no checkpoint is scored yet", ha="center", transform=axis.transAxes)
-    elif data["epoch"].nunique() <= 8:
-        axis.set_xticks(sorted(data["epoch"].unique()))
+def _by_epoch(
+    axis: Axes, cells: list[tuple[str, pd.DataFrame]], styles: dict[str, LossStyle]
+) -> None:
     axis.set_xlabel("Epoch")
+    if not cells:
+        axis.set_title("Validation score")
+        axis.text(0.5, 0.5, "no checkpoint is scored yet", ha="center", transform=axis.transAxes)
+        return
+    metric = str(cells[0][1]["selection_metric"].iloc[0])
+    axis.set_title(f"Validation {NAMES.get(metric, metric.replace('_', ' '))}")
+    for loss, cell in cells:
+        style, best = styles[loss], cell[cell["selected"]]
+        axis.plot(cell["epoch"], cell[metric], **style.plotted(4, label=loss_label(loss)))
+        ring: dict[str, Any] = {"markersize": 11, "fillstyle": "none", "color": style.colour}
+        axis.plot(best["epoch"], best[metric], "o", **ring)
+    epochs = sorted({epoch for _, cell in cells for epoch in cell["epoch"]})
+    if len(epochs) <= 8:
+        axis.set_xticks(epochs)

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -46,6 +45,15 @@ class LossStyle:
     line: str | tuple[int, tuple[float, ...]]
     marker: str
     hatch: str
+
+    def lined(self, **changes: Any) -> dict[str, Any]:
+        """Arguments of matplotlib for a line without markers."""
+        return {"color": self.colour, "linestyle": self.line, **changes}
+
+    def plotted(self, size: float = 5, **changes: Any) -> dict[str, Any]:
+        """Arguments of `Axes.plot` for markers of that size; a star needs more room to look it."""
+        star = self.marker == "*"
+        return self.lined(marker=self.marker, markersize=size + 3 * star, **changes)
 
 
 _KNOWN = {
@@ -94,8 +102,9 @@ def spaced(spec: str) -> str:
 
 
 def folded(label: str, letters: int) -> str:
-    """A label in lines of at most so many letters, as far as it is `spaced`."""
-    return textwrap.fill(spaced(label), letters, break_long_words=False)
+    """A label in lines of at most so many letters, as far as it is `spaced`, or has a sum."""
+    sums = re.sub(r"(?<=\d)\+(?=\d)", " + ", spaced(label))
+    return textwrap.fill(sums, letters, break_long_words=False)
 
 
 def model_label(model: str) -> str:
@@ -126,19 +135,21 @@ def width_for(columns: int) -> float:
     return NARROW if columns == 1 else WIDTH
 
 
-def legend_above(figure: Figure, axes: Iterable[Axes], columns: int = 6) -> None:
-    """One legend for the whole figure, above it, with every label of the axes once."""
+def add_legend(figure: Figure) -> None:
+    """Add one legend above the figure, with every label of its axes once.
+
+    It is as wide as fits; the figure grows by the lines after the first.
+    """
     handles: dict[str, Any] = {}
-    for axis in axes:
+    for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     if handles:
-        figure.legend(
-            list(handles.values()),
-            list(handles),
-            loc="outside upper center",
-            ncols=min(len(handles), columns),
-        )
+        fitting = int(13 * figure.get_figwidth() / (max(map(len, handles)) + 8))
+        columns = min(len(handles), max(1, fitting))
+        lines = -(-len(handles) // columns)
+        figure.set_figheight(figure.get_figheight() + 0.19 * (lines - 1))
+        figure.legend(handles.values(), handles, loc="outside upper center", ncols=columns)
 
 
 def file_stem(spec: str) -> str:

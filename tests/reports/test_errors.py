@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from smmd_bench.reports._error_notes import silent_note
-from smmd_bench.reports._errors import Comparison, Pair, common_errors, comparisons, why_none
+from smmd_bench.reports._error_panels import silent_note
+from smmd_bench.reports._errors import common_errors, error_pairs, why_none
+from smmd_bench.reports._panels import select_losses
 
 import smmd_bench as sb
 from smmd_bench.storage.files import write_json
@@ -29,9 +30,8 @@ def without(path: Path, loss: str, *seeds: int):
     return sb.read_run(path)
 
 
-def pair_of(comparison: Comparison, loss: str) -> Pair:
-    (found,) = [pair for pair in comparison.pairs if pair.loss == loss]
-    return found
+def errors_by_loss(run):
+    return {common.pair.loss: common for common in common_errors(run)}
 
 
 def errors_of(common, *losses):
@@ -47,9 +47,8 @@ def test_an_example_counts_for_a_pair_where_both_give_a_number(tmp_path):
             "smmd": ["0", "10", "20", "-7", "40"],
         },
     )
-    (comparison,) = comparisons(run)
-    common = common_errors(run, comparison)
-    assert [pair.loss for pair in comparison.pairs] == list(common) == ["ntl", "smmd"]
+    common = errors_by_loss(run)
+    assert list(common) == ["ntl", "smmd"]
     assert (common["ntl"].n, common["ntl"].examples) == (3, 5)
     assert errors_of(common["ntl"], "ce", "ntl") == {"ce": [0, 1, 0], "ntl": [1, 0, 0]}
     assert (common["smmd"].n, common["smmd"].examples) == (4, 5)
@@ -60,7 +59,7 @@ def test_a_loss_that_leaves_much_unanswered_shrinks_no_other_pair(tmp_path):
     losses = {"ce": ANSWERS, "smmd": ANSWERS}
     silent = {**losses, "gce": ["0", "none", "none", "none", "none"]}
     runs = [planted(tmp_path / "two", losses), planted(tmp_path / "three", silent)]
-    found = [common_errors(run, comparisons(run)[0]) for run in runs]
+    found = [errors_by_loss(run) for run in runs]
     assert [common["smmd"].n for common in found] == [5, 5]
     assert found[1]["gce"].n == 1
 
@@ -74,7 +73,7 @@ def test_each_seed_has_a_subset_of_its_own(tmp_path):
         },
         seeds=(0, 1),
     )
-    common = common_errors(run, comparisons(run)[0])
+    common = errors_by_loss(run)
     sizes = common["smmd"].frame.groupby(["loss", "seed"], observed=True).size()
     assert sizes.to_dict() == {("ce", 0): 4, ("ce", 1): 3, ("smmd", 0): 4, ("smmd", 1): 3}
 
@@ -84,10 +83,9 @@ def test_a_pair_is_compared_on_the_seeds_that_both_have(tmp_path):
     planted(tmp_path, dict.fromkeys(losses, ANSWERS), seeds=(0, 1, 2))
     without(tmp_path, "smmd[sigma=1]", 0, 2)
     run = without(tmp_path, "ntl", 1)
-    (comparison,) = comparisons(run)
-    seeds = {pair.loss: pair.seeds for pair in comparison.pairs}
+    common = errors_by_loss(run)
+    seeds = {loss: each.pair.seeds for loss, each in common.items()}
     assert seeds == {"ntl": (0, 2), "smmd": (0, 1, 2), "smmd[sigma=1]": (1,)}
-    common = common_errors(run, comparison)
     assert {loss: each.n for loss, each in common.items()} == {
         "ntl": 10, "smmd": 15, "smmd[sigma=1]": 5
     }  # fmt: skip
@@ -100,8 +98,8 @@ def test_a_pair_is_compared_on_the_seeds_that_both_have(tmp_path):
 def test_a_pair_without_a_common_seed_is_left_out(tmp_path):
     planted(tmp_path, {"ce": ANSWERS, "ntl": ANSWERS, "smmd": ANSWERS}, seeds=(0, 1))
     without(tmp_path, "ce", 1)
-    (comparison,) = comparisons(without(tmp_path, "smmd", 0))
-    assert [pair.loss for pair in comparison.pairs] == ["ntl"]
+    run = without(tmp_path, "smmd", 0)
+    assert [pair.loss for pair in error_pairs(run)] == ["ntl"]
 
 
 def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
@@ -119,8 +117,7 @@ def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
     }
     planted(tmp_path, texts, answers, seeds=seeds)
     run = without(tmp_path, "ntl", 1)
-    (comparison,) = comparisons(run)
-    for loss, common in common_errors(run, comparison).items():
+    for loss, common in errors_by_loss(run).items():
         expected = {"ce": [], loss: []}
         for seed in (0, 2) if loss == "ntl" else seeds:
             for answer, a, b in zip(answers, texts["ce"][seed], texts[loss][seed], strict=True):
@@ -137,31 +134,30 @@ def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
 def test_the_scores_of_a_comparison_are_read_once(tmp_path, monkeypatch):
     losses = ["ce", "gce", "ntl", "ntil", "smmd"]
     run = planted(tmp_path, dict.fromkeys(losses, ANSWERS))
-    (comparison,) = comparisons(run)
+    assert len(error_pairs(run)) == 4
     read, calls = type(run).read, []
     monkeypatch.setattr(type(run), "read", lambda *a, **k: calls.append(a) or read(*a, **k))
-    common_errors(run, comparison)
-    assert len(calls) == 1
+    common_errors(run)
+    assert len([call for call in calls if "error" in call[2]]) == 1
 
 
 def test_the_untuned_model_takes_no_part(run_folder):
-    (comparison,) = comparisons(sb.read_run(run_folder))
-    assert comparison.reference == "ce"
-    assert [pair.loss for pair in comparison.pairs] == ["ntl", "smmd"]
+    pairs = error_pairs(sb.read_run(run_folder))
+    assert [(pair.reference, pair.loss) for pair in pairs] == [("ce", "ntl"), ("ce", "smmd")]
 
 
 def test_without_cross_entropy_the_first_loss_is_the_reference(tmp_path):
     run = planted(tmp_path, {"ntl": ANSWERS, "smmd": ANSWERS})
-    assert comparisons(run)[0].reference == "ntl"
+    assert error_pairs(run)[0].reference == "ntl"
 
 
 def test_of_completions_made_elsewhere_the_first_is_the_reference(tmp_path):
     run = planted(tmp_path, {"smmd": ANSWERS, "ce": ANSWERS})
-    assert comparisons(run)[0].reference == "ce"
+    assert error_pairs(run)[0].reference == "ce"
     manifest = {**run.manifest, "predictions": {"losses": ["smmd", "ce"]}}
     write_json(tmp_path / "manifest.json", manifest)
-    (comparison,) = comparisons(sb.read_run(tmp_path))
-    assert comparison.reference == sb.read_run(tmp_path).cells["loss"].cat.categories[0]
+    (pair,) = error_pairs(sb.read_run(tmp_path))
+    assert pair.reference == sb.read_run(tmp_path).cells["loss"].cat.categories[0]
 
 
 def test_a_run_without_results_has_nothing_to_compare(tmp_path):
@@ -191,27 +187,19 @@ def test_a_task_whose_targets_hold_no_number_is_left_out(tmp_path):
 
 def test_a_subset_can_be_empty(tmp_path):
     run = planted(tmp_path, {"ce": ["1", *["none"] * 4], "smmd": ["none", *["1"] * 4]})
-    (comparison,) = comparisons(run)
-    assert common_errors(run, comparison)["smmd"].n == 0
+    assert errors_by_loss(run)["smmd"].n == 0
 
 
 @pytest.mark.parametrize("answers", [["none"] * 5, ["", "", "", "", ""]])
 def test_a_loss_without_one_number_is_left_out_and_named(tmp_path, answers):
     run = planted(tmp_path, {"ce": ANSWERS, "gce": answers, "smmd": ANSWERS})
-    (comparison,) = comparisons(run)
-    assert [pair.loss for pair in comparison.pairs] == ["smmd"]
-    assert common_errors(run, comparison)["smmd"].n == 5
+    assert {loss: each.n for loss, each in errors_by_loss(run).items()} == {"smmd": 5}
     assert silent_note(run).startswith(" Left out, without one number: GCE (")
 
 
 def test_two_losses_of_which_one_is_silent_cannot_be_compared(tmp_path):
     run = planted(tmp_path, {"ce": ANSWERS, "smmd": ["none"] * 5})
     assert "numbers of two trained losses" in why_none(run)
-
-
-def comparison_of(*losses: str) -> Comparison:
-    pairs = tuple(Pair(loss, (0,), ("a", "b")) for loss in losses)
-    return Comparison("builtin/tiny", "gsm8k", "ce", pairs)
 
 
 @pytest.mark.parametrize(
@@ -225,4 +213,4 @@ def comparison_of(*losses: str) -> Comparison:
     ],
 )  # fmt: skip
 def test_smmd_and_the_losses_without_parameters_are_drawn_first(losses, drawn):
-    assert [pair.loss for pair in comparison_of(*losses).drawn(3)] == drawn
+    assert select_losses(losses, 3) == drawn

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from smmd_bench.reports._panels import plain_first
+from smmd_bench.reports._panels import select_losses
 from smmd_bench.reports.arithmetic_operations import ArithmeticOperations, accuracy_by_operations
 from smmd_bench.reports.auxiliary_magnitude import AuxiliaryMagnitude
 from smmd_bench.reports.calibration import Calibration
@@ -133,8 +133,8 @@ def test_variants_with_fewer_seeds_do_not_flood_figures_and_tables(tmp_path):
 
 def test_where_not_all_losses_fit_plain_ones_go_before_variants():
     losses = ["ce", "ntl[lambda=1]", "ntl", "smmd[sigma=1]", "smmd"]
-    assert plain_first(losses, 4) == ["ce", "ntl[lambda=1]", "ntl", "smmd"]
-    assert plain_first(losses, 2) == ["ce", "ntl"]
+    assert select_losses(losses, 4) == ["ce", "ntl[lambda=1]", "ntl", "smmd"]
+    assert select_losses(losses, 2) == ["ce", "smmd"]
 
 
 @pytest.mark.parametrize("name", registry.names("reports"))

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from smmd_bench.reports._columns import LOSSES, that_have_columns
+from smmd_bench.reports._columns import LOSSES, losses_with_columns
 from smmd_bench.reports.arithmetic_operations import ArithmeticOperations
 from smmd_bench.reports.scale_errors import ScaleErrors
 
@@ -28,11 +28,11 @@ def test_a_loss_without_a_result_has_a_column_that_says_why(tmp_path):
 
 def test_at_most_so_many_losses_have_columns_the_papers_first():
     every = ["base", "ce", "gce", "ntl", "smmd[sigma=1]", "ntil", "dist2", "smmd"]
-    shown, note = that_have_columns(every)
+    shown, note = losses_with_columns(every)
     assert shown == ["ce", "gce", "ntl", "ntil", "dist2", "smmd"]
     assert len(shown) == LOSSES
-    assert note.endswith(": untuned, SMMD[sigma=1].")
-    assert that_have_columns(every[:4]) == (every[:4], "")
+    assert note.endswith("CSV of the data: untuned, SMMD[sigma=1].")
+    assert losses_with_columns(every[:4]) == (every[:4], "")
 
 
 def test_the_csv_has_the_losses_that_have_no_column(tmp_path):

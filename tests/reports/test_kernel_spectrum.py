@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from smmd_bench.reports.kernel_spectrum import KernelSpectrum, kernels, numeric_tokens
+from smmd_bench.reports._probes import vocabulary_sizes
+from smmd_bench.reports.kernel_spectrum import KernelSpectrum, kernels
 
 import smmd_bench as sb
 from tests.publishing.published import publish
@@ -39,10 +40,10 @@ def test_kernel_and_form_are_those_of_the_paper(n):
     K = gaussian(n)
     alpha = n / (2 * K.sum())
     A = K + alpha * (np.diag(K.sum(axis=0)) - K)
-    np.testing.assert_allclose(found.kernel, K, atol=1e-12)
-    np.testing.assert_allclose(found.form, A, atol=1e-12)
+    np.testing.assert_allclose(found.matrices["K"], K, atol=1e-12)
+    np.testing.assert_allclose(found.matrices["A"], A, atol=1e-12)
     assert found.alpha == pytest.approx(alpha)
-    for eigenvalues, matrix in ((found.kernel_eigenvalues, K), (found.form_eigenvalues, A)):
+    for eigenvalues, matrix in ((found.eigenvalues["K"], K), (found.eigenvalues["A"], A)):
         expected = np.sort(np.linalg.eig(matrix)[0].real)[::-1]
         np.testing.assert_allclose(eigenvalues, expected, rtol=1e-3, atol=1e-8)
         assert (np.diff(eigenvalues) <= 0).all()
@@ -50,10 +51,10 @@ def test_kernel_and_form_are_those_of_the_paper(n):
 
 def test_what_is_rounding_counts_as_0():
     smooth, random = kernels(["smmd[term=smooth]", "smmd[kernel=random,term=mmd]"], 10)
-    assert smooth.form_eigenvalues[-1] == 0  # the constant vector of a graph Laplacian
-    assert (smooth.form_eigenvalues[:-1] > 0).all()
-    rank = np.linalg.matrix_rank(random.kernel)
-    assert ((random.kernel_eigenvalues > 0).sum(), random.alpha) == (rank, None)
+    assert smooth.eigenvalues["A"][-1] == 0  # the constant vector of a graph Laplacian
+    assert (smooth.eigenvalues["A"][:-1] > 0).all()
+    rank = np.linalg.matrix_rank(random.matrices["K"])
+    assert ((random.eigenvalues["K"] > 0).sum(), random.alpha) == (rank, None)
 
 
 def test_the_table_has_every_kernel_once_and_losses_of_another_lambda_not(artefact):
@@ -69,7 +70,7 @@ def test_the_figure_has_two_heat_maps_and_a_spectrum_a_loss(artefact):
     panels = [axis for axis in artefact.figure.axes if axis.get_label() != "<colorbar>"]
     assert len(panels) == 4 * 3
     titles = [axis.get_title() for axis in panels[:3]]
-    assert titles == ["K, σ = 2", "A = K + αL, α = 0.118", "Eigenvalues"]
+    assert titles == ["SMMD\nK, σ = 2", "A = K + αL, α = 0.118", "Eigenvalues"]
     (image,) = panels[0].images
     np.testing.assert_allclose(image.get_array(), gaussian(10))
     first, second = panels[2].lines
@@ -87,9 +88,9 @@ def test_of_a_thousand_numbers_a_corner_is_drawn_and_all_eigenvalues(folder, tmp
         if '"smmd"' not in file.read_text().split('"loss_name"')[0]:
             shutil.rmtree(file.parent)
     run = sb.read_run(copy)
-    assert numeric_tokens(run) == [1000]
+    assert vocabulary_sizes(run) == {"builtin/tiny": 1000}
     artefact = KernelSpectrum().build(run)
-    assert artefact.figure.axes[0].get_title() == "K, σ = 2\n0 to 39 of 1,000 numbers"
+    assert artefact.figure.axes[0].get_title() == "SMMD\nK, σ = 2\n0 to 39 of 1,000 numbers"
     assert "(drawn: the numbers 0 to 39 of 1,000)" in artefact.caption
     data = artefact.data[artefact.data["matrix"] == "A"]
     assert data["what"].value_counts().to_dict() == {"entry": 1600, "eigenvalue": 1000}
