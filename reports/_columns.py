@@ -27,7 +27,8 @@ def that_have_columns(losses: Iterable[str]) -> tuple[list[str], str]:
     ranked = sorted(every, key=lambda x: (x not in _FIRST, x == _LAST, "[" in x))
     shown = [loss for loss in every if loss in ranked[:LOSSES]]
     left = ", ".join(loss_label(loss) for loss in every if loss not in shown)
-    return shown, f" Only in the CSV of the data: {left}." if left else ""
+    note = f" For lack of room not in the table, but in the CSV of its data: {left}."
+    return shown, note if left else ""
 
 
 def hole(cells: pd.DataFrame, loss: str, rows: int) -> list[str] | None:

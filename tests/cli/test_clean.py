@@ -174,7 +174,7 @@ def test_a_run_leaves_the_cache_alone_unless_its_parts_are_named(run, cache):
     [
         (["--yes"], "name the parts with --what"),
         (["--what", "lgs"], "did you mean logs?"),
-        (["nowhere"], "is no run folder"),
+        (["nowhere"], "is not a run folder"),
     ],
 )
 def test_a_mistake_is_said(arguments, words):

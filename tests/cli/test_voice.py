@@ -41,7 +41,7 @@ def test_json_is_one_object_with_paths_and_rows(run_folder: Path) -> None:
 def test_errors_are_said_all_the_same(flag: str, tmp_path: Path) -> None:
     out = run_here("report", tmp_path, flag)
     assert (out.returncode, out.stdout) == (2, "")
-    assert "is no run folder" in out.stderr
+    assert "is not a run folder" in out.stderr
 
 
 def test_a_dry_run_for_machines(tmp_path: Path) -> None:
