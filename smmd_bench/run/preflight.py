@@ -127,8 +127,8 @@ def _check_images(
 
 
 def _check_tokenizer(cell: Cell, tokenizer: Any) -> None:
-    from ..encoding.data import encode_prompts, encode_targets
     from ..encoding.numbers import numeric_vocabulary
+    from ..encoding.prompts import encode_prompts, encode_targets
 
     numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)
     cell.card.require_numeric_tokens(len(numeric_vocabulary(tokenizer, "integer")))

@@ -68,8 +68,7 @@ def training_need(
 
     A text of n ASCII bytes has at most n tokens, so most examples need not be tokenised.
     """
-    from ..encoding.data import encode_targets
-    from ..encoding.prompts import encode_examples, expanded_lengths, images_of
+    from ..encoding.prompts import encode_examples, encode_targets, expanded_lengths, images_of
 
     chat, longest = cell.recipe.chat_template, None
     most = room_for(cell, "train")
@@ -95,8 +94,7 @@ def decoding_need(
 
     Raises UserError for a prompt without a token.
     """
-    from ..encoding.data import encode_targets
-    from ..encoding.prompts import encode_examples, expanded_lengths, images_of
+    from ..encoding.prompts import encode_examples, encode_targets, expanded_lengths, images_of
 
     chat, new = cell.recipe.chat_template, cell.task_plugin.max_new_tokens
     prompts = encode_examples(tokenizer, processor, examples, chat=chat)
@@ -164,7 +162,7 @@ def _is_at_most(example: Example, tokens: int) -> bool:
 def _tokens_around(tokenizer: Any, *, chat: bool) -> int:
     """At most so many tokens stand around the bytes of a prompt and its target: special tokens, a
     space that is put in front, and a chat template by its bytes."""
-    from ..encoding.data import encode_prompts, encode_targets
+    from ..encoding.prompts import encode_prompts, encode_targets
 
     ids = encode_prompts(tokenizer, ["0"], chat=chat) + encode_targets(tokenizer, ["0"], chat=chat)
     if not chat:

@@ -10,7 +10,7 @@ from smmd_bench.plugins.engines.transformers import TransformersEngine
 
 from smmd_bench.contracts import EngineSettings, Example
 from smmd_bench.decoding.decode import decode_checkpoint
-from smmd_bench.encoding.data import encode_prompts
+from smmd_bench.encoding.prompts import encode_prompts
 from smmd_bench.errors import UserError
 
 

@@ -15,8 +15,8 @@ from smmd_bench.contracts import Answer, EngineSettings, Example, NumericVocabul
 from smmd_bench.decoding import probe as module
 from smmd_bench.decoding.answer_digits import answer_digits
 from smmd_bench.decoding.probe import probe
-from smmd_bench.encoding.data import encode_prompts, encode_targets
 from smmd_bench.encoding.numbers import numeric_vocabulary
+from smmd_bench.encoding.prompts import encode_prompts, encode_targets
 
 QUESTIONS = {"3+4=": "7", "6+9=": "15", "1-9=": "-8", "say a": "a", "2+2=": "4 or 40"}
 ANSWER = Answer(Fraction(1))

@@ -19,11 +19,10 @@ from smmd_bench.decoding.canary_check import check_canary
 from smmd_bench.decoding.decode import decode_checkpoint
 from smmd_bench.decoding.probe import probe
 from smmd_bench.decoding.stage import decode_cells
-from smmd_bench.encoding.data import encode_targets
 from smmd_bench.encoding.images import read_image
 from smmd_bench.encoding.numbers import numeric_vocabulary
 from smmd_bench.encoding.pictures import expand
-from smmd_bench.encoding.prompts import encode_examples, expanded_lengths, images_of
+from smmd_bench.encoding.prompts import encode_examples, encode_targets, expanded_lengths, images_of
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.loading import load_model
@@ -85,14 +84,14 @@ def test_examples_without_images_need_no_processor(base: Checkpoint) -> None:
 def test_images_of_one_size_are_looked_at_once(
     base: Checkpoint, examples: list[Example], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from smmd_bench.encoding import pictures as encoding
+    from smmd_bench.encoding import prompts as encoding
 
     processor = load_processor(base.path)
     prompts = encode_examples(processor.tokenizer, processor, examples)
     calls: list[Any] = []
-    counted = encoding.expanded_length
+    counted = encoding.picture_tokens
     monkeypatch.setattr(
-        encoding, "expanded_length", lambda *words: calls.append(words) or counted(*words)
+        encoding, "picture_tokens", lambda *words: calls.append(words) or counted(*words)
     )
     lengths = expanded_lengths(processor, prompts * 5, [e.images for e in examples] * 5)
     assert len(calls) == 1

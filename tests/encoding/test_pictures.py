@@ -6,12 +6,8 @@ import pytest
 import torch
 from PIL import Image
 
-from smmd_bench.encoding.pictures import (
-    encode_image_prompts,
-    expand,
-    expanded_length,
-    pad_rows,
-)
+from smmd_bench.encoding.pictures import expand, pad_rows
+from smmd_bench.encoding.prompts import encode_image_prompts, expanded_lengths
 from smmd_bench.errors import UserError
 from smmd_bench.models.processor import load_processor
 
@@ -64,7 +60,7 @@ def test_length_is_known_from_the_header(tiny_vlm, architecture, pictures):
     (ids,) = encode_image_prompts(processor, [TEXT], [1])
     for path in pictures:
         length = expand(processor, ids, [path])["input_ids"].shape[1]
-        assert expanded_length(processor, ids, [path]) == length
+        assert expanded_lengths(processor, [ids], [[path]]) == [length]
 
 
 @each
@@ -171,4 +167,4 @@ def test_placeholders_without_pictures_are_refused(tiny_vlm, pictures):
     with pytest.raises(ValueError, match="2 placeholders '\\[IMG\\]' for 1 pictures"):
         expand(processor, ids, pictures[:1])
     with pytest.raises(ValueError, match="2 placeholders"):
-        expanded_length(processor, ids, [])
+        expand(processor, ids, [])

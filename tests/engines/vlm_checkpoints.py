@@ -36,7 +36,7 @@ def build_variants(architecture: str, root: Path) -> TinyVlm:
     """All of an architecture's, in about three seconds."""
     import torch
 
-    from smmd_bench.encoding.pictures import encode_image_prompts
+    from smmd_bench.encoding.prompts import encode_image_prompts
 
     base = build_vlm(architecture, root / "base")
     processor = load_processor(base)

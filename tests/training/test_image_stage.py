@@ -11,8 +11,9 @@ import torch
 from PIL import Image
 from transformers import AutoModelForImageTextToText
 
-from smmd_bench.encoding.image_data import ImageExamples
-from smmd_bench.encoding.pictures import encode_image_prompts, expand, picture_tokens
+from smmd_bench.encoding.data import TokenisedExamples
+from smmd_bench.encoding.pictures import expand
+from smmd_bench.encoding.prompts import encode_image_prompts, picture_tokens
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
@@ -103,7 +104,8 @@ def test_pictures_are_read_when_a_batch_is_made(
 ) -> None:
     cell = cell_of(tiny_vlm("mistral3"))
     examples = cell.task_plugin.examples("train", 0, 8)
-    data = ImageExamples(examples, load_processor(tiny_vlm("mistral3")), 400)
+    processor = load_processor(tiny_vlm("mistral3"))
+    data = TokenisedExamples(examples, processor.tokenizer, 400, processor=processor)
     read: list[Path] = []
     monkeypatch.setattr(
         "smmd_bench.encoding.pictures.read_image",

@@ -10,9 +10,9 @@ from PIL import Image
 
 import smmd_bench as sb
 from smmd_bench.contracts import Example
-from smmd_bench.encoding.data import encode_targets
-from smmd_bench.encoding.image_data import ImageCollator, ImageExamples
-from smmd_bench.encoding.pictures import encode_image_prompts, expand
+from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
+from smmd_bench.encoding.pictures import expand
+from smmd_bench.encoding.prompts import encode_image_prompts, encode_targets
 from smmd_bench.errors import UserError
 from smmd_bench.models.loading import add_adapter, load_model, load_tokenizer
 from smmd_bench.models.processor import load_processor
@@ -43,14 +43,14 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
     ]
 
 
-def dataset(folder: Path, examples: list[Example], **options: Any) -> ImageExamples:
-    return ImageExamples(
-        examples, load_processor(folder), options.pop("max_length", 256), **options
-    )
+def dataset(folder: Path, examples: list[Example], **options: Any) -> TokenisedExamples:
+    processor = load_processor(folder)
+    length = options.pop("max_length", 256)
+    return TokenisedExamples(examples, processor.tokenizer, length, processor=processor, **options)
 
 
-def batch_of(data: ImageExamples, rows: list[int]) -> dict[str, torch.Tensor]:
-    return ImageCollator(data.processor.tokenizer.pad_token_id)([data[i] for i in rows])
+def batch_of(data: TokenisedExamples, rows: list[int]) -> dict[str, torch.Tensor]:
+    return RightPaddingCollator(data.processor.tokenizer.pad_token_id)([data[i] for i in rows])
 
 
 @each
@@ -117,7 +117,7 @@ def test_adapters_are_on_the_language_model_alone(
 
 def trained(
     folder: Path,
-    data: ImageExamples,
+    data: TokenisedExamples,
     out: Path,
     spec: str,
     *,
@@ -139,7 +139,7 @@ def trained(
         model=model,
         args=arguments,
         train_dataset=data,
-        data_collator=ImageCollator(tokenizer.pad_token_id),
+        data_collator=RightPaddingCollator(tokenizer.pad_token_id),
         numeric_loss=loss,
         sampler=None,
     )

@@ -13,12 +13,8 @@ from transformers import AutoModelForCausalLM, TrainingArguments
 
 import smmd_bench as sb
 from smmd_bench.contracts import Answer, Example, NumericVocabulary
-from smmd_bench.encoding.data import (
-    RightPaddingCollator,
-    TokenisedExamples,
-    encode_prompts,
-    encode_targets,
-)
+from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
+from smmd_bench.encoding.prompts import encode_prompts, encode_targets
 from smmd_bench.errors import UserError
 from smmd_bench.models.loading import add_adapter, load_model
 from smmd_bench.models.recipe import Recipe
@@ -209,8 +205,8 @@ def test_only_the_target_is_supervised_and_it_ends_with_the_stop_token(tiny: Any
     (prompt,) = encode_prompts(tiny.tokenizer, [example.prompt])
     (target,) = encode_targets(tiny.tokenizer, [example.target])
     assert target[-1] == tiny.tokenizer.eos_token_id
-    assert data[0]["input_ids"].tolist() == prompt + target
-    assert data[0]["labels"].tolist() == [-100] * len(prompt) + target
+    assert data[0]["input_ids"].tolist() == [prompt + target]
+    assert data[0]["labels"].tolist() == [[-100] * len(prompt) + target]
 
 
 def test_padding_is_neither_attended_nor_supervised(tiny: Any) -> None:
@@ -261,9 +257,9 @@ def test_a_chat_template_makes_the_prompt_a_users_turn(tiny: Any) -> None:
         *tokenizer.encode("5", add_special_tokens=False),
         tokenizer.eos_token_id,
     ]
-    assert data[0]["input_ids"].tolist() == expected
-    assert data[0]["labels"][-2:].tolist() == expected[-2:]
-    assert (data[0]["labels"][:-2] == -100).all()
+    assert data[0]["input_ids"].tolist() == [expected]
+    assert data[0]["labels"][0, -2:].tolist() == expected[-2:]
+    assert (data[0]["labels"][0, :-2] == -100).all()
 
 
 def test_a_tokenizer_without_a_chat_template_is_refused(tiny: Any) -> None:
