@@ -169,8 +169,9 @@ def _with_values(rng: random.Random, chart: Chart) -> Chart:
     else:
         reached = max(map(max, values))
     top = floor + -(-(reached - floor) // step) * step
-    axis = {"floor": floor, "step": step, "top": top}
-    return replace(chart, values=tuple(map(tuple, values)), halves=halves, printed=printed, **axis)
+    shown = tuple(map(tuple, values))
+    chart = replace(chart, values=shown, floor=floor, step=step, top=top)
+    return replace(chart, halves=halves, printed=printed)
 
 
 def _room_to_print(kind: str, categories: int, series: int, step: int, ticks: int) -> bool:
