@@ -1,24 +1,38 @@
 # Two commands matter: `make demo` and `make test`. Both set up the environment first, once.
+# `make test-all` also runs what takes minutes: see docs/contributing.md.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-# Processes of the tests; each may start vLLM, of 2 GB.
+PYTEST = $(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Processes of the tests, of one thread each; each may start vLLM, of 2 GB.
 WORKERS ?= 2
+QUICK := not slow and not docs and not packaging and not browser
 LOCK := requirements-cpu.lock
 STAMP := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' $(LOCK))
+PAGES := $(shell git ls-files '*.md' ':!docs/miniature' ':!tests')
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
 export SMMD_BENCH_CACHE ?= $(CURDIR)/.cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types unit docs lock clean env
+.PHONY: demo test test-all test-rest check lint types docs lock clean env
 
 env: $(STAMP)
 
 demo: $(STAMP)  ## the main job on the embedded default: about 6 minutes on 2 cores
 	$(BIN)/smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd
 
-test: lint types unit  ## every check
+test: check  ## what a change must pass: about 8 minutes on 2 cores
+	$(PYTEST) -m "$(QUICK)"
+
+test-all: check  ## every test
+	$(PYTEST)
+
+test-rest: $(STAMP)  ## the tests that `make test` leaves out
+	$(PYTEST) -m "not ($(QUICK))"
+
+check: $(STAMP)
+	$(MAKE) --no-print-directory --jobs 2 --output-sync lint types
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -26,16 +40,18 @@ lint: $(STAMP)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/write_cli_reference.py --check
 	$(BIN)/python scripts/write_api_reference.py --check
+	$(BIN)/python scripts/draw_architecture.py --check
+	$(BIN)/codespell
+	$(BIN)/proselint --config .proselintrc.json check $(PAGES)
+	$(BIN)/python scripts/check_prose.py
 
 types: $(STAMP)
 	$(BIN)/mypy smmd_bench tasks plugins reports
 
-unit: $(STAMP)
-	$(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-
 docs: $(STAMP)  ## the references, from the code itself, and the site in site/
 	$(BIN)/python scripts/write_cli_reference.py
 	$(BIN)/python scripts/write_api_reference.py
+	$(BIN)/python scripts/draw_architecture.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "The site: site/index.html"
 

@@ -7,7 +7,7 @@ repeats, two epochs each, in bfloat16, trained by the harness's own stage; full 
 prefix cache. Then both engines, real ones, are given each checkpoint with its own weights, and with
 those of a sabotage under its name. A sabotage that passes is `indistinguishable` where the rule,
 from the weights' log-probabilities in float32 alone, says beforehand that it does not see them,
-and `missed` otherwise. The tables of docs/reliability.md are written anew.
+and `missed` otherwise. The tables of docs/reliability.md are written again.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ TASKS = ("arithmetic", "gsm8k", "svamp", "clock_time", "chartqa")
 SEEDS = (0, 1)
 PUBLISH = """
 import pathlib, sys
-from smmd_bench.publishing.run import publish_run
-publish_run(pathlib.Path(sys.argv[1]))
+from smmd_bench.publishing.write_reports import write_reports
+write_reports(pathlib.Path(sys.argv[1]))
 """
 SECONDS, GIBIBYTES, EMBEDDED = 60, 4, 100_000
 

@@ -5,7 +5,7 @@
 Two files of JSON lines are written first (not measured; the examples are in the cache by then, as
 after any run on the task). Each repeat is a fresh process. Budget: 10,000 completions of one file
 are read, matched, scored and written, with bootstrap intervals, in 5 s. Times are CPU seconds of
-the process, but for the one that says wall.
+the process, except the one that says wall.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def stages(folder: Path, count: int) -> dict[str, float]:
         import statsmodels.stats.contingency_tables  # noqa: F401
 
         from smmd_bench.plugin_system.registry import load_task
-        from smmd_bench.publishing.run import publish_run
+        from smmd_bench.publishing.write_reports import write_reports
         from smmd_bench.run.predictions import score_predictions
         from smmd_bench.scoring.measure import compare
         from smmd_bench.scoring.predictions.match import completions_frame, match
@@ -95,7 +95,7 @@ def stages(folder: Path, count: int) -> dict[str, float]:
         with timed("two files and their comparison"):
             score_predictions(TASK, files, limit=count, out=outs[1])
         with timed("reports of two files"):
-            publish_run(outs[1])
+            write_reports(outs[1])
     task = load_task(TASK)
     with timed("part: read a file"):
         read = [read_predictions(files[0])]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pandas as pd
+import numpy as np
 
+if TYPE_CHECKING:
     from smmd_bench.contracts import Run
 
 
@@ -16,25 +16,14 @@ def main_losses(run: Run) -> tuple[Run, str]:
     `smmd[sigma=1]` with one seed is left to the tables of ablations where `smmd` has three on the
     same model and task; with as many seeds it stays. The sentence is empty where all stays.
     """
-    left_to_ablations = _with_fewer_seeds(run.cells)
-    if not left_to_ablations.any():
-        return run, ""
-    left = run.cells.loc[left_to_ablations, ["loss"]].drop_duplicates()
-    note = (
-        f" Left to the tables of ablations and sweeps: {len(left)} variants of these losses, which "
-        "have fewer seeds."
-    )
-    return run.only(run.cells[~left_to_ablations]), note
-
-
-def _with_fewer_seeds(cells: pd.DataFrame) -> pd.Series[bool]:
-    """Which of the cells are of such a variant."""
-    key = ["model", "task", "loss"]
+    key, cells = ["model", "task", "loss"], run.cells
     seeds = cells.groupby(key, observed=True)["seed"].nunique().to_dict()
-    return cells[key].apply(
-        lambda cell: (
-            seeds[tuple(cell)]
-            < seeds.get((cell["model"], cell["task"], str(cell["loss"]).partition("[")[0]), 0)
-        ),
-        axis=1,
-    )
+    fewer = [
+        seeds[model, task, loss] < seeds.get((model, task, loss.partition("[")[0]), 0)
+        for model, task, loss in cells[key].itertuples(index=False)
+    ]
+    if not any(fewer):
+        return run, ""
+    left = cells.loc[fewer, "loss"].nunique()
+    note = f" Only in the ablation tables and sweeps: {left} variants with fewer seeds."
+    return run.only(cells[~np.array(fewer)]), note

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from smmd_bench.publishing.style import loss_label
-
-from ._cells import P_HOLM, REFERENCE
+from ._cells import REFERENCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,20 +30,8 @@ def holm(p_values: Sequence[float] | pd.Series[float]) -> NDArray[np.float64]:
     return adjusted
 
 
-def significance_note(other: str, *, several: bool) -> str:
-    """Sentences on p and on what is bold in a table whose rows are compared with `other`."""
-    opponent = loss_label(other)
-    of_seeds = ", the largest p of the seeds" if several else ""
-    in_every = " in every seed" if several else ""
-    return (
-        f"{P_HOLM}: McNemar's exact test against {opponent}{of_seeds}, corrected by Holm over the "
-        "losses of this table for each model and task. Bold (on a terminal *): the best of a model "
-        f"and task, if it is better than {opponent}{in_every}, with a corrected p below {LEVEL}."
-    )
-
-
 def bold_best(data: pd.DataFrame, column: str) -> list[tuple[int, str]]:
-    """`table.attrs["bold"]` of a table with one row a model, task and loss of `tested` cells."""
+    """`table.attrs["bold"]` of a table with one row a model, task and loss of tested cells."""
     best = data.groupby([*GROUP, "loss"], observed=True)["best"].first()
     return [(at, column) for at, found in enumerate(best) if found]
 
@@ -55,12 +41,11 @@ def with_tests(
 ) -> pd.DataFrame:
     """`data` with p, p_holm and best of `against_reference` in each row of a loss.
 
-    `of` are the rows whose differences are with_tests, where these are not all.
+    `of` are the rows that are tested, if not all are.
     """
     key = [*GROUP, "loss"]
     tests = against_reference(data if of is None else of, other)
-    tests = tests[[*key, "p", "p_holm", "best"]]
-    return data.merge(tests, how="left", on=key)
+    return data.merge(tests[[*key, "p", "p_holm", "best"]], how="left", on=key)
 
 
 def against_reference(data: pd.DataFrame, other: str = REFERENCE) -> pd.DataFrame:

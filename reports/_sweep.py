@@ -1,7 +1,7 @@
-"""What the sensitivity figures share: accuracy against one parameter of a loss.
+"""The sensitivity figures: accuracy against one parameter of a loss, a panel a model and task.
 
-A panel a model and task. The other parameters have their defaults. Cross-entropy, which is what a
-weight of 0 gives, is a band; another loss is a curve if its weight was varied too, or a band.
+The other parameters have their defaults. Cross-entropy, which is what a weight of 0 gives, is a
+band; another loss is a curve if its weight was varied too, or a band.
 """
 
 from __future__ import annotations
@@ -11,19 +11,17 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, Run
 
-from ._cells import REFERENCE, decoding, in_order, measured, metrics_beside_published, missing_note
+from ._caption import DEVIATION, INTERVALS, decoding_note, write_caption
+from ._cells import REFERENCE, in_order, measured, metrics_beside_published
 from ._sample import sample_note
 from ._sweep_panels import sweep_figure
-from ._variants import GROUP, default_of, of_groups, of_shared_seeds, unreadable, values_of
-
-if TYPE_CHECKING:
-    from smmd_bench.contracts import Run
+from ._variants import GROUP, of_groups, of_shared_seeds, unreadable, values_of
 
 LEAST = 3
 """Values of the parameter that make a sweep."""
@@ -33,30 +31,67 @@ PANELS = 12
 
 @dataclass(frozen=True)
 class Sweep:
-    """What differs between the figures.
+    """What a sweep declares, and how its figure is made of that.
 
     `loss` and its `parameter` are swept, `symbol` is how axes name it; `beside` are other losses to
     show; `weight` says that 0 is cross-entropy; `finding` is what the paper says of its figure.
     """
 
-    loss: str
-    parameter: str
-    symbol: str
-    finding: str
-    beside: tuple[str, ...] = ()
-    weight: bool = True
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    loss: ClassVar[str]
+    parameter: ClassVar[str]
+    symbol: ClassVar[str]
+    finding: ClassVar[str]
+    beside: ClassVar[tuple[str, ...]] = ()
+    weight: ClassVar[bool] = True
 
     def skip(self, run: Run) -> str | None:
-        """Why there is nothing to draw; None: there is."""
+        """At least three values of the parameter must have been tried."""
         if (why := unreadable(run, self.loss)) is not None:
             return why
         what = f"{self.parameter} of {self.loss}"
-        values = {self._value(loss, self.loss) for loss in map(str, run.cells["loss"].unique())}
+        values = {self._value(str(loss), self.loss) for loss in run.cells["loss"].unique()}
         if len(values - {None}) < LEAST:
             return f"the run has fewer than {LEAST} values of {what}"
         if self.data(run).empty:
             return f"no model and task has {LEAST} values of {what} with an accuracy"
         return None
+
+    def build(self, run: Run) -> Artefact:
+        """One panel a model and task."""
+        data, cells = self.data(run), self.cells(run)
+        cells = self._labelled(of_groups(cells, data))
+        losses = (self.loss, *self.beside)
+        groups = list(data[GROUP].drop_duplicates().itertuples(index=False, name=None))
+        figure = sweep_figure(
+            data,
+            cells[cells["status"] != "done"],
+            groups[:PANELS],
+            series=[name for name in losses if (data["series"] == name).any()],
+            symbol=self.symbol,
+            defaults={name: self._value(name, name) or math.nan for name in losses},
+            scale=scale_of,
+            zero=self.weight,
+        )
+        several = data.groupby([*GROUP, "loss"], observed=True).size().max() > 1
+        spread = f"mean ± {DEVIATION}" if several else INTERVALS
+        at_zero = f", which is what {self.symbol} = 0 gives: the point at 0, left of any //"
+        caption = write_caption(
+            run,
+            cells,
+            f"Exact match by {self.symbol}, all other parameters at their defaults. "
+            f"{decoding_note(run)} Bars and bands: {spread}. The band with a line is CE"
+            f"{at_zero if self.weight else ''}. A ring marks the default, and a cross at the foot "
+            "a value without a result.",
+            self.finding,
+            f"Drawn are {PANELS} of {len(groups)} pairs of model and task."
+            if len(groups) > PANELS
+            else "",
+            sample=sample_note(run, cells, of_groups(self._of_run(run), data)),
+        )
+        return Artefact(caption, figure=figure, data=data)
 
     def data(self, run: Run) -> pd.DataFrame:
         """One row a cell with an accuracy, for the models and tasks with enough values.
@@ -66,44 +101,43 @@ class Sweep:
         cells = measured(self.cells(run))
         if cells.empty:
             return cells
-        data = metrics_beside_published(run, cells, ["exact_match", "parse_failure_rate"], None, ())
+        data = metrics_beside_published(run, cells, ["exact_match", "parse_failure_rate"])
         data = in_order(self._labelled(data[data["exact_match_value"].notna()]), run.cells)
-        swept = data[data["series"] == self.loss]
-        counts = swept.groupby(GROUP, observed=True)["value"].nunique()
-        enough = counts[counts >= LEAST].reset_index()
-        return of_groups(data, enough).reset_index(drop=True)
+        return of_groups(data, self._enough(data)).reset_index(drop=True)
 
     def cells(self, run: Run) -> pd.DataFrame:
         """The cells of the figure, measured or not, of the seeds that all of them have."""
         return of_shared_seeds(self._of_run(run))
 
     def _of_run(self, run: Run) -> pd.DataFrame:
-        """The cells of all seeds, for the models and tasks that have enough values."""
-        cells = run.cells
-        kept = []
-        for _, group in cells.groupby(GROUP, observed=True):
-            group = self._labelled(group)
-            if group.loc[group["series"] == self.loss, "value"].nunique() < LEAST:
-                continue
-            for name in self.beside:
-                here = group["series"] == name
-                if here.any() and group.loc[here, "value"].nunique() < LEAST:
-                    group = group[~here | (group["loss"] == name)]
-            kept.append(group[group["series"].notna()])
-        return pd.concat(kept) if kept else cells[:0]
+        """The cells of all seeds, for the models and tasks that have enough values.
+
+        A loss beside the swept one that has fewer values is shown at its default alone.
+        """
+        cells = self._labelled(run.cells)
+        kept = of_groups(cells, self._enough(cells))
+        kept = kept[kept["series"].notna()]
+        values = kept.groupby([*GROUP, "series"], observed=True)["value"].transform("nunique")
+        few = kept["series"].isin(self.beside) & (values < LEAST)
+        return kept[~few | (kept["loss"].astype("str") == kept["series"])]
+
+    def _enough(self, labelled: pd.DataFrame) -> pd.DataFrame:
+        """The models and tasks with enough values of the parameter."""
+        swept = labelled[labelled["series"] == self.loss]
+        counts = swept.groupby(GROUP, observed=True)["value"].nunique()
+        return counts[counts >= LEAST].reset_index()
 
     def _labelled(self, cells: pd.DataFrame) -> pd.DataFrame:
         """With `series` and `value`; both are missing where a cell is none of the figure."""
-        series: list[str | None] = []
-        values: list[float] = []
-        for loss in map(str, cells["loss"]):
-            found = {name: self._value(loss, name) for name in (self.loss, *self.beside)}
-            named = [name for name, value in found.items() if value is not None]
-            series.append(REFERENCE if loss == REFERENCE else next(iter(named), None))
-            values.append(next((v for v in found.values() if v is not None), math.nan))
+        known: dict[str, tuple[str | None, float]] = {REFERENCE: (REFERENCE, math.nan)}
+        for loss in map(str, cells["loss"].unique()):
+            for name in (self.loss, *self.beside):
+                if (value := self._value(loss, name)) is not None:
+                    known.setdefault(loss, (name, value))
+        found = [known.get(str(loss), (None, math.nan)) for loss in cells["loss"]]
         return cells.assign(
-            series=pd.Series(series, index=cells.index, dtype="object"),
-            value=pd.Series(values, index=cells.index, dtype="float64"),
+            series=pd.Series([name for name, _ in found], index=cells.index, dtype="object"),
+            value=pd.Series([value for _, value in found], index=cells.index, dtype="float64"),
         )
 
     def _value(self, loss: str, name: str) -> float | None:
@@ -112,59 +146,6 @@ class Sweep:
             return None
         found = values_of(loss, name, self.parameter)
         return found[0] if found is not None and len(found) == 1 else None
-
-    def artefact(self, run: Run) -> Artefact:
-        """The figure, its data and caption."""
-        data, cells = self.data(run), self.cells(run)
-        cells = self._labelled(of_groups(cells, data))
-        groups = list(data[GROUP].drop_duplicates().itertuples(index=False, name=None))
-        figure = sweep_figure(
-            data,
-            cells[cells["status"] != "done"],
-            groups[:PANELS],
-            series=[name for name in (self.loss, *self.beside) if (data["series"] == name).any()],
-            symbol=self.symbol,
-            defaults={name: default_of(name, self.parameter) for name in (self.loss, *self.beside)},
-            scale=scale_of,
-            zero=self.weight,
-        )
-        caption = self._caption(run, data, cells, len(groups))
-        return Artefact(caption=caption + missing_note(cells), figure=figure, data=data)
-
-    def _caption(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame, panels: int) -> str:
-        several = data.groupby([*GROUP, "loss"], observed=True).size().max() > 1
-        spread = (
-            "mean ± standard deviation over training seeds"
-            if several
-            else "95 % interval, percentile bootstrap over the test examples"
-        )
-        parts = [
-            f"Exact match by {self.symbol}, all other parameters at their defaults.",
-            decoding(run),
-            f"Bars and bands: {spread}. The band with a line is CE"
-            + (f", which is what {self.symbol} = 0 gives: the point at 0." if self.weight else "."),
-            "A ring marks the default.",
-            *self._axis_notes(data),
-            sample_note(run, cells, of_groups(self._of_run(run), data)),
-            self.finding,
-        ]
-        if panels > PANELS:
-            parts.append(f"Drawn are {PANELS} of {panels} pairs of model and task.")
-        if (cells["status"] != "done").any():
-            parts.append("A cross at the foot marks a value without a result.")
-        return " ".join(parts)
-
-    def _axis_notes(self, data: pd.DataFrame) -> list[str]:
-        """What has to be said of the values along the axis."""
-        notes = []
-        swept = data[data["value"].notna()]
-        counts = swept.groupby([*GROUP, "series"], observed=True)["value"].nunique()
-        if (counts[counts > 1].groupby(GROUP, observed=True).size() > 1).any():
-            notes.append(f"Losses with the same {self.symbol} stand side by side.")
-        grids = swept.groupby(GROUP, observed=True)["value"].apply(list)
-        if self.weight and any(scale_of(grid) == "log" for grid in grids):
-            notes.append("The axis is logarithmic but for 0, left of the //.")
-        return notes
 
 
 def scale_of(values: Sequence[float]) -> str:

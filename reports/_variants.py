@@ -46,13 +46,6 @@ def unreadable(run: Run, name: str) -> str | None:
     return None
 
 
-def default_of(name: str, parameter: str) -> float:
-    """The default of a parameter of a loss; of several values, the first."""
-    value = values_of(name, name, parameter)
-    assert value is not None
-    return value[0]
-
-
 def of_groups(cells: pd.DataFrame, among: pd.DataFrame) -> pd.DataFrame:
     """The cells whose model and task are those of a cell of `among`."""
     known = set(zip(among["model"], among["task"], strict=True))
@@ -63,9 +56,10 @@ def of_groups(cells: pd.DataFrame, among: pd.DataFrame) -> pd.DataFrame:
 
 def of_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
     """For each model and task the cells of the seeds that all its losses have; all if none is."""
-    kept = []
-    for _, group in cells.groupby(GROUP, observed=True):
-        seeds = [set(rows["seed"]) for _, rows in group.groupby("loss", observed=True)]
-        shared = set.intersection(*seeds)
-        kept.append(group[group["seed"].isin(shared)] if shared else group)
-    return pd.concat(kept) if kept else cells
+    of_task, of_seed = (
+        cells.groupby(key, observed=True)["loss"].transform("nunique")
+        for key in (GROUP, [*GROUP, "seed"])
+    )
+    shared = of_task == of_seed
+    none = ~shared.groupby([cells[name] for name in GROUP], observed=True).transform("any")
+    return cells[shared | none]

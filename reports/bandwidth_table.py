@@ -2,52 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
-from smmd_bench.contracts import Artefact, Run
 from smmd_bench.plugin_system.parameters import spell
 
 from ._ablation import Ablation
-from ._cells import REFERENCE
 from ._variants import unreadable, values_of
 
+if TYPE_CHECKING:
+    from smmd_bench.contracts import Run
+
 SMMD, SIGMA = "smmd", "sigma"
-TABLE = Ablation(
-    table="sigma",
-    heading="Bandwidth",
-    meaning=(
-        "The kernel of SMMD is the mean of Gaussian kernels of these bandwidths: {1, 2, 3} is "
-        "smmd[sigma=1+2+3], and {2} the default."
-    ),
-    usual=(REFERENCE, SMMD),
-)
 
 
-@dataclass(frozen=True)
-class BandwidthTable:
+class BandwidthTable(Ablation):
     """Accuracy by the set of bandwidths of SMMD, with the difference to CE."""
 
-    name: ClassVar[str] = "bandwidth_table"
-    title: ClassVar[str] = "Bandwidths of the kernel"
-    paper: ClassVar[str] = "Table 9"
+    name = "bandwidth_table"
+    title = "Bandwidths of the kernel"
+    paper = "Table 9"
+    published = "sigma"
+    heading = "Bandwidth"
+    meaning = (
+        "The kernel of SMMD is the mean of Gaussian kernels of these bandwidths: {1, 2, 3} is "
+        "smmd[sigma=1+2+3], and {2} the default."
+    )
+    usual = ("ce", SMMD)
 
     def skip(self, run: Run) -> str | None:
         """At least one set must not be the default."""
-        return unreadable(run, SMMD) or TABLE.skip(run, bandwidths(run))
+        return unreadable(run, SMMD) or super().skip(run)
 
-    def build(self, run: Run) -> Artefact:
-        """One row a set, small ones first; tasks are columns."""
-        return TABLE.artefact(run, self.title, bandwidths(run))
-
-
-def bandwidths(run: Run) -> dict[str, str]:
-    """The specs of the run that change nothing but the bandwidths, and CE, with their labels."""
-    found = {}
-    for loss in map(str, run.cells["loss"].cat.categories):
-        if loss == SMMD or f"{SIGMA}=" in loss:
-            found[loss] = values_of(loss, SMMD, SIGMA)
-    sets = {loss: values for loss, values in found.items() if values is not None}
-    ordered = sorted(sets, key=lambda loss: (len(sets[loss]), sets[loss]))
-    labels = {loss: f"{{{', '.join(spell(float(v)) for v in sets[loss])}}}" for loss in ordered}
-    return {REFERENCE: "none (CE)", **labels}
+    def labels(self, run: Run) -> dict[str, str]:
+        """CE, and the losses of the run that change the bandwidths alone, small sets first."""
+        losses = map(str, run.cells["loss"].cat.categories)
+        named = [loss for loss in losses if loss == SMMD or f"{SIGMA}=" in loss]
+        found = {loss: values_of(loss, SMMD, SIGMA) for loss in named}
+        sets = {loss: values for loss, values in found.items() if values is not None}
+        labels = {
+            loss: f"{{{', '.join(spell(float(value)) for value in values)}}}"
+            for loss, values in sorted(sets.items(), key=lambda item: (len(item[1]), item[1]))
+        }
+        return {"ce": "none (CE)", **labels}

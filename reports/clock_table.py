@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
-from smmd_bench.contracts import Artefact, Run
-
-from ._vision import VisionTable
-
-TABLE = VisionTable(
-    task="clock_time",
-    table="clock",
-    columns={
-        "exact_match": "Acc (%)",
-        "time_gap": "Time gap (min)",
-        "time_gap_wrapped": "12-h gap (min)",
-        "parse_failure_rate": "Invalid (%)",
-    },
-    intervals=("exact_match", "time_gap"),
-    beside={"exact_match": "Paper Acc", "time_gap": "Paper gap"},
-)
-MEANING = (
-    "Acc is exact match of the time. Time gap: mean absolute deviation in minutes, as the paper "
-    "defines it; 12-h gap: the same the short way round the dial (12:50 and 1:00 are 10 minutes "
-    "apart, not 710). A completion that is no time (Invalid) counts as wrong, and is left out of "
-    "both gaps."
-)
+from ._metric_table import Column, MetricTable
 
 
-@dataclass(frozen=True)
-class ClockTable:
+class ClockTable(MetricTable):
     """Accuracy and both time gaps by model and loss, with intervals and the difference to CE."""
 
-    name: ClassVar[str] = "clock_table"
-    title: ClassVar[str] = "Clock-Time results"
-    paper: ClassVar[str] = "Table 3"
-
-    def skip(self, run: Run) -> str | None:
-        """Without a measured cell of clock_time there is no row."""
-        return TABLE.skip(run)
-
-    def build(self, run: Run) -> Artefact:
-        """One row a model, task and loss; over several seeds mean ± standard deviation."""
-        return TABLE.artefact(run, self.title, what="clocks", meaning=MEANING)
+    name = "clock_table"
+    title = "Clock-Time results"
+    paper = "Table 3"
+    tasks = ("clock_time",)
+    published = "clock"
+    examples = "clocks"
+    columns = (
+        Column(
+            "exact_match", "Acc (%)", interval=True, paper="Paper Acc",
+            meaning="Acc is exact match of the time; an invalid completion counts as wrong.",
+        ),
+        Column(
+            "time_gap", "Time gap (min)", interval=True, paper="Paper gap",
+            meaning="Time gap is the mean absolute deviation, as the paper defines it, without "
+            "invalid completions; the 12-h gap is the same the short way round the dial (12:50 and "
+            "1:00 are 10 minutes apart, not 710).",
+        ),
+        Column("time_gap_wrapped", "12-h gap (min)"),
+        Column("parse_failure_rate", "Invalid (%)"),
+    )  # fmt: skip

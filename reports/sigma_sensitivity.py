@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
-from smmd_bench.contracts import Artefact, Run
-
 from ._sweep import Sweep
 
-SWEEP = Sweep(
-    loss="smmd",
-    parameter="sigma",
-    symbol="σ",
-    weight=False,
-    finding=(
-        "The paper prints no numbers for its Figure 3 (a); it finds accuracy highest near σ = 2.0, "
-        "on Qwen2.5-1.5B and Qwen2.5-VL-3B."
-    ),
-)
 
-
-@dataclass(frozen=True)
-class SigmaSensitivity:
+class SigmaSensitivity(Sweep):
     """How accuracy depends on a single bandwidth, against CE."""
 
-    name: ClassVar[str] = "sigma_sensitivity"
-    title: ClassVar[str] = "Sensitivity to σ"
-    paper: ClassVar[str] = "Figure 3 (a)"
-
-    def skip(self, run: Run) -> str | None:
-        """At least three bandwidths must have been tried."""
-        return SWEEP.skip(run)
-
-    def build(self, run: Run) -> Artefact:
-        """One panel a model and task."""
-        return SWEEP.artefact(run)
+    name = "sigma_sensitivity"
+    title = "Sensitivity to σ"
+    paper = "Figure 3 (a)"
+    loss = "smmd"
+    parameter = "sigma"
+    symbol = "σ"
+    weight = False
+    finding = (
+        "The paper prints no numbers for its Figure 3 (a); it finds accuracy highest near σ = 2.0, "
+        "on Qwen2.5-1.5B and Qwen2.5-VL-3B."
+    )

@@ -1,8 +1,8 @@
 """Hooks of mkdocs.yml: the repository's Markdown, written for GitHub, as pages of a site.
 
-README.md, CHANGELOG.md and benchmarks/README.md become pages; links are made to fit, those to files
-that are no page lose their link and keep their text; formulas (GitHub's $`...`$ and math fences)
-become MathML, which browsers show without any script.
+README.md, CHANGELOG.md and benchmarks/README.md become pages. Links are adapted; a link to a file
+that is not a page keeps only its text. Formulas (GitHub's $`...`$ and math fences) become MathML,
+which browsers show without any script.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAGES = {
     "benchmarks/README.md": "benchmarks.md",
 }
 REPORT = "miniature/"
-"""Below docs/: the report of a run, whose Markdown tables are files and no pages."""
+"""Below docs/: the report of a run, whose Markdown tables are files, not pages."""
 _SOURCES = {page: source for source, page in PAGES.items()}
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
@@ -65,7 +65,7 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def site_link(target: str, source: str, page: str) -> str | None:
-    """What a link of a file of the repository is on its page; None: it leads to no page."""
+    """The link on the page for a link in the repository; None: to a file without a page."""
     path, mark, anchor = target.partition("#")
     if not path or "://" in target:
         return target

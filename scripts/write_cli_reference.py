@@ -14,7 +14,9 @@ TARGET = Path(__file__).parent.parent / "docs" / "cli.md"
 
 def render() -> str:
     lines = ["# Commands", "", "Made by `make docs` from the commands themselves.", ""]
-    context = click.Context(cli, info_name="smmd-bench", max_content_width=96)
+    context = click.Context(
+        cli, info_name="smmd-bench", max_content_width=96, **cli.context_settings
+    )
     lines += ["## smmd-bench", "", "```", cli.get_help(context), "```", ""]
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)

@@ -169,9 +169,15 @@ def _with_values(rng: random.Random, chart: Chart) -> Chart:
     else:
         reached = max(map(max, values))
     top = floor + -(-(reached - floor) // step) * step
-    shown = tuple(map(tuple, values))
-    chart = replace(chart, values=shown, floor=floor, step=step, top=top)
-    return replace(chart, halves=halves, printed=printed)
+    return replace(
+        chart,
+        values=tuple(map(tuple, values)),
+        halves=halves,
+        printed=printed,
+        floor=floor,
+        step=step,
+        top=top,
+    )
 
 
 def _room_to_print(kind: str, categories: int, series: int, step: int, ticks: int) -> bool:

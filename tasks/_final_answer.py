@@ -76,16 +76,16 @@ def _plain(text: str) -> str:
 class StrictMatch(Percentage):
     """Share of examples that are right by lm-eval's `strict-match`, in percent."""
 
-    name = "strict_match"
-    label = "lm-eval strict (%)"
+    name: ClassVar[str] = "strict_match"
+    label: ClassVar[str] = "lm-eval strict (%)"
     columns: ClassVar[tuple[str, ...]] = ("strict",)
 
 
 class FlexibleMatch(Percentage):
     """Share of examples that are right by lm-eval's `flexible-extract`, in percent."""
 
-    name = "flexible_match"
-    label = "lm-eval flexible (%)"
+    name: ClassVar[str] = "flexible_match"
+    label: ClassVar[str] = "lm-eval flexible (%)"
     columns: ClassVar[tuple[str, ...]] = ("flexible",)
 
 

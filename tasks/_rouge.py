@@ -33,24 +33,24 @@ def _scorer() -> Any:
 class RougeL(Percentage):
     """Mean F1 of the longest common subsequence of words, times 100."""
 
-    name = "rougeL"
-    label = "ROUGE-L"
+    name: ClassVar[str] = "rougeL"
+    label: ClassVar[str] = "ROUGE-L"
     columns: ClassVar[tuple[str, ...]] = ("rougeL",)
 
 
 class RougeOne(Percentage):
     """Mean F1 of single words, times 100."""
 
-    name = "rouge1"
-    label = "ROUGE-1"
+    name: ClassVar[str] = "rouge1"
+    label: ClassVar[str] = "ROUGE-1"
     columns: ClassVar[tuple[str, ...]] = ("rouge1",)
 
 
 class RougeTwo(Percentage):
     """Mean F1 of pairs of neighbouring words, times 100."""
 
-    name = "rouge2"
-    label = "ROUGE-2"
+    name: ClassVar[str] = "rouge2"
+    label: ClassVar[str] = "ROUGE-2"
     columns: ClassVar[tuple[str, ...]] = ("rouge2",)
 
 

@@ -56,8 +56,8 @@ class RelaxedAccuracy(Percentage):
     and that 5 % is computed exactly.
     """
 
-    name = "relaxed_accuracy"
-    label = "Relaxed (%)"
+    name: ClassVar[str] = "relaxed_accuracy"
+    label: ClassVar[str] = "Relaxed (%)"
     columns: ClassVar[tuple[str, ...]] = ("relaxed",)
 
 
@@ -67,8 +67,8 @@ class RelaxedAccuracyLmEval(Percentage):
     `float` reads the completion there, and what it cannot read is compared as text.
     """
 
-    name = "relaxed_accuracy_lm_eval"
-    label = "lm-eval relaxed (%)"
+    name: ClassVar[str] = "relaxed_accuracy_lm_eval"
+    label: ClassVar[str] = "lm-eval relaxed (%)"
     columns: ClassVar[tuple[str, ...]] = ("relaxed_lm_eval",)
 
 

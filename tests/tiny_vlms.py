@@ -10,8 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ARCHITECTURES = ("qwen2_5_vl", "mistral3", "mllama")
 """By model_type of transformers; Mistral3 is Ministral-3's."""
+each = pytest.mark.parametrize("architecture", ARCHITECTURES)
 POSITIONS = 512
 _WIDTH = 64
 _TEXT: dict[str, Any] = {

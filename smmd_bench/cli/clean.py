@@ -4,42 +4,41 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from . import completion
+from . import completion, options
+from .terminal import new_console, new_table, print_json, print_table
 
 if TYPE_CHECKING:
-    from ..run.cleaning.part import Part
-
-_NOTHING = "Nothing was removed."
+    from ..run.removal import Part
 
 
 @click.command()
 @click.argument(
-    "runs",
-    nargs=-1,
-    type=click.Path(path_type=Path),
-    metavar="[RUN]...",
-    shell_complete=completion.runs,
+    "runs", nargs=-1, type=options.PATH, metavar="[RUN]...", shell_complete=completion.runs
 )
 @click.option(
     "--what",
-    "what",
     default="",
     metavar="PART,...",
+    callback=options.split_commas,
     help="Only these parts, by the names that --dry-run shows; all: every one.",
 )
 @click.option("--yes", is_flag=True, help="Remove what --what names without asking.")
 @click.option("--dry-run", is_flag=True, help="Only list.")
 @click.option("--json", "as_json", is_flag=True, help="List for machines; with --yes, remove too.")
-def command(runs: tuple[Path, ...], what: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """List what can go of each RUN (default: all in runs/, and the cache), and ask part by part.
+def command(
+    runs: tuple[Path, ...], what: list[str], yes: bool, dry_run: bool, as_json: bool
+) -> None:
+    """List what can go of runs and the cache, and remove it.
 
-    Completions, probes, scores, metrics and training logs of the cells that count are never
-    touched: reports can be made again of a run that was cleaned of everything.
+    It asks part by part, for each RUN (default: all in runs/, and the cache). Completions, probes,
+    scores, metrics and training logs of the current cells stay, so that reports can be made again
+    from a run that has lost everything else.
 
     \b
     Examples:
@@ -48,57 +47,59 @@ def command(runs: tuple[Path, ...], what: str, yes: bool, dry_run: bool, as_json
       smmd-bench clean runs/NAME --what logs,failed --yes
     """
     from ..errors import UserError, did_you_mean
-    from ..plugin_system.parameters import split_list
-    from ..run.cleaning.cache_parts import cache_parts
-    from ..run.cleaning.part import PARTS
-    from ..run.cleaning.run_parts import run_parts
+    from ..run.removal import PARTS
+    from ..storage.sizes import spell_bytes
 
-    wanted = split_list(what)
-    for name in wanted:
+    for name in what:
         if name not in (*PARTS, "all"):
             raise UserError(f"Unknown part '{name}': {did_you_mean(name, [*PARTS, 'all'])}")
-    if yes and not wanted and not dry_run:
+    if yes and not what and not dry_run:
         raise UserError(
             "--yes removes without asking: name the parts with --what (--what all for every one; "
             "--dry-run lists them)."
         )
-    folders = list(dict.fromkeys(runs)) or sorted(
-        f.parent for f in Path("runs").glob("*/manifest.json")
-    )
+    parts = _find_parts(runs, what)
+    removing = not dry_run and (yes or not as_json)
+    if as_json:
+        freed = _remove(parts) if removing else 0
+        print_json({"parts": [part.to_dict() for part in parts], "removed_bytes": freed})
+        return
+    if not parts:
+        click.echo("There is nothing to remove.")
+        return
+    _print(parts)
+    chosen = [] if not removing else parts if yes else _ask(parts)
+    freed = _remove(chosen)
+    click.echo(f"Removed {spell_bytes(freed)}." if chosen else "Nothing was removed.")
+
+
+def _find_parts(runs: tuple[Path, ...], what: Sequence[str]) -> list[Part]:
+    """The parts of these runs (none: of all in runs/), and of the cache if it is meant."""
+    from ..errors import UserError
+    from ..run.removal import cache_parts
+    from ..run.run_parts import run_parts
+
+    found = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
     parts: list[Part] = []
-    for folder in folders:
+    for folder in dict.fromkeys(runs or found):
         try:
             parts += run_parts(folder)
         except UserError as error:
             if runs:
                 raise
             click.echo(f"Left out: {error}", err=True)
-    if not runs or any(name.startswith("cache-") for name in wanted):
+    if not runs or any(name.startswith("cache-") for name in what):
         parts += cache_parts()
-    if wanted and "all" not in wanted:
-        parts = [part for part in parts if part.name in wanted]
-    removing = not dry_run and (yes or not as_json)
-    if as_json:
-        freed = _remove(parts) if removing else 0
-        _print_json(parts, freed)
-        return
-    if not parts:
-        click.echo("There is nothing to remove.")
-        return
-    _print(parts)
-    if not removing:
-        click.echo(_NOTHING)
-        return
-    chosen = parts if yes else _ask(parts)
-    freed = _remove(chosen)
-    click.echo(f"Removed {_spell(freed)}." if chosen else _NOTHING)
+    return [part for part in parts if not what or "all" in what or part.name in what]
 
 
 def _ask(parts: Sequence[Part]) -> list[Part]:
-    """The parts that people say yes to; where nobody answers, none."""
+    """The parts that people say yes to; none if nobody answers."""
+    from ..storage.sizes import spell_bytes
+
     chosen = []
     for part in parts:
-        question = f"Remove {part.name} of {part.place} ({_spell(part.size)})?"
+        question = f"Remove {part.name} of {part.place} ({spell_bytes(part.size)})?"
         try:
             if click.confirm(question, default=False):
                 chosen.append(part)
@@ -111,59 +112,41 @@ def _ask(parts: Sequence[Part]) -> list[Part]:
 
 
 def _remove(parts: Sequence[Part]) -> int:
-    """Remove parts, each run held for this process alone; returns the bytes that went.
+    """Remove parts, each run locked for this process; returns how many bytes that frees.
 
-    Raises UserError if another process works on one of the runs; nothing is removed then.
+    Looks the parts up again first, because a run may have gone on while people were asked. Raises
+    UserError if another process works on one of the runs; nothing is removed then.
     """
-    from contextlib import ExitStack
-
-    from ..run.cleaning.part import remove
+    from ..run.removal import remove
     from ..run.run_directory import RunDirectory
+    from ..run.run_parts import run_parts
 
-    with ExitStack() as held:
-        for run in dict.fromkeys(part.run for part in parts if part.run is not None):
-            held.enter_context(RunDirectory(run).locked())
-        return sum(remove(part.paths) for part in _as_it_is_now(parts))
-
-
-def _as_it_is_now(parts: Sequence[Part]) -> list[Part]:
-    """The same parts, looked up again: a run may have gone on while people were asked."""
-    from ..run.cleaning.run_parts import run_parts
-
-    now = {(p.run, p.name): p for run in {p.run for p in parts} if run for p in run_parts(run)}
-    return [now.get((p.run, p.name), p) for p in parts if p.run is None or (p.run, p.name) in now]
+    runs = dict.fromkeys(part.run for part in parts if part.run is not None)
+    with ExitStack() as locks:
+        for run in runs:
+            locks.enter_context(RunDirectory(run).locked())
+        now = {(part.run, part.name): part for run in runs for part in run_parts(run)}
+        current = [p if p.run is None else now.get((p.run, p.name)) for p in parts]
+        return sum(remove(part.paths) for part in current if part is not None)
 
 
 def _print(parts: Sequence[Part]) -> None:
     from rich.text import Text
 
-    from ..run.cleaning.part import PARTS
-    from .terminal import new_console, new_table, print_table
+    from ..run.removal import PARTS
+    from ..storage.sizes import spell_bytes
 
     console = new_console()
     for place in dict.fromkeys(part.place for part in parts):
         console.print(Text(str(place), style="bold"), soft_wrap=True)
-        table = new_table(show_header=False)
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True, justify="right")
-        table.add_column(overflow="fold", ratio=1)
+        table = new_table(
+            {"no_wrap": True},
+            {"no_wrap": True, "justify": "right"},
+            {"overflow": "fold", "ratio": 1},
+        )
         for part in parts:
             if part.place == place:
-                text = Text(f"{PARTS[part.name]}\n")
-                text.append(f"-> {part.cost}", style="dim")
-                table.add_row(Text(f"  {part.name}"), Text(_spell(part.size)), text)
+                text = Text(f"{PARTS[part.name]}\n").append(f"-> {part.cost}", style="dim")
+                table.add_row(Text(f"  {part.name}"), Text(spell_bytes(part.size)), text)
         print_table(console, table)
-    click.echo(f"In all {_spell(sum(part.size for part in parts))}.")
-
-
-def _print_json(parts: Sequence[Part], freed: int) -> None:
-    import json
-
-    content = {"parts": [part.to_dict() for part in parts], "removed_bytes": freed}
-    click.echo(json.dumps(content, indent=1))
-
-
-def _spell(count: int) -> str:
-    from ..storage.sizes import spell_bytes
-
-    return spell_bytes(count)
+    click.echo(f"In all {spell_bytes(sum(part.size for part in parts))}.")

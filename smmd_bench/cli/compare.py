@@ -2,62 +2,59 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from . import completion, options
+from .terminal import print_json
+from .voice import Voice, rows_of
 
 if TYPE_CHECKING:
     from ..results.compare import RunComparison
 
 
 @click.command()
-@click.argument("a", type=click.Path(path_type=Path), shell_complete=completion.runs)
-@click.argument("b", type=click.Path(path_type=Path), shell_complete=completion.runs)
+@click.argument("a", type=options.PATH, shell_complete=completion.runs)
+@click.argument("b", type=options.PATH, shell_complete=completion.runs)
 @click.option(
-    "--metric",
-    default=None,
-    help="A metric such as exact_match, or all (default: the first of each task).",
+    "--metric", help="A metric such as exact_match, or all (default: the first of each task)."
 )
 @options.as_json
 @options.plugin
-def command(a: Path, b: Path, metric: str | None, as_json: bool, plugins: tuple[Path, ...]) -> None:
-    """Compare the cells that the runs A and B share: same model, task, loss and seed.
+def command(a: Path, b: Path, metric: str | None, as_json: bool) -> None:
+    """Compare the cells that two runs share.
 
-    The difference is B minus A, on the same test examples, with its 95 % paired bootstrap
-    interval and McNemar's exact test; what differs in recipes and versions is said, too.
+    These have the same model, task, loss and seed. The difference is B minus A, on the same test
+    examples, with its 95 % paired bootstrap interval and McNemar's exact test. Differences between
+    recipes and versions are listed.
 
     \b
     Examples:
       smmd-bench compare runs/BEFORE runs/AFTER
       smmd-bench compare runs/BEFORE runs/AFTER --metric all --json
     """
-    from ..plugin_system.registry import load_plugin_file
     from ..results.compare import compare_runs
     from ..results.frames import read_run
     from .run_plugins import load_plugins_of
-    from .voice import Voice
 
-    for file in plugins:
-        load_plugin_file(file)
     load_plugins_of((a, b), Voice(as_json=as_json))
     found = compare_runs(read_run(a), read_run(b), metric)
-    if as_json:
-        content = {
+    if not as_json:
+        _print(a, b, found)
+        return
+    print_json(
+        {
             "a": str(a),
             "b": str(b),
-            "rows": json.loads(found.rows.to_json(orient="records")),
+            "rows": rows_of(found.rows),
             "only_a": found.only_a,
             "only_b": found.only_b,
             "settings": found.settings,
             "unpaired": found.unpaired,
         }
-        click.echo(json.dumps(content, indent=1, ensure_ascii=False))
-        return
-    _print(a, b, found)
+    )
 
 
 def _print(a: Path, b: Path, found: RunComparison) -> None:
@@ -89,8 +86,7 @@ def _print(a: Path, b: Path, found: RunComparison) -> None:
     )
     if found.unpaired:
         caption += f" Without an interval: {'; '.join(found.unpaired)}."
-    width = result_width()
-    new_console().print(to_terminal(table, f"A: {a}\nB: {b}", caption, width))
+    new_console().print(to_terminal(table, f"A: {a}\nB: {b}", caption, result_width()))
     for run, cells in ((a, found.only_a), (b, found.only_b)):
         if cells:
             print_sentence(f"Only in {run}: {'; '.join(cells)}.")

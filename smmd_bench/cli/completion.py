@@ -1,78 +1,67 @@
-"""What the shell completes: names of plugins, models, groups and runs; nothing here imports torch.
+"""What a shell completes besides commands and options, which click completes by itself.
 
-The functions are for click's `shell_complete`; commands themselves are completed by click.
+Each function is for click's `shell_complete`. Nothing here imports a first-party plugin.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import CompletionItem
 
-SHELLS = {
-    "bash": ("~/.bashrc", 'eval "$(smmd-bench completion bash)"'),
-    "zsh": ("~/.zshrc, after compinit", 'eval "$(smmd-bench completion zsh)"'),
-    "fish": ("~/.config/fish/config.fish", "smmd-bench completion fish | source"),
-}
-"""Where the line goes that makes a shell complete, and the line."""
+if TYPE_CHECKING:
+    from ..plugin_system.registry import Group
 
-_Group = Literal["tasks", "losses", "engines", "executors", "reports"]
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def groups(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The groups of `smmd-bench ls`."""
-    from ..plugin_system.registry import GROUPS
+def _plugins(*groups: Group, base: bool = False) -> Complete:
+    """Names of plugins, also in a list with commas; `base`: and that of the untuned model."""
 
-    return _beginning(dict.fromkeys((*GROUPS, "models"), ""), incomplete)
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from ..plugin_system.listing import own_summaries
+        from ..plugin_system.registry import names
 
+        if incomplete.count("[") > incomplete.count("]"):  # within the brackets of a plugin
+            return []
+        before, comma, last = incomplete.rpartition(",")
+        known = {"base": "the untuned model"} if base else {}
+        for group in groups:
+            known |= {**dict.fromkeys(names(group), ""), **own_summaries(group)}
+        left = {name: text for name, text in known.items() if name not in before.split(",")}
+        found = _starting(left, last)
+        return [CompletionItem(f"{before}{comma}{item.value}", help=item.help) for item in found]
 
-def tasks(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Tasks, also after the comma of a list."""
-    return _in_list(_plugins("tasks"), incomplete)
-
-
-def losses(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Losses, also after the comma of a list."""
-    return _in_list(_plugins("losses"), incomplete)
-
-
-def run_losses(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Losses and the untuned model, also after the comma of a list."""
-    return _in_list({"base": "the untuned model", **_plugins("losses")}, incomplete)
+    return complete
 
 
-def engines(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Engines."""
-    return _beginning(_plugins("engines"), incomplete)
-
-
-def executors(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Executors."""
-    return _beginning(_plugins("executors"), incomplete)
+tasks, losses = _plugins("tasks"), _plugins("losses")
+run_losses = _plugins("losses", base=True)
+engines, executors = _plugins("engines"), _plugins("executors")
+_every_plugin = _plugins("tasks", "losses", "engines", "executors", "reports")
 
 
 def models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Models that have a card, and folders."""
     from ..models.listing import listed_models
 
-    found = _beginning({model.name: model.summary for model in listed_models()}, incomplete)
+    found = _starting({model.name: model.summary for model in listed_models()}, incomplete)
     return found or [CompletionItem(incomplete, type="dir")]
 
 
 def plugins_and_files(
-    _: click.Context, __: click.Parameter, incomplete: str
+    context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Plugins of every group, the groups, and files."""
     from ..plugin_system.registry import GROUPS
 
-    known: dict[str, str] = dict.fromkeys(GROUPS, "")
-    for group in GROUPS:
-        known |= _plugins(group)
-    return _beginning(known, incomplete) or [CompletionItem(incomplete, type="file")]
+    found = _starting(dict.fromkeys(GROUPS, ""), incomplete)
+    found += _every_plugin(context, parameter, incomplete)
+    return found or [CompletionItem(incomplete, type="file")]
 
 
 def runs(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -81,41 +70,10 @@ def runs(_: click.Context, __: click.Parameter, incomplete: str) -> list[Complet
     folder = typed if incomplete.endswith(os.sep) else typed.parent
     places = [folder] if os.sep in incomplete else [Path("runs"), Path()]
     found = {str(file.parent): "" for place in places for file in place.glob("*/manifest.json")}
-    return _beginning(found, incomplete) or [CompletionItem(incomplete, type="dir")]
+    return _starting(found, incomplete) or [CompletionItem(incomplete, type="dir")]
 
 
-def script(shell: str) -> str:
-    """click's own script for a shell, and a comment that says which line makes it permanent."""
-    from . import cli
-
-    kind = get_completion_class(shell)
-    assert kind is not None
-    place, line = SHELLS[shell]
-    source = kind(cli, {}, "smmd-bench", "_SMMD_BENCH_COMPLETE").source()
-    return f"{source.strip()}\n\n# To have it in every shell, put this line in {place}:\n# {line}\n"
-
-
-def _plugins(group: _Group) -> Mapping[str, str]:
-    """Names with what they are, where that is known without importing anything."""
-    from ..plugin_system.listing.kept import known_summaries
-
-    return known_summaries(group)
-
-
-def _in_list(known: Mapping[str, str], incomplete: str) -> list[CompletionItem]:
-    """The names that can stand where the last word of a comma-separated list begins."""
-    if incomplete.count("[") > incomplete.count("]"):  # within the brackets of a plugin
-        return []
-    before, comma, last = incomplete.rpartition(",")
-    given = set(before.split(","))
-    left = {name: text for name, text in known.items() if name not in given}
-    return [
-        CompletionItem(f"{before}{comma}{item.value}", help=item.help)
-        for item in _beginning(left, last)
-    ]
-
-
-def _beginning(known: Mapping[str, str], incomplete: str) -> list[CompletionItem]:
+def _starting(known: Mapping[str, str], incomplete: str) -> list[CompletionItem]:
     return [
         CompletionItem(name, help=text or None)
         for name, text in known.items()

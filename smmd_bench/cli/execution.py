@@ -7,19 +7,19 @@ from pathlib import Path
 
 from ..experiment.file import ExperimentFile
 from .interruption import keeping
-from .planning import check_folder, kept, say_plan, say_recipe
-from .voice import Voice, published, try_again
+from .planning import check_folder, list_kept, say_plan, say_recipe
+from .voice import Voice, advise_retry
 
 
 def execute(
     plan: ExperimentFile,
-    out: Path | None,
+    voice: Voice,
     *,
+    out: Path | None,
     executor: str,
     extend: bool,
     dry_run: bool,
-    track: str | None = None,
-    voice: Voice,
+    track: str,
 ) -> int:
     """Run the experiments of one folder and print its tables; returns the exit status."""
     from ..models.cards import without_weights
@@ -28,11 +28,12 @@ def execute(
     from ..training.tracking import require_tracker
 
     folder = out or Path("runs") / plan.folder_name
+    tracker = None if track == "none" else track
     load("executors", executor)
-    require_tracker(track)
+    require_tracker(tracker)
     check_folder(folder)
     with without_weights() if dry_run else nullcontext():
-        plan, left_out = plan.that_can_run()  # what is missing is found before anything is said
+        plan, left_out = plan.that_can_run()  # finds what is missing before anything is said
         cells = plan.cells
         say_recipe(voice, cells)
         for tasks, reason in left_out.items():
@@ -40,57 +41,33 @@ def execute(
         if dry_run:
             say_plan(voice, RunDirectory(folder), cells)
             return 0
-    with keeping(lambda: kept(RunDirectory(folder), cells)):
-        from ..publishing.run import is_published
-        from ..run.pipeline import claim, run_experiment, together
+    with keeping(lambda: list_kept(RunDirectory(folder), cells)):
+        from ..publishing.report_stamp import reports_are_current
+        from ..run.pipeline import run_file
 
-        with voice.progress() as progress:
-            checked = claim(plan, folder, progress, extend=extend)
-        outcomes = []
-        for number, experiment in enumerate(plan.experiments):
-            if len(plan.experiments) > 1:
-                voice.say(f"Part {number + 1} of {len(plan.experiments)}")
-            with voice.progress() as progress:
-                outcomes.append(
-                    run_experiment(
-                        experiment,
-                        folder,
-                        progress,
-                        executor=executor,
-                        extend=True,
-                        track=track,
-                        checked=checked,
-                    )
-                )
-        outcome = together(outcomes)
-        if not is_published(folder):
+        outcome = run_file(
+            plan, folder, voice.progress, executor=executor, extend=extend, track=tracker
+        )
+        if not reports_are_current(folder):
             voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(folder)
-    for label, sentences in outcome.notes.items():
-        for sentence in sentences:
-            voice.note(f"Note: {label}: {sentence}")
-    for label, reason in outcome.skipped.items():
-        voice.note(f"Skipped: {label}: {reason}")
-    for tasks, reason in left_out.items():
-        voice.note(f"Left out: {tasks}: {reason}")
-    for label, reason in outcome.failed.items():
-        voice.fail(f"Failed: {label}: {reason}")
-    if voice.as_json:
-        reasons = {"failed": outcome.failed, "skipped": outcome.skipped, "notes": outcome.notes}
-        reasons["left_out"] = left_out
-        voice.result({**published(folder), "worked": outcome.worked, **reasons})
-    voice.paths(folder)
-    if track is not None:
-        voice.say(f"Tracked: {folder / 'tracking'} ({track})")
+    notes = [(f"Note: {at}", said) for at, all_said in outcome.notes.items() for said in all_said]
+    notes += [(f"Skipped: {label}", reason) for label, reason in outcome.skipped.items()]
+    notes += [(f"Left out: {tasks}", reason) for tasks, reason in left_out.items()]
+    for what, sentence in notes:
+        voice.note(f"{what}: {sentence}")
+    more = {"skipped": outcome.skipped, "notes": outcome.notes, "left_out": left_out}
+    voice.conclude(folder, worked=outcome.worked, failed=outcome.failed, **more)
+    if tracker is not None:
+        voice.say(f"Tracked: {folder / 'tracking'} ({tracker})")
     broken = voice.failed_reports(folder)
     if outcome.failed:
         run = RunDirectory(folder)
         failures = [run.failure(cell) for cell in cells if cell.label in outcome.failed]
         voice.fail(
             f"{len(outcome.failed)} of {len(cells)} cells failed; tracebacks are in "
-            f"{folder / 'cells'}/*/FAILED.json. {try_again(failures)}"
+            f"{folder / 'cells'}/*/FAILED.json. {advise_retry(failures)}"
         )
-        return 1
-    return 1 if broken else 0
+    return 1 if outcome.failed or broken else 0

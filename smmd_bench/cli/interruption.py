@@ -18,20 +18,20 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextmanager
-def keeping(kept: Callable[[], Sequence[str]]) -> Iterator[None]:
-    """Inside, an interrupt becomes `Interrupted`, with what `kept()` then says.
+def keeping(list_kept: Callable[[], Sequence[str]] = tuple) -> Iterator[None]:
+    """Turn an interrupt into `Interrupted` with what `list_kept()` then says.
 
-    A second Ctrl-C is not heard while that is found out.
+    A second Ctrl-C has no effect meanwhile.
     """
     try:
         yield
     except KeyboardInterrupt:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            said = kept()
+            kept = list_kept()
         finally:
             signal.signal(signal.SIGINT, before)
-        raise Interrupted(said) from None
+        raise Interrupted(kept) from None
 
 
 def farewell(error: BaseException) -> str:

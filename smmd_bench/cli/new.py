@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
+from .options import PATH
+
 if TYPE_CHECKING:
-    from ..plugin_system.templates.write import Written
+    from ..plugin_system.registry import Group
+
+_GROUPS: dict[str, Group] = {"task": "tasks", "loss": "losses", "report": "reports"}
+_USES = {
+    "task": "smmd-bench train-eval --task {} --losses ce,smmd",
+    "loss": "smmd-bench train-eval --task arithmetic --losses ce,{}",
+    "report": "smmd-bench report runs/NAME",
+}
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(["task", "loss", "report"]))
+@click.argument("kind", type=click.Choice(list(_GROUPS)))
 @click.argument("name")
 @click.option(
     "--folder",
-    type=click.Path(path_type=Path),
-    default=None,
+    type=PATH,
     help="Where the file goes (default: the project's package, else the current folder).",
 )
-@click.option("--project", default=None, help="Make a new project of this name around it.")
-def command(
-    kind: Literal["task", "loss", "report"], name: str, folder: Path | None, project: str | None
-) -> None:
-    """Write a task, loss or report called NAME that works as it is, and its test.
+@click.option("--project", help="Make a new project of this name around it.")
+def command(kind: str, name: str, folder: Path | None, project: str | None) -> None:
+    """Write a task, loss or report of your own, with its test.
 
-    In a folder with a pyproject.toml the entry point is added to it. Without one, and in
-    smmd-bench's own, the file stands alone, for --plugin. No file that is there is ever
-    overwritten.
+    The plugin NAME works as it is. In a folder with a pyproject.toml it adds the entry point.
+    Without one, and in smmd-bench's own, the file stands alone, for --plugin. It never overwrites a
+    file.
 
     \b
     Examples:
@@ -38,11 +45,7 @@ def command(
     """
     from ..plugin_system.templates.write import into_current_project, into_new_project
 
-    group: Literal["tasks", "losses", "reports"] = {  # type: ignore[assignment]
-        "task": "tasks",
-        "loss": "losses",
-        "report": "reports",
-    }[kind]
+    group = _GROUPS[kind]
     if project is not None:
         written = into_new_project(group, name, project, folder)
     else:
@@ -52,35 +55,19 @@ def command(
         click.echo(f"{what} {path}")
     if written.entry_point:
         click.echo(f"Add these lines to pyproject.toml:\n\n{written.entry_point}")
-    _say_what_next(kind, name, project, folder, written)
+    plugin = _quote(written.plugin)
+    click.echo(f"\nIt works as it is. Replace what it does in {plugin} and in its test, then:")
+    click.echo(f"  smmd-bench validate {plugin}")
+    click.echo(f"  python -m pytest {_quote(written.test)}")
+    click.echo(f"  {_USES[kind].format(name)} --plugin {plugin}")
+    if project is not None or written.changed or written.entry_point:
+        root = "." if project is None else _quote((folder or Path()) / project)
+        click.echo(
+            f"To use it by its name alone: pip install -e {root}  (without a network: with "
+            "--no-deps --no-build-isolation)"
+        )
 
 
-_OFFLINE = "  (without a network: with --no-deps --no-build-isolation)"
-
-
-def _say_what_next(
-    kind: str, name: str, project: str | None, folder: Path | None, written: Written
-) -> None:
-    use = {
-        "task": f"smmd-bench train-eval --task {name} --losses ce,smmd",
-        "loss": f"smmd-bench train-eval --task arithmetic --losses ce,{name}",
-        "report": "smmd-bench report runs/NAME",
-    }[kind]
-    click.echo(
-        f"\nIt works as it is. Put yours in its place in {written.plugin} and its test, then:"
-    )
-    click.echo(f"  smmd-bench validate {_path(written.plugin)}")
-    click.echo(f"  python -m pytest {_path(written.test)}")
-    click.echo(f"  {use} --plugin {_path(written.plugin)}")
-    if project is not None:
-        root = (folder or Path()) / project
-        click.echo(f"To use it by its name alone: pip install -e {_path(root)}{_OFFLINE}")
-    elif written.changed or written.entry_point:
-        click.echo(f"To use it by its name alone: pip install -e .{_OFFLINE}")
-
-
-def _path(path: Path) -> str:
-    import shlex
-
+def _quote(path: Path) -> str:
     text = path.as_posix()
     return shlex.quote(text if "/" in text or path.suffix == ".py" else f"./{text}")

@@ -1,49 +1,44 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how their values are read."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
 from . import completion
+from .voice import Voice
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+PATH = click.Path(path_type=Path)
 
-plugin: Decorator = click.option(
-    "--plugin",
-    "plugins",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A Python file with plugins of your own; may be repeated.",
-)
-executor: Decorator = click.option(
-    "--executor",
-    default="local",
-    show_default=True,
-    shell_complete=completion.executors,
-    help="Where jobs run.",
-)
-as_json: Decorator = click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object for machines."
-)
-quiet: Decorator = click.option(
-    "-q", "--quiet", is_flag=True, help="Only errors, and where the results are."
-)
-track: Decorator = click.option(
-    "--track",
-    type=click.Choice(["none", "tensorboard", "wandb", "trackio"]),
-    default="none",
-    show_default=True,
-    help="Also show the training in this tracker; changes no result and no address.",
-)
+
+def split_commas(_: click.Context, __: click.Parameter, value: Any) -> list[str] | None:
+    """`ce,smmd[sigma=1,lambda=5]` -> its parts; of an option that may be repeated, all of them."""
+    from ..plugin_system.parameters import split_list
+
+    texts = (value,) if isinstance(value, str) else value
+    return None if texts is None else [part for text in texts for part in split_list(text)]
+
+
+def load_plugins(
+    context: click.Context, _: click.Parameter, files: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """Register the plugins of files, unless a shell only completes the command."""
+    if files and not context.resilient_parsing:
+        from ..plugin_system.registry import load_plugin_file
+
+        for file in files:
+            load_plugin_file(file)
+    return files
 
 
 def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None) -> None:
-    """Into the environment, where the processes that train and decode find it, too."""
+    """Set the environment variable that the processes of training and decoding read, too."""
     if folder is None:
         return
     from ..errors import UserError
@@ -54,30 +49,81 @@ def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None)
     os.environ[VARIABLE] = str(folder.resolve())
 
 
+def choice(flag: str, *values: str, help: str) -> Decorator:
+    """An option with one of these values; the first is the default."""
+    return click.option(flag, type=click.Choice(values), default=values[0], help=help)
+
+
+def _plugin_option(**settings: Any) -> Decorator:
+    text = "A Python file with plugins of your own; may be repeated."
+    return click.option(
+        "--plugin",
+        "plugins",
+        multiple=True,
+        type=PATH,
+        callback=load_plugins,
+        help=text,
+        **settings,
+    )
+
+
+plugin: Decorator = _plugin_option(expose_value=False)
+plugin_files: Decorator = _plugin_option()
+"""The same for a command that also wants the paths."""
 data_dir: Decorator = click.option(
     "--data-dir",
-    type=click.Path(path_type=Path),
-    default=None,
+    type=PATH,
     expose_value=False,
     callback=_set_data_folder,
     help="A folder with local copies of data sets (gsm8k/train.jsonl, ...) instead of the hub.",
 )
-_OUTPUT: tuple[Decorator, ...] = (
+as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+quiet: Decorator = click.option(
+    "-q", "--quiet", is_flag=True, help="Print only errors, and where the results are."
+)
+executor: Decorator = click.option(
+    "--executor", default="local", shell_complete=completion.executors, help="Where jobs run."
+)
+losses: Decorator = click.option(
+    "--losses",
+    required=True,
+    metavar="LOSS,...",
+    callback=split_commas,
+    shell_complete=completion.losses,
+    help="Losses, such as ce,ntl,'smmd[sigma=1,lambda=5]'.",
+)
+_EXECUTION: tuple[Decorator, ...] = (
+    executor,
+    data_dir,
     click.option(
         "--out",
-        type=click.Path(path_type=Path),
-        default=None,
+        type=PATH,
         help="Output folder (default: runs/NAME, a name that follows from the experiment).",
     ),
-    click.option("--extend", is_flag=True, help="Add this experiment to a folder of another one."),
+    click.option("--extend", is_flag=True, help="Add this experiment to another one's folder."),
     click.option(
         "--dry-run", is_flag=True, help="List the cells, which are done, and the time left."
+    ),
+    choice(
+        "--track",
+        *("none", "tensorboard", "wandb", "trackio"),
+        help="Also show the training in this tracker; it changes no result.",
     ),
 )
 
 
-def output(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`--out`, `--extend` and `--dry-run`."""
-    for option in reversed(_OUTPUT):
+def execution(function: Callable[..., Any]) -> Callable[..., Any]:
+    """How `train-eval` and `run` run: the keyword arguments of `execute`, and --data-dir."""
+    for option in reversed(_EXECUTION):
         function = option(function)
     return function
+
+
+def voice(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--quiet` and `--json`; the command gets the `voice` that they ask for."""
+
+    @wraps(function)
+    def command(*, quiet: bool, as_json: bool, **given: Any) -> Any:
+        return function(voice=Voice(quiet, as_json), **given)
+
+    return quiet(as_json(command))

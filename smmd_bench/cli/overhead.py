@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from . import completion, options
+from .voice import Voice
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ..overhead.settings import OverheadSettings
 
 
@@ -19,90 +18,65 @@ if TYPE_CHECKING:
 @click.option(
     "--losses",
     default="ce,ntl,ntil,smmd",
-    show_default=True,
     metavar="LOSS,...",
+    callback=options.split_commas,
     shell_complete=completion.losses,
     help="Losses, such as ntl,'smmd[sigma=1]'; ce is always measured, in the stock Trainer too.",
 )
 @click.option(
     "--geometry",
     default="qwen2.5-0.5b-2-layers",
-    show_default=True,
     metavar="NAME|PATH",
     help="A model's shape, with random weights: qwen2.5-0.5b-2-layers, qwen2.5-1.5b, smollm3-3b "
     "or tiny, or the path of a config.json or checkpoint folder.",
 )
-@click.option("--steps", default=120, show_default=True, help="Optimiser steps of a repeat.")
-@click.option("--drop", default=20, show_default=True, help="First steps that do not count.")
-@click.option("--repeats", default=3, show_default=True, help="Fresh processes of each row.")
-@click.option("--batch-size", default=4, show_default=True, help="Rows a step.")
-@click.option("--length", default=256, show_default=True, help="Tokens a row.")
+@click.option("--steps", default=120, help="Optimiser steps of a repeat.")
+@click.option("--drop", default=20, help="First steps, which do not count.")
+@click.option("--repeats", default=3, help="Fresh processes of each row.")
+@click.option("--batch-size", default=4, help="Rows a step.")
+@click.option("--length", default=256, help="Tokens a row.")
 @click.option(
-    "--supervised",
-    default=0.25,
-    show_default=True,
-    help="Share of each row, at its end, that is supervised.",
+    "--supervised", default=0.25, help="Share of each row, at its end, that is supervised."
 )
-@click.option(
-    "--numeric", default=1.0, show_default=True, help="Share of these tokens that is numeric."
-)
+@click.option("--numeric", default=1.0, help="Share of the supervised tokens that is numeric.")
 @click.option(
     "--numeric-tokens",
     type=int,
-    default=None,
     help="Numeric tokens of the vocabulary, N (default: the geometry's).",
 )
-@click.option(
+@options.choice(
     "--method",
-    type=click.Choice(["lora", "full"]),
-    default="lora",
-    show_default=True,
-    help="LoRA adapters by the paper's recipe, which leave the head frozen, or full fine-tuning.",
+    *("lora", "full"),
+    help="LoRA adapters by the paper's recipe, which freeze the head, or full fine-tuning.",
 )
-@click.option(
-    "--dtype",
-    type=click.Choice(["float32", "bfloat16"]),
-    default="float32",
-    show_default=True,
-    help="Of weights and activations.",
-)
-@click.option(
-    "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
-    show_default=True,
-    help="auto: a GPU where there is one.",
-)
-@click.option(
+@options.choice("--dtype", "float32", "bfloat16", help="Of weights and activations.")
+@options.choice("--device", "auto", "cpu", "cuda", help="auto: the GPU, if there is one.")
+@options.choice(
     "--interleave",
-    type=click.Choice(["steps", "runs"]),
-    default="steps",
-    show_default=True,
+    *("steps", "runs"),
     help="All rows in memory, taking turns step by step; or one row at a time.",
 )
-@click.option("--threads", type=int, default=None, help="Of the CPU (default: torch's own).")
-@click.option("--seed", default=0, show_default=True, help="Of weights, rows and turns.")
+@click.option("--threads", type=int, help="Of the CPU (default: torch's own).")
+@click.option("--seed", default=0, help="Of weights, rows and turns.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
-    default=None,
+    type=options.PATH,
     help="Output folder (default: runs/NAME, a name that follows from the settings).",
 )
-@options.quiet
-@options.as_json
+@options.voice
 @options.plugin
 def command(
-    losses: str,
+    losses: list[str],
     geometry: str,
     numeric_tokens: int | None,
     device: Literal["auto", "cpu", "cuda"],
     out: Path | None,
-    quiet: bool,
-    as_json: bool,
-    plugins: tuple[Path, ...],
+    voice: Voice,
     **sizes: Any,
 ) -> int:
-    """Measure step time and peak memory of each loss in real training steps, as ratios to CE.
+    """Measure step time and memory of each loss.
+
+    The steps are those of real training. Times and peak memory are ratios to CE.
 
     \b
     Examples:
@@ -110,28 +84,24 @@ def command(
       smmd-bench overhead --losses ntl,smmd --steps 6 --drop 2 --repeats 1
       smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # wants a GPU
     """
-    from ..plugin_system.registry import load_plugin_file, plugin_files
-
-    for file in plugins:
-        load_plugin_file(file)
     settings = _settings(losses, geometry, numeric_tokens, device, sizes)
 
     from ..overhead.measure import measure, missing_repeats, read_frames
+    from ..plugin_system.registry import plugin_files
     from .interruption import keeping
-    from .voice import Voice, published
 
-    voice, folder = Voice(quiet, as_json), out or settings.folder
+    folder = out or settings.folder
     voice.say(
         f"{settings.geometry} on {settings.device}: {len(settings.rows)} rows x "
         f"{settings.repeats} repeats x {settings.steps} steps, batch {settings.batch_size} x "
         f"{settings.length} tokens."
     )
 
-    def kept() -> list[str]:
+    def list_kept() -> list[str]:
         done = settings.repeats - len(missing_repeats(settings, folder))
         return [f"Kept in {folder}: {done} of {settings.repeats} repeats."]
 
-    with keeping(kept):
+    with keeping(list_kept):
         with voice.progress() as progress:
             worked = measure(settings, folder, progress, plugin_files())
         voice.publish(folder)
@@ -139,27 +109,19 @@ def command(
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(folder)
     runs = read_frames(folder)["runs"]
-    failed = runs[runs["error"].notna()]
-    for line in failed.to_dict("records"):
-        voice.fail(f"Failed: {line['row']}, repeat {line['repeat'] + 1}: {line['error']}")
-    if as_json:
-        voice.result({**published(folder), "worked": worked, "failed": _reasons(failed)})
-    voice.paths(folder)
-    if len(failed):
+    failures = runs[runs["error"].notna()].to_dict("records")
+    failed = {f"{f['row']}, repeat {f['repeat'] + 1}": str(f["error"]) for f in failures}
+    voice.conclude(folder, worked=worked, failed=failed)
+    if failed:
         voice.fail(
             f"{len(failed)} of {len(runs)} processes failed. The same command measures their "
             "repeats again."
         )
-        return 1
-    return 0
-
-
-def _reasons(failed: pd.DataFrame) -> dict[str, str]:
-    return {f"{f['row']}, repeat {f['repeat'] + 1}": f["error"] for f in failed.to_dict("records")}
+    return 1 if failed else 0
 
 
 def _settings(
-    losses: str,
+    losses: list[str],
     geometry: str,
     numeric_tokens: int | None,
     device: Literal["auto", "cpu", "cuda"],
@@ -172,13 +134,13 @@ def _settings(
     from ..overhead.batches import synthetic_vocabulary
     from ..overhead.geometry import check_geometry, find_geometry
     from ..overhead.settings import CE, OverheadSettings
-    from ..plugin_system.parameters import canonical, split_list
+    from ..plugin_system.parameters import canonical
     from ..plugin_system.plugin_source import version_of
     from ..plugin_system.registry import load_loss
 
     shape = find_geometry(geometry)
-    found = [load_loss(spec) for spec in (CE, *split_list(losses))]
-    if not split_list(losses):
+    found = [load_loss(spec) for spec in (CE, *losses)]
+    if not losses:
         raise UserError("--losses names no loss: give some, such as ntl,smmd.")
     numeric_tokens = numeric_tokens if numeric_tokens is not None else shape.numeric_tokens
     if numeric_tokens is None:
@@ -186,7 +148,6 @@ def _settings(
             f"The geometry {geometry} does not say how many numeric tokens its tokenizer has: give "
             "--numeric-tokens, such as 10 (digits) or 1000 (groups of three digits)."
         )
-
     settings = OverheadSettings(
         geometry=shape.name,
         config=shape.config,

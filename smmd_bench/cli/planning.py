@@ -1,20 +1,20 @@
-"""What `train-eval` and `run` say before they start, and what is kept when they are stopped."""
+"""What `train-eval` and `run` say before they start, and what they keep when they are stopped."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..contracts import Split
 from ..errors import UserError
 from ..experiment.cell import Cell
 from ..run.run_directory import RunDirectory
+from .terminal import print_json
 from .voice import Voice
 
 _LARGE = 10**8
-"""Weights from which the time on a GPU is said, too."""
+"""Weights from which the plan gives the time on a GPU, too."""
 
 
 def check_folder(folder: Path) -> None:
@@ -28,16 +28,14 @@ def check_folder(folder: Path) -> None:
 
 
 def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
-    """How each model is trained on each task, and what of the data is missing."""
-    from ..run.manifest import examples_there, shortage
+    """Say how each model is trained on each task, and which data are missing."""
+    shortages: dict[str, None] = {}
 
-    said: dict[str, None] = {}
-
-    def there(cell: Cell, split: Split) -> int:
-        found = examples_there(cell, split)
-        if (sentence := shortage(cell, split, found)) is not None:
-            said[sentence] = None
-        return found
+    def count(cell: Cell, split: Split) -> str:
+        found = cell.examples_there(split)
+        if (sentence := cell.shortage(split, found)) is not None:
+            shortages[sentence] = None
+        return f"{found:,}"
 
     for model in dict.fromkeys(cell.model for cell in cells):
         here = [cell for cell in cells if cell.model == model]
@@ -46,67 +44,62 @@ def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
             r = cell.recipe
             adapter = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
             voice.say(
-                f"{cell.card.label} on {cell.task}: {adapter}, {there(cell, 'train'):,} examples x "
+                f"{cell.card.label} on {cell.task}: {adapter}, {count(cell, 'train')} examples x "
                 f"{r.epochs} epochs, batch {r.batch_size}, learning rate {r.learning_rate:g}; "
-                f"validation {there(cell, 'validation'):,}, test {there(cell, 'test'):,}."
+                f"validation {count(cell, 'validation')}, test {count(cell, 'test')}."
             )
         for cell in transfers.values():
-            voice.say(f"  and a test of transfer on {cell.task}: {there(cell, 'test'):,}.")
+            voice.say(f"  and a test of transfer on {cell.task}: {count(cell, 'test')}.")
         if (note := here[0].engine_note) is not None:
             voice.say(f"  {note}")
-    for sentence in said:
+    for sentence in shortages:
         voice.say(sentence)
 
 
 def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell]) -> None:
-    """Which cells are done, and how long the others may take."""
+    """Say which cells are done, and how long the others may take."""
     from ..run.estimate import gpu_hours, seconds, spell_seconds
 
-    plan: list[dict[str, Any]] = []
-    for cell in cells:
-        stages = [s for s in run.missing(cell) if s != "train" or not cell.is_base]
-        estimate = seconds(cell, stages) if stages else 0.0
-        plan.append(
+    todo = {c: [s for s in run.missing(c) if s != "train" or not c.is_base] for c in cells}
+    times = {c: round(seconds(c, stages), 1) if stages else 0.0 for c, stages in todo.items()}
+    gpu = {c: round(gpu_hours(c, stages), 3) if stages else 0.0 for c, stages in todo.items()}
+    total = sum(times.values())
+    if voice.as_json:
+        plan = [
             {
                 "address": cell.addresses["train"],
                 "cell": cell.label,
-                "to_do": [*stages],
-                "seconds": round(estimate, 1),
-                "gpu_hours": round(gpu_hours(cell, stages), 3) if stages else 0.0,
+                "to_do": stages,
+                "seconds": times[cell],
+                "gpu_hours": gpu[cell],
             }
-        )
-    total = sum(line["seconds"] for line in plan)
-    voice.result({"run": str(run.path), "cells": plan, "seconds": round(total, 1)})
+            for cell, stages in todo.items()
+        ]
+        print_json({"run": str(run.path), "cells": plan, "seconds": round(total, 1)})
     voice.say(f"Output folder: {run.path}")
-    for place in dict.fromkeys((cell.model, cell.task) for cell in cells):
-        voice.say(" ".join(place))
+    for model, task in dict.fromkeys((cell.model, cell.task) for cell in cells):
+        voice.say(f"{model} {task}")
         voice.rows(
-            (f"  {line['address']}", _trained(cell), _todo(line))
-            for cell, line in zip(cells, plan, strict=True)
-            if (cell.model, cell.task) == place
+            (
+                f"  {cell.addresses['train']}",
+                cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}",
+                f"to do: {', '.join(stages)}, about {spell_seconds(times[cell])}"
+                if stages
+                else "done",
+            )
+            for cell, stages in todo.items()
+            if (cell.model, cell.task) == (model, task)
         )
-    voice.say(f"{len(plan)} cells, about {spell_seconds(total)} on this CPU (a rough estimate).")
+    voice.say(f"{len(todo)} cells, about {spell_seconds(total)} on this CPU (a rough estimate).")
     if any(cell.card.parameter_count() >= _LARGE for cell in cells):
-        hours = sum(line["gpu_hours"] for line in plan)
+        hours = sum(gpu.values())
         voice.say(f"On one A100 about {hours:.1f} GPU hours, from its peak speed; not measured.")
 
 
-def _trained(cell: Cell) -> str:
-    return cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
-
-
-def _todo(line: Mapping[str, Any]) -> str:
-    from ..run.estimate import spell_seconds
-
-    if not line["to_do"]:
-        return "done"
-    return f"to do: {', '.join(line['to_do'])}, about {spell_seconds(line['seconds'])}"
-
-
-def kept(run: RunDirectory, cells: Sequence[Cell]) -> list[str]:
-    """What a stopped run has on disk; half-written files are removed."""
+def list_kept(run: RunDirectory, cells: Sequence[Cell]) -> list[str]:
+    """What a stopped run has on disk, line by line; removes half-written files."""
     if not (run.path / "manifest.json").is_file():
-        return ["Nothing was begun."]
+        return ["The run had not begun."]
     with run.locked():
         for leftover in (run.path / "cells").glob("**/.*.part"):
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()

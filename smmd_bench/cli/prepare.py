@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from . import completion, options
+from .voice import Voice
 
 if TYPE_CHECKING:
     from ..contracts import Task
-    from .voice import Voice
 
 _UNKNOWN = "licence not stated"
 
@@ -30,14 +30,13 @@ _UNKNOWN = "licence not stated"
 @options.quiet
 @options.data_dir
 @options.plugin
-def command(
-    tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool, plugins: tuple[Path, ...]
-) -> None:
-    """Fetch the data of TASKS, and of the tests of transfer that they name, and checkpoints.
+def command(tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool) -> None:
+    """Fetch data and checkpoints ahead of a run.
 
-    What is there already is not fetched again. Each file is shown with its size and licence.
-    Pictures that are made here are drawn; those of a local copy are all opened once. Of a
-    checkpoint only what is loaded is fetched: safetensors, never pickles.
+    It fetches the data of TASKS, and of the tests of transfer that they name, unless they are here,
+    and prints the size and licence of each file. It draws generated pictures, and opens those of a
+    local copy once. Of a checkpoint it fetches safetensors, configuration and tokenizer, never
+    pickles.
 
     \b
     Examples:
@@ -45,66 +44,56 @@ def command(
       smmd-bench prepare clock_time
       smmd-bench prepare gsm8k --data-dir ./data    # check a local copy
     """
+    if quiet:
+        os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # before anything imports its client
     from ..contracts import Modality
     from ..errors import UserError
-    from ..plugin_system.registry import load_plugin_file, load_task
+    from ..plugin_system.registry import load_task
     from .interruption import keeping
-    from .voice import Voice
 
     if not tasks and not models:
         raise UserError("Nothing to prepare: name a task, such as gsm8k, or a --model.")
-    if quiet:
-        os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # before anything imports its client
-    for file in plugins:
-        load_plugin_file(file)
     voice = Voice(quiet)
     found = {}
     for spec in tasks:
         task = load_task(spec)
         found[task.name] = task
         found |= {name: load_task(name) for name in getattr(task, "transfers", ())}
-    with keeping(tuple):
+    with keeping():
         for name, task in found.items():
             if getattr(task, "sources", ()):
                 _prepare_data(voice, name, task)
             elif task.modality is Modality.VISION:
                 _prepare_pictures(voice, name, task)
             else:
-                voice.say(f"{name}: nothing to fetch, its examples are made here.")
+                voice.say(f"{name}: nothing to fetch, because its examples are generated.")
         for model in models:
             _prepare_model(voice, model)
 
 
 def _prepare_data(voice: Voice, name: str, task: Task) -> None:
     """Fetch or check the rows of every split."""
-    licence = getattr(task, "licence", _UNKNOWN)
     for source in getattr(task, "sources", ()):
         for split in source.local:
             file = source.file(split)
-            size = f"{file.stat().st_size / 2**20:.1f} MiB"
             rows = f"{len(source.rows(split)):,} rows"
-            task.examples(split, 0, None)  # whether it can be read as a task, too
-            voice.say(f"{name} {split}: {rows}, {size}, {licence}")
-            _say_where(voice, file)
+            task.examples(split, 0, None)  # raises if it cannot be read as a task
+            _say(voice, f"{name} {split}: {rows}", file.stat().st_size, task, file)
 
 
 def _prepare_pictures(voice: Voice, name: str, task: Task) -> None:
-    """Make or check the pictures of every split, and say how many there are."""
-    from typing import get_args
-
+    """Draw or check the pictures of every split."""
     from ..contracts import Split
 
     for split in get_args(Split):
         paths = {path for example in task.examples(split, 0, None) for path in example.images}
-        size = sum(path.stat().st_size for path in paths) / 2**20
-        licence = getattr(task, "licence", _UNKNOWN)
-        voice.say(f"{name} {split}: {len(paths):,} pictures, {size:.1f} MiB, {licence}")
-        if paths:
-            _say_where(voice, os.path.commonpath(paths))
+        size = sum(path.stat().st_size for path in paths)
+        folder = os.path.commonpath(paths) if paths else None
+        _say(voice, f"{name} {split}: {len(paths):,} pictures", size, task, folder)
 
 
 def _prepare_model(voice: Voice, name: str) -> None:
-    """Fetch or check a checkpoint: its weights are counted, and each file is read once."""
+    """Fetch or check a checkpoint: count its weights, and read each file once."""
     from ..models.cards import model_card
     from ..models.licences import licence_of
     from ..storage.sizes import spell_bytes
@@ -118,6 +107,12 @@ def _prepare_model(voice: Voice, name: str) -> None:
         f"{name}: {card.parameter_count():,} weights in {count}, {spell_bytes(size)}, {licence}"
     )
     _say_where(voice, card.folder)
+
+
+def _say(voice: Voice, what: str, size: int, task: Task, place: Path | str | None) -> None:
+    voice.say(f"{what}, {size / 2**20:.1f} MiB, {getattr(task, 'licence', _UNKNOWN)}")
+    if place is not None:
+        _say_where(voice, place)
 
 
 def _say_where(voice: Voice, path: Path | str) -> None:

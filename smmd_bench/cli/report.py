@@ -3,51 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from . import completion, options
-
-if TYPE_CHECKING:
-    from .voice import Voice
+from .terminal import print_json
+from .voice import Voice, summary_of
 
 
 @click.command()
-@click.argument(
-    "runs", nargs=-1, required=True, type=click.Path(path_type=Path), shell_complete=completion.runs
-)
+@click.argument("runs", nargs=-1, required=True, type=options.PATH, shell_complete=completion.runs)
 @click.option(
     "--only",
     metavar="NAME,...",
-    help="Some reports alone, by name or by the paper's: arithmetic_table, table2, figure3.",
+    callback=options.split_commas,
+    help="Only these reports, by name or by the paper's: arithmetic_table, table2, figure3.",
 )
 @click.option(
     "--format",
     "formats",
     metavar="FORMAT,...",
-    help="Some formats alone: csv, markdown, latex, png, pdf.",
+    callback=options.split_commas,
+    help="Only these formats: csv, markdown, latex, png, pdf.",
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
-    help="Where several runs are put together (their cells as links, without checkpoints).",
+    type=options.PATH,
+    help="A folder for one report of several runs (their cells as links, without checkpoints).",
 )
-@options.quiet
-@options.as_json
+@options.voice
 @options.plugin
 def command(
     runs: tuple[Path, ...],
-    only: str | None,
-    formats: str | None,
+    only: list[str] | None,
+    formats: list[str] | None,
     out: Path | None,
-    quiet: bool,
-    as_json: bool,
-    plugins: tuple[Path, ...],
+    voice: Voice,
 ) -> int:
-    """Make the tables, figures and page of finished RUNS again; nothing is trained or decoded.
+    """Make the tables, figures and page of finished RUNS again.
 
-    Several runs make one report, in a folder of their own.
+    Nothing is trained or decoded. Several runs make one report, in a folder of their own.
 
     \b
     Examples:
@@ -56,62 +51,45 @@ def command(
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
       smmd-bench report runs/NAME --plugin my_figure.py
     """
-    from ..plugin_system.registry import load_plugin_file
+    from ..errors import UserError
+    from ..run.merge import merge_runs
+    from .interruption import keeping
     from .run_plugins import load_plugins_of
-    from .voice import Voice, published
 
-    for file in plugins:
-        load_plugin_file(file)
-    voice = Voice(quiet, as_json)
     load_plugins_of(runs, voice)
-    run = _one_run(runs, out)
+    if len(runs) > 1 and out is None:
+        raise UserError("Several runs need a folder for their report: name one with --out.")
+    run = runs[0] if out is None else merge_runs(runs, out)
     if only is None and formats is None:
-        broken = _make_all(voice, run)
+        with keeping():
+            written = voice.publish(run)
+        voice.tables(run)
+        voice.say(f"{len(written)} files in {run / 'reports'}")
+        voice.paths(run)
+        broken = voice.failed_reports(run)
     else:
-        broken = _make_some(voice, run, only, formats)
-    if as_json:
-        voice.result(published(run))
+        broken = _publish_some(voice, run, only or [], formats)
+    if voice.as_json:
+        print_json(summary_of(run))
     return 1 if broken else 0
 
 
-def _one_run(runs: tuple[Path, ...], out: Path | None) -> Path:
-    from ..errors import UserError
-
-    if len(runs) == 1 and out is None:
-        return runs[0]
-    if out is None:
-        raise UserError("Several runs need a folder for their report: name one with --out.")
-    from ..run.merge import merge_runs
-
-    return merge_runs(runs, out)
-
-
-def _make_all(voice: Voice, run: Path) -> bool:
-    from .interruption import keeping
-
-    with keeping(tuple):
-        written = voice.publish(run)
-    voice.tables(run)
-    voice.say(f"{len(written)} files in {run / 'reports'}")
-    voice.paths(run)
-    return voice.failed_reports(run)
-
-
-def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -> bool:
+def _publish_some(voice: Voice, run: Path, only: list[str], formats: list[str] | None) -> bool:
+    """Make some reports, or some formats; returns whether a report failed."""
     from ..errors import UserError, did_you_mean
-    from ..plugin_system.parameters import split_list
-    from ..publishing.run import is_stale
-    from ..publishing.selection import SPELLINGS, publish_some
+    from ..publishing.report_stamp import reports_are_stale
+    from ..publishing.write_reports import SPELLINGS, write_some_reports
     from .interruption import keeping
 
-    asked = list(SPELLINGS) if formats is None else split_list(formats)
+    asked = list(SPELLINGS) if formats is None else formats
     for name in asked:
         if name not in SPELLINGS:
             raise UserError(f"Unknown format '{name}': {did_you_mean(name, SPELLINGS)}")
-    endings = [SPELLINGS[name] for name in asked]
-    stale = is_stale(run)
-    with keeping(tuple), voice.progress(stderr=True) as progress:
-        sections, written = publish_some(run, split_list(only or ""), endings, progress)
+    stale = reports_are_stale(run)
+    with keeping(), voice.progress(stderr=True) as progress:
+        sections, written = write_some_reports(
+            run, only, [SPELLINGS[name] for name in asked], progress
+        )
     for section in sections:
         if section.error:
             voice.fail(f"Failed: report {section.name}: {section.error}")
@@ -121,7 +99,7 @@ def _make_some(voice: Voice, run: Path, only: str | None, formats: str | None) -
         voice.always(str(path))
     if stale:
         voice.note(
-            f"Note: the other tables and figures in {run / 'reports'} are of an earlier state of "
-            "the run: `smmd-bench report` without --only and --format makes them again."
+            f"Note: the other tables and figures in {run / 'reports'} show an earlier state of the "
+            "run: `smmd-bench report` without --only and --format makes them again."
         )
     return any(section.error for section in sections)

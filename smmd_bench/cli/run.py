@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from . import options
+from .voice import Voice
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@options.executor
-@options.data_dir
-@options.output
-@options.track
-@options.quiet
-@options.as_json
+@click.argument("file", type=options.PATH)
+@options.execution
+@options.voice
 @click.option(
     "--print-flags", is_flag=True, help="Print the train-eval command that means the same."
 )
-def command(
-    file: Path,
-    executor: str,
-    out: Path | None,
-    extend: bool,
-    dry_run: bool,
-    track: str,
-    quiet: bool,
-    as_json: bool,
-    print_flags: bool,
-) -> int:
-    """Run what a YAML FILE describes (`train-eval --print-yaml` writes one).
+def command(file: Path, print_flags: bool, voice: Voice, **given: Any) -> int:
+    """Run the experiment of a YAML FILE.
 
-    A file with `parts` holds several experiments that go into one folder, one after the other.
+    `train-eval --print-yaml` writes such a file. A file with `parts` holds several experiments,
+    which run one after the other into one folder.
 
     \b
     Examples:
@@ -46,7 +35,6 @@ def command(
     from ..experiment.file import experiment_file
     from ..plugin_system.registry import load_plugin_file
     from .execution import execute
-    from .voice import Voice
 
     try:
         text = file.read_text(encoding="utf-8")
@@ -61,12 +49,4 @@ def command(
         return 0
     for plugin in dict.fromkeys(name for part in plan.experiments for name in part.plugins):
         load_plugin_file(Path(plugin))
-    return execute(
-        plan,
-        out,
-        executor=executor,
-        extend=extend,
-        dry_run=dry_run,
-        track=None if track == "none" else track,
-        voice=Voice(quiet, as_json),
-    )
+    return execute(plan, voice, **given)

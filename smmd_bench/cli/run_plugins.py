@@ -10,24 +10,28 @@ from .voice import Voice
 
 
 def load_plugins_of(runs: Iterable[Path], voice: Voice) -> None:
-    """Load the plugin files that the manifests of runs name; say which are not there any more, and
-    which plugins no longer do what they did in the run."""
+    """Load the plugin files that the manifests of runs name.
+
+    Notes say which files cannot be loaded, and which plugins have changed since the run.
+    """
     from ..errors import UserError
     from ..plugin_system.registry import load_plugin_file
     from ..storage.files import read_json
 
-    files: dict[str, Path] = {}
     manifests = {run: read_json(run / "manifest.json") or {} for run in runs}
-    for run, manifest in manifests.items():
-        for experiment in manifest.get("experiments") or ():
-            files |= dict.fromkeys(experiment.get("plugins") or (), run)
+    files = {
+        file: run
+        for run, manifest in manifests.items()
+        for experiment in manifest.get("experiments") or ()
+        for file in experiment.get("plugins") or ()
+    }
     for file, run in files.items():
         try:
             load_plugin_file(Path(file))
         except UserError as error:
             voice.note(f"Note: {run} was made with a plugin that could not be loaded: {error}")
     for run, manifest in manifests.items():
-        if changed := _changed_plugins(manifest):
+        if changed := _find_changed(manifest):
             voice.note(
                 f"Note: the source of the {' and the '.join(changed)} has changed since {run} was "
                 "made. Its results are of the earlier source: the command that made the run makes "
@@ -35,7 +39,7 @@ def load_plugins_of(runs: Iterable[Path], voice: Voice) -> None:
             )
 
 
-def _changed_plugins(manifest: dict[str, Any]) -> list[str]:
+def _find_changed(manifest: dict[str, Any]) -> list[str]:
     """The plugins that are not first-party and whose source is no longer that of every cell."""
     from ..plugin_system.plugin_source import source_digest
     from ..plugin_system.registry import GROUPS, entry, names, singular

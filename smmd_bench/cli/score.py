@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any
 
 import click
 
 from . import completion, options
-
-if TYPE_CHECKING:
-    from .voice import Voice
+from .voice import Voice
 
 
 @click.command()
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     "files",
     required=True,
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     metavar="FILE",
     help="A file of completions; may be repeated. The others are compared with the first.",
 )
@@ -34,84 +32,53 @@ if TYPE_CHECKING:
     "--label",
     "labels",
     multiple=True,
-    help="What tables call a file, in the same order (default: its name without extension); that "
-    "of a loss, such as ce or smmd, gets the loss's look.",
+    help="What tables call a file, in the same order (default: its name without extension). The "
+    "name of a loss, such as ce or smmd, gives it the colour of that loss.",
 )
+@options.choice("--split", "test", "train", "validation", help="Which split was answered.")
 @click.option(
-    "--split",
-    default="test",
-    show_default=True,
-    type=click.Choice(["train", "validation", "test"]),
-    help="Which split was answered.",
-)
-@click.option(
-    "--data-seed",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0, 2**32 - 1),
-    help="Seed of generated data.",
+    "--data-seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Seed of generated data."
 )
 @click.option(
     "--limit",
     type=click.IntRange(1),
-    default=None,
     help="Score the first examples only (default: the split of the paper's size).",
 )
 @click.option(
-    "--partial",
-    is_flag=True,
-    help="Score the examples that every file has, where one lacks some.",
+    "--partial", is_flag=True, help="If a file lacks examples, score those that every file has."
 )
-@click.option("--id-column", default=None, help="The column with the ids.")
-@click.option("--completion-column", default=None, help="The column with the completions.")
-@click.option(
-    "--model-label",
-    default="predictions",
-    show_default=True,
-    help="What tables call the model.",
-)
+@click.option("--id-column", help="The column with the ids.")
+@click.option("--completion-column", help="The column with the completions.")
+@click.option("--model-label", "model", default="predictions", help="What tables call the model.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
-    default=None,
+    type=options.PATH,
     help="Output folder (default: runs/NAME, a name that follows from task, labels and "
     "completions).",
 )
-@options.quiet
-@options.as_json
+@options.voice
 @options.data_dir
 @options.plugin
 def command(
-    task: str,
-    files: tuple[Path, ...],
-    labels: tuple[str, ...],
-    split: Literal["train", "validation", "test"],
-    data_seed: int,
-    limit: int | None,
-    partial: bool,
-    id_column: str | None,
-    completion_column: str | None,
-    model_label: str,
-    out: Path | None,
-    quiet: bool,
-    as_json: bool,
-    plugins: tuple[Path, ...],
+    task: str, files: tuple[Path, ...], labels: tuple[str, ...], voice: Voice, **given: Any
 ) -> int:
-    """Score completions made elsewhere, with the tables and figures of a run.
+    """Score completions made elsewhere, and report.
+
+    The tables and figures are those of a run.
 
     \b
     Formats, found by extension and content:
       JSON lines, a JSON list, CSV and Parquet: a column with the completion,
         named completion, prediction, response, output or generated_text, and
-        one with the id, named uid, id, doc_id or custom_id. Without ids, the
-        rows must be as many as the examples, in order.
+        one with the id, named uid, id, doc_id or custom_id. Without ids, there
+        must be a row for each example, in order.
       lm-eval: samples_*.jsonl of --log_samples. The raw answer is scored, not the
         filtered one.
       OpenAI batch output, as vllm run-batch writes it.
 
     An id is the uid of an example (`smmd-bench sample TASK --split test --json`), or its position
-    in the split, from 0. A column finish_reason says "length" where a completion was cut off; a
-    column target, where there is one, must agree with the examples.
+    in the split, from 0. A column finish_reason says "length" for a completion that was cut off. A
+    column target, if there is one, must agree with the examples.
 
     \b
     Examples:
@@ -120,44 +87,21 @@ def command(
       smmd-bench score --task gsm8k --predictions samples_gsm8k_2026-11-20.jsonl
       smmd-bench score --task arithmetic --predictions batch.jsonl --limit 500
     """
-    from ..plugin_system.registry import load_plugin_file
-
-    for file in plugins:
-        load_plugin_file(file)
-    from ..publishing.run import is_published
+    from ..publishing.report_stamp import reports_are_current
     from ..run.predictions import score_predictions
     from .interruption import keeping
-    from .voice import Voice, published
 
-    voice = Voice(quiet, as_json)
-    with keeping(tuple), voice.waiting("Scoring ..."):
-        outcome = score_predictions(
-            task,
-            files,
-            labels,
-            split=split,
-            data_seed=data_seed,
-            limit=limit,
-            partial=partial,
-            id_column=id_column,
-            completion_column=completion_column,
-            model=model_label,
-            out=out,
-            say=voice.say,
-        )
+    with keeping(), voice.waiting("Scoring ..."):
+        outcome = score_predictions(task, files, labels, say=voice.say, **given)
     folder = outcome.path
-    if not is_published(folder):
-        with keeping(tuple):
+    if not reports_are_current(folder):
+        with keeping():
             voice.publish(folder)
     if not outcome.worked and not outcome.failed:
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(folder)
     _say_comparisons(voice, folder)
-    for label, reason in outcome.failed.items():
-        voice.fail(f"Failed: {label}: {reason}")
-    if as_json:
-        voice.result({**published(folder), "worked": outcome.worked, "failed": outcome.failed})
-    voice.paths(folder)
+    voice.conclude(folder, worked=outcome.worked, failed=outcome.failed)
     return 1 if outcome.failed else 0
 
 

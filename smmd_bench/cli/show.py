@@ -1,44 +1,40 @@
-"""`smmd-bench show CELL`: one example, and what every loss made of it."""
+"""`smmd-bench show CELL`: one example, and what every loss answered."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from . import completion, options
+from .terminal import new_console, new_table, plain, print_json, print_table
+from .voice import Voice
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from .showing.cell import Group
-    from .showing.example import Answered, Shown
+    from .show_views.cells import Group
+    from .show_views.example import Answered, Shown
 
 _LONGEST = 1500
 _MARKS = {True: ("right", "green"), False: ("wrong", "red"), None: ("-", "dim")}
 
 
 @click.command()
-@click.argument("cell", required=False, metavar="[CELL|RUN]", shell_complete=completion.runs)
+@click.argument("name", required=False, metavar="[CELL|RUN]", shell_complete=completion.runs)
 @click.option(
-    "--run",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="The run that CELL is of (default: the newest one in runs/).",
+    "--run", type=options.PATH, help="The run of the CELL (default: the newest one in runs/)."
 )
-@click.option("--model", default=None, help="A cell of this model.")
-@click.option("--task", default=None, shell_complete=completion.tasks, help="A cell of this task.")
-@click.option(
-    "--loss", default=None, shell_complete=completion.run_losses, help="A cell of this loss."
-)
-@click.option("--seed", type=int, default=None, help="A cell of this seed.")
-@click.option(
-    "--uid", default=None, help="Which example (default: the first on which the losses disagree)."
-)
+@click.option("--model", help="A cell of this model.")
+@click.option("--task", shell_complete=completion.tasks, help="A cell of this task.")
+@click.option("--loss", shell_complete=completion.run_losses, help="A cell of this loss.")
+@click.option("--seed", type=int, help="A cell of this seed.")
+@click.option("--uid", help="Which example (default: the first on which the losses disagree).")
 @options.as_json
 def command(
-    cell: str | None,
+    name: str | None,
     run: Path | None,
     model: str | None,
     task: str | None,
@@ -47,12 +43,14 @@ def command(
     uid: str | None,
     as_json: bool,
 ) -> None:
-    """Show one test example: prompt, target, and of every loss of the same model, task and seed
-    the completion, the value read from it, and the digit distributions.
+    """Show one example: what each loss wrote, and its digits.
 
-    CELL is an address or a beginning of one that no other has, or a cell's folder. With a RUN, or
-    with neither, the options say which cell; without them it is the first trained one. Naming a
-    cell looks for an example on which it and another loss differ.
+    It prints prompt and target of a test example and, for every loss of the same model, task and
+    seed, the completion, the value read from it, and the digit distributions.
+
+    CELL is an address, the beginning of one, or a cell's folder. Without it the options choose a
+    cell of RUN, or of the newest run; by default the first trained one. If you name a cell, the
+    example is one on which it and another loss differ.
 
     \b
     Examples:
@@ -62,17 +60,16 @@ def command(
       smmd-bench show runs/NAME --task arithmetic --uid test-0-5 --json
     """
     from .run_plugins import load_plugins_of
-    from .showing.cell import Wanted, find_group
-    from .showing.example import find_example
-    from .terminal import new_console
-    from .voice import Voice
+    from .show_views.cells import Wanted, find_group
+    from .show_views.example import find_example
 
-    group = find_group(Wanted(cell, run, model, task, loss, seed))
+    group = find_group(Wanted(name, run, model, task, loss, seed))
     if group.run.manifest.get("plugins"):
         load_plugins_of([group.run.path], Voice(as_json=as_json))
     shown = find_example(group, uid)
     if as_json:
-        _print_json(group, shown)
+        content = {"run": str(group.run.path), **group.title, "named": group.named}
+        print_json({**content, **asdict(shown)})
         return
     console = new_console()
     _print_question(console, group, shown)
@@ -80,45 +77,35 @@ def command(
     _print_distributions(console, shown.answers)
 
 
-def _print_json(group: Group, shown: Shown) -> None:
-    import json
-    from dataclasses import asdict
-
-    content = {"run": str(group.run.path), **group.title, "named": group.named, **asdict(shown)}
-    click.echo(json.dumps(content, indent=1, ensure_ascii=False, default=str))
-
-
 def _print_question(console: Console, group: Group, shown: Shown) -> None:
     from rich.text import Text
-
-    from .terminal import plain
 
     title = group.title
     console.print(Text(f"{title['model']}  {title['task']}  seed {title['seed']}", style="bold"))
     console.print(Text(str(group.run.path), style="dim"), soft_wrap=True)
     console.print(Text(f"Example {shown.uid} ({shown.why})"))
     if shown.image is not None:
-        there = "" if shown.image.is_file() else "  (no longer there)"
+        there = "" if Path(shown.image).is_file() else "  (no longer there)"
         console.print(Text(f"Picture {shown.image}{there}"), soft_wrap=True)
-    console.print(Text("\nPrompt", style="bold"))
-    console.print(Text(_cut(plain(shown.prompt))))
-    console.print(Text("\nTarget", style="bold"))
-    console.print(Text(_cut(plain(shown.target))))
+    for label, text in (("Prompt", shown.prompt), ("Target", shown.target)):
+        console.print(Text(f"\n{label}", style="bold"))
+        console.print(Text(_cut(plain(text))))
 
 
 def _print_answers(console: Console, group: Group, answers: tuple[Answered, ...]) -> None:
     from rich.text import Text
 
-    from .terminal import new_table, plain, print_table
-
-    table = new_table(header_style="bold")
-    table.add_column("Loss", overflow="fold", max_width=22)
-    table.add_column("Mark", no_wrap=True)
-    table.add_column("Parsed", overflow="fold", max_width=16)
-    table.add_column("Completion", overflow="fold", ratio=1)
+    table = new_table(
+        {"header": "Loss", "overflow": "fold", "max_width": 22},
+        {"header": "Mark", "no_wrap": True},
+        {"header": "Parsed", "overflow": "fold", "max_width": 16},
+        {"header": "Completion", "overflow": "fold", "ratio": 1},
+        header_style="bold",
+        show_header=True,
+    )
     for answer in answers:
         mark, style = _MARKS[answer.right]
-        parsed = "none" if answer.right is not None else "-"
+        parsed = "-" if answer.right is None else "none"
         if answer.parsed is not None:
             parsed = f"{answer.parsed:.12g}"
         text = Text(_cut(plain(answer.completion)))
@@ -133,7 +120,8 @@ def _print_answers(console: Console, group: Group, answers: tuple[Answered, ...]
 def _print_distributions(console: Console, answers: tuple[Answered, ...]) -> None:
     from rich.text import Text
 
-    from .showing.plot import BLOCKS, bands
+    from ..decoding.answer_digits import OUTSIDE
+    from .show_views.plot import BLOCKS, draw_bands
 
     probed = [answer for answer in answers if answer.distributions]
     if not probed:
@@ -146,31 +134,22 @@ def _print_distributions(console: Console, answers: tuple[Answered, ...]) -> Non
         blocks = False
     longest = min(22, max(len(answer.loss) for answer in probed))
     console.print(Text("\nProbability of each digit, given the true text before it", style="bold"))
-    for band in bands(probed, console.width - longest - 2, blocks=blocks):
+    for band in draw_bands(probed, console.width - longest - 2, blocks=blocks):
         console.print()
         for head in band.heads:
             console.print(Text(f"{'':<{longest}}  {head}", style="dim"), soft_wrap=True)
         for loss, line in band.rows:
             name = loss if len(loss) <= longest else loss[: longest - 1] + "~"
             console.print(Text(f"{name:<{longest}}  {line}"), soft_wrap=True)
+    found = [distribution for answer in probed for distribution in answer.distributions]
     mark = "▼" if blocks else "v"
     note = f"\n{mark} the true digit; p: the probability of the true token among numeric tokens."
-    if any(_outside(answer) for answer in probed):
+    if any(distribution.answer_digit == OUTSIDE for distribution in found):
         note += " answer 1: the first digit of the final answer; token 1: the first number of the"
         note += " target, outside the answer."
-    if any(len(a.distributions) and _several(a) for a in probed):
+    if any(distribution.target_value >= 10 for distribution in found):
         note += " Tokens of several digits are shown by their leading one."
     console.print(Text(note, style="dim"))
-
-
-def _several(answer: Answered) -> bool:
-    return any(found.target_value >= 10 for found in answer.distributions)
-
-
-def _outside(answer: Answered) -> bool:
-    from ..decoding.answer_digits import OUTSIDE
-
-    return any(found.answer_digit == OUTSIDE for found in answer.distributions)
 
 
 def _cut(text: str) -> str:

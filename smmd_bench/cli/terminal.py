@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING, Any
+
+import click
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -13,7 +16,7 @@ _NARROWEST, _ELSEWHERE = 80, 100
 
 
 def new_console(*, stderr: bool = False) -> Console:
-    """A console as wide as the terminal or `$COLUMNS`, or of 80 columns; NO_COLOR turns its
+    """A console as wide as the terminal or `$COLUMNS`, else of 80 columns; NO_COLOR turns its
     colours off."""
     from rich.console import Console
 
@@ -21,34 +24,44 @@ def new_console(*, stderr: bool = False) -> Console:
 
 
 def has_width(console: Console) -> bool:
-    """Whether lines end somewhere: on a terminal, or where `$COLUMNS` says so."""
+    """Whether the output is a terminal, or `$COLUMNS` gives its width."""
     return console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
 
 
 def result_width() -> int:
-    """The columns that a table of results may take: those of the terminal or of `$COLUMNS`, 80 at
-    least; 100 where there is neither."""
+    """The width of a table of results: that of the terminal or `$COLUMNS`, but at least 80; 100
+    where there is neither."""
     console = new_console()
     return max(_NARROWEST, console.width) if has_width(console) else _ELSEWHERE
 
 
 def print_sentence(text: str, *, stderr: bool = False) -> None:
-    """Print a sentence, on a terminal broken between words; elsewhere it stays one line."""
+    """Print a sentence: wrapped between words on a terminal, one line elsewhere."""
     from rich.text import Text
 
     console = new_console(stderr=stderr)
     console.print(Text(text), soft_wrap=not console.is_terminal)
 
 
-def new_table(**settings: Any) -> Table:
-    """A table without lines, whose columns are two spaces apart."""
+def print_json(content: Any) -> None:
+    """Print an object for machines."""
+    click.echo(json.dumps(content, indent=1, ensure_ascii=False))
+
+
+def new_table(*columns: dict[str, Any], **settings: Any) -> Table:
+    """A table without lines, whose columns are two spaces apart; each column by its settings."""
     from rich.table import Table
 
-    return Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, **settings)
+    table = Table(
+        box=None, padding=(0, 2, 0, 0), pad_edge=False, **{"show_header": False, **settings}
+    )
+    for column in columns:
+        table.add_column(**column)
+    return table
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table; where it is not for a terminal, without spaces at the ends of its lines."""
+    """Print a table; off a terminal, without spaces at the ends of its lines."""
     if console.is_terminal:
         console.print(table)
         return
@@ -59,5 +72,5 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def plain(text: object) -> str:
-    """Text that a model wrote, without the control characters that would move the cursor."""
+    """Text of a model, with its control characters escaped: they would move the cursor."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in str(text))

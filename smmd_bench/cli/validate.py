@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from . import completion, options
+from .terminal import new_console, print_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -19,30 +20,30 @@ if TYPE_CHECKING:
 _SIGNS = {"passed": ("✓", "green"), "failed": ("✗", "bold red"), "unchecked": ("–", "yellow")}
 
 
+def _go_offline(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    os.environ["HF_HUB_OFFLINE"] = "1"  # before a plugin file imports the hub's client
+    return value
+
+
 @click.command()
 @click.argument(
     "plugins_to_check",
     metavar="[NAME|GROUP|FILE.py]...",
     nargs=-1,
+    is_eager=True,
+    callback=_go_offline,
     shell_complete=completion.plugins_and_files,
 )
-@click.option(
-    "--run",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="A run of yours that reports are tried on, beside generated ones.",
-)
+@click.option("--run", type=options.PATH, help="Also try reports on this run of yours.")
 @options.as_json
 @options.data_dir
 @options.plugin
-def command(
-    plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool, plugins: tuple[Path, ...]
-) -> int:
-    """Check plugins against their contracts; without arguments, all that are installed.
+def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) -> int:
+    """Check plugins against their contracts.
 
-    A check is ✓ passed, ✗ failed, or – where it cannot be made here, with the reason: nothing is
-    fetched, so `smmd-bench prepare` a task first, or give --data-dir. The exit status is 1 if any
-    check failed.
+    Without arguments it checks every installed plugin. A check is ✓ passed, ✗ failed, or – not
+    possible here, with the reason. Nothing is fetched: run `smmd-bench prepare` for a task first,
+    or give --data-dir. The exit status is 1 if a check failed.
 
     \b
     Examples:
@@ -52,17 +53,12 @@ def command(
       smmd-bench validate reports --run runs/NAME
       smmd-bench validate
     """
-    os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports the hub's client
     from tempfile import TemporaryDirectory
 
     from ..conformance.generated_runs import GeneratedRuns
     from ..conformance.suite import findings, targets
-    from ..plugin_system.registry import load_plugin_file
     from ..results.frames import read_run
-    from .terminal import new_console
 
-    for file in plugins:
-        load_plugin_file(file)
     wanted = targets(plugins_to_check)
     if run is not None:
         read_run(run)
@@ -77,24 +73,18 @@ def command(
                 console.print(target.label, style="bold", soft_wrap=True)
                 for finding in found[target]:
                     console.print(_line(finding, console.width), soft_wrap=True)
-    states: list[str] = [finding.state for checks in found.values() for finding in checks]
-    counts = {state: states.count(state) for state in _SIGNS}
+    states = [finding.state for checks in found.values() for finding in checks]
+    counts = {state: states.count(state) for state in _SIGNS}  # type: ignore[arg-type]
     if as_json:
-        content = [
-            {
-                "group": target.group,
-                "plugin": target.spec,
-                "checks": [
-                    {"check": f.check, "state": f.state, "detail": f.detail} for f in checks
-                ],
-            }
-            for target, checks in found.items()
+        plugins = [
+            {"group": t.group, "plugin": t.spec, "checks": [asdict(f) for f in checks]}
+            for t, checks in found.items()
         ]
-        click.echo(json.dumps({"plugins": content, **counts}, indent=1, ensure_ascii=False))
+        print_json({"plugins": plugins, **counts})
     else:
         console.print(
             f"{len(found)} plugin{'s' * (len(found) != 1)}: {counts['passed']} checks passed, "
-            f"{counts['failed']} failed, {counts['unchecked']} could not be made."
+            f"{counts['failed']} failed, {counts['unchecked']} not possible here."
         )
     return 1 if counts["failed"] else 0
 
@@ -106,6 +96,7 @@ def _line(finding: Finding, width: int) -> Text:
     from rich.text import Text
 
     sign, style = _SIGNS[finding.state]
-    detail = f"could not: {finding.detail}" if finding.state == "unchecked" else finding.detail
+    detail = f"not possible here: {finding.detail}"
+    detail = detail if finding.state == "unchecked" else finding.detail
     lines = textwrap.wrap(f"{finding.check}: {detail}", max(20, width - 5))
     return Text.assemble("  ", (sign, style), " ", "\n    ".join(lines))

@@ -1,4 +1,4 @@
-"""What a long command says, and where: to people, to people who want to hear little, to machines.
+"""What a long command says, and where: to people, to people who want little, to machines.
 
             standard output                   standard error
 people      sentences, progress, tables,      notes, failures
@@ -9,8 +9,6 @@ people      sentences, progress, tables,      notes, failures
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .terminal import new_console, new_table, print_sentence, print_table, result_width
+from .terminal import (
+    new_console,
+    new_table,
+    print_json,
+    print_sentence,
+    print_table,
+    result_width,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,43 +34,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Voice:
-    """Says what a command has to say in the manner of its `--quiet` and `--json`."""
+    """Says what a command has to say, as its `--quiet` and `--json` ask for."""
 
     quiet: bool = False
     as_json: bool = False
 
     def say(self, sentence: str) -> None:
-        """What a command is about to do, or has done."""
+        """Tell people what the command does next, or has done."""
         if not (self.quiet or self.as_json):
             print_sentence(sentence)
 
     def always(self, line: str) -> None:
-        """Where a result is: also with --quiet."""
+        """Print where a result is, also with --quiet."""
         if not self.as_json:
             click.echo(line)
 
-    def rows(self, rows: Iterable[Sequence[str]]) -> None:
-        """A table of what a command is about to do; the last column is broken where it must be."""
-        if not (self.quiet or self.as_json):
-            from rich.text import Text
-
-            console, table = new_console(), new_table(show_header=False)
-            for row in rows:
-                table.add_row(*(Text(cell, overflow="fold") for cell in row))
-            print_table(console, table)
-
     def note(self, sentence: str) -> None:
-        """What people should know of a result."""
+        """Say what people should know about a result."""
         if not self.quiet:
             print_sentence(sentence, stderr=True)
 
     def fail(self, sentence: str) -> None:
-        """What went wrong."""
+        """Say what went wrong."""
         print_sentence(sentence, stderr=True)
+
+    def rows(self, rows: Iterable[Sequence[str]]) -> None:
+        """Print a table of what the command does next; its last column wraps."""
+        if not (self.quiet or self.as_json):
+            from rich.text import Text
+
+            console, table = new_console(), new_table()
+            for row in rows:
+                table.add_row(*(Text(cell, overflow="fold") for cell in row))
+            print_table(console, table)
 
     @contextmanager
     def progress(self, *, stderr: bool = False) -> Iterator[Progress]:
-        """Yield `progress(what, done, total)`; `stderr`: where the output is for other programs."""
+        """Yield `progress(what, done, total)`; `stderr` if the output is for other programs."""
         if self.quiet:
             yield lambda what, done, total: None
             return
@@ -74,56 +79,62 @@ class Voice:
         with shown(new_console(stderr=stderr or self.as_json)) as progress:
             yield progress
 
-    def publish(self, folder: Path) -> list[Path]:
-        """Make tables, figures and page of a run; returns their files."""
-        from ..publishing.run import publish_run
-
-        with self.progress() as progress:
-            return publish_run(folder, progress)
-
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:
-        """Inside, a terminal shows that something goes on."""
+        """Show on a terminal that something goes on."""
         if self.quiet:
             yield
             return
         with new_console(stderr=True).status(text):
             yield
 
+    def publish(self, folder: Path) -> list[Path]:
+        """Make the tables, figures and page of a run; returns their files."""
+        from ..publishing.write_reports import write_reports
+
+        with self.progress() as progress:
+            return write_reports(folder, progress)
+
     def tables(self, folder: Path, names: Collection[str] | None = None) -> None:
-        """The tables of a run (or of these reports) as they were published, for this terminal."""
+        """Print the published tables of a run, or of the reports of these names."""
         if self.quiet or self.as_json:
             return
-        from ..publishing.run import published_tables
+        from ..publishing.terminal import read_terminal_tables
 
-        click.echo(published_tables(folder, result_width(), names))
+        click.echo(read_terminal_tables(folder, result_width(), names))
+
+    def conclude(
+        self, folder: Path, *, worked: bool, failed: Mapping[str, str], **more: Any
+    ) -> None:
+        """Print failures, and where the results are; with --json, the object, `more` included."""
+        for label, reason in failed.items():
+            self.fail(f"Failed: {label}: {reason}")
+        if self.as_json:
+            print_json({**summary_of(folder), "worked": worked, "failed": failed, **more})
+        self.paths(folder)
 
     def paths(self, folder: Path) -> None:
-        """Where tables, figures and page of a run are."""
-        if not self.as_json:
-            click.echo(f"Tables:  {folder / 'reports' / 'tables'}")
-            if any((folder / "reports" / "figures").glob("*")):
-                click.echo(f"Figures: {folder / 'reports' / 'figures'}")
-            click.echo(f"Page:    {folder / 'reports' / 'index.html'}")
+        """Print where the tables, figures and page of a run are."""
+        self.always(f"Tables:  {folder / 'reports' / 'tables'}")
+        if any((folder / "reports" / "figures").glob("*")):
+            self.always(f"Figures: {folder / 'reports' / 'figures'}")
+        self.always(f"Page:    {folder / 'reports' / 'index.html'}")
 
     def failed_reports(self, folder: Path) -> bool:
-        """Say which reports of a run failed; whether any did."""
-        from ..publishing.publish import FAILED, failed_reports
+        """Say which reports of a run failed; returns whether any did."""
+        from ..publishing.page import FAILED, failed_reports
 
         failed = failed_reports(folder)
         for name, error in failed.items():
             self.fail(f"Failed: report {name}: {error} (traceback: {folder / 'reports' / FAILED})")
         return bool(failed)
 
-    def result(self, content: Mapping[str, Any]) -> None:
-        """The one JSON object."""
-        if self.as_json:
-            click.echo(json.dumps(content, indent=1, ensure_ascii=False))
 
+def advise_retry(failures: Iterable[Mapping[str, Any] | None]) -> str:
+    """Whether the same command can help, from the FAILED.json of cells; None has not failed.
 
-def try_again(failures: Iterable[Mapping[str, Any] | None]) -> str:
-    """Whether the same command can help, by the FAILED.json of cells (None: it has not failed): a
-    mistake of the user's stays one until what the error names is changed."""
+    A user's mistake fails again until the user changes what its error names.
+    """
     found = [f for f in failures if f is not None and not f.get("skipped")]
     mistakes = sum(bool(f.get("user_error")) for f in found)
     if not mistakes:
@@ -131,40 +142,31 @@ def try_again(failures: Iterable[Mapping[str, Any] | None]) -> str:
     if mistakes == len(found):
         return "The same command fails again: first change what the errors name."
     return (
-        f"The same command tries them again; {mistakes} of them fail again until what their errors "
-        "name is changed."
+        f"The same command tries them again; {mistakes} of them fail again until you change what "
+        "their errors name."
     )
 
 
-def published(folder: Path) -> dict[str, Any]:
-    """What machines are told of a run with reports: its folder, files, metrics and comparisons."""
+def summary_of(folder: Path) -> dict[str, Any]:
+    """What machines read about a run with reports: folder, files, metrics and comparisons."""
     from ..results.frames import read_run
 
     run, reports = read_run(folder), folder / "reports"
+    compared = run.comparisons.copy()
+    exact = compared["metric"] == "exact_match"  # McNemar's test is of exact match alone
+    compared[["b", "c", "p"]] = compared[["b", "c", "p"]].astype("float64").where(exact, axis=0)
     return {
         "run": str(folder),
         "page": str(reports / "index.html"),
         "tables": [str(file) for file in sorted((reports / "tables").glob("*.csv"))],
         "figures": [str(file) for file in sorted((reports / "figures").glob("*.png"))],
-        "metrics": _rows(run.metrics),
-        "comparisons": _comparisons(run.comparisons),
+        "metrics": rows_of(run.metrics),
+        "comparisons": rows_of(compared),
     }
 
 
-def _comparisons(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The comparisons; McNemar's test of exact match stands in the rows of exact match alone."""
-    tested = frame["metric"] == "exact_match"
-    kept = frame.copy()
-    kept[["b", "c", "p"]] = kept[["b", "c", "p"]].astype("float64").where(tested, axis=0)
-    return _rows(kept)
-
-
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame for JSON: what is missing, or not finite, is null."""
-    return [
-        {
-            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in row.items()
-        }
-        for row in frame.astype(object).where(frame.notna(), None).to_dict("records")
-    ]
+def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame for JSON: missing and non-finite values become null."""
+    finite = frame.replace([float("inf"), float("-inf")], float("nan"))
+    rows: list[Any] = finite.astype(object).where(finite.notna(), None).to_dict("records")
+    return rows

@@ -1,9 +1,7 @@
-"""What identifies examples, wherever the pictures lie; also of another process.
+"""What identifies examples, wherever their pictures lie; in this process and in another one.
 
-    python -m smmd_bench.conformance.fingerprints < request.json
-
-The other process has another PYTHONHASHSEED and, where a task makes its data itself, an empty
-cache, so that what hangs on either is found out.
+The other process has another PYTHONHASHSEED and, for a task that makes its data itself, an empty
+cache, so that a check finds out what depends on either.
 """
 
 from __future__ import annotations
@@ -16,16 +14,17 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ..contracts import Example, Split, Task
+from ..plugin_system.registry import load_plugin_file, load_task
 from ..storage.addresses import address
 from .checks import UncheckedError
 
 
 def content(example: Example) -> tuple[str, ...]:
-    """The prompt and the bytes of the pictures: what a model is asked."""
-    return (example.prompt, *(_digest(path) for path in example.images))
+    """The prompt and the digests of the pictures: what a model is asked."""
+    pictures = (hashlib.blake2b(path.read_bytes(), digest_size=8) for path in example.images)
+    return (example.prompt, *(digest.hexdigest() for digest in pictures))
 
 
 def fingerprint(examples: Iterable[Example]) -> str:
@@ -49,46 +48,29 @@ def fingerprints(task: Task, sizes: Mapping[Split, int], seed: int) -> dict[str,
     }
 
 
-def elsewhere(
+def fingerprints_elsewhere(
     spec: str, files: Sequence[Path], sizes: Mapping[Split, int], seed: int, *, made_here: bool
 ) -> dict[str, list[str]]:
-    """`fingerprints` in another process. Raises UncheckedError where that fails."""
-    request = {"spec": spec, "files": [str(f) for f in files], "sizes": dict(sizes), "seed": seed}
-    other = {
-        **os.environ,
-        "PYTHONHASHSEED": "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2",
-    }
+    """`fingerprints` in another process. Raises UncheckedError if that fails."""
+    request = json.dumps([spec, [str(file) for file in files], dict(sizes), seed])
+    hash_seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     with tempfile.TemporaryDirectory() as folder:
-        if made_here:
-            other["SMMD_BENCH_CACHE"] = folder
+        cache = {"SMMD_BENCH_CACHE": folder} if made_here else {}
         done = subprocess.run(
-            [sys.executable, "-m", __name__],
-            input=json.dumps(request),
+            [sys.executable, "-m", __name__, request],
             capture_output=True,
             text=True,
-            env=other,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, **cache},
         )
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = (done.stderr.strip().splitlines() or ["without a message"])[-1]
         raise UncheckedError(f"the second process ended early: {last}")
     found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
-
-
-def _main() -> None:
-    from ..plugin_system.registry import load_plugin_file, load_task
-
-    request: dict[str, Any] = json.load(sys.stdin)
-    for file in request["files"]:
-        load_plugin_file(Path(file))
-    found = fingerprints(load_task(request["spec"]), request["sizes"], request["seed"])
-    print(json.dumps(found))
-
-
 if __name__ == "__main__":
-    _main()
+    spec, files, sizes, seed = json.loads(sys.argv[1])
+    for file in files:
+        load_plugin_file(Path(file))
+    print(json.dumps(fingerprints(load_task(spec), sizes, seed)))

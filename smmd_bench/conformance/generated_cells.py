@@ -15,67 +15,61 @@ import pandas as pd
 
 from ..decoding.answer_digits import OUTSIDE
 
-Draw = Callable[[np.random.Generator], tuple[str, str, dict[str, Any]]]
-"""(prompt, target, attributes) of an example."""
+Question = Callable[[int, int], tuple[str, str, dict[str, Any]]]
+"""(prompt, target, attributes) of the example with two drawn numbers; the second is below 60."""
 
-
-def _sum(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]]:
-    a, b = (int(x) for x in rng.integers(-50, 100, 2))
-    facts = {"operations": int(rng.integers(1, 7)), "level": "interpolate"}
-    return f"What is {a} + {b}?\nAnswer: ", str(a + b), facts
-
-
-def _problem(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]]:
-    n = int(np.exp(rng.normal(3.5, 1.5)))
-    rationale = f" Every {n + 4} of {3 * n + 12} are kept, 4 of them twice.\n"
-    return f"Question: how many are {n}?\nAnswer:", f"{rationale}#### {n}", {}
-
-
-def _clock(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]]:
-    hour, minute = int(rng.integers(1, 13)), 5 * int(rng.integers(12))
-    facts = {"hour": hour, "minute": minute, "face": int(rng.integers(80)), "numerals": "arabic"}
-    return "Question: What time is it?\nAnswer:", f" {hour}:{minute:02d}", facts
-
-
-def _chart(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]]:
-    n = int(rng.integers(2, 90))
-    facts = {"chart_kind": "bar", "question_kind": "value", "reading": "printed"}
-    return "Question: How high is the bar?\nAnswer:", f" {n}", {**facts, "origin": "synthetic"}
-
-
-def _dialogue(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]]:
-    who, what = rng.choice(["Ida", "Ole", "Max"]), rng.choice(["hens", "geese", "sheep"])
-    return f"Summarize.\n\nIda: The {what}?\n\nSummary:", f" {who} feeds the {what}.", {"turns": 1}
-
-
-KINDS: Mapping[str, Draw] = {
-    "arithmetic": _sum,
-    "gsm8k": _problem,
-    "clock_time": _clock,
-    "chartqa": _chart,
-    "samsum": _dialogue,
+QUESTIONS: Mapping[str, Question] = {
+    "arithmetic": lambda a, b: (
+        f"What is {a} - {b}?\nAnswer: ",
+        f"{a - b}",
+        {"operations": 1 + b % 6, "level": "interpolate"},
+    ),
+    "gsm8k": lambda a, b: (
+        f"Question: how many are {a}?\nAnswer:",
+        f" Every {b} of {3 * b} are kept, 4 of them twice.\n#### {a}",
+        {},
+    ),
+    "clock_time": lambda a, b: (
+        "Question: What time is it?\nAnswer:",
+        f" {1 + a % 12}:{b // 5 * 5:02d}",
+        {"hour": 1 + a % 12, "minute": b // 5 * 5, "face": a % 80, "numerals": "arabic"},
+    ),
+    "chartqa": lambda a, b: (
+        "Question: How high is the bar?\nAnswer:",
+        f" {b}",
+        {
+            "chart_kind": "bar",
+            "question_kind": "value",
+            "reading": "printed",
+            "origin": "synthetic",
+        },
+    ),
+    "samsum": lambda a, b: (
+        "Summarize.\n\nIda: The hens?\n\nSummary:",
+        f" {('Ida', 'Ole', 'Max')[a % 3]} feeds the {('hens', 'geese', 'sheep')[b % 3]}.",
+        {"turns": 1},
+    ),
 }
 """The tasks that reports look for, by name."""
-PICTURED = ("clock_time", "chartqa")
 
 
 def examples(task: str, n: int, picture: Path) -> pd.DataFrame:
-    """uid, prompt, target, attributes, and the path of a picture where the task has any."""
+    """uid, prompt, target, attributes, and for a task with pictures the path of one."""
     rng = np.random.default_rng(len(task))
-    rows = []
-    for at in range(n):
-        prompt, target, facts = KINDS[task](rng)
-        image = {"image": str(picture)} if task in PICTURED else {}
-        rows.append({"uid": f"{task}-{at}", "prompt": prompt, "target": target, **image, **facts})
-    return pd.DataFrame(rows)
+    numbers = zip(np.exp(rng.normal(3.5, 1.5, n)), rng.integers(2, 60, n), strict=True)
+    questions = [QUESTIONS[task](int(a), int(b)) for a, b in numbers]
+    image = {"image": str(picture)} if task in ("clock_time", "chartqa") else {}
+    return pd.DataFrame(
+        {"uid": f"{task}-{at}", "prompt": prompt, "target": target, **image, **facts}
+        for at, (prompt, target, facts) in enumerate(questions)
+    )
 
 
 def answered(frame: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
-    """What a model of that skill says: the target, another example's, or nothing of use."""
+    """What a model of that skill says: the target, another example's, or no number."""
     rng = np.random.default_rng(seed)
     draw, other = rng.random(len(frame)), rng.permutation(frame["target"].to_numpy())
-    texts = np.where(draw < skill, frame["target"], other)
-    texts = np.where(draw > 0.95, " no idea", texts)
+    texts = np.select([draw > 0.95, draw < skill], [" no idea", frame["target"]], other)
     reasons = np.where(draw > 0.97, "length", "stop")
     return frame.assign(
         completion=texts, finish_reason=reasons, completion_tokens=4, prompt_tokens=9
@@ -83,37 +77,40 @@ def answered(frame: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
 
 
 def probes(frame: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
-    """Digit distributions around the digits of the targets; the answer stands after a mark ####."""
+    """Digit distributions around the digits of the targets; the answer follows a mark ####."""
     rng = np.random.default_rng(seed)
-    found = [
-        (uid, at, at + 2, place, int(digit))
-        for uid, target in zip(frame["uid"], frame["target"], strict=True)
-        for at, (place, digit) in enumerate(_digits(target))
-    ]
-    columns = ["uid", "digit", "position", "answer_digit", "target_value"]
-    table = pd.DataFrame(found, columns=columns)
+    table = pd.DataFrame(
+        [
+            (uid, at, at + 2, place, digit)
+            for uid, target in zip(frame["uid"], frame["target"], strict=True)
+            for at, (place, digit) in enumerate(_digits(target))
+        ],
+        columns=["uid", "digit", "position", "answer_digit", "target_value"],
+    )
     target = table["target_value"].to_numpy(np.int64)
     distance = np.abs(np.arange(10) - target[:, None])
     p = np.exp(4 * skill * (distance == 0) - 0.3 * distance + rng.normal(0, 1, distance.shape))
     p /= p.sum(1, keepdims=True)
-    table["p_target"] = p[np.arange(len(p)), target]
-    table["maximum"], table["argmax_value"], table["mean"] = p.max(1), p.argmax(1), p @ range(10)
-    for digit in range(10):
-        table[f"p{digit}"] = p[:, digit]
     vectors = [list(row) if at < 20 else None for at, row in enumerate(p)]
-    table["vector"] = pd.Series(vectors, dtype=object)
-    return table
+    return table.assign(
+        p_target=p[np.arange(len(p)), target],
+        maximum=p.max(1),
+        argmax_value=p.argmax(1),
+        mean=p @ range(10),
+        **{f"p{digit}": p[:, digit] for digit in range(10)},
+        vector=pd.Series(vectors, dtype=object),
+    )
 
 
-def _digits(target: str) -> list[tuple[int, str]]:
-    """The digits of a target, each with its place in the final answer (-1: outside it)."""
+def _digits(target: str) -> list[tuple[int, int]]:
+    """The digits of a target, each after its place in the final answer (-1: outside it)."""
     before, mark, answer = target.rpartition("####")
-    outside = [(OUTSIDE, c) for c in before + mark if c.isdigit()]
-    return outside + list(enumerate(c for c in answer if c.isdigit()))
+    outside = [(OUTSIDE, int(c)) for c in before + mark if c.isdigit()]
+    return outside + list(enumerate(int(c) for c in answer if c.isdigit()))
 
 
 def train_log(steps: int, auxiliary: bool, seed: int) -> pd.DataFrame:
-    """A falling cross-entropy; the auxiliary is missing where the loss has none."""
+    """A falling cross-entropy; the auxiliary is missing if the loss has none."""
     rng = np.random.default_rng(seed)
     step = np.arange(1, steps + 1)
     entropy = 2 * np.exp(-step / (steps / 3)) + 0.8 + rng.normal(0, 0.05, steps)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..overhead.geometry import named_geometries
 from ..overhead.settings import OverheadSettings
-from ..results.frames import RunFrames, read_run
+from ..results.frames import read_run
 from ..results.regression import compared_evaluations, current_evaluations, evaluation_stamp
 from ..storage.files import write_json, write_parquet
 from .generated_run import GeneratedCell
@@ -27,51 +27,39 @@ def write_regression(run: Path, cells: Sequence[GeneratedCell]) -> None:
     """Evaluate the finished cells of one task by two suites; each against cross-entropy."""
     frames = read_run(run)
     for suite, names in _SUITES.items():
+        kind = "task" if suite == "piqa" else "group"
         for cell in cells:
             base = cell.loss == "base"
             address = f"{suite}{cell.address}"[:16]
             folder = run / "regression" / address
+            tested = frames.current(cell.address).tested
+            assert tested is not None
+            described = {
+                "address": address, "model": cell.model, "model_label": cell.model,
+                "params": 2_140_000, "task": None if base else cell.task, "loss": cell.loss,
+                "seed": cell.seed, "cell": None if base else cell.address,
+                "epoch": None if base else 2, "kind": "base" if base else "lora",
+                "identity": {} if base else {"weights": tested.digest},
+                "suite": suite, "shots": 5, "limit": None, "engine": "hf",
+            }  # fmt: skip
             rows = [
                 {
-                    "name": name, "kind": "task" if suite == "piqa" else "group", "metric": "acc",
-                    "unit": "percent", "value": 100 * cell.skill, "stderr": 1.5, "n": _N,
+                    "name": name, "kind": kind, "metric": "acc", "unit": "percent",
+                    "value": 100 * cell.skill, "stderr": 1.5, "n": _N,
                 }
                 for name in names
             ]  # fmt: skip
-            write_json(
-                folder / "suite.json",
-                {
-                    "address": address, "model": cell.model, "model_label": cell.model,
-                    "params": 2_140_000, "task": None if base else cell.task, "loss": cell.loss,
-                    "seed": cell.seed, "cell": None if base else cell.address,
-                    "epoch": None if base else 2, "kind": "base" if base else "lora",
-                    "identity": {} if base else {"weights": _weights(frames, cell)},
-                    "suite": suite, "shots": 5, "limit": None, "engine": "hf",
-                },
-            )  # fmt: skip
-            write_json(
-                folder / "results.json",
-                {
-                    "address": address, "shots": 5, "documents": _N, "truncated": 0,
-                    "context": 2048, "rows": rows,
-                },
-            )  # fmt: skip
+            results = {"address": address, "shots": 5, "documents": _N, "truncated": 0}
+            write_json(folder / "suite.json", described)
+            write_json(folder / "results.json", {**results, "context": 2048, "rows": rows})
     compared = {"difference": 1.2, "low": -0.4, "high": 2.8, "b": 9, "c": 5, "p": 0.4, "n": _N}
     for mine, other in compared_evaluations(current_evaluations(frames)):
         if mine["loss"] != "ce":
-            write_json(
-                run / "regression" / mine["address"] / "comparison.json",
-                {
-                    "address": evaluation_stamp(mine, other), "against": other["address"],
-                    "against_loss": other["loss"], "metrics": {"acc": compared},
-                },
-            )  # fmt: skip
-
-
-def _weights(run: RunFrames, cell: GeneratedCell) -> str:
-    tested = run.current(cell.address).tested
-    assert tested is not None
-    return tested.digest
+            found = {
+                "address": evaluation_stamp(mine, other), "against": other["address"],
+                "against_loss": other["loss"], "metrics": {"acc": compared},
+            }  # fmt: skip
+            write_json(run / "regression" / mine["address"] / "comparison.json", found)
 
 
 def write_overhead(folder: Path, losses: Sequence[str]) -> Path:

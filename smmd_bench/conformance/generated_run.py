@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pandas as pd
 from PIL import Image
@@ -18,14 +18,14 @@ from ..run.comparison import write_comparisons
 from ..run.run_directory import record_failure
 from ..scoring.measure import measure
 from ..storage.files import write_json
-from .generated_cells import KINDS, answered, examples, probes, train_log
+from .generated_cells import answered, examples, probes, train_log
 from .stamped_cell import addresses_of, write_measured, write_trained
 
 _RESAMPLES, _EPOCHS = 10, 2
 State = Literal["done", "failed", "skipped", "pending"]
 _FAILURES: dict[State, str | Exception] = {
-    "failed": "drawn up",
-    "skipped": CellSkippedError("drawn up"),
+    "failed": "made up",
+    "skipped": CellSkippedError("made up"),
 }
 
 
@@ -47,7 +47,7 @@ class GeneratedCell:
 
     @property
     def skill(self) -> float:
-        """What share of the test it gets right."""
+        """The share of the test that it gets right."""
         return 0.2 + zlib.crc32(self.address.encode()) % 500 / 1000
 
 
@@ -68,35 +68,26 @@ def matrix(
 
 def write_run(folder: Path, cells: Sequence[GeneratedCell], n: int = 24, steps: int = 40) -> Path:
     """Write a run folder with these cells; returns it."""
-
-    def distinct(values: Iterable[Any]) -> list[Any]:
-        return list(dict.fromkeys(values))
-
-    tasks = distinct(c.task for c in cells)
-    write_json(
-        folder / "manifest.json",
-        {
-            "format": FORMAT,
-            "name": folder.name,
-            "cells": [cell.address for cell in cells],
-            "experiment": {
-                "models": distinct(c.model for c in cells),
-                "tasks": tasks,
-                "losses": distinct(c.loss for c in cells if c.loss != "base"),
-                "seeds": distinct(c.seed for c in cells),
-            },
-            "versions": {"smmd-bench": "generated"},
-            "created": "2026-01-02T03:04:05+00:00",
-            "command": "smmd-bench validate",
-            "data": {
-                task: {
-                    "sizes": {"train": 10 * n, "validation": n, "test": n},
-                    "identity": {"test": {"source": "synthetic"}},
-                }
-                for task in tasks
-            },
-        },
-    )
+    tasks = list(dict.fromkeys(cell.task for cell in cells))
+    sizes = {"train": 10 * n, "validation": n, "test": n}
+    data = {"sizes": sizes, "identity": {"test": {"source": "synthetic"}}}
+    experiment = {
+        "models": list(dict.fromkeys(cell.model for cell in cells)),
+        "tasks": tasks,
+        "losses": list(dict.fromkeys(cell.loss for cell in cells if cell.loss != "base")),
+        "seeds": list(dict.fromkeys(cell.seed for cell in cells)),
+    }
+    manifest = {
+        "format": FORMAT,
+        "name": folder.name,
+        "cells": [cell.address for cell in cells],
+        "experiment": experiment,
+        "versions": {"smmd-bench": "generated"},
+        "created": "2026-01-02T03:04:05+00:00",
+        "command": "smmd-bench validate",
+        "data": dict.fromkeys(tasks, data),
+    }
+    write_json(folder / "manifest.json", manifest)
     (folder / "cells").mkdir(exist_ok=True)
     picture = folder / "picture.png"
     Image.new("RGB", (32, 24), "white").save(picture)
@@ -105,11 +96,6 @@ def write_run(folder: Path, cells: Sequence[GeneratedCell], n: int = 24, steps: 
         _write_cell(folder / "cells" / cell.address, cell, frames[cell.task], steps)
     write_comparisons(read_run(folder), resamples=_RESAMPLES)
     return folder
-
-
-def known_tasks() -> list[str]:
-    """Those that a generated run can have."""
-    return list(KINDS)
 
 
 def _write_cell(folder: Path, cell: GeneratedCell, frame: pd.DataFrame, steps: int) -> None:
@@ -123,16 +109,15 @@ def _write_cell(folder: Path, cell: GeneratedCell, frame: pd.DataFrame, steps: i
     }  # fmt: skip
     if cell.state != "done":
         write_json(folder / "cell.json", content)
-        if cell.state in ("failed", "skipped"):
+        if cell.state in _FAILURES:
             record_failure(folder, "train", _FAILURES[cell.state])
         return
     task = load_task(cell.task)
-    first = task.metrics()[0].name
-    epochs = [{"epoch": e, first: 50 * e / _EPOCHS, "n": len(frame)} for e in range(1, _EPOCHS + 1)]
+    metric = task.metrics()[0].name
+    epochs = [{"epoch": e, metric: 50 * e / _EPOCHS, "n": len(frame)} for e in (1, _EPOCHS)]
     log = None if name == "base" else train_log(steps, name != "ce", seed)
-    trained = write_trained(
-        folder, content, log, {"best_epoch": _EPOCHS, "metric": first, "epochs": epochs}
-    )
+    selection = {"best_epoch": _EPOCHS, "metric": metric, "epochs": epochs}
+    trained = write_trained(folder, content, log, selection)
     completions = answered(frame, cell.skill, seed)
     scores, metrics = measure(task, completions, resamples=_RESAMPLES)
     write_measured(trained, completions, probes(frame, cell.skill, seed), scores, metrics)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..contracts import Loss, NumericLoss, NumericVocabulary
+from ..contracts import NumericLoss, NumericVocabulary
 from ..objective.objective import ObjectiveOutput, numeric_objective
 
 OTHERS = 5
@@ -23,7 +23,7 @@ def integers(n: int) -> NumericVocabulary:
 
 @dataclass(frozen=True)
 class Batch:
-    """Logits [B, T, V], labels [B, T] and keys [B] of a few rows, some of their tokens ignored."""
+    """Logits [B, T, V], labels [B, T] and keys [B] of a few rows, with some tokens ignored."""
 
     vocabulary: NumericVocabulary
     logits: Tensor
@@ -31,7 +31,7 @@ class Batch:
     keys: Tensor
 
     def objective(self, bound: NumericLoss, logits: Tensor | None = None) -> ObjectiveOutput:
-        """The objective of a bound loss, on other logits where they are given."""
+        """The objective of a bound loss, on these logits or others."""
         given = self.logits if logits is None else logits
         return numeric_objective(bound, given, self.labels, keys=self.keys)
 
@@ -45,14 +45,13 @@ class Batch:
         return self.labels == -100
 
 
-def batch(n: int = 10, rows: int = 4, length: int = 7, seed: int = 0) -> Batch:
+def make_batch(n: int = 10, rows: int = 4, length: int = 7) -> Batch:
     """Rows as training has them: an ignored prompt, then numbers of one to three tokens with other
     tokens between them, and padding after some."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     vocabulary = integers(n)
-    others = torch.tensor(
-        [i for i in range(n + OTHERS) if not bool((vocabulary.token_ids == i).any())]
-    )
+    tokens = torch.arange(n + OTHERS)
+    others = tokens[~torch.isin(tokens, vocabulary.token_ids)]
     labels = vocabulary.token_ids[torch.randint(n, (rows, length), generator=generator)]
     for row in range(rows):
         labels[row, : 1 + row % 2] = -100
@@ -62,11 +61,6 @@ def batch(n: int = 10, rows: int = 4, length: int = 7, seed: int = 0) -> Batch:
     shape = (rows, length, n + OTHERS)
     logits = 2 * torch.randn(shape, generator=generator, dtype=torch.float64)
     return Batch(vocabulary, logits, labels, 1000 + torch.arange(rows))
-
-
-def bind(loss: Loss, n: int = 10) -> NumericLoss:
-    """The loss over 0..n-1. Raises CellSkippedError where it cannot apply to them."""
-    return loss.bind(integers(n))
 
 
 def gradient(function: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Tensor, Tensor]:

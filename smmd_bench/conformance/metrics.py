@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..contracts import Example, Metric, Task
 from ..scoring.score import score_frame
-from .checks import require
+from .checks import fail, require
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,24 +45,20 @@ def completions(examples: Sequence[Example], texts: Sequence[str]) -> pd.DataFra
 
 
 def check_metrics(task: Task, examples: Sequence[Example]) -> str:
-    """Raises ViolationError; returns what was looked at."""
+    """Raises ViolationError; returns what it looked at."""
     metrics = task.metrics()
     require(len(metrics) > 0, "metrics() is empty: the first one selects the checkpoint")
     names = [metric.name for metric in metrics]
     require(len(set(names)) == len(names), f"two metrics have one name: {', '.join(names)}")
     targets = [e.target for e in examples]
-    cases = {
-        "right": score_frame(task, completions(examples, targets)),
-        "wrong": score_frame(task, completions(examples, [*targets[1:], targets[0]])),
-        "empty": score_frame(task, completions(examples, [""] * len(targets))),
-    }
+    texts = {"right": targets, "wrong": [*targets[1:], targets[0]], "empty": [""] * len(targets)}
+    cases = {name: score_frame(task, completions(examples, text)) for name, text in texts.items()}
     for metric in metrics:
         require(isinstance(metric, Metric), f"{metric!r} lacks an attribute of Metric")
         lacking = {*metric.columns, *([metric.subset] if metric.subset else [])}
         lacking -= {*cases["right"].columns}
         require(not lacking, f"{metric.name} needs the column {', '.join(sorted(lacking))}")
-        values = {name: _value(metric, frame) for name, frame in cases.items()}
-        _check_bounds(metric, values)
+        _check_bounds(metric, {name: _value(metric, frame) for name, frame in cases.items()})
         _check_axis(metric, _columns(metric, cases["wrong"]))
     first = _value(metrics[0], cases["right"])
     require(math.isfinite(first), f"{names[0]} has no value for right answers, and it selects")
@@ -70,8 +66,8 @@ def check_metrics(task: Task, examples: Sequence[Example]) -> str:
 
 
 def check_spellings(task: Task, examples: Sequence[Example]) -> str:
-    """Raises ViolationError where a spelling that looks the same changes an answer, or what the
-    metric that selects reads of it; returns what was looked at."""
+    """Raises ViolationError if a spelling that looks the same changes an answer, or what the metric
+    that selects reads of it; returns what it looked at."""
     targets = [e.target for e in examples]
     plain = score_frame(task, completions(examples, targets))
     columns = {*_READ, *task.metrics()[0].columns} & {*plain.columns}
@@ -81,11 +77,9 @@ def check_spellings(task: Task, examples: Sequence[Example]) -> str:
             same = (found[name] == plain[name]) | (found[name].isna() & plain[name].isna())
             if not same.all():
                 at = int(same.argmin())
-                require(
-                    False,
+                fail(
                     f"{what} of {examples[at].uid} change `{name}` from {plain[name][at]} to "
-                    f"{found[name][at]}: read plain_text(completion), of "
-                    "smmd_bench.contracts.plain_text",
+                    f"{found[name][at]}: parse plain_text(completion), from smmd_bench.contracts"
                 )
     return f"{', '.join(_SPELLINGS)} change no answer"
 
@@ -93,15 +87,13 @@ def check_spellings(task: Task, examples: Sequence[Example]) -> str:
 def _check_bounds(metric: Metric, values: dict[str, float]) -> None:
     for name, value in values.items():
         require(not math.isinf(value), f"{metric.name} is infinite for {name} answers")
-        if "(%)" in metric.label and math.isfinite(value):
-            require(
-                -1e-9 <= value <= 100 + 1e-9,
-                f"{metric.name} is {value:g} for {name} answers, and its label says percent",
-            )
+        require(
+            "(%)" not in metric.label or math.isnan(value) or -1e-9 <= value <= 100 + 1e-9,
+            f"{metric.name} is {value:g} for {name} answers, and its label says percent",
+        )
     worse = values["wrong"] - values["right"]
-    sign = 1 if metric.better == "higher" else -1
     require(
-        not sign * worse > 1e-9,
+        not (worse if metric.better == "higher" else -worse) > 1e-9,
         f"{metric.name} is {values['wrong']:g} for wrong answers and {values['right']:g} for right "
         f"ones, but {metric.better} is better",
     )
@@ -113,9 +105,9 @@ def _check_axis(metric: Metric, columns: list[NDArray[np.float64]]) -> None:
     if not n:
         return
     rows = np.random.default_rng(0).integers(n, size=(_RESAMPLES, n))  # [R, n]
-    together = [column[rows] for column in columns]
-    loop = [float(metric.statistic(*(c[at] for c in columns))) for at in rows]
-    for axis, given in ((-1, together), (0, [c.T for c in together])):
+    loop = [float(metric.statistic(*(column[at] for column in columns))) for at in rows]
+    resampled = [column[rows] for column in columns]
+    for axis, given in ((-1, resampled), (0, [c.T for c in resampled])):
         found: Any = np.asarray(metric.statistic(*given, axis=axis))
         require(
             found.shape == (_RESAMPLES,),

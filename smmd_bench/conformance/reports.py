@@ -3,124 +3,116 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..contracts import Artefact, Report
 from ..publishing import tables
+from ..publishing.latex import to_latex
 from ..publishing.style import figure_style
 from ..results.frames import RunFrames, read_run
-from .checks import Finding, UncheckedError, checked, require, say
+from .checks import Checks, UncheckedError, ViolationError, fail, require, say
 from .generated_runs import GeneratedRuns
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-def report_findings(report: Report, runs: GeneratedRuns) -> list[Finding]:
-    """Everything that is checked of a report."""
-    suite = _Suite(report)
-    checks: dict[str, Callable[[], str]] = {
-        "contract": suite.contract,
-        "an empty run": lambda: suite.tried(runs.empty),
-        "a run of one cell": lambda: suite.tried(runs.one_cell),
-        "a full run": lambda: suite.built(runs.full),
-    }
-    return [checked(name, function) for name, function in checks.items()]
 
 
 @dataclass(frozen=True)
-class _Suite:
+class Tried:
+    """A report and the runs that it is tried on."""
+
     report: Report
+    runs: GeneratedRuns
 
-    def contract(self) -> str:
-        """The attributes of `Report`."""
-        report = self.report
-        require(isinstance(report, Report), "it lacks an attribute or method of Report")
-        require(bool(report.title.strip()), "its title is empty")
-        return f"{report.title} ({report.paper})" if report.paper else report.title
 
-    def tried(self, runs: dict[str, Path]) -> str:
-        """It skips with a reason, or can be built, and raises nothing."""
-        skipped = 0
-        for what, folder in runs.items():
-            skipped += self._artefact(read_run(folder), what) is None
-        return f"{skipped} skipped, {len(runs) - skipped} built"
+REPORT_CHECKS = Checks[Tried]()
 
-    def built(self, runs: dict[str, Path]) -> str:
-        """The same, twice over; and at least one is not skipped."""
-        parts: list[str] = []
-        reasons: list[str] = []
-        for what, folder in runs.items():
-            run = read_run(folder)
-            before = run.metrics.copy(), run.cells.copy()
-            first = self._artefact(run, what)
-            if first is None:
-                reasons.append(f"{what}: {self.report.skip(run)}")
-                continue
-            require(
-                before[0].equals(run.metrics) and before[1].equals(run.cells),
-                "it changes a frame of the run in place, which other reports read: work on a copy",
-            )
-            with figure_style():
-                again = self.report.build(read_run(folder))
-            for name in ("table", "data"):
-                require(
-                    _csv(getattr(first, name)) == _csv(getattr(again, name)),
-                    f"the {name} of a run {what} is another when it is made again",
-                )
-            require(first.caption == again.caption, "the caption is another at every call")
-            made = [
-                name for name in ("table", "figure", "data") if getattr(first, name) is not None
-            ]
-            parts.append(f"{what}: {', '.join(made)}")
-        if not parts:
-            raise UncheckedError(
-                f"it skips all of them ({'; '.join(reasons)}): give a run of yours with --run"
-            )
-        return f"{'; '.join(parts)}; the same when made again"
 
-    def _artefact(self, run: RunFrames, what: str) -> Artefact | None:
-        """What it makes of a run, rendered in every format; None: skipped."""
-        try:
-            reason = self.report.skip(run)
-            if reason is not None:
-                require(
-                    isinstance(reason, str) and bool(reason.strip()),
-                    f"skip gives {reason!r} for a run {what}: a reason, or None",
-                )
-                return None
-            with figure_style():
-                artefact = self.report.build(run)
-        except Exception as error:
-            if type(error).__module__ == UncheckedError.__module__:
-                raise
-            require(False, f"a run {what}: {say(error)}")
-            raise
-        require(isinstance(artefact, Artefact), f"build returns a {type(artefact).__name__}")
-        require(bool(artefact.caption.strip()), f"the caption of a run {what} is empty")
+@REPORT_CHECKS.add("contract")
+def _contract(tried: Tried) -> str:
+    report = tried.report
+    require(isinstance(report, Report), "it lacks an attribute or method of Report")
+    require(bool(report.title.strip()), "its title is empty")
+    return f"{report.title} ({report.paper})" if report.paper else report.title
+
+
+@REPORT_CHECKS.add("an empty run")
+def _empty(tried: Tried) -> str:
+    return _try_each(tried.report, tried.runs.empty)
+
+
+@REPORT_CHECKS.add("a run of one cell")
+def _one_cell(tried: Tried) -> str:
+    return _try_each(tried.report, tried.runs.one_cell)
+
+
+def _try_each(report: Report, runs: dict[str, Path]) -> str:
+    """It skips with a reason, or can be built, and raises nothing."""
+    made = [_build(report, read_run(folder), what) for what, folder in runs.items()]
+    skipped = made.count(None)
+    return f"{skipped} skipped, {len(runs) - skipped} built"
+
+
+@REPORT_CHECKS.add("a full run")
+def _full(tried: Tried) -> str:
+    """The same, twice over; and at least one is not skipped."""
+    report = tried.report
+    parts: list[str] = []
+    reasons: list[str] = []
+    for what, folder in tried.runs.full.items():
+        run = read_run(folder)
+        before = run.metrics.copy(), run.cells.copy()
+        first = _build(report, run, what)
+        if first is None:
+            reasons.append(f"{what}: {report.skip(run)}")
+            continue
         require(
-            artefact.table is not None or artefact.figure is not None,
-            f"there is neither a table nor a figure of a run {what}",
+            before[0].equals(run.metrics) and before[1].equals(run.cells),
+            "it changes a frame of the run in place, which other reports read: work on a copy",
         )
-        _render(artefact, self.report)
-        return artefact
+        with figure_style():
+            again = report.build(read_run(folder))
+        made = [name for name in ("table", "figure", "data") if getattr(first, name) is not None]
+        for name in ("table", "data"):
+            one, other = getattr(first, name), getattr(again, name)
+            same = one is other is None or tables.to_csv(one) == tables.to_csv(other)
+            require(same, f"the {name} of a run {what} changes when it is made again")
+        require(first.caption == again.caption, "the caption changes from call to call")
+        parts.append(f"{what}: {', '.join(made)}")
+    if not parts:
+        raise UncheckedError(
+            f"it skips all of them ({'; '.join(reasons)}): give a run of yours with --run"
+        )
+    return f"{'; '.join(parts)}; the same when made again"
 
 
-def _render(artefact: Artefact, report: Report) -> None:
-    """As `smmd-bench report` writes it."""
+def _build(report: Report, run: RunFrames, what: str) -> Artefact | None:
+    """What it makes of a run, rendered in every format; None: it skips the run."""
+    try:
+        reason = report.skip(run)
+        if reason is not None:
+            require(
+                isinstance(reason, str) and bool(reason.strip()),
+                f"skip gives {reason!r} for a run {what}: a reason, or None",
+            )
+            return None
+        with figure_style():
+            artefact = report.build(run)
+    except ViolationError:
+        raise
+    except Exception as error:
+        fail(f"a run {what}: {say(error)}")
+    require(isinstance(artefact, Artefact), f"build returns a {type(artefact).__name__}")
+    require(bool(artefact.caption.strip()), f"the caption of a run {what} is empty")
+    require(
+        artefact.table is not None or artefact.figure is not None,
+        f"there is neither a table nor a figure of a run {what}",
+    )
     for frame in (artefact.table, artefact.data):
         if frame is not None:
             tables.to_csv(frame)
     if artefact.table is not None:
         tables.to_markdown(artefact.table)
-        tables.to_latex(artefact.table, f"{report.title}. {artefact.caption}", "tab:x")
+        to_latex(artefact.table, f"{report.title}. {artefact.caption}", "tab:x")
     if artefact.figure is not None:
         with figure_style():
             artefact.figure.savefig(io.BytesIO(), format="png")
-
-
-def _csv(frame: pd.DataFrame | None) -> str:
-    return "" if frame is None else tables.to_csv(frame)
+    return artefact

@@ -1,4 +1,4 @@
-"""Which plugins are meant, and all that is checked of one."""
+"""Which plugins are meant, and all checks of one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..contracts import Engine, Executor
 from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical, parameters_of, split_spec
 from ..plugin_system.registry import GROUPS, Group, entries, load, load_plugin_file, names, singular
-from .checks import Finding, ViolationError, checked, require
+from .checks import Checks, Finding, fail, require
 from .generated_runs import GeneratedRuns
 
 _PROTOCOLS = {"engines": Engine, "executors": Executor}
+_NEEDS = {"engines": "a checkpoint to decode with", "executors": "jobs to run"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +35,12 @@ class Target:
 
 
 def targets(words: Sequence[str]) -> list[Target]:
-    """Plugins by name or spec, groups, and the files that define some; without words, all.
+    """Plugins by name or spec, groups, and files that define some; without words, all.
 
     Raises UserError for a word that is none of these.
     """
-    if not words:
-        return [Target(group, name) for group in GROUPS for name in names(group)]
     found: list[Target] = []
-    for word in words:
+    for word in words or GROUPS:
         if word in GROUPS:
             found += [Target(word, name) for name in names(word)]
         elif word.endswith(".py") or "/" in word.partition("[")[0]:
@@ -50,55 +50,60 @@ def targets(words: Sequence[str]) -> list[Target]:
     return list(dict.fromkeys(found))
 
 
-def findings(target: Target, runs: GeneratedRuns, *, timed: bool = True) -> list[Finding]:
-    """What came of every check of a plugin; without `timed`, the cost of a loss is left out."""
-    first = checked("plugin", lambda: _usable(target))
-    if first.state == "failed":
-        return [first]
+def findings(target: Target, runs: GeneratedRuns) -> list[Finding]:
+    """What came of every check of a plugin."""
+    first = _PLUGIN_CHECKS.run(target)
+    if first[0].state == "failed":
+        return first
     plugin = load(target.group, target.spec)
     if target.group == "tasks":
         from .tasks import task_findings
 
-        return [first, *task_findings(plugin)]
+        return [*first, *task_findings(plugin)]
     if target.group == "losses":
-        from .losses import loss_findings
+        from .losses import LOSS_CHECKS
 
-        return [first, *loss_findings(plugin, timed=timed)]
+        return [*first, *LOSS_CHECKS.run(plugin)]
     if target.group == "reports":
-        from .reports import report_findings
+        from .reports import REPORT_CHECKS, Tried
 
-        return [first, *report_findings(plugin, runs)]
-    return [first, checked("contract", lambda: _protocol(target, plugin)), _untried(target)]
+        return [*first, *REPORT_CHECKS.run(Tried(plugin, runs))]
+    untried = f"that needs {_NEEDS[target.group]}: try it in `smmd-bench train-eval`"
+    behaviour = Finding("behaviour", "unchecked", untried)
+    return [*first, *_PROTOCOL_CHECKS.run(target), behaviour]
 
 
 def violations(name: str) -> list[str]:
-    """What the checks of every plugin of that name, spec or file find wrong: `[]` is wished for."""
-    from tempfile import TemporaryDirectory
-
+    """What the checks of every plugin of that name, spec or file find wrong; `[]` is expected."""
     with TemporaryDirectory(prefix="smmd-bench-") as folder:
         runs = GeneratedRuns(Path(folder))
         return [
             f"{target.label}: {finding.check}: {finding.detail}"
             for target in targets([name])
-            for finding in findings(target, runs, timed=False)
+            for finding in findings(target, runs)
             if finding.state == "failed"
         ]
 
 
+_PLUGIN_CHECKS = Checks[Target]()
+_PROTOCOL_CHECKS = Checks[Target]()
+
+
+@_PLUGIN_CHECKS.add("plugin")
 def _usable(target: Target) -> str:
     """It can be imported and made from its spelling, and says what it is."""
     name, _ = split_spec(target.spec)
     try:
         plugin = load(target.group, target.spec)
     except UserError as error:
-        raise ViolationError(str(error)) from error
+        fail(str(error))
     cls: Any = type(plugin)
     require(plugin.name == name, f"it is registered as {name}, and its name is {plugin.name}")
-    if target.group != "executors" and target.group != "reports":
+    if target.group not in ("executors", "reports"):
         version = plugin.version
-        require(type(version) is int and version > 0, f"version is {version!r}, no integer > 0")
-    parameters = cls.__dataclass_params__
-    require(parameters.frozen, "it can be changed: put @dataclass(frozen=True) on the class")
+        require(type(version) is int and version > 0, f"version is {version!r}, not an integer > 0")
+    frozen = cls.__dataclass_params__.frozen
+    require(frozen, "it can be changed: put @dataclass(frozen=True) on the class")
     text = (cls.__doc__ or "").strip()
     generated = text.startswith(f"{cls.__name__}(") and text.endswith(")")
     require(bool(text) and not generated, "it has no docstring, whose first line `ls` shows")
@@ -112,18 +117,12 @@ def _usable(target: Target) -> str:
     return f"{cls.__qualname__} of {origin}, {count} parameter{'s' * (count != 1)}"
 
 
-def _protocol(target: Target, plugin: Any) -> str:
+@_PROTOCOL_CHECKS.add("contract")
+def _protocol(target: Target) -> str:
     kind = singular(target.group).capitalize()
-    holds = isinstance(plugin, _PROTOCOLS[target.group])
+    holds = isinstance(load(target.group, target.spec), _PROTOCOLS[target.group])
     require(holds, f"it lacks an attribute or method of {kind}")
     return f"it has what {kind} asks for"
-
-
-def _untried(target: Target) -> Finding:
-    what = "a checkpoint to decode with" if target.group == "engines" else "jobs to run"
-    return Finding(
-        "behaviour", "unchecked", f"that needs {what}: try it in `smmd-bench train-eval`"
-    )
 
 
 def _of_file(path: Path) -> list[Target]:
@@ -132,7 +131,7 @@ def _of_file(path: Path) -> list[Target]:
     new = [Target(g, name) for g in GROUPS for name in names(g) if name not in before[g]]
     if new:
         return new
-    origin = str(path.resolve())  # loaded before, or under names that there are already
+    origin = str(path.resolve())  # loaded before, or under names that exist already
     return [Target(g, e.name) for g in GROUPS for e in entries(g) if e.origin == origin]
 
 
@@ -142,8 +141,8 @@ def _named(word: str) -> list[Target]:
     if not found:
         known = [*GROUPS, *(name for group in GROUPS for name in names(group))]
         raise UserError(
-            f"Unknown plugin '{name}': {did_you_mean(name, known)} A file is named by its path, "
-            "such as ./my_task.py."
+            f"Unknown plugin '{name}': {did_you_mean(name, known)} Name a file by its path, such "
+            "as ./my_task.py."
         )
     if "[" in word:
         for target in found:

@@ -1,7 +1,8 @@
-"""The examples of a task that the checks look at, where they can be had without fetching."""
+"""The examples of a task that the checks look at, without fetching any."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
@@ -11,15 +12,15 @@ from ..plugin_system.parameters import canonical
 from .checks import UncheckedError
 
 _MOST = {Modality.TEXT: 2000, Modality.VISION: 24}
-"""Examples of a split that is made here; of a file, all of them up to the other number."""
+"""Generated examples of a split; from a file of texts, as many as `_MOST_OF_A_FILE`."""
 _MOST_OF_A_FILE = 20_000
 _FEW = {Modality.TEXT: 200, Modality.VISION: 6}
-"""For what is asked again."""
+"""Examples that the checks ask for again."""
 
 
 @dataclass(frozen=True)
 class TaskData:
-    """The first examples of every split that a task has, made once."""
+    """A task and the first examples of every split that it has, made once."""
 
     task: Task
 
@@ -30,7 +31,7 @@ class TaskData:
 
     @property
     def made_here(self) -> bool:
-        """The examples come from no file."""
+        """Whether the examples come from no file."""
         return not getattr(self.task, "sources", ())
 
     @property
@@ -40,13 +41,13 @@ class TaskData:
 
     @property
     def few(self) -> dict[Split, int]:
-        """How many examples are asked for again, by split."""
+        """How many examples the checks ask for again, by split."""
         most = _FEW[self.task.modality]
         return {split: min(most, len(found)) for split, found in self.examples.items()}
 
     @cached_property
     def examples(self) -> dict[Split, list[Example]]:
-        """Raises UncheckedError or UserError where they are not to be had here."""
+        """Raises UncheckedError or UserError if they are not here."""
         for source in getattr(self.task, "sources", ()):
             if hasattr(source, "local_file"):
                 absent = [split for split in source.local if source.local_file(split) is None]
@@ -63,7 +64,16 @@ class TaskData:
                 for split in self.splits
             }
         except (ConnectionError, ImportError) as error:
-            raise UncheckedError(f"the data are not to be had here: {error}") from error
+            raise UncheckedError(f"the data are not available here: {error}") from error
+
+    def all_examples(self) -> Iterator[Example]:
+        """The examples of all splits."""
+        for found in self.examples.values():
+            yield from found
+
+    def tested(self, most: int) -> list[Example]:
+        """The first examples of the test split, or of the last one that there is."""
+        return self.examples["test" if "test" in self.examples else self.splits[-1]][:most]
 
     def counts(self) -> str:
         """`2,000 train, 300 validation, 1,000 test`."""

@@ -47,38 +47,38 @@ class ExactMatch(Percentage):
     Values are compared, not text (`1/2` is `0.5`); an unparsable completion counts as wrong.
     """
 
-    name = "exact_match"
-    version = 1
-    label = "Acc (%)"
+    name: ClassVar[str] = "exact_match"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "Acc (%)"
     columns: ClassVar[tuple[str, ...]] = ("exact",)
 
 
 class TextMatch(Percentage):
     """Share of examples whose completion is the target text, letter by letter, in percent."""
 
-    name = "text_match"
-    version = 1
-    label = "Text match (%)"
+    name: ClassVar[str] = "text_match"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "Text match (%)"
     columns: ClassVar[tuple[str, ...]] = ("text_match",)
 
 
 class TruncationRate(Percentage):
     """Share of completions cut off by the limit of new tokens, in percent."""
 
-    name = "truncation_rate"
-    version = 1
-    label = "Truncated (%)"
-    better = "lower"
+    name: ClassVar[str] = "truncation_rate"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "Truncated (%)"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
     columns: ClassVar[tuple[str, ...]] = ("truncated",)
 
 
 class ParseFailureRate(Percentage):
     """Share of completions in which no answer can be read, in percent."""
 
-    name = "parse_failure_rate"
-    version = 1
-    label = "Parse failures (%)"
-    better = "lower"
+    name: ClassVar[str] = "parse_failure_rate"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "Parse failures (%)"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
     columns: ClassVar[tuple[str, ...]] = ("valid",)
 
     def statistic(self, *columns: Array, axis: int = -1) -> Array:

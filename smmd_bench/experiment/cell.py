@@ -105,6 +105,33 @@ class Cell:
         finite = getattr(self.task_plugin, "finite", bool(sources))  # there are no more than that
         return min(int(wanted), whole) if finite else int(wanted)
 
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """The splits that the cell uses."""
+        whole: tuple[Split, ...] = ("train", "validation", "test")
+        return whole if self.source is None and not self.is_base else whole[-1:]
+
+    def examples_there(self, split: Split) -> int:
+        """How many examples the cell has of a split: fewer than `size` in a smaller copy."""
+        there = self.rows_there(split, self.size(split))
+        return self.size(split) if there is None else min(self.size(split), there)
+
+    def rows_there(self, split: Split, limit: int | None = None) -> int | None:
+        """How many examples a copy of the data has, as an identity's `kept` says, or the rows of
+        the task's `sources`, of which `limit` are counted; None: they are made, without end."""
+        task = self.task_plugin
+        kept = task.identity(split, self.data_seed).get("kept")
+        if kept is None and getattr(task, "sources", None):
+            kept = len(task.examples(split, self.data_seed, limit))
+        return None if kept is None else int(kept)
+
+    def shortage(self, split: Split, there: int) -> str | None:
+        """A sentence where fewer examples of a split are there than the cell asks for."""
+        asked = self.size(split)
+        if there >= asked:
+            return None
+        return f"{self.task}, {split}: {there:,} of the {asked:,} examples asked for are there."
+
     @cached_property
     def addresses(self) -> dict[str, str]:
         """The chained addresses: train; validate, select; decode; measure."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import yaml
+from pydantic import BeforeValidator, Field
+from pydantic.dataclasses import dataclass
 
 from ..errors import UserError
 from ..models.cards import model_card
 from ..models.recipe import checked_settings
+from ..models.settings import Settings
 from ..plugin_system.parameters import canonical, spell
 from ..plugin_system.registry import load_engine, load_loss, load_task
 from ..storage.addresses import folder_name
@@ -21,14 +24,20 @@ from ..storage.current import BASE
 from .cell import Cell
 from .suitability import INSTEAD, default_model, refusal, require_images
 
-LISTS = ("models", "tasks", "losses", "seeds", "plugins")
-"""The keys whose values are lists."""
 
-_LAST_SEED = 2**32 - 1  # of NumPy
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    """A list as a tuple; one value is a list of it."""
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+Name = Annotated[str, Field(pattern=r"\S")]
+Names = Annotated[tuple[Name, ...], BeforeValidator(_as_tuple)]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]  # NumPy takes no larger one
+Seeds = Annotated[tuple[Seed, ...], BeforeValidator(_as_tuple)]
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(Settings):
     """What to run. Command-line flags and a YAML file that mean the same make equal objects.
 
     Without `models`, they are the built-in one that suits the tasks: see
@@ -36,31 +45,24 @@ class Experiment:
     Raises UserError for a value that its field cannot take; names are looked up in `cells`.
     """
 
-    tasks: tuple[str, ...]
-    losses: tuple[str, ...]
-    models: tuple[str, ...] = ()
-    seeds: tuple[int, ...] = (0,)
-    data_seed: int = 0
-    engine: str = "vllm"
+    kind: ClassVar[str] = "experiment key"
+
+    tasks: Annotated[Names, Field(min_length=1)]
+    losses: Annotated[Names, Field(min_length=1)]
+    models: Names = ()
+    seeds: Annotated[Seeds, Field(min_length=1)] = (0,)
+    data_seed: Seed = 0
+    engine: Name = "vllm"
     base: bool = True
     transfers: bool = True
-    recipe: Mapping[str, Any] = field(default_factory=dict)
-    plugins: tuple[str, ...] = ()
+    recipe: Annotated[dict[str, Any], BeforeValidator(checked_settings)] = field(
+        default_factory=dict
+    )
+    plugins: Names = ()
 
     def __post_init__(self) -> None:
-        if not self.tasks or not self.losses:
-            raise UserError("An experiment needs at least one task and one loss.")
-        if not self.models:
-            object.__setattr__(self, "models", (default_model(self.tasks),))
-        for name in LISTS:
-            _check_items(name, getattr(self, name))
+        object.__setattr__(self, "models", self.models or (default_model(self.tasks),))
         object.__setattr__(self, "tasks", tuple(_resolved(task) for task in self.tasks))
-        _check_items("data_seed", (self.data_seed,))
-        _check_items("engine", (self.engine,))
-        for name in ("base", "transfers"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise UserError(f"{name} must be true or false, not {value!r}.")
-        object.__setattr__(self, "recipe", checked_settings(self.recipe))
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -166,18 +168,6 @@ def _check_transfers(cells: Iterable[Cell]) -> None:
                 f"{first} and {cell.trained_on} are both tested on {cell.task}: run them in two "
                 "folders, or with --no-transfers."
             )
-
-
-def _check_items(name: str, values: tuple[Any, ...]) -> None:
-    """Check a list of an experiment, or the one value of a key."""
-    if not values and name != "plugins":
-        raise UserError(f"{name} is empty: give at least one, or leave it out.")
-    for value in values:
-        if name not in ("seeds", "data_seed"):
-            if not isinstance(value, str) or not value.strip():
-                raise UserError(f"{name} must be text, not {value!r}.")
-        elif type(value) is not int or not 0 <= value <= _LAST_SEED:
-            raise UserError(f"{name} must be integers from 0 to {_LAST_SEED}, not {value!r}.")
 
 
 def _stable(model: str) -> str:

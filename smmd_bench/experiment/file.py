@@ -13,30 +13,31 @@ An optional part is left out, and named, where its data or model cannot be had.
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, ClassVar
 
-import yaml
+from pydantic import BeforeValidator, Field
+from pydantic.dataclasses import dataclass
 
-from ..errors import UserError, did_you_mean
+from ..errors import UserError
+from ..models.settings import Settings, read_mapping
 from .cell import Cell
-from .experiment import LISTS, Experiment
+from .experiment import Experiment
 
-PARTS, NAME, OPTIONAL = "parts", "name", "optional"
+FolderName = Annotated[str, BeforeValidator(str), Field(pattern=r"^[\w.-]*\w[\w.-]*$")]
 
 
 @dataclass(frozen=True)
-class ExperimentFile:
+class ExperimentFile(Settings):
     """What to run, in order, in one folder: its name, or None where the experiment names it.
 
     `optional` holds those of the experiments that are left out where their data cannot be had.
     """
 
-    name: str | None
-    experiments: tuple[Experiment, ...]
+    kind: ClassVar[str] = "experiment key"
+
+    name: FolderName | None
+    experiments: Annotated[tuple[Experiment, ...], Field(min_length=1)]
     optional: tuple[Experiment, ...] = ()
 
     @property
@@ -82,64 +83,22 @@ def experiment_file(text: str, origin: str) -> ExperimentFile:
 
     Raises UserError for broken YAML, an unknown key, a missing one or a bad value.
     """
-    content = _mapping(text, origin)
-    name = content.pop(NAME, None)
-    if name is not None and not re.fullmatch(r"[\w.-]*\w[\w.-]*", str(name)):
-        raise UserError(
-            f"The name in {origin} must be that of a folder, of letters, digits, '.', '_' and '-', "
-            f"not {name!r}."
-        )
-    name = None if name is None else str(name)
-    if PARTS not in content:
-        return ExperimentFile(name, (_experiment(content, origin),))
-    parts = content.pop(PARTS)
-    if (
-        not isinstance(parts, list)
-        or not all(isinstance(part, dict) for part in parts)
-        or not parts
-    ):
+    content = read_mapping(text, origin)
+    name, parts = content.pop("name", None), content.pop("parts", None)
+    if parts is None:
+        values = {"name": name, "experiments": (Experiment.read(content, origin),)}
+        return ExperimentFile.read(values, origin)
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         raise UserError(f"parts in {origin} must be a list of experiments, each a mapping.")
     if name is None:
         raise UserError(f"{origin} has parts and no name: give the run's folder one, with 'name'.")
     experiments, optional = [], []
     for number, part in enumerate(parts, start=1):
         where = f"{origin}, part {number}"
-        may_miss = part.pop(OPTIONAL, False)
+        may_miss = part.pop("optional", False)
         if not isinstance(may_miss, bool):
             raise UserError(f"optional in {where} must be true or false, not {may_miss!r}.")
-        experiments.append(_experiment({**content, **part}, where))
+        experiments.append(Experiment.read({**content, **part}, where))
         optional += [experiments[-1]] * may_miss
-    return ExperimentFile(name, tuple(experiments), tuple(optional))
-
-
-def experiment_from_yaml(text: str, origin: str) -> Experiment:
-    """Read one experiment; `origin` names the file in errors. Raises UserError as above."""
-    return _experiment(_mapping(text, origin), origin)
-
-
-def _mapping(text: str, origin: str) -> dict[Any, Any]:
-    try:
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
-        raise UserError(f"{origin} is not valid YAML: {' '.join(str(error).split())}.") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{origin} must be a mapping with at least the keys tasks and losses.")
-    return content
-
-
-def _experiment(content: Mapping[Any, Any], origin: str) -> Experiment:
-    known = {f.name: f for f in dataclasses.fields(Experiment)}
-    for key in content:
-        if key not in known:
-            raise UserError(f"Unknown key '{key}' in {origin}: {did_you_mean(str(key), known)}")
-    for key in ("tasks", "losses"):
-        if not content.get(key):
-            raise UserError(f"{origin} lacks the key '{key}', a list of names.")
-    arguments: dict[str, Any] = {
-        key: tuple(value if isinstance(value, list) else [value]) if key in LISTS else value
-        for key, value in content.items()
-    }
-    try:
-        return Experiment(**arguments)
-    except UserError as error:
-        raise UserError(f"{origin}: {error}") from error
+    values = {"name": name, "experiments": tuple(experiments), "optional": tuple(optional)}
+    return ExperimentFile.read(values, origin)

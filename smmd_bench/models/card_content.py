@@ -3,77 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-import yaml
+from pydantic import AfterValidator
+from pydantic.dataclasses import dataclass
 
-from ..errors import UserError, did_you_mean
-from .recipe import checked_settings
+from ..errors import UserError
+from .recipe import Count, Recipe, checked_settings, paper_recipe
+from .settings import Settings, read_mapping
 
-KEYS = {
-    "label": "how tables name the model",
-    "summary": "one line for `smmd-bench ls models`",
-    "params": "how many parameters, as people write it",
-    "numeric_tokens": "N of its tokenizer by the rule `integer`, checked before a run",
-    "recipe": "settings on top of the defaults, in place of the paper's recipe",
-    "settings": "settings on top of the recipe",
-    "tasks": "by task: settings, and `parameters` of the task",
-    "micro_batch_sizes": "by GPU memory in GB; shown, not applied",
-}
-_TEXT = ("label", "summary", "params")
-_MAPPINGS = ("recipe", "settings", "tasks", "micro_batch_sizes")
+_FOLDER = Path(str(files("smmd_bench.models")))
+RecipeSettings = Annotated[dict[str, Any], AfterValidator(checked_settings)]
 
 
-def card_content(card: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class CardContent(Settings):
+    """The keys of a card.
+
+    label: how tables name the model. summary: for `smmd-bench ls models`. params: how many
+    parameters, as people write it. numeric_tokens: N of its tokenizer by the rule `integer`.
+    recipe: settings on top of the defaults, in place of the paper's recipe. settings: on top of
+    either. tasks: by task, settings, and `parameters` of the task. micro_batch_sizes: by GPU memory
+    in GB; shown, not applied.
+    """
+
+    kind: ClassVar[str] = "card key"
+
+    label: str | None = None
+    summary: str = ""
+    params: str = ""
+    numeric_tokens: Count | None = None
+    recipe: RecipeSettings | None = None
+    settings: RecipeSettings = field(default_factory=dict)
+    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    micro_batch_sizes: dict[int, Count] = field(default_factory=dict)
+
+    def recipe_of(self, task_name: str) -> Recipe:
+        """The card's own recipe if it has one, else the paper's; with the card's settings."""
+        start = paper_recipe(task_name) if self.recipe is None else Recipe()
+        own = {**(self.recipe or {}), **self.settings, **self.tasks.get(task_name, {})}
+        return start.changed({k: v for k, v in own.items() if k != "parameters"})
+
+    def parameters_of(self, task_name: str) -> dict[str, Any]:
+        """The parameters that the card gives a task; raises UserError for what is no mapping."""
+        found = self.tasks.get(task_name, {}).get("parameters", {})
+        if not isinstance(found, dict):
+            where = f"tasks[{task_name}][parameters]"
+            raise UserError(f"The card key {where} must be a mapping of names, not {found!r}.")
+        return found
+
+
+def card_content(card: Path) -> CardContent:
     """What a card.yaml says; raises UserError for a mistake in it."""
-    return checked_content(_read(card), f"The card {card}")
+    return _checked(read_mapping(card.read_bytes(), f"The card {card}"), f"The card {card}")
 
 
 @cache
-def backbones() -> Mapping[str, dict[str, Any]]:
+def backbones() -> Mapping[str, CardContent]:
     """The content of the cards of the paper's backbones, by hub name."""
-    file = Path(str(files("smmd_bench") / "models" / "backbones.yaml"))
-    return {name: checked_content(card, f"{name} in {file}") for name, card in _read(file).items()}
+    file = _FOLDER / "backbones.yaml"
+    cards = read_mapping(file.read_bytes(), str(file))
+    return {name: _checked(card, f"{name} in {file}") for name, card in cards.items()}
 
 
-def checked_content(content: Any, origin: str) -> dict[str, Any]:
-    """The content of a card if it has no mistake; raises UserError, which begins with `origin`."""
-    _require(origin, "the card", content, dict)
-    for key in content:
-        if key not in KEYS:
-            raise UserError(f"{origin} has an unknown key '{key}': {did_you_mean(str(key), KEYS)}")
-    for key in _TEXT:
-        _require(origin, key, content.get(key, ""), str)
-    for key in _MAPPINGS:
-        _require(origin, key, content.get(key, {}), dict)
-    sizes = {f"micro_batch_sizes: {k}": v for k, v in content.get("micro_batch_sizes", {}).items()}
-    for key, value in {"numeric_tokens": content.get("numeric_tokens", 1), **sizes}.items():
-        if type(value) is not int or value < 1:
-            raise UserError(f"{origin} has a mistake: {key} must be an integer > 0, not {value!r}.")
-    tasks = content.get("tasks", {})
-    for name, own in tasks.items():
-        _require(origin, f"tasks: {name}", own, dict)
-        _require(origin, f"tasks: {name}: parameters", own.get("parameters", {}), dict)
-    for settings in (content.get("recipe", {}), content.get("settings", {}), *tasks.values()):
+def builtin_folders() -> dict[str, Path]:
+    """The folders of the built-in checkpoints, by name."""
+    cards = sorted((_FOLDER / "builtin").glob("*/card.yaml"))
+    return {f"builtin/{card.parent.name}": card.parent for card in cards}
+
+
+def _checked(values: Any, origin: str) -> CardContent:
+    content = CardContent.read(values, origin)
+    for task_name in content.tasks:
         try:
-            checked_settings({k: v for k, v in settings.items() if k != "parameters"})
+            content.recipe_of(task_name), content.parameters_of(task_name)
         except UserError as error:
-            raise UserError(f"{origin}: {error}") from error
-    return dict(content)
-
-
-def _read(file: Path) -> Any:
-    try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"The card {file} is not valid YAML in UTF-8: {reason}.") from error
-
-
-def _require(origin: str, what: str, value: Any, kind: type) -> None:
-    if not isinstance(value, kind):
-        wanted = "a text" if kind is str else "a mapping of names to values"
-        raise UserError(f"{origin} has a mistake: {what} must be {wanted}, not {value!r}.")
+            raise UserError(f"{origin}: {error}") from None
+    return content

@@ -13,16 +13,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import spell, split_spec
 from ..plugin_system.registry import load_task
 from ..storage.addresses import cache_folder, digest_of_files
-from .card_content import backbones, card_content
-from .recipe import Recipe, paper_recipe
+from .card_content import CardContent, backbones, builtin_folders, card_content
+from .recipe import Recipe
 
 _BUILTIN = "builtin/"
 _WITH_WEIGHTS = ContextVar("_WITH_WEIGHTS", default=True)
@@ -55,15 +53,11 @@ class ModelCard:
     label: str
     folder: Path
     identity: Mapping[str, str]
-    content: Mapping[str, Any]
+    content: CardContent
 
     def recipe(self, task_name: str) -> Recipe:
         """The card's own recipe if it has one, else the paper's; with the card's settings."""
-        start = Recipe() if "recipe" in self.content else paper_recipe(task_name)
-        own = (self.content.get("recipe", {}), self.content.get("settings", {}))
-        settings = {**own[0], **own[1], **self._task(task_name)}
-        settings.pop("parameters", None)
-        return start.changed(settings)
+        return self.content.recipe_of(task_name)
 
     def task_spec(self, spec: str) -> str:
         """The task spec with the card's task parameters where the spec names none.
@@ -71,7 +65,7 @@ class ModelCard:
         Raises UserError if the task has no such parameter.
         """
         name, values = split_spec(spec)
-        parameters = self._task(name).get("parameters", {})
+        parameters = self.content.parameters_of(name)
         if values or not parameters:
             return spec
         load_task(name)
@@ -91,23 +85,19 @@ class ModelCard:
         files = sorted(self.folder.glob(_WEIGHTS))
         if files or "hub" not in self.identity:
             return sum(_weights_in(file) for file in files)
-        known = str(self.content.get("params", ""))
-        if known.endswith("B"):
+        if (known := self.content.params).endswith("B"):
             return round(float(known.removesuffix("B")) * 1e9)
         return _weights_on_the_hub(self.identity["hub"], self.identity["commit"])
 
     def require_numeric_tokens(self, found: int) -> None:
         """Raise UserError if the card says another size of the numeric vocabulary than `found`."""
-        expected = self.content.get("numeric_tokens", found)
-        if found != expected:
+        expected = self.content.numeric_tokens
+        if expected not in (found, None):
             raise UserError(
                 f"The tokenizer of {self.name} has {found} numeric tokens by the rule 'integer', "
                 f"and its card says {expected}: check that {self.folder} holds the model's own "
                 "tokenizer, or correct numeric_tokens in its card.yaml."
             )
-
-    def _task(self, name: str) -> dict[str, Any]:
-        return dict(self.content.get("tasks", {}).get(name, {}))
 
 
 @contextmanager
@@ -144,13 +134,11 @@ def _find(name: str) -> ModelCard:
 
 
 def _builtin(name: str) -> ModelCard:
-    root = Path(str(files("smmd_bench.models") / "builtin"))
-    known = [f"{_BUILTIN}{p.parent.name}" for p in root.glob("*/card.yaml")]
+    known = builtin_folders()
     if name not in known:
         raise UserError(f"Unknown built-in model '{name}': {did_you_mean(name, known)}")
-    folder = root / name.removeprefix(_BUILTIN)
-    content = card_content(folder / "card.yaml")
-    return ModelCard(name, content.get("label", name), folder, _identity(folder), content)
+    folder, content = known[name], card_content(known[name] / "card.yaml")
+    return ModelCard(name, content.label or name, folder, _identity(folder), content)
 
 
 def _local(name: str, folder: Path) -> ModelCard:
@@ -165,8 +153,8 @@ def _local(name: str, folder: Path) -> ModelCard:
             "save_pretrained (safetensors only)."
         )
     card = folder / "card.yaml"
-    content = card_content(card) if card.exists() else {}
-    return ModelCard(name, content.get("label", folder.name), folder, _identity(folder), content)
+    content = card_content(card) if card.exists() else CardContent()
+    return ModelCard(name, content.label or folder.name, folder, _identity(folder), content)
 
 
 def _hub(name: str) -> ModelCard:
@@ -190,9 +178,9 @@ def _hub(name: str) -> ModelCard:
             f"The model '{name}' has no {lacking} on the hub, and pickles are never loaded: take "
             "a revision that has it (org/name@revision), or convert a copy with save_pretrained."
         )
-    content = backbones().get(repository, {})
-    label = content.get("label", repository)
-    return ModelCard(name, label, folder, {"hub": repository, "commit": folder.name}, content)
+    content = backbones().get(repository, CardContent())
+    identity = {"hub": repository, "commit": folder.name}
+    return ModelCard(name, content.label or repository, folder, identity, content)
 
 
 def _lacking(folder: Path) -> str | None:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
-from pathlib import Path
 
-import yaml
-
-from .card_content import backbones
+from .card_content import backbones, builtin_folders, card_content
 
 
 @dataclass(frozen=True)
@@ -23,15 +19,12 @@ class ListedModel:
 
 def listed_models() -> list[ListedModel]:
     """Built-in ones first."""
-    found = []
-    for card in sorted(Path(str(files("smmd_bench.models") / "builtin")).glob("*/card.yaml")):
-        content = yaml.safe_load(card.read_text(encoding="utf-8"))
-        found.append(ListedModel(f"builtin/{card.parent.name}", content["summary"]))
-    for name, content in backbones().items():
-        summary = (
-            f"{content['label']}, {content['params']}, N={content['numeric_tokens']}, "
-            f"{content['settings']['dtype']}"
-        )
-        sizes = {str(gb): size for gb, size in content["micro_batch_sizes"].items()}
+    found = [
+        ListedModel(name, card_content(folder / "card.yaml").summary)
+        for name, folder in builtin_folders().items()
+    ]
+    for name, card in backbones().items():
+        summary = f"{card.label}, {card.params}, N={card.numeric_tokens}, {card.settings['dtype']}"
+        sizes = {str(gb): size for gb, size in card.micro_batch_sizes.items()}
         found.append(ListedModel(name, summary, sizes))
     return found

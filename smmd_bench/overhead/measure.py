@@ -98,19 +98,17 @@ def _measure_repeat(
             for row in group:
                 processes.append(RowProcess(settings, row, repeat, logs, plugins))
             for process in processes:
-                process.wait_until_ready()
+                process.hear()
             for process in processes:
-                if process.failure is None:
-                    process.prepare()
+                process.prepare()
             for _ in range(settings.steps):
                 order.shuffle(group)
                 for process in sorted(processes, key=lambda p: group.index(p.row)):
-                    if process.failure is None:
-                        process.step()
+                    process.step()
                     done += 1
                 progress(label, done, total)
             for process in processes:
-                process.finish()
+                process.hear()
         finally:
             for process in processes:
                 process.close()
@@ -151,12 +149,6 @@ def _claim(folder: Path, settings: OverheadSettings) -> None:
     manifest = read_json(folder / "manifest.json")
     wanted = json.loads(json.dumps(settings.to_dict()))
     if manifest is None:
-        strange = sorted(path.name for path in folder.iterdir() if path.name != ".lock")
-        if strange:
-            raise UserError(
-                f"The output folder {folder} is not empty and holds no measurement "
-                f"({strange[0]}): choose another with --out."
-            )
         write_json(
             folder / "manifest.json",
             {"name": settings.folder.name, **circumstances(), "overhead": wanted},

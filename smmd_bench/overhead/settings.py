@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from ..errors import UserError
 from ..models.recipe import Recipe
+from ..models.settings import Settings
 from ..storage.addresses import folder_name
 
 STOCK = "transformers.Trainer"
@@ -17,8 +21,12 @@ CE = "ce"
 """The row of cross-entropy here, to which the others are compared."""
 
 
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
 @dataclass(frozen=True)
-class OverheadSettings:
+class OverheadSettings(Settings):
     """One measurement; raises UserError for a value that makes no sense.
 
     geometry, config: a name, and the transformers configuration. losses: canonical spec -> version
@@ -27,45 +35,42 @@ class OverheadSettings:
     `numeric_tokens` (N). threads: of a CPU; None: torch's own.
     """
 
+    kind: ClassVar[str] = "flag"
+
     geometry: str
     config: Mapping[str, Any]
     losses: Mapping[str, Any]
-    numeric_tokens: int
+    numeric_tokens: Annotated[int, Field(ge=2)]
     device: Literal["cpu", "cuda"]
-    steps: int = 120
-    drop: int = 20
-    repeats: int = 3
-    batch_size: int = 4
-    length: int = 256
-    supervised: float = 0.25
-    numeric: float = 1.0
+    steps: Count = 120
+    drop: Annotated[int, Field(ge=0)] = 20
+    repeats: Count = 3
+    batch_size: Count = 4
+    length: Annotated[int, Field(ge=2)] = 256
+    supervised: Share = 0.25
+    numeric: Share = 1.0
     method: Literal["lora", "full"] = "lora"
     dtype: Literal["float32", "bfloat16"] = "float32"
     interleave: Literal["steps", "runs"] = "steps"
-    threads: int | None = None
-    seed: int = 0
+    threads: Count | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
 
     def __post_init__(self) -> None:
-        least = {"steps": 1, "repeats": 1, "batch_size": 1, "length": 2, "threads": 1}
-        for name, low in {**least, "drop": 0, "seed": 0, "numeric_tokens": 2}.items():
-            value = getattr(self, name)
-            if value is not None and value < low:
-                raise UserError(f"{_flag(name)} {value}: must be {low} or more.")
         if self.drop >= self.steps:
             raise UserError(
                 f"--drop {self.drop} leaves none of {self.steps} steps: give a smaller --drop or "
                 "more --steps."
             )
-        for name in ("supervised", "numeric"):
-            if not 0 < getattr(self, name) <= 1:
-                raise UserError(
-                    f"{_flag(name)} {getattr(self, name):g}: must be a share above 0, at most 1."
-                )
         if self.numeric_tokens >= self.config["vocab_size"]:
             raise UserError(
                 f"--numeric-tokens {self.numeric_tokens}: must be below the "
                 f"{self.config['vocab_size']} tokens of the geometry {self.geometry}."
             )
+
+    @classmethod
+    def spell(cls, name: str) -> str:
+        """The flag of a setting."""
+        return f"--{name.replace('_', '-')}"
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -96,8 +101,4 @@ class OverheadSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {**asdict(self), "config": dict(self.config), "losses": dict(self.losses)}
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+        return asdict(self)

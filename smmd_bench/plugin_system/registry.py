@@ -108,7 +108,7 @@ def load_plugin_file(path: Path) -> None:
     if not path.exists():
         raise UserError(f"The plugin file {path} does not exist: give the path of a Python file.")
     if not path.is_file() or path.suffix != ".py":
-        raise UserError(f"The plugin file {path} is no Python file: give one that ends in .py.")
+        raise UserError(f"The plugin file {path} is not a Python file: give one that ends in .py.")
     digest = hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()
     module_name = f"smmd_bench_plugin_{path.stem}_{digest}"
     specification = importlib.util.spec_from_file_location(module_name, path)
@@ -154,6 +154,16 @@ def points(group: Group) -> Mapping[str, EntryPoint]:
     for point in entry_points(group=f"smmd_bench.{group}"):
         found.setdefault(point.name, point)
     return found
+
+
+def own_points(group: Group) -> dict[str, EntryPoint]:
+    """The entry points of first-party plugins that no plugin file replaces, by name."""
+    own = f"{__name__.partition('.')[0]}."
+    return {
+        name: point
+        for name, point in points(group).items()
+        if point.module.startswith(own) and name not in _from_files[group]
+    }
 
 
 def entry(group: Group, name: str) -> Entry:

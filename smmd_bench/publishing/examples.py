@@ -1,24 +1,23 @@
 """Which completions the page shows: examples on which the losses disagree, first.
 
 The page is one file that must open on a phone, so it embeds at most `LIMIT` completions. An
-example with all its losses is kept or left as a whole.
+example is embedded with the answers of all losses, or not at all.
 """
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from ..scoring.categories import CATEGORIES
 from .style import loss_label
 from .thumbnails import thumbnail
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     from ..results.frames import RunFrames
@@ -29,7 +28,7 @@ PICTURES = 100
 """Pictures that are embedded, each once: those of the first rows that have one."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LONGEST = 1_500
-"""Characters of a text that are shown; all of it is in `completions.parquet`."""
+"""Characters of a text that are shown; `completions.parquet` has all of it."""
 
 
 def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
@@ -37,7 +36,7 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
 
     groups    [{"model", "task", "seed", "losses": [...]}]
     labels    {loss: how it is written}
-    total     completions in the run; shown: completions here; limit: how many could be
+    total     completions in the run; shown: completions here; limit: the largest number of them
     rows      [[group, prompt, target, [completion of each loss], "aac" for the scale-error
               category of each (a letter is a place in `CATEGORIES`), "101" for whether each is
               exact ("---" in both where the target is no number), 1 if the losses disagree]]
@@ -53,16 +52,17 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
         for number, group in enumerate(groups)
         for rank, at in enumerate(np.argsort(~group.differing, kind="stable").tolist())
     )
-    kept: list[tuple[int, int]] = []
+    chosen: list[tuple[int, int]] = []
     shown = 0
     for _, _, number, at in ranked:
         if shown + len(groups[number].addresses) > limit:
             break
-        kept.append((number, at))
+        chosen.append((number, at))
         shown += len(groups[number].addresses)
-    texts = {
-        number: _rows(run, number, group, sorted(at for other, at in kept if other == number))
+    rows = {
+        (number, at): [number, *row]
         for number, group in enumerate(groups)
+        for at, row in _rows(run, group, sorted(a for n, a in chosen if n == number)).items()
     }
     return {
         "groups": [group.title for group in groups],
@@ -70,8 +70,8 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
         "total": sum(group.exact.size for group in groups),
         "shown": shown,
         "limit": limit,
-        "rows": [texts[number][at] for number, at in kept],
-        **_pictures(run, groups, kept),
+        "rows": [rows[place] for place in chosen],
+        **_pictures(run, groups, chosen),
     }
 
 
@@ -82,12 +82,12 @@ class _Group:
     title: dict[str, Any]
     addresses: list[str]
     exact: NDArray[np.bool_]  # [losses, examples]
-    category: NDArray[np.int8]  # [losses, examples]; -1 where there is none
+    category: NDArray[np.intp]  # [losses, examples]; -1 where there is none
     numbers: bool  # the targets hold numbers: only then is an answer exact or not
 
     @cached_property
     def differing(self) -> NDArray[np.bool_]:
-        """[examples] the trained losses, where there are two, are not all right or all wrong."""
+        """[examples] the trained losses, if there are two, are not all right or all wrong."""
         trained = np.array([loss != "base" for loss in self.title["losses"]])
         compared = self.exact[trained] if trained.sum() > 1 else self.exact
         return np.asarray(compared.any(axis=0) & ~compared.all(axis=0))
@@ -98,93 +98,92 @@ def _groups(run: RunFrames) -> list[_Group]:
     found = []
     for (model, task), here in done.groupby(["model", "task"], observed=True):
         base, trained = here[here["loss"] == "base"], here[here["loss"] != "base"]
-        for seed in sorted(set(trained["seed"])) or sorted(set(base["seed"])):
-            own = trained[trained["seed"] == seed]
-            losses = ["base"] * bool(len(base)) + [str(loss) for loss in own["loss"]]
-            addresses = [*base["address"].iloc[:1], *own["address"]]
-            scores = _each(run, "scores", ["uid", "exact", "answer", "category"], addresses)
+        for seed in sorted(set((base if trained.empty else trained)["seed"])):
+            cells = pd.concat([base[:1], trained[trained["seed"] == seed]])
+            addresses, losses = cells["address"].tolist(), cells["loss"].astype("str").tolist()
+            scores = _by_cell(run, "scores", ["uid", "exact", "answer", "category"], addresses)
             if all(scores[0]["uid"].equals(other["uid"]) for other in scores):
-                title = {"model": str(model), "task": str(task), "seed": int(seed)}
-                exact = np.array([frame["exact"].to_numpy(bool) for frame in scores])
-                numbers = "answer" not in scores[0] or bool(scores[0]["answer"].notna().any())
-                category = np.array([_category(frame) for frame in scores])
                 found.append(
-                    _Group({**title, "losses": losses}, addresses, exact, category, numbers)
+                    _Group(
+                        {
+                            "model": str(model),
+                            "task": str(task),
+                            "seed": int(seed),
+                            "losses": losses,
+                        },
+                        addresses,
+                        np.array([frame["exact"].to_numpy(bool) for frame in scores]),
+                        np.array([_category(frame) for frame in scores]),
+                        "answer" not in scores[0] or bool(scores[0]["answer"].notna().any()),
+                    )
                 )
     return found
 
 
-def _each(
+def _by_cell(
     run: RunFrames, file: CellFile, columns: list[str], addresses: list[str]
 ) -> list[pd.DataFrame]:
     """The rows of each of the cells, read together."""
     found = run.read(file, columns, addresses)
-    places = found["address"].astype("str").to_numpy()
-    ends = np.flatnonzero(places[1:] != places[:-1]) + 1
-    bounds = [0, *ends.tolist(), len(found)]
     parts = {
-        places[start]: found.iloc[start:end].reset_index(drop=True)
-        for start, end in itertools.pairwise(bounds)
+        address: part.reset_index(drop=True)
+        for address, part in found.groupby("address", sort=False, observed=True)
     }
     return [parts.get(address, found.iloc[:0]) for address in addresses]
 
 
-def _category(scores: pd.DataFrame) -> NDArray[np.int8]:
+def _category(scores: pd.DataFrame) -> NDArray[np.intp]:
     """[examples] the place of each category in `CATEGORIES`; -1 where the target is no number."""
-    import pandas as pd
-
     if "category" not in scores or "answer" not in scores:
-        return np.full(len(scores), -1, np.int8)
+        return np.full(len(scores), -1)
     codes = pd.Index(CATEGORIES).get_indexer(pd.Index(scores["category"].astype("str")))
-    return np.where(scores["answer"].notna(), codes, -1).astype(np.int8)
+    return np.where(scores["answer"].notna(), codes, -1)
 
 
-def _rows(run: RunFrames, number: int, group: _Group, kept: list[int]) -> dict[int, list[Any]]:
-    """By position in the test split, the rows of the examples that are kept of a group."""
-    if not kept:
+def _rows(run: RunFrames, group: _Group, chosen: list[int]) -> dict[int, list[Any]]:
+    """By position in the test split, the rows of the chosen examples of a group."""
+    if not chosen:
         return {}
-    asked = run.read("completions", ["prompt", "target"], group.addresses[:1]).iloc[kept]
-    answers = [
-        frame["completion"].iloc[kept].tolist()
-        for frame in _each(run, "completions", ["completion"], group.addresses)
-    ]
+    asked = run.read("completions", ["prompt", "target"], group.addresses[:1])
     prompts, targets = asked["prompt"].tolist(), asked["target"].tolist()
+    answers = [
+        frame["completion"].tolist()
+        for frame in _by_cell(run, "completions", ["completion"], group.addresses)
+    ]
     return {
         at: [
-            number,
-            _cut(prompts[row]),
-            _cut(targets[row]),
-            [_cut(answer[row]) for answer in answers],
-            "".join("-" if c < 0 else LETTERS[c] for c in group.category[:, at]),
+            _cut(prompts[at]),
+            _cut(targets[at]),
+            [_cut(texts[at]) for texts in answers],
+            "".join("-" if code < 0 else LETTERS[code] for code in group.category[:, at]),
             "".join("01"[int(right)] if group.numbers else "-" for right in group.exact[:, at]),
             int(group.differing[at]),
         ]
-        for row, at in enumerate(kept)
+        for at in chosen
     }
 
 
 def _pictures(
-    run: RunFrames, groups: list[_Group], kept: list[tuple[int, int]]
+    run: RunFrames, groups: list[_Group], chosen: list[tuple[int, int]]
 ) -> dict[str, list[str] | dict[int, int]]:
     """Small copies of the first pictures that are still there, and the rows that show each."""
-    files: dict[int, list[object]] = {}
-    for number in sorted({number for number, _ in kept}):
-        asked = run.read("completions", ["image"], groups[number].addresses[:1])
-        if "image" in asked and asked["image"].notna().any():
-            files[number] = asked["image"].tolist()
-    places: dict[object, int | None] = {}
+    files = {
+        number: run.read("completions", ["image"], groups[number].addresses[:1])
+        for number in {number for number, _ in chosen}
+    }
+    places: dict[str, int | None] = {}
     small: list[str] = []
     pictured: dict[int, int] = {}
-    for row, (number, at) in enumerate(kept) if files else ():
-        file = files[number][at] if number in files else None
-        if isinstance(file, str):
-            if file not in places and len(small) < PICTURES:
-                places[file] = None
-                if (picture := thumbnail(file)) is not None:
-                    places[file] = len(small)
-                    small.append(picture)
-            if (place := places.get(file)) is not None:
-                pictured[row] = place
+    for row, (number, at) in enumerate(chosen):
+        file = files[number]["image"].iat[at] if "image" in files[number] else None
+        if not isinstance(file, str):
+            continue
+        if file not in places and len(small) < PICTURES:
+            picture = thumbnail(file)
+            places[file] = None if picture is None else len(small)
+            small += [] if picture is None else [picture]
+        if (place := places.get(file)) is not None:
+            pictured[row] = place
     return {"pictures": small, "pictured": pictured}
 
 

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from . import tables
+from .tables import DASH, as_text, is_numeric, mark_bold
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,16 +24,25 @@ ROWS, FEWEST = 44, 8
 """Rows of a float, less one for each line of its caption, and of how few it is never less."""
 PREAMBLE = "% \\usepackage{booktabs,graphicx}\n"
 _SIGNS = {
-    "→": r"$\rightarrow$", "←": r"$\leftarrow$", "≈": r"$\approx$", "∞": r"$\infty$",
-    "≠": r"$\neq$", "√": r"$\surd$", "∈": r"$\in$", "·": r"$\cdot$", "∑": r"$\sum$",
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "·": r"$\cdot$", "Δ": r"$\Delta$",
+    "≤": r"$\leq$", "≥": r"$\geq$", "≈": r"$\approx$", "≠": r"$\neq$", "∞": r"$\infty$",
+    "√": r"$\surd$", "∈": r"$\in$", "∑": r"$\sum$", "→": r"$\rightarrow$", "←": r"$\leftarrow$",
+    "✓": r"$\surd$", "✗": r"$\times$", "⁻": "$^-$", "–": "--", "—": "---", "…": r"\ldots{}",
     "‘": "`", "’": "'", "“": "``", "”": "''", "\u2009": " ", "\u202f": "~", "\xa0": "~",
-    "✓": r"$\surd$", "✗": r"$\times$", "⁻": "$^-$",
 }  # fmt: skip
 _GREEK = {"LAMDA": r"\lambda", "OMICRON": "o"}
 _SIZED = (
     "\\small\n\\setlength{\\tabcolsep}{4pt}\n"
-    "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
+    "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n\\begin{tabular}"
 )
+
+
+def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
+    """A floating table in booktabs rules; needs nothing but `\\usepackage{booktabs}`."""
+    return _float(_cells(frame), _form(frame), caption, label)
 
 
 def to_page(frame: pd.DataFrame, title: str, caption: str, label: str) -> str:
@@ -41,60 +50,75 @@ def to_page(frame: pd.DataFrame, title: str, caption: str, label: str) -> str:
     if _characters(frame) > PAGE:
         frame, fixed = _without_fixed(frame)
         caption = f"{fixed} {caption}" if fixed else caption
-    text = tables.to_latex(frame, f"{title}. {caption}", label)
-    head, rows, foot = _parts(text)
-    wide = _characters(frame) > COLUMN
-    lines = 1.1 * len(f"{title}. {caption}") / (PAGE if wide else COLUMN)
+    caption = f"{title}. {caption}"
+    cells, form, wide = _cells(frame), _form(frame), _characters(frame) > COLUMN
+    lines = 1.1 * len(caption) / (PAGE if wide else COLUMN)
     first = max(FEWEST, ROWS - math.ceil(lines))
-    floats = [_sized(head + "".join(rows[:first]) + foot, wide=wide)]
-    top = _parts(tables.to_latex(frame, f"{title}, continued.", ""))[0]
-    for start in range(first, len(rows), ROWS):
-        floats.append(_sized(top + "".join(rows[start : start + ROWS]) + foot, wide=wide))
-    return PREAMBLE + re.sub(r"[^\x00-\x7f]", _sign, "\n".join(floats))
+    floats = [_float(cells[:first], form, caption, label, wide=wide)]
+    for start in range(first, len(cells), ROWS):
+        rows = cells[start : start + ROWS]
+        floats.append(_float(rows, form, f"{title}, continued.", wide=wide))
+    sized = "\n".join(floats).replace("\\begin{tabular}", _SIZED)
+    return PREAMBLE + sized.replace("\\end{tabular}\n", "\\end{tabular}}\n")
 
 
-def _sign(found: re.Match[str]) -> str:
-    """A sign that is not ASCII, as every LaTeX knows it; its number where LaTeX has none."""
-    letter = found[0]
-    if letter in _SIGNS:
-        return _SIGNS[letter]
+def _float(
+    cells: pd.DataFrame, form: str, caption: str, label: str = "", *, wide: bool = False
+) -> str:
+    text = cells.style.hide(axis="index").to_latex(
+        column_format=form,
+        hrules=True,
+        position="t",
+        position_float="centering",
+        caption=_escape(caption),
+        label=label,
+        environment="table*" if wide else None,
+    )
+    return str(text)
+
+
+def _cells(frame: pd.DataFrame) -> pd.DataFrame:
+    """The cells and headings as LaTeX."""
+    text = mark_bold(as_text(frame).map(_escape), "\\textbf{{{}}}".format)
+    return text.rename(columns=_escape)
+
+
+def _form(frame: pd.DataFrame) -> str:
+    """A letter for each column: numbers are right-aligned."""
+    text = as_text(frame)
+    return "".join("r" if is_numeric(text[name]) else "l" for name in text.columns)
+
+
+def _escape(text: str) -> str:
+    return "".join(_SIGNS.get(letter) or _sign(letter) for letter in text)
+
+
+def _sign(letter: str) -> str:
+    """A letter as every LaTeX knows it; its number where LaTeX has none."""
     name, code = unicodedata.name(letter, ""), ord(letter)
     if greek := re.fullmatch(r"GREEK SMALL LETTER ([A-Z]+)", name):
         return f"${_GREEK.get(greek[1], chr(92) + greek[1].lower())}$"
-    if 0xC0 <= code <= 0x17E and letter.isalpha():
+    if letter.isascii() or (0xC0 <= code <= 0x17E and letter.isalpha()):
         return letter
     power = unicodedata.normalize("NFKC", letter)
     return f"$^{power}$" if "SUPERSCRIPT" in name and power.isascii() else f"U+{code:04X}"
 
 
-def _sized(text: str, *, wide: bool) -> str:
-    text = text.replace("\\begin{tabular}", _SIZED + "\\begin{tabular}")
-    text = text.replace("\\end{tabular}\n", "\\end{tabular}}\n")
-    return text.replace("{table}", "{table*}") if wide else text
-
-
-def _parts(text: str) -> tuple[str, list[str], str]:
-    """What stands before the rows of a table, the rows, and what stands after them."""
-    before, _, after = text.partition("\\midrule\n")
-    rows, _, rest = after.partition("\\bottomrule\n")
-    return f"{before}\\midrule\n", rows.splitlines(keepends=True), f"\\bottomrule\n{rest}"
-
-
 def _without_fixed(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Without the columns that never change, and a sentence that says what they hold."""
-    text = tables.as_text(frame)
+    text = as_text(frame)
     stay = {str(name) for name in frame.attrs.get("values", ())}
     fixed = [
         name
         for name in text.columns
         if name not in stay and len(text) > 1 and text[name].nunique() == 1
     ]
-    said = [f"{name} {text[name].iloc[0]}" for name in fixed if text[name].iloc[0] != tables.DASH]
+    said = [f"{name} {text[name].iloc[0]}" for name in fixed if text[name].iloc[0] != DASH]
     kept = frame[[name for name in frame.columns if str(name) not in fixed]]
     return kept, f"{'; '.join(said)}." if said else ""
 
 
 def _characters(frame: pd.DataFrame) -> int:
-    text = tables.as_text(frame)
+    text = as_text(frame)
     widths = [max([len(name), *(len(cell) for cell in text[name])]) for name in text.columns]
     return sum(widths) + 2 * (len(widths) - 1)

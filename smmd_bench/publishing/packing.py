@@ -1,6 +1,6 @@
 """The examples of the page in few bytes: columns, each text once, and compressed where large.
 
-What `examples.js` unpacks: a JSON object as it is, or the same gzipped and in base64.
+`examples.js` unpacks them: a JSON object as it is, or the same gzipped and in base64.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 LARGE = 200_000
 """Characters of JSON from which on it is compressed."""
+_COLUMNS = ("group", "prompt", "target", "answers", "category", "exact", "differing")
 
 
 def columns(examples: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,18 +29,14 @@ def columns(examples: Mapping[str, Any]) -> dict[str, Any]:
     def place(text: str) -> int:
         return places.setdefault(text, len(places))
 
-    packed: dict[str, Any] = {key: value for key, value in examples.items() if key != "rows"}
-    names = ("group", "prompt", "target", "answers", "category", "exact", "differing")
-    packed |= {name: [] for name in names}
-    for group, prompt, target, answers, category, exact, differing in examples["rows"]:
-        packed["group"].append(group)
-        packed["prompt"].append(place(prompt))
-        packed["target"].append(place(target))
-        packed["answers"] += [place(answer) for answer in answers]
-        packed["category"].append(category)
-        packed["exact"].append(exact)
-        packed["differing"].append(differing)
-    return {**packed, "texts": list(places)}
+    rows = [
+        (group, place(prompt), place(target), [place(answer) for answer in answers], *rest)
+        for group, prompt, target, answers, *rest in examples["rows"]
+    ]
+    packed = {name: [row[at] for row in rows] for at, name in enumerate(_COLUMNS)}
+    packed["answers"] = [answer for answers in packed["answers"] for answer in answers]
+    others = {key: value for key, value in examples.items() if key != "rows"}
+    return {**others, **packed, "texts": list(places)}
 
 
 def pack(examples: Mapping[str, Any], large: int = LARGE) -> tuple[str, str]:
@@ -57,7 +54,7 @@ def pack(examples: Mapping[str, Any], large: int = LARGE) -> tuple[str, str]:
 
 
 def unpack(kind: str, text: str) -> dict[str, Any]:
-    """What `pack` packed, with its columns."""
+    """The columns that `pack` packed."""
     if kind == "application/gzip":
         text = gzip.decompress(base64.b64decode(text)).decode()
     content: dict[str, Any] = json.loads(text)

@@ -1,5 +1,8 @@
 """The one self-contained page of a run: tables, figures as data URIs, completions to search.
 
+RUN/reports/index.html     all of it in one file
+RUN/reports/failed.json    the reports that raised, if any, with their tracebacks
+
 Nothing is fetched from a network, everything that comes from a model or a file is escaped, and
 only the two scripts of this folder may run.
 """
@@ -11,45 +14,53 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..scoring.categories import CATEGORIES
-from . import tables
+from ..storage.files import read_json, write_json, write_text
+from .examples import embedded_examples
+from .make_report import Section, describe_failure
 from .packing import pack
+from .tables import as_text, bold_cells, is_numeric
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ..results.frames import RunFrames
 
+FAILED = "failed.json"
+_STATES = ("done", "failed", "skipped", "pending")
 
-@dataclass(frozen=True)
-class PageSection:
-    """A report as the page shows it: what it made, why it was skipped, or how it failed.
 
-    `image` is a PNG; `files` are paths relative to the page.
-    """
+def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
+    """Write the page of the reports that were made, and `failed.json` if any of them raised."""
+    folder = run.path / "reports"
+    failed = {s.name: (s.error, s.traceback) for s in sections if s.error is not None}
+    try:
+        page = render_page(run, sections, embedded_examples(run))
+    except Exception as problem:
+        failed["completions"] = error, _ = describe_failure(problem)
+        page = render_page(run, sections, error)
+    write_text(folder / "index.html", page)
+    (folder / FAILED).unlink(missing_ok=True)
+    if failed:
+        content = {name: {"error": e, "traceback": t} for name, (e, t) in failed.items()}
+        write_json(folder / FAILED, content)
+    return folder / "index.html"
 
-    name: str
-    title: str
-    paper: str
-    caption: str = ""
-    table: pd.DataFrame | None = None
-    image: bytes | None = None
-    files: Sequence[str] = ()
-    skipped: str | None = None
-    error: str | None = None
+
+def failed_reports(folder: Path) -> dict[str, str]:
+    """The error of each report that the last `write_page` of a run could not show, by name."""
+    failed = read_json(folder / "reports" / FAILED) or {}
+    return {name: content["error"] for name, content in failed.items()}
 
 
 def render_page(
-    run: RunFrames, sections: Sequence[PageSection], examples: Mapping[str, Any] | str
+    run: RunFrames, sections: Sequence[Section], examples: Mapping[str, Any] | str
 ) -> str:
-    """The HTML of the page.
-
-    `examples` is what `embedded_examples` gives, or the error that it raised.
-    """
+    """The HTML of the page; `examples` is what `embedded_examples` gives, or its error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -59,36 +70,31 @@ def render_page(
         trim_blocks=True,
         undefined=StrictUndefined,
     )
+    environment.filters.update(
+        data_uri=_data_uri,
+        table=_table,
+        link=lambda file: file.relative_to(run.path / "reports").as_posix(),
+        what=_what,
+    )
     manifest = run.manifest
     name = str(manifest.get("name") or run.path.name)
-    states = run.cells["status"].value_counts()
-    command = report_command(run)
-    shown = [_section(section, command) for section in sections if section.skipped is None]
-    scripts = ["page.js"] if isinstance(examples, str) else ["page.js", "examples.js"]
+    failed = isinstance(examples, str)
     return environment.get_template("page.html.jinja").render(
         name=name,
         title=str((manifest.get("experiment") or {}).get("title") or name),
-        command=manifest.get("command"),
+        run=manifest,
         flags=[f for f in manifest.get("flags") or () if f != manifest.get("command")],
         absent=_absent(run),
-        report_command=command,
-        created=manifest.get("created"),
-        versions=manifest.get("versions") or {},
+        report_command=report_command(run),
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
-        counts={
-            "all": len(run.cells),
-            **{
-                state: int(states.get(state, 0))
-                for state in ("done", "failed", "skipped", "pending")
-            },
-        },
-        parts=_parts(shown),
+        counts=run.cells["status"].value_counts().reindex(_STATES, fill_value=0).to_dict(),
+        parts=_parts([section for section in sections if section.skipped is None]),
         skipped=[section for section in sections if section.skipped is not None],
-        cells=_cells(run.cells),
-        examples=None if isinstance(examples, str) else _examples(examples),
-        examples_error=examples if isinstance(examples, str) else None,
-        style=Markup(_part("page.css")),
-        scripts=[_script(_part(file)) for file in scripts],
+        cells=run.cells.to_dict("records"),
+        examples=None if isinstance(examples, str) else _packed(examples),
+        examples_error=examples if failed else None,
+        style=Markup(_text("page.css")),
+        scripts=[_script(file) for file in ("page.js", "examples.js")[: 1 if failed else 2]],
     )
 
 
@@ -108,20 +114,16 @@ def _absent(run: RunFrames) -> list[str]:
     return [str(a) for a in listed if not (run.path / "cells" / a / "cell.json").is_file()]
 
 
-def _parts(sections: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Tables and figures, each with its sections; what failed stands among the tables."""
-    halves = {
-        "tables": ("Tables", [section for section in sections if section["image"] is None]),
-        "figures": ("Figures", [section for section in sections if section["image"] is not None]),
-    }
-    return [
-        {"id": f"all-{name}", "title": title, "sections": found}
-        for name, (title, found) in halves.items()
-        if found
+def _parts(sections: Sequence[Section]) -> list[tuple[str, str, list[Section]]]:
+    """Tables and figures: id, title and sections; what failed stands among the tables."""
+    parts = [
+        ("all-tables", "Tables", [section for section in sections if section.image is None]),
+        ("all-figures", "Figures", [section for section in sections if section.image is not None]),
     ]
+    return [part for part in parts if part[2]]
 
 
-def _examples(examples: Mapping[str, Any]) -> dict[str, Any]:
+def _packed(examples: Mapping[str, Any]) -> dict[str, Any]:
     from markupsafe import Markup
 
     kind, text = pack({**examples, "categories": CATEGORIES})
@@ -129,68 +131,39 @@ def _examples(examples: Mapping[str, Any]) -> dict[str, Any]:
     return {**said, "kind": kind, "packed": Markup(text)}
 
 
-def _part(file: str) -> str:
+def _text(file: str) -> str:
     """A style sheet or script of this folder."""
     return (resources.files(__package__) / file).read_text(encoding="utf-8")
 
 
-def _script(text: str) -> dict[str, Any]:
-    """A script and its digest, by which alone the page's policy lets it run."""
+def _script(file: str) -> dict[str, Any]:
+    """A script and its digest; the page's policy lets nothing else run."""
     from markupsafe import Markup
 
+    text = _text(file)
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
     return {"text": Markup(text), "digest": digest}
 
 
-def _section(section: PageSection, command: str) -> dict[str, Any]:
-    image = None
-    if section.image is not None:
-        image = "data:image/png;base64," + base64.b64encode(section.image).decode("ascii")
-    return {
-        "name": section.name,
-        "title": section.title,
-        "paper": section.paper,
-        "caption": section.caption,
-        "files": [{"path": path, "what": _what(path)} for path in section.files],
-        "command": f"{command} --only {section.name}",
-        "error": section.error,
-        "image": image,
-        "table": None if section.table is None else _table(section.table),
-    }
+def _data_uri(image: Path) -> str:
+    return "data:image/png;base64," + base64.b64encode(image.read_bytes()).decode("ascii")
 
 
-def _what(path: str) -> str:
+def _what(file: Path) -> str:
     """`tables/x.csv` -> `table (csv)`, `tables/x_data.csv` -> `data (csv)`."""
-    stem, _, suffix = path.rpartition(".")
-    what = (
-        "data"
-        if suffix == "csv" and (path.startswith("figures/") or stem.endswith("_data"))
-        else ""
-    )
-    return f"{what or ('table' if path.startswith('tables/') else 'figure')} ({suffix})"
+    folder, form = file.parent.name, file.suffix[1:]
+    if form == "csv" and (folder == "figures" or file.stem.endswith("_data")):
+        return "data (csv)"
+    return f"{folder.removesuffix('s')} ({form})"
 
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:
-    text = tables.as_text(frame)
-    columns = [{"name": name, "numeric": tables.is_numeric(text[name])} for name in text.columns]
-    bold = tables.bold_cells(frame)
-    rows = [
-        [
-            {"text": cell, "bold": (at, name) in bold}
-            for name, cell in zip(text.columns, row, strict=True)
-        ]
-        for at, row in enumerate(text.to_numpy().tolist())
-    ]
-    return {"columns": columns, "rows": rows}
-
-
-def _cells(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [
-        {str(key): value for key, value in row.items()} for row in cells.to_dict("records")
-    ]
-    for row in rows:
-        if row["status"] == "failed":
-            row["status"] = f"failed in {row['stage']}: {row['error']}"
-        elif row["status"] == "skipped":
-            row["status"] = f"skipped: {row['error']}"
-    return rows
+    """Columns: name, whether it holds numbers; rows of cells: text, whether it is bold."""
+    text, bold = as_text(frame), bold_cells(frame)
+    cells = {
+        name: [(cell, (at, name) in bold) for at, cell in enumerate(text[name])] for name in text
+    }
+    return {
+        "columns": [(name, is_numeric(text[name])) for name in text],
+        "rows": list(zip(*cells.values(), strict=True)),
+    }

@@ -1,4 +1,4 @@
-"""A table as CSV, Markdown, LaTeX and on the terminal.
+"""A table as CSV, as Markdown and on a terminal, and the numbers in its cells as text.
 
 Cells that are already text are written as they stand; numbers are written with up to six
 significant digits, and what is missing as a dash (in CSV: in full, and as nothing).
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 DASH = "–"
 HOLES = ("failed", "skipped", "pending", "not run")
 """What stands in place of a value that is not there, and why; a column of numbers may have it."""
-_LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "²": "$^2$", "±": r"$\pm$", "−": "$-$", "Δ": r"$\Delta$", "λ": r"$\lambda$",
-    "σ": r"$\sigma$", "≤": r"$\leq$", "≥": r"$\geq$", "×": r"$\times$", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "–": "--", "—": "---", "…": r"\ldots{}",
-}  # fmt: skip
 _NUMBER = re.compile(r"^[-+−]?[\d,.]+(e[+-]?\d+)?(\b|$)")
 
 
@@ -83,12 +76,11 @@ def p_value(p: float) -> str:
 
 
 def as_text(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with every cell as the text that people read."""
-    return pd.DataFrame(
-        {str(name): [_cell(value) for value in frame[name]] for name in frame.columns},
-        index=range(len(frame)),
-        dtype="str",
-    )
+    """The table with every cell as the text that people read, and its `attrs`."""
+    text = {str(name): [_cell(value) for value in frame[name]] for name in frame.columns}
+    table = pd.DataFrame(text, index=range(len(frame)), dtype="str")
+    table.attrs = frame.attrs
+    return table
 
 
 def is_numeric(column: pd.Series[str]) -> bool:
@@ -112,29 +104,10 @@ def to_csv(frame: pd.DataFrame) -> str:
 def to_markdown(frame: pd.DataFrame) -> str:
     """A GitHub table; columns of numbers are right-aligned."""
     text = as_text(frame).map(lambda cell: cell.replace("|", "\\|").replace("\n", " "))
-    names = [str(name).replace("|", "\\|") for name in text.columns]
-    marks = ["---:" if is_numeric(text[column]) else "---" for column in text.columns]
-    lines = [names, marks, *_marked(text, frame, "**{}**".format).to_numpy().tolist()]
+    names = [name.replace("|", "\\|") for name in text.columns]
+    rules = ["---:" if is_numeric(text[name]) else "---" for name in text.columns]
+    lines = [names, rules, *mark_bold(text, "**{}**".format).to_numpy().tolist()]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
-    """A floating table in booktabs rules; needs nothing but `\\usepackage{booktabs}`."""
-    text = as_text(frame)
-    form = "".join("r" if is_numeric(text[column]) else "l" for column in text.columns)
-    text = _marked(text.map(_latex), frame, "\\textbf{{{}}}".format)
-    text.columns = pd.Index([_latex(str(name)) for name in text.columns])
-    styler = text.style.hide(axis="index")
-    return str(
-        styler.to_latex(
-            column_format=form,
-            hrules=True,
-            position="t",
-            position_float="centering",
-            caption=_latex(caption),
-            label=label,
-        )
-    )
 
 
 def to_terminal(
@@ -150,34 +123,31 @@ def to_terminal(
     from rich.console import Group
     from rich.text import Text
 
+    text = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
     parts: list[RenderableType] = [Text(title, style="bold")]
-    values = frozenset(frame.attrs.get("values", ()))
-    bold = bold_cells(frame)
-    text = _marked(as_text(frame), frame, lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
-    for at, block in enumerate(_fitting(text, width, values)):
-        parts += [*([Text("")] if at else []), *_block(block, width, values, bold)]
+    for at, block in enumerate(_fitting(text, width)):
+        parts += [*([Text("")] if at else []), *_block(block, width)]
     return Group(*parts, *([Text(caption, style="dim")] if caption else []))
 
 
-def _fitting(text: pd.DataFrame, width: int, values: frozenset[str]) -> list[pd.DataFrame]:
+def _fitting(text: pd.DataFrame, width: int) -> list[pd.DataFrame]:
     """The table, or parts of it that each fit: one for each value of its first columns."""
-    rows = _varying(text, values)
-    if rows.empty or _total(_widths(_broken(rows), whole_names=False)) <= width:
+    rows = _varying(text)
+    if rows.empty or _fits(rows, width):
         return [text]
     parts = [part for _, part in text.groupby(rows.columns[0], sort=False)]
     if len(parts) == len(text):
         return [text]
-    return [block for part in parts for block in _fitting(part, width, values)]
+    return [block for part in parts for block in _fitting(part, width)]
 
 
-def _block(
-    text: pd.DataFrame, width: int, values: frozenset[str], bold: frozenset[tuple[int, str]]
-) -> list[RenderableType]:
+def _block(text: pd.DataFrame, width: int) -> list[RenderableType]:
+    """A table, below a line with the columns that never change."""
     from rich.table import Table
     from rich.text import Text
 
-    rows = _varying(text, values)
-    if values and len(text) == 1 and _total(_widths(_broken(rows), whole_names=False)) > width:
+    rows, values, bold = _varying(text), {*text.attrs.get("values", ())}, bold_cells(text)
+    if values and len(text) == 1 and not _fits(rows, width):
         rows = rows[[n for n in rows.columns if n in values and rows[n].iloc[0] != DASH]]
     widths: list[int] | list[None] = [None] * rows.shape[1]
     if _total(_widths(rows)) > width:
@@ -197,10 +167,11 @@ def _block(
     return [*([Text(line)] if fixed else []), table]
 
 
-def _varying(text: pd.DataFrame, values: frozenset[str]) -> pd.DataFrame:
-    """Without the columns that never change (all stay where there is one row); of `values`, only
-    without those that are dashes throughout."""
-    stay = {name for name in values & {*text.columns} if (text[name] != DASH).any()}
+def _varying(text: pd.DataFrame) -> pd.DataFrame:
+    """Without the columns that never change (all stay where there is one row); those that
+    `attrs["values"]` names stay unless they hold only dashes."""
+    values = text.columns.intersection([*text.attrs.get("values", ())])
+    stay = {name for name in values if (text[name] != DASH).any()}
     return text[[n for n in text.columns if len(text) < 2 or n in stay or text[n].nunique() > 1]]
 
 
@@ -209,14 +180,22 @@ def _broken(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.map(lambda cell: re.sub(r" (?=\[|± |/ |\(\d)", "\n", cell))
 
 
+def _fits(rows: pd.DataFrame, width: int) -> bool:
+    """Whether the table is no wider than that when cells and headings are broken into lines."""
+    return _total(_widths(_broken(rows), whole_names=False)) <= width
+
+
 def _widths(rows: pd.DataFrame, *, whole_names: bool = True) -> list[int]:
     """The width of each column on a terminal; `whole_names=False` breaks headings at spaces."""
-    found = []
-    for name in rows.columns:
-        heading = [name] if whole_names else name.split()
-        lines = [line for cell in rows[name] for line in cell.split("\n")]
-        found.append(max((len(line) for line in [*heading, *lines]), default=0))
-    return found
+    return [
+        max(
+            map(
+                len,
+                [*([name] if whole_names else name.split()), *"\n".join(rows[name]).split("\n")],
+            )
+        )
+        for name in rows.columns
+    ]
 
 
 def _total(widths: list[int]) -> int:
@@ -224,14 +203,12 @@ def _total(widths: list[int]) -> int:
     return sum(widths) + 2 * (len(widths) - 1)
 
 
-def _marked(text: pd.DataFrame, frame: pd.DataFrame, mark: Callable[[str], str]) -> pd.DataFrame:
+def mark_bold(text: pd.DataFrame, mark: Callable[[str], str]) -> pd.DataFrame:
     """The text of a table with its bold cells marked."""
-    bold = bold_cells(frame)
-    cells = {
-        name: [mark(cell) if (at, name) in bold else cell for at, cell in enumerate(text[name])]
-        for name in text.columns
-    }
-    return pd.DataFrame(cells, index=text.index, dtype="str")
+    marked, bold = text.copy(), bold_cells(text)
+    for name in text.columns:
+        marked[name] = [mark(c) if (at, name) in bold else c for at, c in enumerate(text[name])]
+    return marked
 
 
 def _plain(value: Any) -> Any:
@@ -246,7 +223,3 @@ def _cell(value: Any) -> str:
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return DASH
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _latex(text: str) -> str:
-    return "".join(_LATEX_SPECIAL.get(letter, letter) for letter in text)

@@ -17,7 +17,7 @@ LARGEST = 200
 
 
 def small_picture(path: object, largest: int = LARGEST) -> Image | None:
-    """A copy of at most `largest` pixels a side; None where there is none, or it is broken."""
+    """A copy of at most `largest` pixels a side; None if there is no picture, or it is broken."""
     from ..encoding.images import read_image
 
     if not isinstance(path, str):
@@ -31,9 +31,8 @@ def small_picture(path: object, largest: int = LARGEST) -> Image | None:
 
 
 def thumbnail(path: object) -> str | None:
-    """The small picture as a JPEG in a data URI; None where there is none."""
-    small = small_picture(path)
-    if small is None:
+    """The small picture as a JPEG in a data URI; None if there is none."""
+    if (small := small_picture(path)) is None:
         return None
     buffer = io.BytesIO()
     small.save(buffer, "JPEG", quality=80)

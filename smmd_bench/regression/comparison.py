@@ -19,12 +19,26 @@ from ..results.regression import (
     regression_samples,
 )
 from ..storage.files import read_json, write_json
-from .metrics import RIGHT_OR_WRONG, is_share, plain_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ..results.frames import RunFrames
+
+
+RIGHT_OR_WRONG = frozenset(("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match", "em"))
+"""Metrics that are 0 or 1 for each document."""
+SHARES = RIGHT_OR_WRONG | {"f1", "rouge1", "rouge2", "rougeL", "rougeLsum"}
+"""Metrics that most tasks of lm-eval give as a share of one, and we in percent; some tasks give
+them in percent already, or not for each document."""
+
+
+def is_share(metric: str, values: pd.Series[float] | None) -> bool:
+    """Whether a metric is known by name as a share, and its documents have values from 0 to 1."""
+    if _plain(metric) not in SHARES or values is None:
+        return False
+    known = values.dropna()
+    return len(known) > 0 and bool(known.between(0, 1).all())
 
 
 def write_comparisons(run: RunFrames) -> None:
@@ -81,9 +95,7 @@ def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[st
         "n": found.n,
         "left_out": len(both) - len(same),
     }
-    return content | (
-        asdict(mcnemar_exact(*frames)) if plain_name(metric) in RIGHT_OR_WRONG else {}
-    )
+    return content | (asdict(mcnemar_exact(*frames)) if _plain(metric) in RIGHT_OR_WRONG else {})
 
 
 def _scored(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -93,3 +105,8 @@ def _scored(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
     uids = frame["subtask"] + "/" + frame["doc_id"].astype("str")
     frame = frame.assign(uid=uids, exact=frame[metric]).rename(columns={"doc_hash": "doc"})
     return frame[[name for name in ("uid", "exact", "doc") if name in frame]]
+
+
+def _plain(metric: str) -> str:
+    """Without the filter: `exact_match,strict-match` is `exact_match`."""
+    return metric.partition(",")[0]

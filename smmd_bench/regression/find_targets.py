@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..decoding.siblings import with_rivals
 from ..errors import UserError, did_you_mean
@@ -14,8 +14,11 @@ from ..results.frames import RunFrames, read_run
 from ..storage.current import BASE
 from ..storage.files import read_json
 from ..training.canary import canary_from
+from .evaluation import Target
 from .folder_target import folder_targets
-from .target import Target
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def find_targets(
@@ -24,134 +27,119 @@ def find_targets(
     """The base and the selected checkpoint of every finished cell of a run, then the folders.
 
     `losses` keeps those of these losses (`base` is one). Also gives a sentence for each cell that
-    cannot be evaluated. Raises UserError if nothing can, or if a model is another one now than it
-    was when the run was made.
+    cannot be evaluated. Raises UserError if nothing can, or if a model has changed since the run
+    was made.
     """
     run = read_run(path)
-    cells = run.cells[
-        run.cells["trained_on"].isna()
-    ]  # a test of transfer has no weights of its own
-    if "predictions" in run.manifest or cells.empty:
-        raise UserError(
-            f"{path} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."
-        )
-    known = {BASE, *cells["loss"].unique(), *cells["loss_name"].unique()}
-    for loss in losses:
-        if loss not in known:
-            raise UserError(f"No cell of {path} has the loss '{loss}': {did_you_mean(loss, known)}")
-    cells = cells.assign(wanted=cells["loss"].isin(losses) | cells["loss_name"].isin(losses))
+    cells = _cells(run, losses)
     cards = {str(model): _card(str(model), run) for model in cells["model"].unique()}
     found: list[Target] = []
     notes: list[str] = []
     for model, group in cells.groupby("model", observed=True, sort=False):
-        card = cards[str(model)]
-        dtype = str(group.iloc[0]["recipe"].get("dtype", "float32"))
         if not losses or BASE in losses:
-            found.append(_base(card, group, dtype, run))
-        for cell in group[group["loss"] != BASE].to_dict("records"):
-            if losses and not cell["wanted"]:
-                continue
-            target = _trained(card, {str(k): v for k, v in cell.items()}, run)
+            found.append(_base(cards[str(model)], group, run))
+        for cell in group[group["wanted"] & (group["loss"] != BASE)].to_dict("records"):
+            target = _trained(cards[str(model)], {str(k): v for k, v in cell.items()}, run)
             if isinstance(target, str):
                 notes.append(target)
             else:
                 found.append(target)
-    dtype = str(cells.iloc[0]["recipe"].get("dtype", "float32"))
-    found += folder_targets([Path(folder) for folder in checkpoints], [*cards.values()], dtype)
+    found += folder_targets([*checkpoints], [*cards.values()], _dtype(cells.iloc[0]))
     if not found:
         raise UserError(f"{path} has no finished cell to evaluate: {' '.join(notes)}")
     tasks = cells.loc[cells["loss"] != BASE, "task"].unique()
-    return _as_rivals([_named(target, len(cards) > 1, len(tasks) > 1) for target in found]), notes
+    return _with_rivals([_named(target, len(cards) > 1, len(tasks) > 1) for target in found]), notes
+
+
+def _cells(run: RunFrames, losses: Sequence[str]) -> pd.DataFrame:
+    """The cells with weights of their own; `wanted` are those of the losses (none: all)."""
+    cells = run.cells[run.cells["trained_on"].isna()]
+    if "predictions" in run.manifest or cells.empty:
+        raise UserError(
+            f"{run.path} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."
+        )
+    known = {BASE, *cells["loss"].unique(), *cells["loss_name"].unique()}
+    for loss in losses:
+        if loss not in known:
+            hint = did_you_mean(loss, known)
+            raise UserError(f"No cell of {run.path} has the loss '{loss}': {hint}")
+    named = cells["loss"].isin(losses) | cells["loss_name"].isin(losses)
+    return cells.assign(wanted=named if losses else True)
 
 
 def _card(name: str, run: RunFrames) -> ModelCard:
     """The model as it was when the run was made.
 
-    Raises UserError where it is another one now: its adapters would be merged into other weights.
+    Raises UserError if it is another one now: the adapters belong to other weights.
     """
     then = (run.manifest.get("models") or {}).get(name)
     if then is None:
         return model_card(name)
-    if "hub" in then:  # whatever the name means there now
-        card = model_card(f"{then['hub']}@{then['commit']}")
-        if dict(card.identity) == then:
-            return replace(card, name=name)
-    else:
-        card = model_card(name)
-        if dict(card.identity) == then:
-            return card
+    card = model_card(f"{then['hub']}@{then['commit']}" if "hub" in then else name)
+    if dict(card.identity) == then:
+        return replace(card, name=name)
     raise UserError(
         f"The model {name} in {card.folder} has changed since {run.path} was made, so that its "
-        "checkpoints are of other weights: put the old files back there, or train again into "
+        "checkpoints belong to other weights: put the old files back there, or train again into "
         "another run."
     )
 
 
 def _named(target: Target, models: bool, tasks: bool) -> Target:
-    model = target.model_label if models else ""
-    words = (model, (target.task or "") if tasks else "")
+    words = (target.model_label if models else "", (target.task or "") if tasks else "")
     return replace(target, of=" ".join(word for word in words if word))
 
 
-def _as_rivals(targets: Sequence[Target]) -> list[Target]:
+def _with_rivals(targets: Sequence[Target]) -> list[Target]:
     """The targets, the canary of each with the others as rivals: one engine serves them all."""
-    known = {t.label: canary_from(t.canary) for t in targets if t.canary is not None}
-    canaries = with_rivals(known)
-    return [
-        t if t.canary is None else replace(t, canary=asdict(canaries[t.label])) for t in targets
-    ]
+    canaries = with_rivals({t.label: canary_from(t.canary) for t in targets if t.canary})
+    return [replace(t, canary=asdict(canaries[t.label])) if t.canary else t for t in targets]
 
 
-def _canaries(run: RunFrames, address: str) -> dict[int, Any]:
-    """By epoch, what training wrote down of a cell's weights."""
+def _dtype(cell: Any) -> str:
+    return str(cell["recipe"].get("dtype", "float32"))
+
+
+def _canary(run: RunFrames, address: str, epoch: int) -> Any:
+    """What training wrote down of a cell's weights; None: nothing."""
     now = run.current(address)
     content = read_json(now.folder / "train.json") if now.receipt is not None else None
-    return {int(e["epoch"]): e.get("canary") for e in (content or {}).get("epochs", ())}
+    epochs = {int(e["epoch"]): e.get("canary") for e in (content or {}).get("epochs", ())}
+    return epochs.get(epoch)
 
 
-def _base(card: ModelCard, cells: Any, dtype: str, run: RunFrames) -> Target:
+def _base(card: ModelCard, cells: pd.DataFrame, run: RunFrames) -> Target:
     own = cells.loc[cells["loss"] == BASE, "address"]
-    canary = next((_canaries(run, str(address)).get(0) for address in own), None)
-    return Target(
-        model=card.name,
-        model_label=card.label,
-        params=card.parameter_count(),
-        task=None,
-        loss=BASE,
-        seed=0,
-        cell=None,
-        epoch=None,
-        base=str(card.folder),
+    return Target.on(
+        card,
         kind="base",
         path=str(card.folder),
-        dtype=dtype,
+        dtype=_dtype(cells.iloc[0]),
         identity={"base": dict(card.identity)},
-        canary=canary,
+        loss=BASE,
+        canary=_canary(run, str(own.iloc[0]), 0) if len(own) else None,
     )
 
 
 def _trained(card: ModelCard, cell: Mapping[str, Any], run: RunFrames) -> Target | str:
-    """The selected checkpoint of a cell; a sentence where it has none."""
-    now = run.current(str(cell["address"]))
+    """The selected checkpoint of a cell; a sentence if it has none."""
+    address = str(cell["address"])
+    now = run.current(address)
     name = f"{cell['model']} {cell['task']} {cell['loss']} seed {cell['seed']}"
     if cell["status"] != "done" or now.receipt is None or now.tested is None:
         return f"{name} is {cell['status']} and is left out."
     if now.checkpoint is None:
         return f"{name} has no weights in {now.folder / 'checkpoint'} any more and is left out."
-    epoch = now.tested.epoch
-    return Target(
-        model=card.name,
-        model_label=card.label,
-        params=card.parameter_count(),
-        task=str(cell["task"]),
-        loss=str(cell["loss"]),
-        seed=int(cell["seed"]),
-        cell=str(cell["address"]),
-        epoch=epoch,
-        base=str(card.folder),
+    return Target.on(
+        card,
         kind=str(now.receipt["kind"]),
         path=str(now.checkpoint.resolve()),
-        dtype=str(cell["recipe"].get("dtype", "float32")),
-        identity={"cell": str(cell["address"]), "weights": now.tested.digest},
-        canary=_canaries(run, str(cell["address"])).get(epoch),
+        dtype=_dtype(cell),
+        identity={"cell": address, "weights": now.tested.digest},
+        loss=str(cell["loss"]),
+        task=str(cell["task"]),
+        seed=int(cell["seed"]),
+        cell=address,
+        epoch=now.tested.epoch,
+        canary=_canary(run, address, now.tested.epoch),
     )

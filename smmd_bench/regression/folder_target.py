@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
 from ..models.cards import ModelCard, model_card
 from ..storage.addresses import digest_of_files
-from .target import Target
+from .evaluation import Target
 
 _WEIGHTS = ("*.safetensors", "*.json", "*.model")
 _SHAPE = (
@@ -24,12 +25,11 @@ def folder_targets(
 ) -> list[Target]:
     """One target a folder, however often it is given; `models` are those of the run.
 
-    A whole model that none of those can have become stands under its own name.
+    A whole model that was trained from none of them keeps its own name.
     Raises UserError for a folder without weights, and for an adapter on another model.
     """
-    different = list(dict.fromkeys(folder.resolve() for folder in folders))
-    names = _names(different)
-    return [_target(folder, names[folder], models, dtype) for folder in different]
+    names = _names(list(dict.fromkeys(folder.resolve() for folder in folders)))
+    return [_target(folder, name, models, dtype) for folder, name in names.items()]
 
 
 def _target(folder: Path, name: str, models: Sequence[ModelCard], dtype: str) -> Target:
@@ -42,42 +42,31 @@ def _target(folder: Path, name: str, models: Sequence[ModelCard], dtype: str) ->
             f"The checkpoint folder {folder} has no *.safetensors: save the model or the adapter "
             "there with save_pretrained of transformers or PEFT."
         )
+    facts = {"path": str(folder), "dtype": dtype, "loss": f"checkpoint {name}"}
     if (folder / "adapter_config.json").exists():
-        base = model = _base_of(folder, models)
-        weights = sorted({file for pattern in _WEIGHTS for file in folder.glob(pattern)})
-        digest = digest_of_files(weights, folder)
-        kind, identity = "lora", {"digest": digest, "base": dict(base.identity)}
-    else:
-        base = model_card(str(folder))
-        model = _model_of(base, models) or base
-        kind, identity = "full", dict(base.identity)
-    return Target(
-        model=model.name,
-        model_label=model.label,
-        params=base.parameter_count(),
-        task=None,
-        loss=f"checkpoint {name}",
-        seed=0,
-        cell=None,
-        epoch=None,
-        base=str(base.folder),
-        kind=kind,
-        path=str(folder),
-        dtype=dtype,
-        identity=identity,
-    )
+        card = _base_of(folder, models)
+        weights = {file for pattern in _WEIGHTS for file in folder.glob(pattern)}
+        identity = {"digest": digest_of_files(weights, folder), "base": dict(card.identity)}
+        return Target.on(card, kind="lora", identity=identity, **facts)
+    card = model_card(str(folder))
+    model = _model_of(card, models) or card
+    target = Target.on(card, kind="full", identity=dict(card.identity), **facts)
+    return replace(target, model=model.name, model_label=model.label)
 
 
 def _names(folders: Sequence[Path]) -> dict[Path, str]:
     """The last part of each, with its parent's where it is `checkpoint`, as a cell's is; with as
     many parts as tell them apart where several end alike."""
-    deep = max((len(folder.parts) for folder in folders), default=0)
     names = {f: f.parent.name if f.name == "checkpoint" else f.name for f in folders}
-    for parts in range(2, deep + 1):
+    parts = 1
+    while len({*names.values()}) < len(names):
+        parts += 1
         found = list(names.values())
-        for folder in folders:
-            if found.count(names[folder]) > 1:
-                names[folder] = "/".join(folder.parts[-parts:])
+        names |= {
+            folder: "/".join(folder.parts[-parts:])
+            for folder, name in names.items()
+            if found.count(name) > 1
+        }
     return names
 
 
@@ -86,28 +75,34 @@ def _base_of(folder: Path, models: Sequence[ModelCard]) -> ModelCard:
     given = _json(folder / "adapter_config.json").get("base_model_name_or_path")
     if not given and len(models) == 1:
         return models[0]
-    name = str(given)
     for card in models:
-        parts = (card.name, str(card.folder), card.identity.get("hub", ""))
-        if _last(name) in {_last(part) for part in parts if part}:
+        names = (card.name, str(card.folder), card.identity.get("hub", ""))
+        if _last(str(given)) in {_last(name) for name in names if name}:
             return card
     raise UserError(
-        f"The adapter {folder} was trained from {name}, which is no model of the run "
+        f"The adapter {folder} was trained from {given}, which is no model of the run "
         f"({', '.join(card.name for card in models)}): give a run of that model, or correct "
         "base_model_name_or_path in its adapter_config.json if it names a copy of one of these."
     )
 
 
 def _model_of(card: ModelCard, models: Sequence[ModelCard]) -> ModelCard | None:
-    """The model of the run that a whole one may have been trained from; None: no such one."""
-    shape = _shape(card)
-    fitting = [model for model in models if _shape(model) == shape and _same_size(model, card)]
+    """The model of the run that a whole one may have been trained from; None: there is none."""
+    fitting = [model for model in models if _is_alike(model, card)]
     if len(fitting) > 1:
         raise UserError(
             f"The checkpoint {card.folder} may have been trained from any of "
             f"{', '.join(model.name for model in fitting)}: give a run of one of them."
         )
     return fitting[0] if fitting else None
+
+
+def _is_alike(one: ModelCard, other: ModelCard) -> bool:
+    """Whether two models have one shape and size; only one may tie its output layer."""
+    shape = _shape(one)
+    tied = int(shape["vocab_size"] or 0) * int(shape["hidden_size"] or 0)
+    difference = abs(one.parameter_count() - other.parameter_count())
+    return shape == _shape(other) and difference in (0, tied)
 
 
 def _shape(card: ModelCard) -> dict[str, Any]:
@@ -117,20 +112,13 @@ def _shape(card: ModelCard) -> dict[str, Any]:
     return {"architectures": config.get("architectures"), **{k: inner.get(k) for k in _SHAPE}}
 
 
-def _same_size(one: ModelCard, other: ModelCard) -> bool:
-    """Also where one file holds the output layer that the other ties to its embeddings."""
-    shape = _shape(one)
-    tied = int(shape["vocab_size"] or 0) * int(shape["hidden_size"] or 0)
-    return abs(one.parameter_count() - other.parameter_count()) in (0, tied)
-
-
 def _json(file: Path) -> Mapping[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise UserError(f"{file} is no JSON ({error}): save or copy it again.") from error
+        raise UserError(f"{file} is not valid JSON ({error}): save or copy it again.") from error
     if not isinstance(content, dict):
-        raise UserError(f"{file} is no JSON object: save or copy it again.")
+        raise UserError(f"{file} is not a JSON object: save or copy it again.")
     return content
 
 

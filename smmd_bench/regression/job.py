@@ -1,13 +1,13 @@
 """A job of `smmd-bench regress`: every missing suite of every checkpoint of one base, in a process
-of its own, with one start of the engine and one load of each checkpoint."""
+of its own (`python -m smmd_bench.regression.job`), with one start of the engine and one load of
+each checkpoint."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,13 @@ import lm_eval.api.task
 
 from ..contracts import Progress
 from ..models.loading import quiet_libraries
+from ..run.events import start
 from ..storage.files import write_json, write_parquet
 from .evaluate import run_suite
-from .store import Evaluation
-from .suite import Setting, Suite
-from .target import Target
-from .tasks import load_tasks
-from .watched import progress_bars
+from .evaluation import Evaluation, Setting, Suite, Target
+from .lm_eval_models import LoadModel, open_backend
+from .load_tasks import load_tasks
+from .progress_bars import progress_bars
 
 
 def evaluations_of(payload: Mapping[str, Any]) -> list[Evaluation]:
@@ -53,7 +53,11 @@ def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[Path, Except
     wanted = [e for e in wanted if e.suite.name in tasks]
     if not wanted:
         return failures
-    with _opened(wanted, progress) as load:
+    first, setting = wanted[0].target, wanted[0].setting
+    say = progress if setting.engine == "vllm" else _silent  # hf has nothing to start
+    say("start engine", 0, 1)
+    with open_backend(setting.engine, first.base, first.dtype, setting.batch_size) as load:
+        say("start engine", 1, 1)
         for target in {id(e.target): e.target for e in wanted}.values():
             mine = [e for e in wanted if e.target is target]
             failures |= _evaluate(run, target, mine, load, tasks, progress)
@@ -64,7 +68,7 @@ def _evaluate(
     run: Path,
     target: Target,
     evaluations: Sequence[Evaluation],
-    load: Callable[[Target], Any],
+    load: LoadModel,
     tasks: Mapping[str, Mapping[str, Any]],
     progress: Progress,
 ) -> dict[Path, Exception]:
@@ -74,12 +78,14 @@ def _evaluate(
     except Exception as error:
         traceback.print_exc()
         return {e.folder(run): error for e in evaluations}
+    classes = {base.__module__ for base in type(model).__mro__}
+    modules = [sys.modules[name] for name in classes if name.startswith("lm_eval.models")]
     failures = {}
     for evaluation in evaluations:
         try:
             with (
                 progress_bars([lm_eval.api.task, lm_eval.api.model], _silent, ""),
-                progress_bars(_modules(model), progress, evaluation.label),
+                progress_bars(modules, progress, evaluation.label),
             ):
                 _write(run, evaluation, model, tasks[evaluation.suite.name], progress)
         except Exception as error:
@@ -89,65 +95,49 @@ def _evaluate(
 
 
 def _write(
-    run: Path,
-    evaluation: Evaluation,
-    model: Any,
-    tasks: Mapping[str, Any],
-    progress: Progress,
+    run: Path, evaluation: Evaluation, model: Any, tasks: Mapping[str, Any], progress: Progress
 ) -> None:
     found = run_suite(model, tasks, evaluation.setting.limit)
     folder, address = evaluation.folder(run), evaluation.address
     documents, truncated = len(found.samples), int(found.samples["truncated"].sum())
     if truncated:
-        whole = (
-            "every prompt" if truncated == documents else f"{truncated:,} of {documents:,} prompts"
-        )
+        some = f"{truncated:,} of {documents:,} prompts"
         progress(
-            f"{evaluation.label}: {whole} had more tokens than the context of {model.max_length:,} "
-            "and lost the first of them, so fewer shots than asked for were seen.",
+            f"{evaluation.label}: {'every prompt' if truncated == documents else some} had more "
+            f"tokens than the context of {model.max_length:,} and lost the first of them, so fewer "
+            "shots than asked for were seen.",
             0,
             0,
         )
     write_json(folder / "suite.json", evaluation.to_dict())
     write_parquet(folder / "samples.parquet", found.samples, address)
-    write_json(
-        folder / "results.json",
-        {
-            "address": address,
-            "shots": found.shots,
-            "documents": documents,
-            "truncated": truncated,
-            "context": int(model.max_length),
-            "rows": found.rows,
-        },
-    )
-
-
-@contextmanager
-def _opened(
-    evaluations: Sequence[Evaluation], progress: Progress
-) -> Iterator[Callable[[Target], Any]]:
-    first = evaluations[0]
-    size = first.setting.batch_size
-    if first.setting.engine == "hf":
-        from .hf_backend import open_hf
-
-        with open_hf(first.target.base, size) as load:
-            yield load
-        return
-    from .vllm_backend import open_vllm
-
-    progress("start engine", 0, 1)
-    with open_vllm(first.target.base, first.target.dtype, size) as load:
-        progress("start engine", 1, 1)
-        yield load
-
-
-def _modules(model: Any) -> list[Any]:
-    """The modules of lm-eval's classes that a model has, where their bars are."""
-    names = {base.__module__ for base in type(model).__mro__}
-    return [sys.modules[name] for name in names if name.startswith("lm_eval.models")]
+    results = {
+        "address": address,
+        "shots": found.shots,
+        "documents": documents,
+        "truncated": truncated,
+        "context": int(model.max_length),
+        "rows": found.rows,
+    }
+    write_json(folder / "results.json", results)
 
 
 def _silent(what: str, done: int, total: int) -> None:
-    """For what takes a moment only: building and tokenising the prompts."""
+    """For what takes a moment only, such as building and tokenising the prompts."""
+
+
+def main() -> int:
+    """Run one job; status 1 if any of its evaluations failed."""
+    request, events = start()
+    try:
+        failures = run_job(request, events.progress)
+    except Exception as error:  # the engine did not start: nothing was evaluated
+        traceback.print_exc()
+        run = Path(request["run"])
+        wanted = evaluations_of(request)
+        failures = {e.folder(run): error for e in wanted if not e.is_done(run)}
+    return events.record(failures, "regress")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

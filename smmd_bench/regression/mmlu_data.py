@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,17 +35,19 @@ def mmlu_folder() -> tuple[Path, Mapping[str, Any]]:
     Raises UserError if the folder given for local copies lacks them, or they cannot be fetched.
     """
     given = os.environ.get(VARIABLE)
+    folder = _local(Path(given)) if given else _fetched()
+    files = []
+    for subject in subjects():
+        for split in _SPLITS:
+            found = _files(folder, subject, split)
+            if not found:
+                raise UserError(
+                    f"The copy of MMLU in {folder} has no {subject}/{split}-*.parquet: it must "
+                    f"have all {len(subjects())} subjects; {_FETCH}."
+                )
+            files += found
     if given:
-        folder = _local(Path(given))
-        files = [
-            file
-            for subject in subjects()
-            for split in _SPLITS
-            for file in _files(folder, subject, split)
-        ]
-        digest = digest_of_files(files, folder)
-        return folder, {"source": "mmlu", "digest": digest}
-    folder = _fetched()
+        return folder, {"source": "mmlu", "digest": digest_of_files(files, folder)}
     return folder, {"source": REPOSITORY, "commit": REVISION}
 
 
@@ -56,14 +57,8 @@ def load_subject(folder: Path, subject: str) -> Any:
     import pyarrow.parquet as pq
     from datasets import Dataset, DatasetDict
 
-    return DatasetDict(
-        {
-            split: Dataset(
-                pa.concat_tables([pq.read_table(f) for f in _files(folder, subject, split)])
-            )
-            for split in _SPLITS
-        }
-    )
+    tables = {split: map(pq.read_table, _files(folder, subject, split)) for split in _SPLITS}
+    return DatasetDict({split: Dataset(pa.concat_tables(each)) for split, each in tables.items()})
 
 
 def subjects() -> list[str]:
@@ -73,10 +68,9 @@ def subjects() -> list[str]:
 
 def is_mmlu(name: str) -> bool:
     """Whether a suite is MMLU, one of its four groups, or one of its subjects."""
-    if not re.fullmatch(r"mmlu(_\w+)?", name, re.ASCII):
+    if not name.startswith("mmlu"):
         return False
-    folder = lm_eval_mmlu()
-    return any((folder / f"{prefix}{name}.yaml").is_file() for prefix in ("", "_"))
+    return name in {file.stem.removeprefix("_") for file in lm_eval_mmlu().glob("*.yaml")}
 
 
 def lm_eval_mmlu() -> Path:
@@ -98,7 +92,6 @@ def _local(given: Path) -> Path:
             f"The data folder {given} has no {PLACES[0]}/{first}: {_FETCH}, or leave out "
             f"--data-dir (and {VARIABLE}) to fetch MMLU from the hub."
         )
-    _require_whole(folder)
     return folder
 
 
@@ -106,14 +99,12 @@ def _fetched() -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # a line for each retry
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs a line for each retry
+    unneeded = ["all/*", "auxiliary_train/*"]
     try:
-        folder = Path(
+        return Path(
             snapshot_download(
-                REPOSITORY,
-                repo_type="dataset",
-                revision=REVISION,
-                ignore_patterns=["all/*", "auxiliary_train/*"],
+                REPOSITORY, repo_type="dataset", revision=REVISION, ignore_patterns=unneeded
             )
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
@@ -121,19 +112,6 @@ def _fetched() -> Path:
         raise UserError(
             f"MMLU ({REPOSITORY}) cannot be fetched from the hub ({reason}): {_FETCH}."
         ) from error
-    _require_whole(folder)
-    return folder
-
-
-def _require_whole(folder: Path) -> None:
-    """Raise UserError for the first file that the folder lacks."""
-    for subject in subjects():
-        for split in _SPLITS:
-            if not _files(folder, subject, split):
-                raise UserError(
-                    f"The copy of MMLU in {folder} has no {subject}/{split}-*.parquet: it must "
-                    f"have all {len(subjects())} subjects; {_FETCH}."
-                )
 
 
 def _files(folder: Path, subject: str, split: str) -> list[Path]:

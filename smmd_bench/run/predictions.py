@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,10 @@ from ..contracts import Split
 from ..errors import UserError
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_task
-from ..scoring.predictions.match import Matched, completions_frame, match, spelled
+from ..scoring.predictions.match import Matched, completions_frame, match
 from ..scoring.predictions.read import read_predictions
 from .predictions_folder import ScoredFile, Settings, default_folder, score_into
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """`worked` tells whether anything was missing; `failed`: the error of a label's scoring."""
-
-    path: Path
-    worked: bool
-    failed: dict[str, str]
+from .run_directory import Outcome
 
 
 def score_predictions(
@@ -63,7 +54,7 @@ def score_predictions(
     if not kept:
         raise UserError(f"No example has a completion in every file, of {scope}: check the files.")
     for each in matched:
-        say(f"{spelled(each)}.")
+        say(f"{each}.")
     if len(kept) < len(examples):
         say(f"Scored are the {len(kept):,} of {scope} that every file has.")
     settings = Settings(canonical(plugin), split, data_seed, limit, model, tuple(names))
@@ -77,7 +68,8 @@ def score_predictions(
         for name, each in zip(names, matched, strict=True)
     ]
     folder = out or default_folder(scored)
-    return Outcome(folder, *score_into(folder, scored))
+    worked, failed = score_into(folder, scored)
+    return Outcome(folder, worked, failed)
 
 
 def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:

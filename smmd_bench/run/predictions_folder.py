@@ -18,12 +18,13 @@ from ..errors import UserError
 from ..models.circumstances import circumstances
 from ..plugin_system.registry import load_task
 from ..results.frames import FORMAT, read_run
-from ..scoring.measure import measure, measure_identity
+from ..scoring.measure import measure_identity
 from ..storage.addresses import address, folder_name
 from ..storage.current import CurrentCell
-from ..storage.files import read_json, write_json, write_json_if_new, write_parquet
+from ..storage.files import write_json, write_json_if_new, write_parquet
 from .comparison import write_comparisons
-from .run_directory import RunDirectory, record_failure
+from .measurement import measure_cell
+from .run_directory import RunDirectory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,6 +78,12 @@ class ScoredFile:
             "measure": address({"decode": decode, **measure_identity(task)}),
         }
 
+    def current(self, folder: Path) -> CurrentCell:
+        """The file's cell as it is on disk now, in the folder of a run."""
+        return CurrentCell(
+            folder / "cells" / self.addresses["train"], self.addresses, is_base=False
+        )
+
     def to_json(self) -> dict[str, Any]:
         """What cell.json says: the label stands where a run has its loss."""
         settings = self.settings
@@ -110,70 +117,37 @@ def score_into(folder: Path, files: Sequence[ScoredFile]) -> tuple[bool, dict[st
     Returns whether anything was, and the error of each label whose scoring failed. Raises UserError
     if the folder holds anything else.
     """
-    _check(folder, files[0].settings)
-    with RunDirectory(folder).locked():
-        _check(folder, files[0].settings)
-        todo = [file for file in files if _current(folder, file).metrics is None]
-        failed = {}
-        if todo or not (folder / "manifest.json").exists():
-            _write_manifest(folder, files)
+    run, failed = RunDirectory(folder), {}
+    with run.locked():
+        if run.manifest and run.manifest.get("predictions") != files[0].settings.to_dict():
+            raise UserError(
+                f"The output folder {folder} belongs to another command "
+                f"({run.manifest.get('command')}): choose another with --out."
+            )
+        todo = [file for file in files if file.current(folder).metrics is None]
+        if todo or not run.manifest:
+            _write_manifest(run, files)
         for file in files:
-            write_json_if_new(_cell(folder, file) / "cell.json", file.to_json())
+            write_json_if_new(file.current(folder).folder / "cell.json", file.to_json())
         for file in todo:
-            if error := _measure(_current(folder, file), file):
-                failed[file.label] = error
+            now = file.current(folder)
+            assert now.decode_stamp is not None
+            (now.folder / "FAILED.json").unlink(missing_ok=True)
+            write_parquet(now.folder / "completions.parquet", file.completions, now.decode_stamp)
+            error = measure_cell(now, file.settings.task_plugin, file.completions)
+            if error is not None:
+                failed[file.label] = f"{type(error).__name__}: {error}"
         return bool(todo) | write_comparisons(read_run(folder)), failed
 
 
-def _cell(folder: Path, file: ScoredFile) -> Path:
-    return folder / "cells" / file.addresses["train"]
-
-
-def _check(folder: Path, settings: Settings) -> None:
-    manifest = read_json(folder / "manifest.json") if folder.is_dir() else {}
-    if manifest is None and (strange := {p.name for p in folder.iterdir()} - {".lock"}):
-        raise UserError(
-            f"The output folder {folder} is not empty and holds no run ({min(strange)}): choose "
-            "another with --out."
-        )
-    if manifest and manifest.get("predictions") != settings.to_dict():
-        raise UserError(
-            f"The output folder {folder} belongs to another command ({manifest.get('command')}): "
-            "choose another with --out."
-        )
-
-
-def _current(folder: Path, file: ScoredFile) -> CurrentCell:
-    """The file's cell as it is on disk now."""
-    return CurrentCell(_cell(folder, file), file.addresses, is_base=False)
-
-
-def _measure(cell: CurrentCell, file: ScoredFile) -> str | None:
-    """Write a cell's completions, scores and metrics; returns the error of a task that fails."""
-    folder, stamp = cell.folder, cell.measure_stamp
-    assert cell.decode_stamp is not None
-    assert stamp is not None
-    (folder / "FAILED.json").unlink(missing_ok=True)
-    write_parquet(folder / "completions.parquet", file.completions, cell.decode_stamp)
-    try:
-        scores, metrics = measure(file.settings.task_plugin, file.completions)
-    except Exception as error:  # of the task's own code: the other files go on
-        record_failure(folder, "measure", error)
-        return f"{type(error).__name__}: {error}"
-    write_parquet(folder / "scores.parquet", scores, stamp)
-    write_json(folder / "metrics.json", {"address": stamp, **metrics})
-    return None
-
-
-def _write_manifest(folder: Path, files: Sequence[ScoredFile]) -> None:
+def _write_manifest(run: RunDirectory, files: Sequence[ScoredFile]) -> None:
     settings = files[0].settings
-    made = circumstances()
-    earlier = read_json(folder / "manifest.json") or made
+    now = circumstances()
     write_json(
-        folder / "manifest.json",
+        run.path / "manifest.json",
         {
             "format": FORMAT,
-            "name": folder.name,
+            "name": run.path.name,
             "experiment": {
                 "models": [settings.model],
                 "tasks": [settings.task],
@@ -184,8 +158,8 @@ def _write_manifest(folder: Path, files: Sequence[ScoredFile]) -> None:
             "experiments": [],  # none that `train-eval` could add to
             "predictions": settings.to_dict(),
             "files": {file.label: dict(file.source) for file in files},
-            **made,
-            "created": earlier["created"],
+            **now,
+            "created": (run.manifest or now)["created"],
             "data": {
                 settings.task: {
                     "licence": getattr(settings.task_plugin, "licence", "not stated"),

@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..contracts import Checkpoint, Example, Progress, Split
+from ..contracts import Checkpoint, Completion, Example, Progress, Split
 from ..errors import UserError
 from ..experiment.cell import Cell
-from .manifest import examples_there, shortage
-from .rehearsal import rehearse
 from .room import Need, decoding_need, require_room, training_need
 
-_SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+_SCORED = 4
 
 
 def preflight(cells: Sequence[Cell], progress: Progress) -> None:
@@ -22,42 +20,101 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
     Raises UserError for the first mistake; of examples that are too long, for the longest.
     """
     from ..models.checkpoints import require_safetensors
-    from ..models.processor import takes_pixel_limits
+    from ..models.loading import load_tokenizer
+    from ..models.processor import load_processor, takes_pixel_limits
 
-    for card in {cell.model: cell.card for cell in cells}.values():
+    models = {cell.model: cell.card for cell in cells}
+    for card in models.values():
         require_safetensors(Checkpoint(card.name, "base", card.folder))
-    tokenizers = {cell.model: _tokenizer(cell) for cell in cells}
-    processors = {_reads(cell): _processor(cell) for cell in cells}
+    tokenizers = {model: load_tokenizer(card.folder) for model, card in models.items()}
+    processors = {
+        (model, *pixels): load_processor(models[model].folder, *pixels)
+        for model, *pixels in dict.fromkeys(_pixels(cell) for cell in cells if cell.reads_images)
+    }
     settings = {(c.model, c.recipe.numeric_rule, c.recipe.chat_template): c for c in cells}
     for cell in settings.values():
         _check_tokenizer(cell, tokenizers[cell.model])
     made: dict[Any, Sequence[Example]] = {}
     needs: dict[Any, Need | None] = {}
     for cell in cells:
-        for split in _SPLITS if cell.source is None and not cell.is_base else _SPLITS[-1:]:
+        for split in cell.splits:
             data = (cell.task, split, cell.data_seed, cell.size(split))
             if data not in made:
                 made[data] = _examples(cell, split, progress)
             reads = (cell.model, cell.engine_settings, cell.recipe.chat_template)
             if (*data, *reads) not in needs:
-                readers = tokenizers[cell.model], processors[_reads(cell)]
+                processor = processors[_pixels(cell)] if cell.reads_images else None
+                readers = tokenizers[cell.model], processor
                 needs[(*data, *reads)] = _need(cell, split, made[data], *readers, progress)
-    limited = any(p is not None and takes_pixel_limits(p) for p in processors.values())
+    limited = any(takes_pixel_limits(processor) for processor in processors.values())
     require_room((need for need in needs.values() if need is not None), pixels=limited)
+
+
+def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
+    """Score the first targets of a split as if they were completions.
+
+    Raises UserError where an attribute of an example has the name of a column, the task cannot
+    score its own target, or the metric that selects needs a column that the scores lack.
+    """
+    from ..decoding.decode import completions_frame
+    from ..scoring.score import score_frame
+
+    texts = [Completion(example.target, (), "stop") for example in examples]
+    frame = completions_frame(examples, texts, [0] * len(examples))
+    try:
+        scores = score_frame(cell.task_plugin, frame.head(_SCORED))
+        best = cell.task_plugin.metrics()[0]
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"{cell.task}, {split}: the target of example {examples[0].uid} or of one after it "
+            f"cannot be scored ({type(error).__name__}: {error}): correct the task, for which "
+            f"`smmd-bench validate {cell.task_plugin.name}` says more."
+        ) from error
+    wanted = {*best.columns, *([best.subset] if best.subset else [])}
+    if lacking := sorted(wanted - {*scores.columns}):
+        raise UserError(
+            f"The metric {best.name}, which selects the epoch of {cell.task}, needs the column "
+            f"{', '.join(lacking)}, which the scores lack: let annotate() of the task give it."
+        )
+
+
+def _pixels(cell: Cell) -> tuple[str, int | None, int | None]:
+    """What a processor follows from."""
+    return cell.model, cell.engine_settings.min_pixels, cell.engine_settings.max_pixels
+
+
+def _check_tokenizer(cell: Cell, tokenizer: Any) -> None:
+    from ..encoding.numbers import numeric_vocabulary
+    from ..encoding.prompts import encode_prompts, encode_targets
+
+    numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)
+    cell.card.require_numeric_tokens(len(numeric_vocabulary(tokenizer, "integer")))
+    encode_prompts(tokenizer, ["0"], chat=cell.recipe.chat_template)
+    encode_targets(tokenizer, ["0"], chat=cell.recipe.chat_template)
 
 
 def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]:
     """The examples of a split, with images that can be read and names that scoring can take."""
     progress(f"examples of {cell.task}, {split}", 0, 1)
     examples = cell.task_plugin.examples(split, cell.data_seed, cell.size(split))
+    there = len(examples)
     progress(f"examples of {cell.task}, {split}", 1, 1)
-    _say_shortage(cell, split, len(examples), progress)
-    if not len(examples):
+    shortage = cell.shortage(split, there)
+    if shortage is not None and there < cell.examples_there(split):  # planning could not know it
+        progress(shortage, 0, 0)
+    if not there:
         raise UserError(
             f"{cell.task} has no example of the {split} split: ask for at least one with "
             f"--{split}-examples, or copy its data again."
         )
-    _check_images(cell, split, examples, progress)
+    if cell.reads_images:
+        from ..encoding.images import check_images
+
+        files = (file for example in examples for file in example.images)
+        what = f"images of {cell.task}, {split}"
+        check_images(files, lambda _, done, total: progress(what, done, total))
     if split != "train":
         rehearse(cell, split, examples)
     return examples
@@ -84,53 +141,3 @@ def _need(
             0,
         )
     return need
-
-
-def _tokenizer(cell: Cell) -> Any:
-    from ..models.loading import load_tokenizer
-
-    return load_tokenizer(cell.card.folder)
-
-
-def _reads(cell: Cell) -> tuple[str, bool, int | None, int | None]:
-    """What a processor follows from."""
-    settings = cell.engine_settings
-    return cell.model, cell.reads_images, settings.min_pixels, settings.max_pixels
-
-
-def _processor(cell: Cell) -> Any | None:
-    """The processor of the checkpoint where the task has images."""
-    from ..models.processor import load_processor
-
-    _, reads_images, *pixels = _reads(cell)
-    return load_processor(cell.card.folder, *pixels) if reads_images else None
-
-
-def _say_shortage(cell: Cell, split: Split, there: int, progress: Progress) -> None:
-    """Say that examples are missing, where planning could not know it."""
-    sentence = shortage(cell, split, there)
-    if sentence is not None and there < examples_there(cell, split):
-        progress(sentence, 0, 0)
-
-
-def _check_images(
-    cell: Cell, split: Split, examples: Sequence[Example], progress: Progress
-) -> None:
-    """Read every image of a split once; raises UserError where one is absent or broken."""
-    if not cell.reads_images:
-        return
-    from ..encoding.images import check_images
-
-    files = (file for example in examples for file in example.images)
-    what = f"images of {cell.task}, {split}"
-    check_images(files, lambda _, done, total: progress(what, done, total))
-
-
-def _check_tokenizer(cell: Cell, tokenizer: Any) -> None:
-    from ..encoding.numbers import numeric_vocabulary
-    from ..encoding.prompts import encode_prompts, encode_targets
-
-    numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)
-    cell.card.require_numeric_tokens(len(numeric_vocabulary(tokenizer, "integer")))
-    encode_prompts(tokenizer, ["0"], chat=cell.recipe.chat_template)
-    encode_targets(tokenizer, ["0"], chat=cell.recipe.chat_template)

@@ -6,7 +6,7 @@ which it bounds too, and writes up to `max_new_tokens`; probes of the test split
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,11 +32,6 @@ class Need:
     def tokens(self) -> int:
         """All of them."""
         return self.prompt + self.after
-
-    @property
-    def room(self) -> int:
-        """How many there may be."""
-        return room_for(self.cell, self.split)
 
     @property
     def max_length(self) -> int:
@@ -68,21 +63,17 @@ def training_need(
 
     A text of n ASCII bytes has at most n tokens, so most examples need not be tokenised.
     """
-    from ..encoding.prompts import encode_examples, encode_targets, expanded_lengths, images_of
-
-    chat, longest = cell.recipe.chat_template, None
-    most = room_for(cell, "train")
-    around = _tokens_around(tokenizer, chat=chat)
-    for chunk in _chunks(examples):
+    longest, most = None, room_for(cell, "train")
+    around = _tokens_around(tokenizer, chat=cell.recipe.chat_template)
+    for start in range(0, len(examples), _CHUNK):
+        chunk = list(examples[start : start + _CHUNK])
         if processor is None:
             chunk = [e for e in chunk if not _is_at_most(e, most - around)]
-        prompts = encode_examples(tokenizer, processor, chunk, chat=chat) if chunk else []
-        lengths = expanded_lengths(processor, prompts, images_of(chunk))
-        targets = encode_targets(tokenizer, [e.target for e in chunk], chat=chat) if chunk else []
-        for example, ids, prompt, target in zip(chunk, prompts, lengths, targets, strict=True):
-            if prompt + len(target) > most:
-                most, images = prompt + len(target), prompt > len(ids)
-                longest = Need(cell, "train", example.uid, prompt, len(target), images)
+        counts = _counts(cell, chunk, tokenizer, processor) if chunk else []
+        for example, (prompt, target, images) in zip(chunk, counts, strict=True):
+            if prompt + target > most:
+                most = prompt + target
+                longest = Need(cell, "train", example.uid, prompt, target, images)
     return longest
 
 
@@ -94,28 +85,19 @@ def decoding_need(
 
     Raises UserError for a prompt without a token.
     """
-    from ..encoding.prompts import encode_examples, encode_targets, expanded_lengths, images_of
-
-    chat, new = cell.recipe.chat_template, cell.task_plugin.max_new_tokens
-    prompts = encode_examples(tokenizer, processor, examples, chat=chat)
-    lengths = expanded_lengths(processor, prompts, images_of(examples))
-    if 0 in lengths:
-        uid = examples[lengths.index(0)].uid
-        raise UserError(
-            f"{cell.task}, {split}: the prompt of example {uid} has no token with the tokenizer of "
-            f"{cell.model}: give it a text, or take the example out of the data."
-        )
-    targets = [
-        len(row) for row in encode_targets(tokenizer, [e.target for e in examples], chat=chat)
-    ]
-    after = [max(new, t) if split == "test" else new for t in targets]  # probes read test targets
-    needed = [length + more for length, more in zip(lengths, after, strict=True)]
-    beyond = sum(target - 1 > new for target in targets)  # less the end-of-sequence token
-    if max(needed) <= room_for(cell, split):
-        return None, beyond
-    at = needed.index(max(needed))
-    images = lengths[at] > len(prompts[at])
-    return Need(cell, split, examples[at].uid, lengths[at], after[at], images), beyond
+    new, needs, beyond = cell.task_plugin.max_new_tokens, [], 0
+    counts = _counts(cell, examples, tokenizer, processor)
+    for example, (prompt, target, images) in zip(examples, counts, strict=True):
+        if not prompt:
+            raise UserError(
+                f"{cell.task}, {split}: the prompt of example {example.uid} has no token with the "
+                f"tokenizer of {cell.model}: give it a text, or take the example out of the data."
+            )
+        after = max(new, target) if split == "test" else new  # probes read test targets
+        needs.append(Need(cell, split, example.uid, prompt, after, images))
+        beyond += target - 1 > new  # less the end-of-sequence token
+    worst = max(needs, key=lambda need: need.tokens)
+    return (worst if worst.tokens > room_for(cell, split) else None), beyond
 
 
 def require_room(needs: Iterable[Need], *, pixels: bool = False) -> None:
@@ -143,13 +125,24 @@ def require_room(needs: Iterable[Need], *, pixels: bool = False) -> None:
     raise UserError(
         f"{cell.task}, {worst.split}: example {worst.uid} needs the most room, {worst.tokens} "
         f"tokens (a prompt of {worst.prompt}{images} and {what}), but {where} room for "
-        f"{worst.room}, and nothing is ever cut: {remedy}."
+        f"{room_for(cell, worst.split)}, and nothing is ever cut: {remedy}."
     )
 
 
-def _chunks(examples: Sequence[Example]) -> Iterator[list[Example]]:
-    for start in range(0, len(examples), _CHUNK):
-        yield list(examples[start : start + _CHUNK])
+def _counts(
+    cell: Cell, examples: Sequence[Example], tokenizer: Any, processor: Any | None
+) -> list[tuple[int, int, bool]]:
+    """Of each example: tokens of its prompt with images, of its target, whether it has images."""
+    from ..encoding.prompts import encode_examples, encode_targets, expanded_lengths, images_of
+
+    chat = cell.recipe.chat_template
+    prompts = encode_examples(tokenizer, processor, examples, chat=chat)
+    lengths = expanded_lengths(processor, prompts, images_of(examples))
+    targets = encode_targets(tokenizer, [example.target for example in examples], chat=chat)
+    return [
+        (length, len(target), length > len(ids))
+        for ids, length, target in zip(prompts, lengths, targets, strict=True)
+    ]
 
 
 def _is_at_most(example: Example, tokens: int) -> bool:

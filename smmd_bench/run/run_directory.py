@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,14 +14,27 @@ from filelock import FileLock, Timeout
 from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment
-from ..models.recipe import Recipe
+from ..models.circumstances import circumstances
 from ..results.frames import FORMAT
+from ..results.summary import distinct, what_the_cells_say
 from ..storage.current import CurrentCell
 from ..storage.files import read_json, write_json, write_json_if_new
-from .manifest import identities, manifest_of
+from .cell_json import describe_cells
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
+
+
+@dataclass
+class Outcome:
+    """What a call did: `worked` tells whether anything was missing; cells that failed, or were
+    skipped because their loss cannot apply, with the reason; and what training noted of each."""
+
+    path: Path
+    worked: bool = False
+    failed: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,8 +79,10 @@ class RunDirectory:
     def locked(self) -> Iterator[None]:
         """Hold the folder for this process alone.
 
-        Raises UserError if another process works on it, or if it cannot be made.
+        Raises UserError if it holds something that is no run, if another process works on it, or if
+        it cannot be made.
         """
+        self._require_run_or_nothing()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -88,53 +103,86 @@ class RunDirectory:
         finally:
             lock.release()
 
-    def require_own(self, experiment: Experiment, *, extend: bool) -> None:
-        """Raise UserError if the folder belongs to another experiment and `extend` does not add to
-        it, or holds something that is no run."""
-        manifest = read_json(self.path / "manifest.json")
-        if manifest is None:
-            strange = [p.name for p in self.path.iterdir() if p.name != ".lock"]
-            if strange:
-                raise UserError(
-                    f"The output folder {self.path} is not empty and holds no run "
-                    f"({sorted(strange)[0]}): choose another with --out."
-                )
-        elif experiment.to_dict() not in manifest["experiments"] and not extend:
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What manifest.json says; empty: the folder is new."""
+        return read_json(self.path / "manifest.json") or {}
+
+    def require_own(self, experiments: Sequence[Experiment], *, extend: bool) -> None:
+        """Raise UserError if the folder belongs to another experiment than the first of these and
+        `extend` does not add to it, or if it tests what another task has trained."""
+        manifest = self.manifest
+        known = manifest.get("experiments", ())
+        if manifest and not extend and experiments[0].to_dict() not in known:
             raise UserError(
                 f"The output folder {self.path} belongs to another experiment "
                 f"({manifest['name']}): choose another with --out, or add to it with --extend."
             )
-        _check_training(self.path, experiment.cells, (manifest or {}).get("cells", []))
+        new = [cell for experiment in experiments for cell in experiment.cells if cell.source]
+        trained_on = {(cell.model, cell.task): cell.trained_on for cell in new}
+        for content in self._described(manifest.get("cells", ())):
+            earlier = content.get("trained_on")
+            now = trained_on.get((content["model"], content["task"]), earlier)
+            if earlier not in (None, now):
+                raise UserError(
+                    f"{self.path} has {content['task']} as the test of {earlier}, and this "
+                    f"experiment as that of {now}: choose another folder with --out, or add "
+                    "--no-transfers."
+                )
 
     def claim(self, experiments: Sequence[Experiment], name: str | None = None) -> None:
         """Add experiments to those of the folder: write every cell.json, then the manifest.
 
         `name` is that of a new run (None: the first experiment's). A cell with the same model,
-        task, loss and seed as an earlier one takes its place; the files of that one stay. Cells
-        that another version of this package wrote in another format are dropped.
+        task, loss and seed as an earlier one takes its place; the files of that one stay. A test of
+        transfer goes with the cell that trained its weights. Cells that another version of this
+        package wrote in another format are dropped.
         """
-        before = read_json(self.path / "manifest.json")
-        cells = list(dict.fromkeys(c for experiment in experiments for c in experiment.cells))
-        own = {
-            cell.addresses["train"]: {**cell_to_json(cell), **more}
-            for cell, more in zip(cells, identities(cells), strict=True)
+        before = self.manifest
+        own = describe_cells([*dict.fromkeys(cell for e in experiments for cell in e.cells)])
+        asked = [experiment.to_dict() for experiment in experiments]
+        flags = [experiment.to_flags() for experiment in experiments]
+        manifest: dict[str, Any] = {
+            "format": FORMAT,
+            "name": before.get("name") or name or experiments[0].name,
+            "experiments": distinct([*before.get("experiments", ()), *asked]),
+            "flags": distinct([*before.get("flags", ()), *flags]),
+            **circumstances(),
+            **{key: before[key] for key in ("command", "created") if key in before},
         }
-        if before is None:  # what a killed claim leaves is this experiment's
-            start = manifest_of(None, experiments, [], name or experiments[0].name)
-            write_json(self.path / "manifest.json", start)
+        if not before:  # what a killed claim leaves is this experiment's
+            write_json(self.path / "manifest.json", {**manifest, **what_the_cells_say([])})
         for leftover in (self.path / "cells").glob("*/.*.part"):  # of a killed process
             if leftover.is_file():
                 leftover.unlink()
-        for address, content in own.items():
-            write_json_if_new(self.path / "cells" / address / "cell.json", content)
-        known = before["cells"] if before and before.get("format") == FORMAT else []
-        held = _with_earlier(self.path, own, known)
-        manifest = manifest_of(before, experiments, held, name or experiments[0].name)
-        write_json_if_new(self.path / "manifest.json", manifest)
+        for content in own:
+            write_json_if_new(self.path / "cells" / content["address"] / "cell.json", content)
+        known = before["cells"] if before.get("format") == FORMAT else ()
+        replacing = {_identity(content): content for content in own}
+        held = [replacing.pop(_identity(c), c) for c in self._described(known)]
+        held += replacing.values()
+        there = {None, *(content["address"] for content in held)}
+        cells = [content for content in held if content.get("source") in there]
+        write_json_if_new(self.path / "manifest.json", {**manifest, **what_the_cells_say(cells)})
 
     def forget_failure(self, cell: Cell) -> None:
         """Remove FAILED.json before the cell is tried again."""
         (self.cell_folder(cell) / "FAILED.json").unlink(missing_ok=True)
+
+    def _require_run_or_nothing(self) -> None:
+        if not self.path.is_dir() or (self.path / "manifest.json").exists():
+            return
+        strange = sorted(p.name for p in self.path.iterdir() if p.name != ".lock")
+        if strange:
+            raise UserError(
+                f"The output folder {self.path} is not empty and holds no run ({strange[0]}): "
+                "choose another with --out."
+            )
+
+    def _described(self, addresses: Iterable[str]) -> list[dict[str, Any]]:
+        """The cell.json of these cells, where they have one."""
+        found = (read_json(self.path / "cells" / a / "cell.json") for a in addresses)
+        return [content for content in found if content]
 
 
 def record_failure(folder: Path, stage: str, error: BaseException | str) -> None:
@@ -162,70 +210,8 @@ def record_failure(folder: Path, stage: str, error: BaseException | str) -> None
     )
 
 
-def cell_to_json(cell: Cell) -> dict[str, Any]:
-    """What a worker needs to make the cell again; cell.json says it, and what identifies it."""
-    return {
-        "address": cell.addresses["train"],
-        "model": cell.model,
-        "model_label": cell.card.label,
-        "params": cell.card.parameter_count(),
-        "task": cell.task,
-        "task_name": cell.task_plugin.name,
-        "trained_on": cell.trained_on,
-        **({} if cell.source is None else {"source": cell.source.addresses["train"]}),
-        "loss": cell.loss,
-        "loss_name": cell.loss.partition("[")[0],
-        "seed": cell.seed,
-        "data_seed": cell.data_seed,
-        "engine": cell.engine,
-        **({} if cell.engine_note is None else {"engine_note": cell.engine_note}),
-        "recipe": asdict(cell.recipe),
-        "addresses": cell.addresses,
-    }
-
-
-def cell_from_json(content: Mapping[str, Any]) -> Cell:
-    """The cell that a request or a cell.json describes."""
-    same = ("model", "task", "loss", "seed", "data_seed", "engine", "trained_on")
-    return Cell(recipe=Recipe().changed(content["recipe"]), **{key: content[key] for key in same})
-
-
 def _from(stage: Stage) -> list[Stage]:
     return list(STAGES[STAGES.index(stage) :])
-
-
-def _check_training(path: Path, new: list[Cell], cells: Sequence[str]) -> None:
-    """Raise UserError where tests of transfer of one name would have been trained on two tasks."""
-    trained_on = {(cell.model, cell.task): cell.trained_on for cell in new if cell.source}
-    for address in cells:
-        content = read_json(path / "cells" / address / "cell.json") or {}
-        key = (str(content.get("model")), str(content.get("task")))
-        earlier = content.get("trained_on")
-        if earlier is not None and trained_on.get(key, earlier) != earlier:
-            raise UserError(
-                f"{path} has {content['task']} as the test of {earlier}, and this experiment as "
-                f"that of {trained_on[key]}: choose another folder with --out, or add "
-                "--no-transfers."
-            )
-
-
-def _with_earlier(
-    path: Path, own: Mapping[str, dict[str, Any]], earlier: Sequence[str]
-) -> list[dict[str, Any]]:
-    """The cells that a folder holds, each as its cell.json, in order: those of the folder, of which
-    `own` take the places of what they replace, and the others of `own`.
-
-    A test of transfer goes with the cell that trained its weights.
-    """
-    replacing = {_identity(content): content for content in own.values()}
-    held = []
-    for address in earlier:
-        content = read_json(path / "cells" / address / "cell.json")
-        if content is not None:
-            held.append(replacing.pop(_identity(content), content))
-    held += replacing.values()
-    there = {content["address"] for content in held}
-    return [content for content in held if content.get("source") in {None, *there}]
 
 
 def _identity(content: Mapping[str, Any]) -> tuple[Any, ...]:

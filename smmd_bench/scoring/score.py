@@ -19,7 +19,7 @@ number of operations.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +49,8 @@ SCORE_COLUMNS = (
 )  # fmt: skip
 """The columns of `scores.parquet`; every other column is an attribute of the example."""
 
-
 NUMERIC_COLUMNS = frozenset({"answer", "parsed", "valid", "exact", "error", "category"})
-"""The columns that say nothing where the answers of a task are no numbers."""
+"""The columns that say nothing if the answers of a task are no numbers."""
 
 
 def reads_numbers(task: Task) -> bool:
@@ -66,32 +65,23 @@ def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
     `COMPLETION_COLUMNS` are taken over as attributes.
     """
     attributes = [c for c in completions.columns if c not in COMPLETION_COLUMNS]
-    texts = completions["completion"].astype(str).tolist()
     targets = completions["target"].astype(str).tolist()
-    notes = _annotations(task, texts, targets)
+    answers = [_value(task, target) for target in targets]
+    texts = completions["completion"].astype(str).tolist()
+    scores, notes = _scores(task, texts, targets, answers)
     if taken := sorted({*attributes, *notes} & {*SCORE_COLUMNS} | {*attributes} & {*notes}):
         raise UserError(
             f"The attribute {', '.join(taken)} of task {task.name} has the name of a column of "
             "the scores: give it another name."
         )
-    answers = [_value(task, target) for target in targets]
-    parsed = [_value(task, text) for text in texts]
-    columns: dict[str, Any] = {
-        "uid": completions["uid"].to_numpy(),
-        **_compare(parsed, answers),
-        "text_match": [
-            plain_text(text) == plain_text(target)
-            for text, target in zip(texts, targets, strict=True)
-        ],
-    }
+    scores["uid"] = completions["uid"].to_numpy()
     if "finish_reason" in completions.columns:
-        columns["truncated"] = (completions["finish_reason"] == "length").to_numpy(bool)
-    scores = pd.DataFrame(
-        {name: columns[name] for name in SCORE_COLUMNS if name in columns} | notes
-    )
+        scores["truncated"] = (completions["finish_reason"] == "length").to_numpy(bool)
+    ordered = {name: scores[name] for name in SCORE_COLUMNS if name in scores}
+    frame = pd.DataFrame({**ordered, **notes})
     for name in attributes:
-        scores[name] = completions[name].to_numpy()
-    return scores
+        frame[name] = completions[name].to_numpy()
+    return frame
 
 
 def score(
@@ -108,7 +98,7 @@ def score(
     `score_frame`, with the texts beside it; `.attrs["metrics"]` holds, by metric name, its
     value, low, high (the bootstrap 95 % interval) and n.
 
-    Raises UserError where there is nothing to score, the lengths differ, a completion is no text
+    Raises UserError if there is nothing to score, the lengths differ, a completion is not text
     or a reference holds no number.
     """
     from .statistics import metric_values
@@ -117,34 +107,16 @@ def score(
         from ..plugin_system.registry import load_task
 
         task = load_task(task)
-    if len(completions) != len(references):
-        raise UserError(
-            f"{len(completions)} completions and {len(references)} references were given: "
-            "give one reference a completion."
-        )
-    if len(completions) == 0:
-        raise UserError("No completions were given: give at least one, and its reference.")
-    for at, text in enumerate(completions):
-        if not isinstance(text, str):
-            raise UserError(
-                f"Completion {at} ({str(text)[:80]}) is no text: give a string, which may be empty."
-            )
+    _check_completions(completions, references)
     answers = [_reference(task, reference, at) for at, reference in enumerate(references)]
-    columns: dict[str, Any] = {
-        "completion": list(completions),
-        "reference": [str(reference) for reference in references],
-        **_compare([_value(task, text) for text in completions], answers),
-    }
-    columns["text_match"] = [
-        plain_text(text) == plain_text(reference)
-        for text, reference in zip(completions, columns["reference"], strict=True)
-    ]
-    columns |= _annotations(task, list(completions), columns["reference"])
+    texts = {"completion": list(completions), "reference": [str(r) for r in references]}
+    scores, notes = _scores(task, texts["completion"], texts["reference"], answers)
+    columns: dict[str, Any] = {**texts, **scores, **notes}
     for name, values in (attributes or {}).items():
         if name in columns or len(values) != len(completions):
             raise UserError(
                 f"The attribute '{name}' has the name of a column of the scores, or not one value "
-                f"a completion ({len(values)} for {len(completions)})."
+                f"per completion ({len(values)} for {len(completions)})."
             )
         columns[name] = list(values)
     frame = pd.DataFrame(columns)
@@ -152,34 +124,47 @@ def score(
     return frame
 
 
-def _annotations(task: Task, texts: Sequence[str], targets: Sequence[str]) -> dict[str, list[Any]]:
-    """The columns of `task.annotate(completion, target)`, where the task has that."""
-    annotate = getattr(task, "annotate", None)
-    if annotate is None:
-        return {}
-    rows = [annotate(text, target) for text, target in zip(texts, targets, strict=True)]
-    return {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
+def _check_completions(completions: Sequence[object], references: Sequence[object]) -> None:
+    if len(completions) != len(references):
+        raise UserError(
+            f"{len(completions)} completions and {len(references)} references were given: "
+            "give one reference per completion."
+        )
+    if len(completions) == 0:
+        raise UserError("No completions were given: give at least one, and its reference.")
+    for at, text in enumerate(completions):
+        if not isinstance(text, str):
+            raise UserError(
+                f"Completion {at} ({str(text)[:80]}) is not text: give a string, which may be "
+                "empty."
+            )
 
 
-def _compare(
-    parsed: Sequence[Fraction | None], answers: Sequence[Fraction | None]
-) -> dict[str, Any]:
-    pairs = list(zip(parsed, answers, strict=True))
-    names = [
-        "invalid" if value is None or answer is None else category(value, answer)
-        for value, answer in pairs
+def _scores(
+    task: Task,
+    texts: Sequence[str],
+    targets: Sequence[str],
+    answers: Sequence[Fraction | None],
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """The columns of the scores, and those of `task.annotate(completion, target)`, if any."""
+    pairs = [(_value(task, text), answer) for text, answer in zip(texts, answers, strict=True)]
+    known = [
+        None if value is None or answer is None else (value, answer) for value, answer in pairs
     ]
-    errors = [
-        None if value is None or answer is None else abs(value - answer) for value, answer in pairs
-    ]
-    return {
-        "answer": pd.array([_float(answer) for answer in answers], dtype="float64"),
-        "parsed": pd.array([_float(value) for value in parsed], dtype="float64"),
-        "valid": [value is not None for value in parsed],
-        "exact": [value is not None and value == answer for value, answer in pairs],
-        "error": pd.array([_float(error) for error in errors], dtype="float64"),
+    names = ["invalid" if pair is None else category(*pair) for pair in known]
+    errors = [None if pair is None else abs(pair[0] - pair[1]) for pair in known]
+    both = list(zip(texts, targets, strict=True))
+    rows = [task.annotate(*pair) for pair in both] if hasattr(task, "annotate") else []
+    scores = {
+        "answer": _floats(answers),
+        "parsed": _floats(value for value, _ in pairs),
+        "valid": [value is not None for value, _ in pairs],
+        "exact": [pair is not None and pair[0] == pair[1] for pair in known],
+        "error": _floats(errors),
         "category": pd.Categorical(names, categories=list(CATEGORIES)),
+        "text_match": [plain_text(text) == plain_text(target) for text, target in both],
     }
+    return scores, {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
 
 
 def _value(task: Task, text: str) -> Fraction | None:
@@ -205,8 +190,12 @@ def _reference(task: Task, reference: str | int | float | Fraction, at: int) -> 
     )
 
 
+def _floats(values: Iterable[Fraction | None]) -> Any:
+    return pd.array([_float(value) for value in values], dtype="float64")
+
+
 def _float(value: Fraction | None) -> float:
-    """float64 of a fraction; infinite where it is beyond float64, NaN for None."""
+    """float64 of a fraction; infinite beyond float64, NaN for None."""
     if value is None:
         return math.nan
     try:

@@ -64,9 +64,8 @@ def interval(
     """The metric over a scored frame, with its percentile bootstrap interval."""
     if metric.subset is not None:
         frame = frame[frame[metric.subset]]
-    return _bootstrap(
-        metric.statistic, _columns(metric, frame), len(frame), resamples, seed, confidence
-    )
+    columns = _columns(metric, frame)
+    return _bootstrap(metric.statistic, columns, resamples, seed, confidence)
 
 
 def metric_values(
@@ -108,7 +107,7 @@ def paired_difference(
             )
 
     columns = [*_columns(metric, frame), *_columns(metric, other)]
-    return _bootstrap(difference, columns, len(frame), resamples, seed, confidence)
+    return _bootstrap(difference, columns, resamples, seed, confidence)
 
 
 def mcnemar_exact(frame: pd.DataFrame, other: pd.DataFrame) -> McNemar:
@@ -123,8 +122,8 @@ def mcnemar_exact(frame: pd.DataFrame, other: pd.DataFrame) -> McNemar:
     b, c = int(np.sum(here & ~there)), int(np.sum(~here & there))
     if b + c == 0:
         return McNemar(b, c, 1.0)
-    table = [[int(np.sum(here & there)), b], [c, int(np.sum(~here & ~there))]]
-    return McNemar(b, c, min(1.0, float(mcnemar(table, exact=True).pvalue)))
+    found = mcnemar([[0, b], [c, 0]], exact=True)  # it looks at the discordant pairs alone
+    return McNemar(b, c, min(1.0, float(found.pvalue)))
 
 
 def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:
@@ -135,14 +134,13 @@ def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:
 def _bootstrap(
     statistic: Callable[..., NDArray[np.float64]],
     columns: Sequence[NDArray[np.float64]],
-    n: int,
     resamples: int,
     seed: int,
     confidence: float,
 ) -> Estimate:
     from scipy.stats import DegenerateDataWarning, bootstrap
 
-    if n == 0:
+    if (n := len(columns[0])) == 0:
         return Estimate(None, None, None, 0)
     value = _finite(statistic(*columns, axis=-1))
     if n == 1:

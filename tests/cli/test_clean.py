@@ -14,15 +14,13 @@ from smmd_bench.decoding.selection import settle
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.cleaning.part import remove
-from smmd_bench.run.cleaning.run_parts import run_parts
+from smmd_bench.run.removal import remove
 from smmd_bench.run.run_directory import RunDirectory
+from smmd_bench.run.run_parts import run_parts
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.storage.sizes import size_of
 from tests.run.test_run_directory import ALL, PLAIN, finish
-from tests.runs import run_folder, write_failure
-
-__all__ = ["run_folder"]
+from tests.runs import write_failure
 
 WEIGHTS = b"w" * 5000
 
@@ -176,7 +174,7 @@ def test_a_run_leaves_the_cache_alone_unless_its_parts_are_named(run, cache):
     [
         (["--yes"], "name the parts with --what"),
         (["--what", "lgs"], "did you mean logs?"),
-        (["nowhere"], "is no run folder"),
+        (["nowhere"], "is not a run folder"),
     ],
 )
 def test_a_mistake_is_said(arguments, words):
@@ -208,7 +206,7 @@ def test_a_folder_is_renamed_before_it_goes(tmp_path, monkeypatch):
     def killed(_: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("smmd_bench.run.cleaning.part.shutil.rmtree", killed)
+    monkeypatch.setattr("smmd_bench.run.removal.shutil.rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         remove([tmp_path / "checkpoint"])
     (left,) = tmp_path.glob(".checkpoint.*.part")

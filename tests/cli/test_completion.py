@@ -41,7 +41,6 @@ def complete(*words: str, cwd: Path | None = None) -> list[str]:
         (["ls", "lo"], ["losses"]),
         (["validate", "scale"], ["scale_errors"]),
         (["regress", "x", "--losses", "b"], ["base"]),
-        (["completion", "z"], ["zsh"]),
         (["train-evil", "--t"], []),
     ],
 )
@@ -60,7 +59,7 @@ def test_runs_are_folders_with_a_manifest(tmp_path: Path) -> None:
     assert complete("clean", "runs/one", "runs/t", cwd=tmp_path) == ["runs/two"]
 
 
-def test_completion_imports_no_torch() -> None:
+def test_completion_imports_no_torch_and_offers_summaries() -> None:
     code = (
         "import sys; sys.argv = ['smmd-bench'];\n"
         "from smmd_bench.cli import main\n"
@@ -68,27 +67,18 @@ def test_completion_imports_no_torch() -> None:
         "except SystemExit: pass\n"
         "assert not {'torch', 'pandas', 'transformers', 'numpy'} & set(sys.modules)"
     )
-    words = {"COMP_WORDS": "smmd-bench train-eval --losses ce,", "COMP_CWORD": "3"}
-    environment = {**os.environ, **words, "_SMMD_BENCH_COMPLETE": "bash_complete"}
+    words = {"COMP_WORDS": "smmd-bench train-eval --losses", "COMP_CWORD": "ce,sm"}
+    environment = {**os.environ, **words, "_SMMD_BENCH_COMPLETE": "fish_complete"}
     out = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True
     )
     assert out.returncode == 0, out.stderr
-    assert "plain,ce,smmd" in out.stdout
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_names_the_line_to_add(shell: str) -> None:
-    out = call("completion", shell)
-    assert out.returncode == 0, out.stderr
-    assert "_SMMD_BENCH_COMPLETE" in out.stdout
-    *_, line = out.stdout.splitlines()
-    assert f"smmd-bench completion {shell}" in line
+    assert "plain,ce,smmd\tL = L_CE + lambda L_SMMD" in out.stdout
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-def test_bash_takes_the_script() -> None:
-    line = call("completion", "bash").stdout.splitlines()[-1].removeprefix("# ")
+def test_bash_completes_after_the_line_of_the_documentation() -> None:
+    line = 'eval "$(_SMMD_BENCH_COMPLETE=bash_source smmd-bench)"'
     code = (
         f"{line}\nCOMP_WORDS=(smmd-bench train-eval --task clo) COMP_CWORD=3\n"
         "_smmd_bench_completion smmd-bench; echo ${COMPREPLY[@]}; complete -p smmd-bench"

@@ -56,6 +56,7 @@ def auxiliary(folder: Path, cell: str) -> float:
     return float(log["auxiliary"].iloc[0])
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 def test_a_loss_is_trained_again_when_it_is_edited(tmp_path: Path) -> None:
     file = tmp_path / "steep.py"

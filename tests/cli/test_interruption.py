@@ -63,6 +63,7 @@ def _group(process: int) -> int | None:
         return None
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 def test_a_run_that_is_interrupted_three_times_ends_as_any_other(tmp_path: Path) -> None:
     command = shlex.join(["smmd-bench", *RUN, "--out", "run"])

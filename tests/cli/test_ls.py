@@ -1,11 +1,10 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from smmd_bench.plugin_system.registry import GROUPS
+from smmd_bench.plugin_system.listing import listing
+from smmd_bench.plugin_system.registry import GROUPS, Group
 
 from .conftest import call
 
@@ -16,44 +15,34 @@ from smmd_bench.contracts import parameter
 
 @dataclass(frozen=True)
 class Own:
-    """A loss of a distribution of its own."""
+    """A loss of another distribution."""
     name: ClassVar[str] = "own"
     version: ClassVar[int] = 7
     replaces_cross_entropy: ClassVar[bool] = False
     weight: float = parameter(4.0, "weight", name="lambda")
     def bind(self, vocabulary): ...
 '''
+ODD = {
+    "a": ("sources: ClassVar = 5", "TypeError: 'int' object is not iterable"),
+    "b": ("relative_scale: ClassVar = 5", "AttributeError: 'int' object has no attribute 'items'"),
+    "c": ("relative_scale: ClassVar = {10: float('nan')}", "ValueError: relative_scale is not"),
+}
 
 
-def distribution(folder: Path, name: str, source: str) -> None:
-    """An installed distribution with one loss."""
-    (folder / f"{name}.py").write_text(source)
-    facts = folder / f"{name}_package-2.5.dist-info"
+def write_distribution(site: Path, name: str, source: str) -> None:
+    """Install a distribution with one loss."""
+    (site / f"{name}.py").write_text(source)
+    facts = site / f"{name}_package-2.5.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-package\nVersion: 2.5\n")
     (facts / "entry_points.txt").write_text(f"[smmd_bench.losses]\n{name} = {name}:Own\n")
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Path:
-    site = tmp_path / "site"
-    site.mkdir()
-    return site
-
-
 def test_a_line_a_plugin_and_everything_with_v() -> None:
     short = call("ls", COLUMNS="80").stdout.splitlines()
     words = {line.split()[0] for line in short}
-    assert {
-        *GROUPS,
-        "models",
-        "arithmetic",
-        "ntl",
-        "smmd",
-        "vllm",
-        "local",
-        "builtin/tiny",
-    } <= words
+    assert {*GROUPS, "models", "arithmetic", "ntl", "smmd", "vllm", "local"} <= words
+    assert "builtin/tiny" in words
     assert max(map(len, short)) <= 80
     assert sum(line.startswith("  smmd ") for line in short) == 1
     long = " ".join(call("ls", "-v", COLUMNS="80").stdout.split())
@@ -69,89 +58,53 @@ def test_a_line_a_plugin_and_everything_with_v() -> None:
         assert text in long
 
 
-def test_a_plugin_that_fails_to_import_is_shown_and_breaks_nothing(
-    site: Path, tmp_path: Path
-) -> None:
-    distribution(site, "broken", "raise RuntimeError('mended tomorrow')")
-    distribution(site, "own", LOSS)
-    environment = {"PYTHONPATH": str(site), "SMMD_BENCH_CACHE": str(tmp_path / "cache")}
-    for _ in range(2):  # read, and then kept
-        shown = call("ls", "losses", **environment)
-        assert (shown.returncode, shown.stderr) == (0, "")
-        assert "cannot be used: RuntimeError: mended tomorrow" in " ".join(shown.stdout.split())
-        assert "A loss of a distribution of its own." in shown.stdout
-        losses = json.loads(call("ls", "losses", "--json", **environment).stdout)["losses"]
-        found = {loss["name"]: loss for loss in losses}
-        assert found["broken"]["error"] == "RuntimeError: mended tomorrow"
-        assert found["own"] == {
-            "name": "own",
-            "summary": "A loss of a distribution of its own.",
-            "version": 7,
-            "parameters": [
-                {"name": "lambda", "type": "number", "default": "4", "help": "weight"}
-            ],
-            "licence": None,
-            "sources": [],
-            "scales": {},
-            "scales_of": None,
-            "origin": {
-                "file": str(site / "own.py"),
-                "distribution": "own-package",
-                "version": "2.5",
-            },
-            "error": None,
-        }  # fmt: skip
-    (site / "broken.py").write_text(LOSS.replace('"own"', '"broken"'))
-    (site / "own.py").write_text(LOSS.replace("of its own", "that was edited"))
-    losses = json.loads(call("ls", "losses", "--json", **environment).stdout)["losses"]
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_summary_is_the_same_whether_the_plugin_is_imported_or_not(group: Group) -> None:
+    known = {item.name: item.summary for item in listing(group)}
+    assert {item.name: item.summary for item in listing(group, whole=False)} == known
+    assert all(known.values())
+
+
+def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path: Path) -> None:
+    write_distribution(tmp_path, "broken", "raise RuntimeError('out of order')")
+    write_distribution(tmp_path, "own", LOSS)
+    for name, (attribute, _) in ODD.items():
+        odd = LOSS.replace("    def bind", f"    {attribute}\n    def bind")
+        write_distribution(tmp_path, name, odd)
+    shown = call("ls", "losses", PYTHONPATH=str(tmp_path))
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "cannot be used: RuntimeError: out of order" in " ".join(shown.stdout.split())
+    assert "A loss of another distribution." in shown.stdout
+    losses = json.loads(call("ls", "losses", "--json", PYTHONPATH=str(tmp_path)).stdout)["losses"]
     found = {loss["name"]: loss for loss in losses}
-    assert found["broken"]["error"] is None
-    assert found["own"]["summary"] == "A loss of a distribution that was edited."
+    assert found["broken"]["error"] == "RuntimeError: out of order"
+    assert found["smmd"]["error"] is None
+    for name, (_, said) in ODD.items():
+        assert found[name]["error"].startswith(f"its attributes cannot be read ({said}")
+        assert found[name]["origin"]["distribution"] == f"{name}-package"
+    assert found["own"] == {
+        "name": "own",
+        "summary": "A loss of another distribution.",
+        "version": 7,
+        "parameters": [{"name": "lambda", "type": "number", "default": "4", "help": "weight"}],
+        "licence": None,
+        "sources": [],
+        "scales": {},
+        "scales_of": None,
+        "origin": {
+            "file": str(tmp_path / "own.py"),
+            "distribution": "own-package",
+            "version": "2.5",
+        },
+        "error": None,
+    }
 
 
-def test_a_plugin_file_is_listed_with_its_place(tmp_path: Path) -> None:
+def test_a_plugin_file_is_listed_with_its_place_and_json_has_every_group(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(LOSS)
-    out = call("ls", "losses", "--json", "--plugin", file)
-    (found,) = [loss for loss in json.loads(out.stdout)["losses"] if loss["name"] == "own"]
+    content = json.loads(call("ls", "--json", "--plugin", file).stdout)
+    (found,) = [loss for loss in content["losses"] if loss["name"] == "own"]
     assert found["origin"] == {"file": str(file)}
-
-
-def test_json_has_every_group_and_the_models() -> None:
-    content = json.loads(call("ls", "--json").stdout)
     assert [*content] == [*GROUPS, "models"]
     assert {model["name"] for model in content["models"]} >= {"builtin/tiny", "Qwen/Qwen2.5-1.5B"}
-
-
-def test_a_known_listing_imports_no_torch() -> None:
-    call("ls")  # keeps it
-    code = (
-        "import sys; sys.argv = ['smmd-bench', 'ls', '-v'];\n"
-        "from smmd_bench.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "assert not {'torch', 'pandas', 'transformers'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
-@pytest.mark.parametrize(
-    ("attribute", "said"),
-    [
-        ("sources: ClassVar = 5", "TypeError: 'int' object is not iterable"),
-        ("relative_scale: ClassVar = 5", "AttributeError: 'int' object has no attribute 'items'"),
-        ("relative_scale: ClassVar = {10: float('nan')}", "ValueError: relative_scale is not"),
-    ],
-)
-def test_an_odd_attribute_is_the_error_of_its_plugin_alone(
-    site: Path, tmp_path: Path, attribute: str, said: str
-) -> None:
-    distribution(site, "own", LOSS.replace("    def bind", f"    {attribute}\n    def bind"))
-    environment = {"PYTHONPATH": str(site), "SMMD_BENCH_CACHE": str(tmp_path / "cache")}
-    for _ in range(2):  # read, and then kept
-        out = call("ls", "losses", "--json", **environment)
-        assert (out.returncode, out.stderr) == (0, "")
-        found = {loss["name"]: loss for loss in json.loads(out.stdout)["losses"]}
-        assert found["own"]["error"].startswith(f"its attributes cannot be read ({said}")
-        assert found["own"]["origin"]["distribution"] == "own-package"
-        assert found["smmd"]["error"] is None

@@ -21,6 +21,7 @@ parts:
 """
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 def test_the_parts_of_a_file_end_in_one_folder(tmp_path: Path) -> None:
     (tmp_path / "two.yaml").write_text(FILE)

@@ -16,6 +16,7 @@ from tests.regression.conftest import (  # noqa: F401  (fixtures)
 )
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 def test_two_suites_in_one_call_and_nothing_the_second_time(
     make_run: MakeRun,  # noqa: F811
@@ -81,4 +82,4 @@ def test_mistakes_are_one_sentence(
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     done = smmd_bench("regress", tmp_path)
     assert done.returncode == 2
-    assert "is no run folder" in done.stderr
+    assert "is not a run folder" in done.stderr

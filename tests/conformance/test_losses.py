@@ -7,15 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from smmd_bench.conformance import losses
-from smmd_bench.conformance.losses import loss_findings
+from smmd_bench.conformance.losses import LOSS_CHECKS
 from smmd_bench.contracts import NumericLoss, NumericTargets, NumericVocabulary
 from smmd_bench.plugin_system.registry import load_loss, names
-
-
-@pytest.fixture(autouse=True)
-def _without_timing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(losses, "cost", lambda loss: "")
 
 
 class Good(NumericLoss):
@@ -93,11 +87,11 @@ class CountsNothing(Good):
 
 
 def states(loss: Any) -> dict[str, str]:
-    return {finding.check: finding.state for finding in loss_findings(loss)}
+    return {finding.check: finding.state for finding in LOSS_CHECKS.run(loss)}
 
 
 def details(loss: Any) -> dict[str, str]:
-    return {finding.check: finding.detail for finding in loss_findings(loss)}
+    return {finding.check: finding.detail for finding in LOSS_CHECKS.run(loss)}
 
 
 def test_a_loss_without_a_fault_passes_every_check() -> None:
@@ -161,11 +155,3 @@ def test_any_other_error_at_1000_tokens_fails_the_micro_batches_too() -> None:
 def test_forward_need_not_take_an_empty_batch_and_the_line_says_so() -> None:
     assert states(Spec(OnlyInBatches))["no numeric targets"] == "passed"
     assert "forward is not called" in details(Spec(OnlyInBatches))["no numeric targets"]
-
-
-def test_the_cost_is_a_ratio_and_no_verdict() -> None:
-    from smmd_bench.conformance.loss_cost import cost
-
-    said = cost(load_loss("ntl"))
-    assert "at N = 10;" in said
-    assert "no check" in said

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from smmd_bench.conformance.generated_runs import GeneratedRuns
-from smmd_bench.conformance.reports import report_findings
+from smmd_bench.conformance.reports import REPORT_CHECKS, Tried
 from smmd_bench.contracts import Artefact
 from smmd_bench.plugin_system.registry import load
 from smmd_bench.results.frames import RunFrames, read_run
@@ -70,7 +70,7 @@ class SkipsAll(Good):
 
 
 def states(report: Any, runs: GeneratedRuns) -> dict[str, str]:
-    return {finding.check: finding.state for finding in report_findings(report, runs)}
+    return {finding.check: finding.state for finding in REPORT_CHECKS.run(Tried(report, runs))}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_defect_is_found(report: Good, failing: set[str], runs: GeneratedRuns)
 
 def test_a_report_that_skips_all_could_not_be_checked(runs: GeneratedRuns) -> None:
     assert states(SkipsAll(), runs)["a full run"] == "unchecked"
-    found = report_findings(SkipsAll(), runs)
+    found = REPORT_CHECKS.run(Tried(SkipsAll(), runs))
     assert "--run" in found[-1].detail
 
 
@@ -124,5 +124,5 @@ def test_a_run_of_ones_own_is_tried_as_well(tmp_path: Path, runs: GeneratedRuns)
     own = write_run(tmp_path / "own", [GeneratedCell("a", "gsm8k", "ce", 3)])
     both = GeneratedRuns(tmp_path / "generated", own)
     both.__dict__["full"] = {str(own): own}
-    (full,) = [f for f in report_findings(Good(), both) if f.check == "a full run"]
+    (full,) = [f for f in REPORT_CHECKS.run(Tried(Good(), both)) if f.check == "a full run"]
     assert str(own) in full.detail

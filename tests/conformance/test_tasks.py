@@ -203,7 +203,7 @@ def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def here(spec: str, files: Any, sizes: Any, seed: int, *, made_here: bool) -> Any:
         return fingerprints(current[0], sizes, seed)
 
-    monkeypatch.setattr(tasks, "elsewhere", here)
+    monkeypatch.setattr(tasks, "fingerprints_elsewhere", here)
 
 
 current: list[Any] = []

@@ -1,11 +1,7 @@
 """Which tokens of a target are of its final answer, by tokenizers of several kinds."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,15 +18,15 @@ DATA = Path(__file__).parents[1] / "data"
 RATIONALE = " Half of 96 is 48.\n9 more are 57.\n####"
 
 
-def digit() -> Any:
+def digit():
     return AutoTokenizer.from_pretrained(DATA / "tokenizers" / "digit")
 
 
-def triple() -> Any:
+def triple():
     return AutoTokenizer.from_pretrained(DATA / "tokenizers" / "triple")
 
 
-def rewriting() -> Any:
+def rewriting():
     """A sentencepiece-like tokenizer: "½" is rewritten as "1⁄2", spaces are markers."""
     characters = sorted(
         set("▁\n#$,.:-⁄0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -43,7 +39,7 @@ def rewriting() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>")
 
 
-def digit_in_the_end_token() -> Any:
+def digit_in_the_end_token():
     """An end-of-sequence token that is spelled with digits, and bytes of one digit each."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {token: at for at, token in enumerate(["<|end_42|>", *alphabet])}
@@ -59,18 +55,11 @@ KINDS = (digit, triple, rewriting, digit_in_the_end_token)
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.__name__)
-def tokenizer(request: pytest.FixtureRequest) -> Any:
+def tokenizer(request):
     return request.param()
 
 
-def of_answer(
-    tokenizer: Any,
-    target: str,
-    start: int,
-    answer: Answer | None = SOME,
-    *,
-    chat: bool = False,
-) -> Iterator[tuple[int, str]]:
+def of_answer(tokenizer, target, start, answer=SOME, *, chat=False):
     """The digit tokens of the answer, each with the number of its first digit."""
     (ids,) = encode_targets(tokenizer, [target], chat=chat)
     example = Example("a", "?", target, answer, answer_start=start)
@@ -88,30 +77,26 @@ def of_answer(
     [(" 7", "7"), (" -12", "12"), (" $1,234", "1234"), (" 0.25", "025"), (" 3/4", "34"),
      (" 10:05", "1005"), (" none", "")],
 )  # fmt: skip
-def test_only_digits_after_the_rationale_are_of_the_answer(
-    answer: str, digits: str, chat: bool, tokenizer: Any
-) -> None:
+def test_only_digits_after_the_rationale_are_of_the_answer(answer, digits, chat, tokenizer):
     found = list(of_answer(tokenizer, RATIONALE + answer, len(RATIONALE), chat=chat))
     assert "".join(text for _, text in found) == digits
     assert [digits[place] for place, _ in found] == [text[0] for _, text in found]
 
 
-def test_a_target_without_a_rationale_is_all_answer(tokenizer: Any) -> None:
+def test_a_target_without_a_rationale_is_all_answer(tokenizer):
     assert "".join(text for _, text in of_answer(tokenizer, " 305", 0)) == "305"
 
 
-def test_where_there_is_no_answer_no_token_is_of_it(tokenizer: Any) -> None:
+def test_where_there_is_no_answer_no_token_is_of_it(tokenizer):
     assert list(of_answer(tokenizer, " Ida has 3 hens.", 0, None)) == []
 
 
-def test_a_token_of_several_digits_counts_from_its_first() -> None:
+def test_a_token_of_several_digits_counts_from_its_first():
     assert list(of_answer(triple(), RATIONALE + " 1234", len(RATIONALE))) == [(0, "123"), (3, "4")]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_digits_that_the_tokenizer_makes_of_a_rationale_move_nothing(
-    kind: Callable[[], Any],
-) -> None:
+def test_digits_that_the_tokenizer_makes_of_a_rationale_move_nothing(kind):
     rationale = " ½ of ٣６ and ² are 9.\n####"
     found = list(of_answer(kind(), rationale + " 18", len(rationale)))
     assert found[0][0] == 0
@@ -119,11 +104,11 @@ def test_digits_that_the_tokenizer_makes_of_a_rationale_move_nothing(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_any_text_before_an_answer(kind: Callable[[], Any]) -> None:
+def test_any_text_before_an_answer(kind):
     tokenizer = kind()
 
     @given(st.text("0123456789 .-$½abc\n", max_size=30), st.integers(-9999, 99999))
-    def check(rationale: str, answer: int) -> None:
+    def check(rationale, answer):
         before = f" {rationale}\n####"
         found = list(of_answer(tokenizer, f"{before} {answer}", len(before)))
         assert "".join(text for _, text in found) == str(abs(answer))

@@ -1,7 +1,5 @@
 """The rule of the canary, with made-up numbers: rounding passes, other weights do not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,25 +27,25 @@ EXACT = np.linspace(-0.1, -6, TOKENS)
 Vector = NDArray[np.float64]
 
 
-def rows(values: Vector) -> tuple[tuple[float, ...], ...]:
+def rows(values):
     """Two sequences of equal lengths, neither so long that it is judged by itself."""
     return tuple(tuple(half.tolist()) for half in np.split(values, 2))
 
 
-def of_size(direction: Vector, size: float) -> Vector:
+def of_size(direction, size):
     """The direction with this root mean square."""
     found: Vector = direction * size / np.sqrt(np.mean(direction**2))
     return found
 
 
-def a_canary(*rivals: Vector) -> Canary:
+def a_canary(*rivals):
     ids = tuple(tuple(range(TOKENS // 2 + 1)) for _ in range(2))
     rounded = rows(EXACT + NOISE * np.tile([1, -1], TOKENS // 2))
     named = tuple((f"rival {k}", rows(EXACT + rival)) for k, rival in enumerate(rivals))
     return Canary(ids, rows(EXACT), rounded=rounded, rivals=named)
 
 
-def passes(canary: Canary, off: Vector, dtype: str = "bfloat16") -> bool:
+def passes(canary, off, dtype="bfloat16"):
     try:
         check_canary(Checkpoint("epoch 3", "lora", Path("here"), canary), rows(EXACT + off), dtype)
     except RuntimeError:
@@ -62,16 +60,12 @@ directions = st.integers(0, 10_000).map(
 
 
 @given(directions, directions, st.floats(0, WITHIN), st.floats(0.01, 40))
-def test_the_right_weights_pass_whatever_their_rivals(
-    noise: Vector, rival: Vector, size: float, far: float
-) -> None:
+def test_the_right_weights_pass_whatever_their_rivals(noise, rival, size, far):
     assert passes(a_canary(of_size(rival, far * NOISE)), of_size(noise, size * NOISE))
 
 
 @given(directions, directions, st.floats(0, WITHIN), st.floats(0.01, 40))
-def test_a_rivals_weights_fail_or_are_called_indistinguishable(
-    noise: Vector, rival: Vector, size: float, far: float
-) -> None:
+def test_a_rivals_weights_fail_or_are_called_indistinguishable(noise, rival, size, far):
     off = of_size(rival, far * NOISE)
     canary = a_canary(off)
     passed = passes(canary, off + of_size(noise, size * NOISE))
@@ -79,26 +73,20 @@ def test_a_rivals_weights_fail_or_are_called_indistinguishable(
 
 
 @given(directions, st.floats(0.01, 2 * WITHIN) | st.floats(2.001 * ALONG, 40))
-def test_a_rival_is_indistinguishable_up_to_twice_the_noise_along_it(
-    rival: Vector, far: float
-) -> None:
+def test_a_rival_is_indistinguishable_up_to_twice_the_noise_along_it(rival, far):
     canary = a_canary(of_size(rival, far * NOISE))
     assert bool(indistinguishable(canary, "bfloat16")) == (far <= 2 * ALONG)
 
 
 @given(directions, st.sampled_from([-1.0, 0.5, 2.0]))
-def test_an_adapter_at_another_scale_fails_where_the_base_is_far(
-    base: Vector, share: float
-) -> None:
+def test_an_adapter_at_another_scale_fails_where_the_base_is_far(base, share):
     way = of_size(base, 2.05 * ALONG * NOISE)  # from the adapter to the base
     assert passes(a_canary(way), np.zeros(TOKENS))
     assert not passes(a_canary(way), share * way)
 
 
 @given(directions, st.floats(2 * WHOLE + 0.01, 40), directions, st.floats(0, 0.999 * WHOLE))
-def test_what_moves_more_than_the_resolution_fails_in_any_direction(
-    way: Vector, far: float, noise: Vector, size: float
-) -> None:
+def test_what_moves_more_than_the_resolution_fails_in_any_direction(way, far, noise, size):
     canary, off = a_canary(), of_size(way, far * NOISE)
     assert resolution(canary, "bfloat16") == pytest.approx(2 * WHOLE * NOISE)
     assert not could_pass(canary, rows(EXACT + off), "bfloat16")
@@ -107,13 +95,34 @@ def test_what_moves_more_than_the_resolution_fails_in_any_direction(
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_what_is_no_number_fails(value: float, dtype: str) -> None:
+def test_what_is_no_number_fails(value, dtype):
     off = np.zeros(TOKENS)
     off[7] = value
     assert not passes(a_canary(np.ones(TOKENS)), off, dtype)
 
 
-def test_in_float32_any_token_counts_and_near_rivals_are_named() -> None:
+@pytest.mark.parametrize(
+    ("dtype", "within", "beyond"),
+    [("float32", 0.0009, 0.5), ("bfloat16", 0.15, 0.5), ("float16", 0.05, 0.5)],
+)
+def test_one_without_rounded_values_is_judged_by_the_dtype(dtype, within, beyond):
+    plain = Checkpoint("epoch 3", "lora", Path("here"), Canary(((1, 2, 3),), ((-1.0, -2.0),)))
+    check_canary(plain, [[-1.0 - within, -2.0]], dtype)
+    with pytest.raises(RuntimeError, match=r"'epoch 3' \(here\).*0\.5.*token 1"):
+        check_canary(plain, [[-1.0, -2.0 - beyond]], dtype)
+    check_canary(replace(plain, canary=None), [[0.0]], dtype)
+
+
+def test_in_half_precision_a_picture_counts_by_itself():
+    """Nine tokens of text are right; the one after the picture is off by 0.5."""
+    canary = Canary((tuple(range(10)), (1, 2)), ((-1.0,) * 9, (-1.0,)), pictures=1)
+    checkpoint = Checkpoint("epoch 2", "full", Path("here"), canary)
+    check_canary(checkpoint, [[-1.0] * 9, [-1.05]], "bfloat16")
+    with pytest.raises(RuntimeError, match="epoch 2"):
+        check_canary(checkpoint, [[-1.0] * 9, [-1.5]], "bfloat16")
+
+
+def test_in_float32_any_token_counts_and_near_rivals_are_named():
     near, far = np.zeros(TOKENS), np.zeros(TOKENS)
     near[3], far[3] = 0.0019, 0.0021
     canary = a_canary(near, far)
@@ -123,7 +132,7 @@ def test_in_float32_any_token_counts_and_near_rivals_are_named() -> None:
     assert not passes(canary, far, "float32")
 
 
-def test_a_long_sequence_is_judged_by_itself() -> None:
+def test_a_long_sequence_is_judged_by_itself():
     """The tokens that a stale prefix cache moves are few among all."""
     short = tuple(tuple(range(11)) for _ in range(20))
     values = (*[(-1.0,) * 10] * 20, (-1.0,) * MANY)
@@ -139,7 +148,7 @@ def test_a_long_sequence_is_judged_by_itself() -> None:
     check_canary(checkpoint, spread, "bfloat16")
 
 
-def test_a_session_may_give_more_tokens_than_the_canary_scores() -> None:
+def test_a_session_may_give_more_tokens_than_the_canary_scores():
     canary = Canary(((1, 2, 3, 4),), ((-2.0,),))
     checkpoint = Checkpoint("epoch 3", "lora", Path("here"), canary)
     check_canary(checkpoint, [[-9.0, -9.0, -2.0]], "float32")
@@ -147,7 +156,7 @@ def test_a_session_may_give_more_tokens_than_the_canary_scores() -> None:
         check_canary(checkpoint, [[-2.0, -2.0, -9.0]], "float32")
 
 
-def test_the_error_names_the_rival_that_is_nearest() -> None:
+def test_the_error_names_the_rival_that_is_nearest():
     away = of_size(np.ones(TOKENS), 30 * NOISE)
     checkpoint = Checkpoint("epoch 3", "lora", Path("here"), a_canary(-away, away))
     with pytest.raises(RuntimeError, match=r"nearer to those of 'rival 1'.*rounding in bfloat16"):

@@ -1,49 +1,51 @@
-"""Completions as a frame."""
+"""Completions as a frame, with pictures and without."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
+import pandas as pd
 import pytest
-from smmd_bench.plugins.engines.transformers import TransformersEngine
 
-from smmd_bench.contracts import EngineSettings, Example
+from smmd_bench.contracts import Checkpoint, Example
 from smmd_bench.decoding.decode import decode_checkpoint
-from smmd_bench.encoding.prompts import encode_prompts
+from smmd_bench.encoding.pictures import expand
+from smmd_bench.encoding.prompts import encode_examples, encode_prompts, images_of
 from smmd_bench.errors import UserError
+from smmd_bench.models.processor import load_processor
+
+pytestmark = pytest.mark.engine
 
 
-def test_a_row_holds_the_example_its_completion_and_its_attributes(
-    tiny_checkpoints: Callable[[str], Any],
-) -> None:
-    tiny = tiny_checkpoints("digit")
+def test_a_row_holds_the_example_its_completion_and_its_attributes(tiny, open_session):
     examples = [
         Example("a", "3+4=", "7", None, attributes={"operations": 1}),
         Example("b", "12+34=", "46", None, attributes={"level": "hard"}),
     ]
-    with TransformersEngine().open(tiny.base, EngineSettings()) as session:
-        base = tiny.checkpoints["base"]
-        frame = decode_checkpoint(session, base, examples, tiny.tokenizer, 5)
-        completions = session.generate(
-            encode_prompts(tiny.tokenizer, ["3+4=", "12+34="]), base, max_new_tokens=5
-        )
+    session, base = open_session(tiny.base), tiny.checkpoints["base"]
+    frame = decode_checkpoint(session, base, examples, tiny.tokenizer, 5)
+    prompts = encode_prompts(tiny.tokenizer, ["3+4=", "12+34="])
+    completions = session.generate(prompts, base, max_new_tokens=5)
     assert frame["uid"].tolist() == ["a", "b"]
     assert frame["target"].tolist() == ["7", "46"]
     assert frame["completion"].tolist() == [completion.text for completion in completions]
     assert frame["completion_tokens"].tolist() == [len(c.token_ids) for c in completions]
     assert frame["prompt_tokens"].tolist() == [4, 6]
-    assert frame["operations"].tolist()[0] == 1
-    assert frame["level"].tolist()[1] == "hard"
+    assert (frame["operations"][0], frame["level"][1]) == (1, "hard")
+    clash = [Example("a", "3+4=", "7", None, attributes={"target": 1})]
+    with pytest.raises(UserError, match="attribute 'target'"):
+        decode_checkpoint(session, base, clash, tiny.tokenizer, 2)
 
 
-def test_an_attribute_may_not_take_the_name_of_a_column(
-    tiny_checkpoints: Callable[[str], Any],
-) -> None:
-    tiny = tiny_checkpoints("digit")
-    examples = [Example("a", "3+4=", "7", None, attributes={"target": 1})]
-    with (
-        TransformersEngine().open(tiny.base, EngineSettings()) as session,
-        pytest.raises(UserError, match="attribute 'target'"),
-    ):
-        decode_checkpoint(session, tiny.checkpoints["base"], examples, tiny.tokenizer, 2)
+def test_a_frame_names_the_image_and_counts_its_tokens(tiny_vlm, open_session, times):
+    base = Checkpoint("base", "base", tiny_vlm("qwen2_5_vl"))
+    processor, session = load_processor(base.path), open_session(base.path)
+    text = Example("text", "3+4=", "7", None)
+    mixed = [*times[:3], text]
+    frame = decode_checkpoint(session, base, mixed, processor.tokenizer, 4, processor=processor)
+    prompts = encode_examples(processor.tokenizer, processor, mixed)
+    images = images_of(mixed[1:2])
+    (alone,) = session.generate(prompts[1:2], base, max_new_tokens=4, images=images)
+    assert frame["image"].tolist()[:3] == [str(e.images[0]) for e in times[:3]]
+    assert pd.isna(frame["image"][3])
+    assert frame["completion"][1] == alone.text
+    rows = [expand(processor, ids, e.images) for ids, e in zip(prompts, mixed, strict=True)]
+    assert frame["prompt_tokens"].tolist() == [row["input_ids"].shape[1] for row in rows]
+    assert images_of([text]) is None  # and no processor is needed
+    assert "image" not in decode_checkpoint(session, base, [text], processor.tokenizer, 2)

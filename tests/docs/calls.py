@@ -7,19 +7,17 @@ it stands for is in `WORDS`.
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from click.testing import CliRunner
 
 from smmd_bench.cli import cli
 from smmd_bench.plugin_system import registry
 from smmd_bench.plugin_system.parameters import split_list
+from tests.in_process import as_a_process
 
 from .commands import Command, repository
-from .in_process import InProcess
 
 _DATA = ("--data-dir", str(repository("tests/data")))
 _RECIPE = (
@@ -71,21 +69,12 @@ def small(command: Command, folder: Path) -> list[str]:
     return words
 
 
-def call(words: Sequence[str], folder: Path) -> tuple[int, str]:
-    """(status, what was printed) of a call in `folder`; everything is afterwards as it was."""
-    with _as_a_process(folder):
-        result = CliRunner().invoke(cli, list(words), standalone_mode=False, input="")
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return int(result.return_value or 0), result.output
-
-
 def meaning(words: Sequence[str], folder: Path) -> str:
     """Equal for two calls in `folder` that do the same; click.UsageError: it cannot be read."""
     command = cli.get_command(click.Context(cli), words[0])
     assert command is not None, f"there is no command {words[0]}"
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_as_a_process(folder))
+        stack.enter_context(as_a_process(folder))
         context = command.make_context(words[0], list(words[1:]))
     return f"{words[0]} {sorted(context.params.items(), key=str)}"
 
@@ -96,28 +85,6 @@ def losses_exist(command: Command) -> None:
         for spec in split_list(command.words[command.words.index("--losses") + 1]):
             if spec != "base":
                 registry.load_loss(spec)
-
-
-@contextlib.contextmanager
-def _as_a_process(folder: Path) -> Iterator[None]:
-    """The working folder, the environment and the registry, as a new process has them."""
-    plugins = {group: dict(found) for group, found in registry._from_files.items()}
-    files, environment, here = list(registry._files), dict(os.environ), Path.cwd()
-    registry._from_files["executors"]["in_process"] = InProcess
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(here)
-        os.environ.clear()
-        os.environ.update(environment)
-        for group, found in plugins.items():
-            registry._from_files[group].clear()
-            registry._from_files[group].update(found)
-        registry._files[:] = files
-        loaders = (registry.load_task, registry.load_loss, registry.load_engine)
-        for loader in (*loaders, registry.engine_identity):
-            loader.cache_clear()
 
 
 def _installed() -> set[str]:

@@ -1,70 +1,56 @@
 """A folder with everything that documented commands name: a finished run, files, checkpoints."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from smmd_bench.plugin_system.registry import load_task
-from smmd_bench.publishing import style
-from smmd_bench.publishing.publish import _WITHOUT_DATES as FORMS
+from tests.in_process import call
 from tests.regression.questions import write_mmlu
 
-from .calls import SMALL, call
+from .calls import SMALL
 from .commands import repository
 
 MakeFolder = Callable[[str], Path]
 _RUN = ("--task=arithmetic", "--losses=ce,ntl,smmd", "--seeds=0,1", "--out=runs/NAME")
-_PLUGINS = {"task": ("my_task",), "report": ("my_figure",)}
 
 
 @pytest.fixture(scope="package", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def cache(tmp_path_factory):
     """A cache folder of this test's own."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SMMD_BENCH_CACHE", str(folder))
-        patch.setattr(style, "STYLE", _coarse(folder))  # nobody looks at these figures
-        patch.delitem(FORMS, "pdf")
         yield folder
 
 
-def _coarse(folder: Path) -> Path:
-    file = folder / "coarse.mplstyle"
-    file.write_text(style.STYLE.read_text().replace("savefig.dpi: 160", "savefig.dpi: 25"))
-    return file
-
-
 @pytest.fixture(scope="package")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """What stands for the names in the documentation: runs/NAME, ./my-checkpoint, ce.jsonl ..."""
     folder = tmp_path_factory.mktemp("place")
     for name in ("examples", "experiments", "tests"):
         (folder / name).symlink_to(repository(name))
     (folder / "data").symlink_to(repository("tests/data"))
     (folder / "my-checkpoint").symlink_to(repository("smmd_bench/models/builtin/tiny"))
-    status, said = call(["train-eval", *_RUN, *SMALL["train-eval"]], folder)
-    assert status == 0, said
+    said = call(["train-eval", *_RUN, *SMALL["train-eval"]], folder)
+    assert said.status == 0, said.output
     for name in ("BEFORE", "AFTER"):
         (folder / "runs" / name).symlink_to(folder / "runs/NAME")
     trained = next((folder / "runs/NAME/cells").glob("*/checkpoint"))
     (folder / "other").symlink_to(trained)
-    for kind, names in _PLUGINS.items():
-        for name in names:
-            call(["new", kind, name], folder)
+    for kind, name in (("task", "my_task"), ("report", "my_figure")):
+        call(["new", kind, name], folder)
     write_mmlu(folder / "DIR/mmlu/cais/mmlu")
     (folder / "DIR/samsum").symlink_to(repository("tests/data/samsum"))
     _write_predictions(folder)
     return folder
 
 
-def _write_predictions(folder: Path) -> None:
+def _write_predictions(folder):
     """Eight answers in each of the formats that the pages name."""
     for name in ("ce", "smmd"):
         _lines(folder / f"{name}.jsonl", [{"completion": str(k)} for k in range(8)])
@@ -83,15 +69,15 @@ def _write_predictions(folder: Path) -> None:
         _lines(folder / f"samples_gsm8k_{name}.jsonl", samples)
 
 
-def _lines(path: Path, rows: list[dict[str, Any]]) -> None:
+def _lines(path, rows):
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
 @pytest.fixture
-def make_folder(place: Path, tmp_path: Path) -> MakeFolder:
+def make_folder(place, tmp_path):
     """`make_folder(name)`: a copy of the place, which shares its files by hard links."""
 
-    def make(name: str) -> Path:
+    def make(name):
         folder = tmp_path / name
         shutil.copytree(place, folder, symlinks=True, copy_function=os.link)
         (folder / "other").unlink()

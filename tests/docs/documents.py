@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+OUTSIDE_THE_SITE = ("CONTRIBUTING.md", "SECURITY.md", "examples/README.md")
+"""Pages for people who read the repository."""
 _FENCE = re.compile(r"^( *)(```+|~~~+) *(\w*)[^\n]*\n(.*?)^ *\2 *$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 _LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
@@ -25,7 +27,7 @@ class Block:
 
 def documents() -> list[Path]:
     """All pages that link to each other."""
-    others = ("README.md", "CHANGELOG.md", "benchmarks/README.md", "examples/README.md")
+    others = (*OUTSIDE_THE_SITE, "README.md", "CHANGELOG.md", "benchmarks/README.md")
     pages = [ROOT / name for name in others if (ROOT / name).is_file()]
     return [*pages, *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("examples/*/*.md"))]
 

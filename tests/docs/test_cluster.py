@@ -1,24 +1,24 @@
 """docs/cluster.md: parts that ran apart make one run, and nothing of it is made again."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
-from pathlib import Path
 
 import pytest
 
 from smmd_bench.errors import UserError
 from smmd_bench.run.run_directory import RunDirectory
+from tests.in_process import call
 
 from . import calls
 from .commands import Command, documented, repository
 from .documents import blocks
 
+pytestmark = pytest.mark.docs
+
 PAGE = "docs/cluster.md"
 
 
-def steps() -> list[Command | list[str]]:
+def steps():
     """The commands of the page that are run, and what it copies between them, in order."""
     commands = {c.line: c for c in documented() if c.page == PAGE and not c.marked}
     found: list[tuple[int, Command | list[str]]] = list(commands.items())
@@ -29,13 +29,13 @@ def steps() -> list[Command | list[str]]:
     return [step for _, step in sorted(found, key=lambda step: step[0])]
 
 
-def test_parts_with_folders_of_their_own_are_gathered(tmp_path: Path) -> None:
+def test_parts_with_folders_of_their_own_are_gathered(tmp_path):
     said = []
     for step in steps():
         if isinstance(step, Command):
-            status, text = calls.call(calls.small(step, tmp_path), tmp_path)
-            assert status == 0, text
-            said.append(text)
+            done = call(calls.small(step, tmp_path), tmp_path)
+            assert done.status == 0, done.output
+            said.append(done.output)
         else:
             shutil.copytree(tmp_path / step[0], tmp_path / step[1], dirs_exist_ok=True)
             trained = {f: f.stat().st_mtime_ns for f in (tmp_path / "gathered").rglob("train.json")}
@@ -48,7 +48,7 @@ def test_parts_with_folders_of_their_own_are_gathered(tmp_path: Path) -> None:
     assert "SMMD" in whole
 
 
-def test_a_second_process_in_the_same_folder_is_refused_as_the_page_says(tmp_path: Path) -> None:
+def test_a_second_process_in_the_same_folder_is_refused_as_the_page_says(tmp_path):
     folder = tmp_path / "runs" / "NAME"
     with (
         RunDirectory(folder).locked(),

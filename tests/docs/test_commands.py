@@ -11,15 +11,14 @@ losses named are loaded; tests/end_to_end, tests/regression and tests/overhead h
 `ELSEWHERE` are those that another test runs, because they take minutes or need an installation.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
+from tests.in_process import call
+
 from . import calls
-from .commands import Command, documented, page_names, repository
-from .conftest import MakeFolder
+from .commands import documented, page_names, repository
+
+pytestmark = pytest.mark.docs
 
 COMMANDS = documented()
 ELSEWHERE = {
@@ -39,14 +38,14 @@ _done: set[str] = set()
 
 
 @pytest.mark.parametrize("page", page_names(COMMANDS))
-def test_the_commands_of_a_page_work(page: str, make_folder: MakeFolder) -> None:
+def test_the_commands_of_a_page_work(page, make_folder):
     folder = make_folder("place")
     for command in (c for c in COMMANDS if c.page == page):
         if not (command.marked or command.text in ELSEWHERE or page in PAGES_ELSEWHERE):
             _check(command, folder)
 
 
-def _check(command: Command, folder: Path) -> None:
+def _check(command, folder):
     words = calls.small(command, folder)
     name = words[0]
     if name in ("regress", "overhead") or calls.WORDS.keys() & set(command.words):
@@ -57,15 +56,15 @@ def _check(command: Command, folder: Path) -> None:
             return
         _done.add(same)
     try:
-        status, said = calls.call(words, folder)
+        said = call(words, folder)
     except Exception as error:
         raise AssertionError(f"{command}: {type(error).__name__}: {error}") from error
-    assert status == 0 or (name == "doctor" and status == 1), f"{command}: {said}"
+    assert said.status == 0 or (name, said.status) == ("doctor", 1), f"{command}: {said.output}"
     if command.output is not None and not command.output.startswith("~"):
-        (folder / command.output).write_text(said, encoding="utf-8")
+        (folder / command.output).write_text(said.output, encoding="utf-8")
 
 
-def test_marked_commands_have_options_that_exist(tmp_path: Path) -> None:
+def test_marked_commands_have_options_that_exist(tmp_path):
     marked = [command for command in COMMANDS if command.marked]
     assert marked
     for command in marked:
@@ -73,7 +72,7 @@ def test_marked_commands_have_options_that_exist(tmp_path: Path) -> None:
         assert calls.meaning(words, tmp_path)
 
 
-def test_what_is_run_elsewhere_is_still_documented_and_the_tests_are_there() -> None:
+def test_what_is_run_elsewhere_is_still_documented_and_the_tests_are_there():
     texts = {command.text for command in COMMANDS}
     assert not set(ELSEWHERE) - texts
     for test in (*ELSEWHERE.values(), *PAGES_ELSEWHERE.values()):

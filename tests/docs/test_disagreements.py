@@ -1,10 +1,7 @@
 """docs/disagreements.md: what it says of the paper's numbers follows from reports/paper.yaml."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
-from collections.abc import Iterator
 
 import pytest
 import yaml
@@ -15,14 +12,14 @@ TABLES = yaml.safe_load((ROOT / "reports" / "paper.yaml").read_text(encoding="ut
 PAGE = (ROOT / "docs" / "disagreements.md").read_text(encoding="utf-8")
 
 
-def accuracies(task: str) -> Iterator[float]:
+def accuracies(task):
     for table in TABLES.values():
         for row in table["rows"]:
             if row["task"] == task and "exact_match" in row:
                 yield row["exact_match"]
 
 
-def fit(value: float, questions: int) -> str:
+def fit(value, questions):
     """How a printed percentage comes from a whole number of right answers, if it does."""
     near = value * questions / 100
     for right in (math.floor(near), math.ceil(near)):
@@ -43,16 +40,14 @@ def fit(value: float, questions: int) -> str:
         ("chartqa", 1915, 8, []),
     ],
 )
-def test_printed_accuracies_are_rounded_cut_or_neither(
-    task: str, questions: int, cut: int, neither: list[float]
-) -> None:
+def test_printed_accuracies_are_rounded_cut_or_neither(task, questions, cut, neither):
     found = [(fit(value, questions), value) for value in accuracies(task)]
     assert sum(how == "cut" for how, _ in found) == cut
     assert sorted(value for how, value in found if how == "neither") == neither
     assert all(f"{value:.2f}" in PAGE for value in neither)
 
 
-def test_the_accuracies_of_chartqa_fit_1915_questions_and_no_other_number_near() -> None:
+def test_the_accuracies_of_chartqa_fit_1915_questions_and_no_other_number_near():
     values = list(accuracies("chartqa"))
     fitting = [
         n for n in range(1900, 1940) if not any(fit(value, n) == "neither" for value in values)
@@ -62,7 +57,7 @@ def test_the_accuracies_of_chartqa_fit_1915_questions_and_no_other_number_near()
     assert "All 32 accuracies fit 1,915 questions" in PAGE
 
 
-def test_smmd_is_ahead_of_cross_entropy_everywhere_and_of_the_others_not() -> None:
+def test_smmd_is_ahead_of_cross_entropy_everywhere_and_of_the_others_not():
     ahead, ties = set(), 0
     for name in ("math_reasoning", "arithmetic", "clock", "chartqa"):
         by_row: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)

@@ -1,10 +1,7 @@
 """The references are what the code says."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,28 +9,32 @@ import smmd_bench
 
 from .documents import ROOT, anchors
 
-SCRIPTS = {"write_api_reference.py": "api.md", "write_cli_reference.py": "cli.md"}
+pytestmark = pytest.mark.docs
+
+SCRIPTS = {
+    "write_api_reference.py": "api.md",
+    "write_cli_reference.py": "cli.md",
+    "draw_architecture.py": "images/architecture.svg",
+}
 
 
 @pytest.mark.parametrize(("script", "page"), SCRIPTS.items())
-def test_a_reference_is_up_to_date_and_the_check_sees_where_it_is_not(
-    script: str, page: str, tmp_path: Path
-) -> None:
+def test_the_check_of_a_reference_sees_that_it_is_stale(script, page, tmp_path):
+    """That they are up to date is what `make lint` checks."""
     code = (ROOT / "scripts" / script).read_text(encoding="utf-8")
     (tmp_path / "scripts").mkdir()
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / page).parent.mkdir(parents=True)
     (tmp_path / "scripts" / script).write_text(code, encoding="utf-8")
     copy = tmp_path / "docs" / page
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     command = [sys.executable, str(tmp_path / "scripts" / script), "--check"]
-    for content, status in ((text, 0), (f"{text}more", 1)):
-        copy.write_text(content, encoding="utf-8")
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == status, done.stderr
+    copy.write_text(f"{text}more", encoding="utf-8")
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
     assert "run `make docs`" in done.stderr
 
 
-def test_the_stable_api_is_in_the_reference() -> None:
+def test_the_stable_api_is_in_the_reference():
     page = anchors((ROOT / "docs" / "api.md").read_text(encoding="utf-8"))
     assert {name for name in smmd_bench.__all__ if name != "__version__"} <= page
     assert {"task", "loss", "report", "engine", "executor"} <= page

@@ -1,7 +1,5 @@
 """What the pages show of the tasks is what the tasks give."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 
@@ -10,8 +8,8 @@ import pytest
 from PIL import Image
 
 from smmd_bench.plugin_system.registry import load_task, names
+from tests.in_process import call
 
-from . import calls
 from .documents import ROOT, anchors, blocks
 
 PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
@@ -19,22 +17,21 @@ SAMPLES = [block.text for block in blocks(PAGE) if block.text.startswith("$ smmd
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda text: text.splitlines()[0])
-def test_a_sample_is_what_the_command_prints(sample: str, tmp_path: Path) -> None:
+def test_a_sample_is_what_the_command_prints(sample, tmp_path):
     command, *shown = sample.rstrip().splitlines()
     (tmp_path / "tests").symlink_to(ROOT / "tests")
-    status, printed = calls.call(shlex.split(command)[2:], tmp_path)
-    assert status == 0
+    printed = call(shlex.split(command)[2:], tmp_path).output
     assert [_without_folders(line) for line in shown] == [
         _without_folders(line) for line in printed.rstrip().splitlines()
     ]
 
 
-def _without_folders(line: str) -> str:
+def _without_folders(line):
     """A picture's path differs by cache folder and library versions; its end does not."""
     return "/".join(Path(line).parts[-2:]) if line.endswith(".png") else line.rstrip()
 
 
-def test_every_task_has_a_section_with_a_sample_its_metrics_and_its_sizes() -> None:
+def test_every_task_has_a_section_with_a_sample_its_metrics_and_its_sizes():
     for name in names("tasks"):
         if not type(load_task(name)).__module__.startswith("smmd_bench.tasks."):
             continue
@@ -52,7 +49,7 @@ def test_every_task_has_a_section_with_a_sample_its_metrics_and_its_sizes() -> N
 
 
 @pytest.mark.parametrize("task", ["clock_time", "chartqa"])
-def test_the_pictures_are_those_that_the_task_draws(task: str) -> None:
+def test_the_pictures_are_those_that_the_task_draws(task):
     import runpy
 
     drawn = runpy.run_path(str(ROOT / "scripts" / "draw_task_samples.py"))["sample"](task)

@@ -1,13 +1,18 @@
 """Prompts with pictures give what the checkpoint's own processor gives."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from PIL import Image
+from transformers import AutoModelForImageTextToText
 
+from smmd_bench.encoding import prompts as encoding
 from smmd_bench.encoding.pictures import expand, pad_rows
-from smmd_bench.encoding.prompts import encode_image_prompts, expanded_lengths
+from smmd_bench.encoding.prompts import (
+    encode_examples,
+    encode_image_prompts,
+    expanded_lengths,
+    picture_tokens,
+)
 from smmd_bench.errors import UserError
 from smmd_bench.models.processor import load_processor
 
@@ -15,13 +20,22 @@ from ..tiny_vlms import ARCHITECTURES, draw_picture
 
 TEXT = "What time is it?"
 SIZES = [(84, 84), (56, 112), (224, 60), (30, 41)]
-each = pytest.mark.parametrize("architecture", ARCHITECTURES)
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory) -> list[Path]:
+def pictures(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pictures")
     return [draw_picture(folder / f"{i}.png", i, size) for i, size in enumerate(SIZES)]
+
+
+@pytest.fixture(params=ARCHITECTURES)
+def architecture(request):
+    return request.param
+
+
+@pytest.fixture
+def processor(architecture, tiny_vlm):
+    return load_processor(tiny_vlm(architecture))
 
 
 def own(processor, texts, pictures, **options):
@@ -45,33 +59,20 @@ def same(found, expected):
         assert torch.equal(found[key], value), key
 
 
-@each
-@pytest.mark.parametrize("k", range(len(SIZES)))
-def test_is_the_processors_own_output(tiny_vlm, architecture, pictures, k):
-    processor = load_processor(tiny_vlm(architecture))
+def test_a_row_is_the_processors_own_and_its_length_is_known_from_the_header(processor, pictures):
     (ids,) = encode_image_prompts(processor, [TEXT], [1])
     assert ids.count(processor.image_token_id) == 1
-    same(expand(processor, ids, pictures[k : k + 1]), own(processor, [TEXT], pictures[k : k + 1]))
-
-
-@each
-def test_length_is_known_from_the_header(tiny_vlm, architecture, pictures):
-    processor = load_processor(tiny_vlm(architecture))
-    (ids,) = encode_image_prompts(processor, [TEXT], [1])
     for path in pictures:
-        length = expand(processor, ids, [path])["input_ids"].shape[1]
-        assert expanded_lengths(processor, [ids], [[path]]) == [length]
+        row = expand(processor, ids, [path])
+        same(row, own(processor, [TEXT], [path]))
+        assert expanded_lengths(processor, [ids], [[path]]) == [row["input_ids"].shape[1]]
 
 
-@each
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_a_padded_batch_is_the_processors_own(tiny_vlm, architecture, pictures, side):
-    processor = load_processor(tiny_vlm(architecture))
+def test_a_padded_batch_is_the_processors_own(processor, pictures, side):
     texts = [TEXT, "Time?", "The hour, please:", ""]
-    rows = [
-        expand(processor, ids, [path])
-        for ids, path in zip(encode_image_prompts(processor, texts, [1] * 4), pictures, strict=True)
-    ]
+    prompts = encode_image_prompts(processor, texts, [1] * 4)
+    rows = [expand(processor, ids, [path]) for ids, path in zip(prompts, pictures, strict=True)]
     found = pad_rows(rows, processor.tokenizer.pad_token_id, side)
     expected = own(processor, texts, pictures, padding=True, padding_side=side)
     if "cross_attention_mask" in expected:  # theirs begins at the row's first column on the right
@@ -81,72 +82,47 @@ def test_a_padded_batch_is_the_processors_own(tiny_vlm, architecture, pictures, 
     same(found, expected)
 
 
-@each
-def test_a_batch_gives_the_logits_of_its_rows(tiny_vlm, model, architecture, pictures):
+@torch.no_grad()
+def test_a_batch_gives_the_logits_of_its_rows_and_the_picture_moves_them(
+    tiny_vlm, architecture, processor, pictures, tmp_path
+):
     """Of one picture, of two, and of none, but for Mllama: its model lets such a row of a mixed
     batch attend to padding."""
-    processor = load_processor(tiny_vlm(architecture))
+    model = AutoModelForImageTextToText.from_pretrained(tiny_vlm(architecture)).eval()
     texts, images = [TEXT, "And which of these?"], [pictures[:1], pictures[1:3]]
     if architecture != "mllama":
         texts, images = [*texts, "How many hours has a day?"], [*images, []]
     prompts = encode_image_prompts(processor, texts, [len(paths) for paths in images])
     rows = [expand(processor, ids, paths) for ids, paths in zip(prompts, images, strict=True)]
+    alone = [model(**row).logits[0, -1] for row in rows]
     lengths = [row["input_ids"].shape[1] for row in rows]
     for side, last in (("left", [-1] * len(rows)), ("right", [n - 1 for n in lengths])):
-        batch = pad_rows(rows, processor.tokenizer.pad_token_id, side)
-        with torch.no_grad():
-            logits = model(architecture)(**batch).logits
-            for i, row in enumerate(rows):
-                alone = model(architecture)(**row).logits[0, -1]
-                torch.testing.assert_close(logits[i, last[i]], alone, rtol=1e-4, atol=1e-3)
+        logits = model(**pad_rows(rows, processor.tokenizer.pad_token_id, side)).logits
+        for i, expected in enumerate(alone):
+            torch.testing.assert_close(logits[i, last[i]], expected, rtol=1e-4, atol=1e-3)
+    Image.new("RGB", SIZES[0], "white").save(tmp_path / "blank.png")
+    blank = model(**expand(processor, prompts[0], [tmp_path / "blank.png"])).logits[0, -1]
+    assert (alone[0] - blank).abs().max() > 0.5
 
 
-@each
-def test_the_picture_moves_the_logits(tiny_vlm, model, architecture, pictures, tmp_path):
-    processor = load_processor(tiny_vlm(architecture))
-    (ids,) = encode_image_prompts(processor, [TEXT], [1])
-    blank = tmp_path / "blank.png"
-    Image.new("RGB", SIZES[0], "white").save(blank)
-    with torch.no_grad():
-        logits = [
-            model(architecture)(**expand(processor, ids, [p])).logits[0, -1]
-            for p in (pictures[0], blank)
-        ]
-    assert (logits[0] - logits[1]).abs().max() > 0.5
-
-
-@each
-def test_chats_have_the_picture_in_the_users_turn(tiny_vlm, architecture, pictures):
-    processor = load_processor(tiny_vlm(architecture))
+def test_chats_have_the_picture_in_the_users_turn(processor, pictures):
     (ids,) = encode_image_prompts(processor, [f" {TEXT} "], [1], chat=True)
     text = processor.tokenizer.decode(ids)
     assert ids.count(processor.image_token_id) == 1
     assert text.index(processor.image_token) < text.index(TEXT) < len(text) - len(TEXT)
-    expanded = expand(processor, ids, pictures[:1])["input_ids"]
-    expected = processor.apply_chat_template(
-        [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": TEXT}]}],
-        add_generation_prompt=True,
-    )
-    mine = processor(
-        text=[expected],
+    turn = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": TEXT}]}
+    expected = processor(
+        text=[processor.apply_chat_template([turn], add_generation_prompt=True)],
         images=[[Image.open(pictures[0])]],
         add_special_tokens=False,
         return_tensors="pt",
     )
-    assert torch.equal(expanded, mine["input_ids"])
+    found = expand(processor, ids, pictures[:1])
+    assert torch.equal(found["input_ids"], expected["input_ids"])
 
 
-def test_without_a_chat_template_a_chat_is_refused(tiny_vlm):
-    processor = load_processor(tiny_vlm("mistral3"))
-    processor.chat_template = processor.tokenizer.chat_template = None
-    with pytest.raises(UserError, match="has no chat template"):
-        encode_image_prompts(processor, [TEXT], [1], chat=True)
-
-
-@each
 @pytest.mark.parametrize("chat", [False, True])
-def test_a_placeholder_in_a_text_is_refused_by_the_examples_name(tiny_vlm, architecture, chat):
-    processor = load_processor(tiny_vlm(architecture))
+def test_a_placeholder_in_a_text_is_refused_by_the_examples_name(processor, chat):
     texts = [TEXT, f"What is {processor.image_token}?"]
     with pytest.raises(UserError, match=r"^Example b has 2 placeholders .* for 1 images: its text"):
         encode_image_prompts(processor, texts, [1, 1], chat=chat, uids=["a", "b"])
@@ -154,10 +130,13 @@ def test_a_placeholder_in_a_text_is_refused_by_the_examples_name(tiny_vlm, archi
         encode_image_prompts(processor, texts, [1, 0], chat=chat)
 
 
-def test_a_chat_template_that_leaves_images_out_is_refused(tiny_vlm):
+def test_a_chat_template_that_is_absent_or_leaves_images_out_is_refused(tiny_vlm):
     processor = load_processor(tiny_vlm("mistral3"))
     processor.chat_template = "{{ messages[0]['content'][-1]['text'] }}"
     with pytest.raises(UserError, match=r"^Prompt 0 has 0 placeholders .*the chat template leaves"):
+        encode_image_prompts(processor, [TEXT], [1], chat=True)
+    processor.chat_template = processor.tokenizer.chat_template = None
+    with pytest.raises(UserError, match="has no chat template"):
         encode_image_prompts(processor, [TEXT], [1], chat=True)
 
 
@@ -168,3 +147,17 @@ def test_placeholders_without_pictures_are_refused(tiny_vlm, pictures):
         expand(processor, ids, pictures[:1])
     with pytest.raises(ValueError, match="2 placeholders"):
         expand(processor, ids, [])
+
+
+def test_images_of_one_size_are_looked_at_once(tiny_vlm, times, monkeypatch):
+    processor, examples = load_processor(tiny_vlm("qwen2_5_vl")), times[::3]  # of one size
+    prompts, calls = encode_examples(processor.tokenizer, processor, examples), []
+    monkeypatch.setattr(
+        encoding, "picture_tokens", lambda *words: calls.append(words) or picture_tokens(*words)
+    )
+    lengths = expanded_lengths(processor, prompts * 5, [e.images for e in examples] * 5)
+    assert len(calls) == 1
+    assert lengths[: len(examples)] == [
+        expand(processor, ids, e.images)["input_ids"].shape[1]
+        for ids, e in zip(prompts, examples, strict=True)
+    ]

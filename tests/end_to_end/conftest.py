@@ -1,48 +1,43 @@
-"""Real runs of the command line: real Trainer, real vLLM, real files."""
+"""Runs from the command line: real Trainer, real vLLM, real files."""
 
-from __future__ import annotations
-
+import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.in_process import call
+
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
-SMALL = (
-    "--train-examples",
-    "512",
-    "--epochs",
-    "2",
-    "--validation-examples",
-    "60",
-    "--test-examples",
-    "80",
-)
+SMALL = "--train-examples 512 --epochs 2 --validation-examples 60 --test-examples 80"
 
 
 @dataclass(frozen=True)
 class CommandLine:
-    """Runs `smmd-bench` with a data cache of its own."""
+    """Runs `smmd-bench` in processes of its own, with a data cache of its own."""
 
     environment: dict[str, str]
 
-    def __call__(
-        self, *arguments: str, cwd: Path | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [COMMAND, *arguments], capture_output=True, text=True, env=self.environment, cwd=cwd
-        )
+    def __call__(self, words, *more):
+        command = [COMMAND, *shlex.split(words), *map(str, more)]
+        return subprocess.run(command, capture_output=True, text=True, env=self.environment)
 
-    def kill_when(self, condition: Callable[[], bool], *arguments: str) -> None:
+    def finish(self, words, *more):
+        """What a command prints that ends well."""
+        done = self(words, *more)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def kill_when(self, condition, words, *more):
         """Start the command and SIGKILL it (and nothing else) as soon as the condition holds."""
         process = subprocess.Popen(
-            [COMMAND, *arguments],
+            [COMMAND, *shlex.split(words), *map(str, more)],
             env=self.environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -57,6 +52,39 @@ class CommandLine:
 
 
 @pytest.fixture(scope="session")
-def smmd_bench(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
-    cache = tmp_path_factory.mktemp("cache")
+def smmd_bench(cache):
     return CommandLine({**os.environ, "SMMD_BENCH_CACHE": str(cache)})
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    """A data cache that all runs of this folder share."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def finish(cache):
+    """`finish(words, *more)`: a command in this process, its jobs too, that ends well."""
+
+    def run(words, *more, **environment):
+        command = [*shlex.split(words), *map(str, more), "--executor=in_process"]
+        said = call(command, Path.cwd(), SMMD_BENCH_CACHE=str(cache), **environment)
+        assert said.status == 0, said.stdout + said.stderr
+        return said
+
+    return run
+
+
+def cells(run):
+    """The cell folders of a run, by the last part of the model's name and the loss."""
+    found = {}
+    for file in run.glob("cells/*/cell.json"):
+        cell = json.loads(file.read_text())
+        if "source" not in cell:  # another cell tests what that one trained
+            found[Path(cell["model"]).name, cell["loss"]] = file.parent
+    return found
+
+
+def content(folder, name):
+    """A JSON file."""
+    return json.loads((folder / name).read_text())

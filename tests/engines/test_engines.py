@@ -1,220 +1,256 @@
 """Both engines, on real checkpoints: the same tokens, the same probabilities, no silent mistake."""
 
-from __future__ import annotations
-
-import os
-import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from smmd_bench.plugins.engines.transformers import TransformersEngine
+import torch
+from peft import PeftModel
 from smmd_bench.plugins.engines.vllm import VllmEngine
 
-from smmd_bench.contracts import Checkpoint, EngineSession, EngineSettings
+from smmd_bench.encoding.images import read_image
+from smmd_bench.encoding.pictures import expand
+from smmd_bench.encoding.prompts import expanded_lengths
 from smmd_bench.errors import UserError
 from smmd_bench.models.loading import load_model
 from smmd_bench.training.canary import CanaryTexts, make_canary
 from smmd_bench.training.canary_texts import BLOCK, CACHED
 
-SETTINGS = EngineSettings(max_model_length=256, adapters=True, memory_gb=0.125)
-THERE_AND_BACK = (
-    "base", "lora1", "full1", "lora2", "base", "full2", "full1", "lora1", "lora2", "base",
-)  # fmt: skip
+from ..tiny_vlms import ARCHITECTURES, draw_picture
+from .cases import blank, build_variants, open_sessions, text_case, vision_case
+
+pytestmark = pytest.mark.engine
+TEXT = ("digit", "triple")
+VISION = [  # vLLM does not run the last
+    pytest.param(name, marks=pytest.mark.slow) for name in ARCHITECTURES
+]
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A session of each engine on one base."""
-
-    vllm: EngineSession
-    transformers: EngineSession
-    checkpoints: dict[str, Checkpoint]
-    prompts: list[list[int]]
-    numbers: list[int]
-    end: int
-
-
-@pytest.fixture(scope="class", params=["digit", "triple"])
-def pair(request: pytest.FixtureRequest, tiny_checkpoints: Callable[[str], Any]) -> Iterator[Pair]:
-    tiny = tiny_checkpoints(request.param)
-    texts = [f"{a}+{b}=" for a in (*range(10), 12, 345) for b in range(0, 10, 2)]
-    texts += ["1+2=3 " * 25 + text for text in texts[:3]]  # more than a block of the prefix cache
-    largest = 10 if request.param == "digit" else 1000
-    with (
-        VllmEngine().open(tiny.base, SETTINGS) as vllm,
-        TransformersEngine().open(tiny.base, SETTINGS) as transformers,
-    ):
-        yield Pair(
-            vllm,
-            transformers,
-            dict(tiny.checkpoints),
-            tiny.tokenizer(texts)["input_ids"],
-            tiny.tokenizer.convert_tokens_to_ids([str(n) for n in range(largest)]),
-            tiny.tokenizer.eos_token_id,
-        )
+@pytest.fixture(scope="module")
+def case(request, tiny_checkpoints, tmp_path_factory):
+    """The sessions of a base, opened once for all tests of it."""
+    name = request.param
+    if name in TEXT:
+        tiny = tiny_checkpoints(name)
+        with open_sessions(tiny.base) as sessions:
+            yield text_case(name, tiny, sessions)
+    else:
+        root = tmp_path_factory.mktemp(name)
+        checkpoints = build_variants(name, root)
+        with open_sessions(root / "base") as sessions:
+            yield vision_case(name, root, checkpoints, sessions)
 
 
-class TestOneSession:
-    def test_greedy_completions_are_identical_through_every_swap(self, pair: Pair) -> None:
-        seen = {}
-        for name in THERE_AND_BACK:
-            checkpoint = pair.checkpoints[name]
-            ours = pair.vllm.generate(pair.prompts, checkpoint, max_new_tokens=6)
-            theirs = pair.transformers.generate(pair.prompts, checkpoint, max_new_tokens=6)
-            assert ours == theirs, name
-            assert seen.setdefault(name, ours) == ours, name
-        assert len({tuple(completions) for completions in seen.values()}) == len(seen)
+of_all = pytest.mark.parametrize("case", [*TEXT, *VISION], indirect=True, scope="module")
+of_text = pytest.mark.parametrize("case", TEXT, indirect=True, scope="module")
+of_vision = pytest.mark.parametrize("case", VISION, indirect=True, scope="module")
 
-    @pytest.mark.parametrize("name", ["base", "lora1", "full2"])
-    def test_next_token_probabilities_agree(self, pair: Pair, name: str) -> None:
-        checkpoint = pair.checkpoints[name]
-        ours = pair.vllm.next_token_probabilities(pair.prompts, pair.numbers, checkpoint)
-        theirs = pair.transformers.next_token_probabilities(pair.prompts, pair.numbers, checkpoint)
-        np.testing.assert_allclose(ours, theirs, atol=1e-4)
-        np.testing.assert_allclose(ours.sum(axis=1), 1.0)
 
-    def test_probabilities_come_in_the_order_of_the_token_ids(self, pair: Pair) -> None:
-        base = pair.checkpoints["base"]
-        forward = pair.vllm.next_token_probabilities(pair.prompts, pair.numbers, base)
-        back = pair.vllm.next_token_probabilities(pair.prompts, pair.numbers[::-1], base)
-        np.testing.assert_allclose(forward, back[:, ::-1], atol=1e-6)
+@of_all
+def test_greedy_completions_are_those_of_plain_forward_passes_through_every_swap(case):
+    seen = {}
+    for name in case.there_and_back:
+        for engine, session in case.sessions.items():
+            found = session.generate(
+                case.prompts, case.checkpoints[name], max_new_tokens=6, images=case.images
+            )
+            assert seen.setdefault(name, found) == found, (name, engine)
+    assert len({tuple(completions) for completions in seen.values()}) == len(seen)
+    model = load_model(case.base, "float32")
+    for row, completion in enumerate(seen["base"][:12]):
+        for at, token in enumerate(completion.token_ids):
+            assert int(case.logits(model, row, completion.token_ids[:at]).argmax()) == token
+            if case.processor is not None and token == case.processor.image_token_id:
+                break
 
-    @pytest.mark.parametrize("name", ["base", "lora2", "full1"])
-    def test_log_probabilities_agree(self, pair: Pair, name: str) -> None:
-        sequences = [prompt + pair.numbers[:n] for n, prompt in enumerate(pair.prompts[:9])]
-        sequences.append(pair.prompts[0][:1])
-        ours = pair.vllm.log_probabilities(sequences, pair.checkpoints[name])
-        theirs = pair.transformers.log_probabilities(sequences, pair.checkpoints[name])
-        assert [len(row) for row in ours] == [len(sequence) - 1 for sequence in sequences]
-        for row, other in zip(ours, theirs, strict=True):
-            assert row == pytest.approx(other, abs=1e-3)
 
-    @pytest.mark.parametrize("name", ["base", "lora1", "full1"])
-    @pytest.mark.parametrize("engine", ["vllm", "transformers"])
-    def test_the_canary_of_another_checkpoint_raises(
-        self, pair: Pair, engine: str, name: str
-    ) -> None:
-        session: EngineSession = getattr(pair, engine)
-        right = pair.checkpoints[name]
-        wrong = replace(right, canary=pair.checkpoints["full2"].canary)
-        with pytest.raises(RuntimeError, match=rf"checkpoint '{name}'.*off by up to \d"):
-            session.generate(pair.prompts, wrong, max_new_tokens=2)
-        session.generate(pair.prompts, right, max_new_tokens=2)
+@of_all
+@pytest.mark.parametrize("kind", ["base", "lora", "full"])
+def test_probabilities_are_the_softmax_over_the_chosen_tokens(case, kind):
+    checkpoint = next(c for c in case.checkpoints.values() if c.kind == kind)
+    model = load_model(case.base if kind == "lora" else checkpoint.path, "float32")
+    if kind == "lora":
+        model = PeftModel.from_pretrained(model, checkpoint.path).eval()
+    prompts, images = case.prompts, case.images
+    logits = torch.stack([case.logits(model, row, []) for row in range(len(prompts))])
+    expected = logits[:, case.numbers].double().softmax(-1)
+    for session in case.sessions.values():
+        probed = session.next_token_probabilities
+        found = probed(prompts, case.numbers, checkpoint, images=images)
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+        back = probed(prompts, case.numbers[::-1], checkpoint, images=images)
+        np.testing.assert_allclose(found, back[:, ::-1], atol=1e-6)
 
-    def test_a_stale_prefix_cache_raises(self, pair: Pair) -> None:
-        """The keys of the other weights stand in the cache for the first block of the canary."""
-        session: Any = pair.vllm
-        ids = tuple((pair.prompts[-1] * 9)[:CACHED])
-        texts = CanaryTexts((ids,), (CACHED - BLOCK,))
-        before, right = (
-            replace(c, canary=make_canary(load_model(c.path, "float32"), texts))
-            for c in (pair.checkpoints["full1"], pair.checkpoints["full2"])
-        )
-        session.generate(pair.prompts, before, max_new_tokens=1)
-        session._llm.reset_prefix_cache = lambda: True
-        with pytest.raises(RuntimeError, match="does not run the weights of checkpoint 'full2'"):
-            session.generate(pair.prompts, right, max_new_tokens=1)
-        del session._llm.reset_prefix_cache
-        session._llm.reset_prefix_cache()
-        session.generate(pair.prompts, right, max_new_tokens=1)
 
-    @pytest.mark.parametrize("engine", ["vllm", "transformers"])
-    def test_a_prompt_that_leaves_no_room_is_refused(self, pair: Pair, engine: str) -> None:
-        session: EngineSession = getattr(pair, engine)
-        base, token = pair.checkpoints["base"], pair.numbers[0]
-        fits = [[token] * 248]
-        assert len(session.generate(fits, base, max_new_tokens=8)) == 1
-        with pytest.raises(UserError, match=r"Prompt 1 has 249 tokens.*256.*max_model_length"):
-            session.generate([*fits, [token] * 249], base, max_new_tokens=8)
+@of_all
+@pytest.mark.parametrize("kind", ["base", "lora", "full"])
+def test_log_probabilities_agree(case, kind):
+    checkpoint = next(c for c in case.checkpoints.values() if c.kind == kind)
+    if case.images is None:
+        sequences = [ids + case.numbers[:n] for n, ids in enumerate(case.prompts[:9])]
+        sequences.append(case.prompts[0][:1])
+        lengths = [len(sequence) - 1 for sequence in sequences]
+    else:  # of the text after the picture
+        sequences, image = case.prompts, case.processor.image_token_id
+        lengths = [len(ids) - 1 - ids.index(image) for ids in sequences]
+    found = [
+        session.log_probabilities(sequences, checkpoint, images=case.images)
+        for session in case.sessions.values()
+    ]
+    for rows in found:
+        assert [len(row) for row in rows] == lengths
+        within = 1e-3 if case.images is None else 2e-3
+        np.testing.assert_allclose(np.concatenate(rows), np.concatenate(found[0]), atol=within)
 
-    @pytest.mark.parametrize("engine", ["vllm", "transformers"])
-    def test_the_finish_reason_says_why(self, pair: Pair, engine: str) -> None:
-        session: EngineSession = getattr(pair, engine)
-        base = pair.checkpoints["base"]
-        for completion in session.generate(pair.prompts, base, max_new_tokens=1):
-            assert completion.finish_reason == "length"
-            assert len(completion.token_ids) == 1
-        whole = session.generate(pair.prompts, base, max_new_tokens=30)
+
+@of_all
+def test_the_canary_of_another_checkpoint_raises(case):
+    """Of the tower's, the language model is the base's: only the canary's picture can tell."""
+    *_, other = case.checkpoints
+    pairs = [(name, other) for name in case.checkpoints if name != other] + [(other, "base")]
+    if case.images is not None:
+        base, tower = (case.checkpoints[name].canary.log_probabilities for name in ("base", other))
+        assert base[:-1] == tower[:-1]
+    for session in case.sessions.values():
+        for name, wrong in pairs:
+            right = case.checkpoints[name]
+            sabotaged = replace(right, canary=case.checkpoints[wrong].canary)
+            with pytest.raises(RuntimeError, match=rf"checkpoint '{name}'.*off by up to \d"):
+                session.generate(case.prompts, sabotaged, max_new_tokens=2, images=case.images)
+            session.generate(case.prompts[:1], right, max_new_tokens=2, images=_first(case))
+
+
+def _first(case, count=1):
+    return None if case.images is None else case.images[:count]
+
+
+@of_all
+def test_a_prompt_that_leaves_no_room_is_refused(case):
+    prompts, images, length = [case.prompts[0], [case.numbers[0]] * 248], None, 248
+    if case.images is not None:  # pictures count in full
+        prompts, images = [case.tokenizer("1+2=")["input_ids"], case.prompts[4]], [[]]
+        images.append(case.images[4])
+        length = expanded_lengths(case.processor, prompts[1:], images[1:])[0]
+        assert expand(case.processor, prompts[1], images[1])["input_ids"].shape[1] == length
+    base, room = case.checkpoints["base"], 256 - length
+    for session in case.sessions.values():
+        assert len(session.generate(prompts, base, max_new_tokens=room, images=images)) == 2
+        said = rf"Prompt 1 has {length} tokens.*256.*max_model_length"
+        with pytest.raises(UserError, match=said):
+            session.generate(prompts, base, max_new_tokens=room + 1, images=images)
+
+
+@of_text
+def test_a_stale_prefix_cache_raises(case):
+    """The keys of the other weights stand in the cache for the first block of the canary."""
+    session = case.sessions["vllm"]
+    ids = tuple((case.prompts[-1] * 9)[:CACHED])
+    texts = CanaryTexts((ids,), (CACHED - BLOCK,))
+    before, right = (
+        replace(c, canary=make_canary(load_model(c.path, "float32"), texts))
+        for c in (case.checkpoints["full1"], case.checkpoints["full2"])
+    )
+    session.generate(case.prompts, before, max_new_tokens=1)
+    session._llm.reset_prefix_cache = lambda: True
+    with pytest.raises(RuntimeError, match="does not run the weights of checkpoint 'full2'"):
+        session.generate(case.prompts, right, max_new_tokens=1)
+    del session._llm.reset_prefix_cache
+    session._llm.reset_prefix_cache()
+    session.generate(case.prompts, right, max_new_tokens=1)
+
+
+@of_text
+def test_the_finish_reason_says_why_and_progress_counts_up_to_all(case):
+    base, end, n = case.checkpoints["base"], case.tokenizer.eos_token_id, len(case.prompts)
+    for session in case.sessions.values():
+        for completion in session.generate(case.prompts, base, max_new_tokens=1):
+            assert (completion.finish_reason, len(completion.token_ids)) == ("length", 1)
+        counts = []
+        whole = session.generate(
+            case.prompts, base, max_new_tokens=30,
+            progress=lambda what, done, total, counts=counts: counts.append((done, total)),
+        )  # fmt: skip
         stopped = [completion for completion in whole if completion.finish_reason == "stop"]
         assert stopped
         for completion in stopped:
-            assert completion.token_ids.index(pair.end) == len(completion.token_ids) - 1
+            assert completion.token_ids.index(end) == len(completion.token_ids) - 1
             assert "<" not in completion.text
-
-    @pytest.mark.parametrize("engine", ["vllm", "transformers"])
-    def test_progress_counts_up_to_all(self, pair: Pair, engine: str) -> None:
-        session: EngineSession = getattr(pair, engine)
-        counts: list[tuple[int, int]] = []
-        session.generate(
-            pair.prompts,
-            pair.checkpoints["base"],
-            max_new_tokens=6,
-            progress=lambda what, done, total: counts.append((done, total)),
-        )
         assert counts == sorted(counts)
-        assert counts[-1] == (len(pair.prompts), len(pair.prompts))
-
-    def test_requests_of_an_interrupted_call_never_join_the_next_one(self, pair: Pair) -> None:
-        base = pair.checkpoints["base"]
-        expected = pair.vllm.generate(pair.prompts, base, max_new_tokens=6)
-
-        def interrupt(what: str, done: int, total: int) -> None:
-            raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            pair.vllm.generate(
-                pair.prompts, pair.checkpoints["lora1"], max_new_tokens=6, progress=interrupt
-            )
-        assert pair.vllm.generate(pair.prompts, base, max_new_tokens=6) == expected
+        assert counts[-1] == (n, n)
 
 
-def test_an_engine_leaves_the_process_as_it_was_and_opens_again(
-    tiny_checkpoints: Callable[[str], Any],
-) -> None:
-    import torch
+@of_text
+def test_requests_of_an_interrupted_call_never_join_the_next_one(case):
+    session, base = case.sessions["vllm"], case.checkpoints["base"]
+    expected = session.generate(case.prompts, base, max_new_tokens=6)
 
-    tiny = tiny_checkpoints("digit")
-    settings = replace(SETTINGS, adapters=False)
-    before = dict(os.environ), torch.set_num_threads
-    prompts = tiny.tokenizer(["3+4=", "40+2="])["input_ids"]
-    completions = []
-    for name in ("base", "full1"):
-        with VllmEngine().open(tiny.base, settings) as session:
-            completions.append(session.generate(prompts, tiny.checkpoints[name], max_new_tokens=4))
-        assert (dict(os.environ), torch.set_num_threads) == before
-        with pytest.raises(RuntimeError, match="closed"):
-            session.generate(prompts, tiny.checkpoints["base"], max_new_tokens=4)
-    assert completions[0] != completions[1]
+    def interrupt(what, done, total):
+        raise KeyboardInterrupt
+
+    other = case.checkpoints["lora1"]
+    with pytest.raises(KeyboardInterrupt):
+        session.generate(case.prompts, other, max_new_tokens=6, progress=interrupt)
+    assert session.generate(case.prompts, base, max_new_tokens=6) == expected
 
 
-def test_after_a_failed_swap_the_session_answers_nothing_more(
-    tiny_checkpoints: Callable[[str], Any], tmp_path: Path
-) -> None:
-    tiny = tiny_checkpoints("digit")
-    prompts = tiny.tokenizer(["3+4="])["input_ids"]
-    broken = Checkpoint("broken", "full", tmp_path / "broken")
-    shutil.copytree(tiny.base, broken.path)
-    (broken.path / "model.safetensors").write_bytes(b"no weights")
-    missing = Checkpoint("missing", "full", tmp_path / "missing")
-    with VllmEngine().open(tiny.base, replace(SETTINGS, adapters=False)) as session:
-        with pytest.raises(ValueError, match="adapters=True"):
-            session.generate(prompts, tiny.checkpoints["lora1"], max_new_tokens=2)
-        with pytest.raises(UserError, match=r"'missing'.*has no \*\.safetensors"):
-            session.generate(prompts, missing, max_new_tokens=2)
-        session.generate(prompts, tiny.checkpoints["base"], max_new_tokens=2)
-        with pytest.raises(Exception, match="header"):
-            session.generate(prompts, broken, max_new_tokens=2)
-        with pytest.raises(RuntimeError, match=r"'broken'.*half-way"):
-            session.generate(prompts, tiny.checkpoints["base"], max_new_tokens=2)
+@of_vision
+def test_vllm_says_why_it_refuses_mllama(case):
+    reason = VllmEngine().refuses(case.base)
+    assert ("vllm" in case.sessions) == (reason is None) == (case.name != "mllama")
+    assert reason is None or "0.10.2" in reason
 
 
-@pytest.mark.parametrize("engine", [VllmEngine(), TransformersEngine()])
-def test_the_identity_names_the_library_and_its_version(engine: Any) -> None:
-    identity = engine.identity()
-    assert identity["name"] == engine.name
-    assert identity["version"] == 1
-    assert any(character.isdigit() for character in identity["library"])
+@of_vision
+def test_an_answer_is_of_the_picture_as_it_is_now(case, tmp_path):
+    """No engine may know an image by its name or its size."""
+    base, file = case.checkpoints["base"], tmp_path / "same.png"
+    white = [[blank(tmp_path / "blank.png")]] * len(case.prompts)
+    for session in case.sessions.values():
+        seen, unseen = (
+            session.generate(case.prompts, base, max_new_tokens=5, images=images)
+            for images in (case.images, white)
+        )
+        assert all(a != b for a, b in zip(seen, unseen, strict=True))
+        p = []
+        for seed in (5, 6):
+            images, prompt = [[draw_picture(file, seed)]], case.prompts[:1]
+            p.append(session.next_token_probabilities(prompt, case.numbers, base, images=images))
+        assert np.abs(p[0] - p[1]).max() > 1e-3
+
+
+@of_vision
+def test_rows_with_and_without_pictures_go_together(case):
+    base, text = case.checkpoints["base"], case.tokenizer(["1+2=", "Say 3:"])["input_ids"]
+    mixed, images = [text[0], *case.prompts, text[1]], [[], *case.images, []]
+    for session in case.sessions.values():
+        together, alone, with_images = (
+            session.generate(prompts, base, max_new_tokens=4, images=of_each)
+            for prompts, of_each in ((mixed, images), (text, None), (case.prompts, case.images))
+        )
+        assert together == [alone[0], *with_images, alone[1]]
+
+
+@of_vision
+def test_a_broken_picture_is_named_and_the_session_goes_on(case, tmp_path):
+    whole, broken = case.images[0][0].read_bytes(), tmp_path / "broken.png"
+    broken.write_bytes(whole[: len(whole) // 2])
+    base = case.checkpoints["base"]
+    for session in case.sessions.values():
+        images = [*case.images[:1], [broken]]
+        with pytest.raises(UserError, match=r"broken\.png"):
+            session.generate(case.prompts[:2], base, max_new_tokens=2, images=images)
+        found = session.generate(case.prompts[:1], base, max_new_tokens=2, images=case.images[:1])
+        assert len(found) == 1
+
+
+@pytest.mark.parametrize("case", VISION[:-1], indirect=True, scope="module")
+def test_vllm_puts_the_tokens_of_our_own_processor_in_place_of_a_picture(case):
+    from vllm import SamplingParams
+
+    greedy = SamplingParams(temperature=0.0, max_tokens=1)
+    for prompt, files in zip(case.prompts, case.images, strict=True):
+        pictures = {"image": [read_image(file) for file in files]}
+        request = {"prompt_token_ids": prompt, "multi_modal_data": pictures}
+        (output,) = case.sessions["vllm"]._llm.generate(request, greedy, use_tqdm=False)
+        expected = expand(case.processor, prompt, files)["input_ids"][0].tolist()
+        assert output.prompt_token_ids == expected

@@ -27,25 +27,23 @@ GIB = 1 << 30
         (1.5, 24, 0.0208),
     ],
 )
-def test_the_share_of_all_memory_follows_from_what_is_free(
-    free: float, total: float, utilization: float
-) -> None:
+def test_the_share_of_all_memory_follows_from_what_is_free(free, total, utilization):
     assert request_memory(int(free * GIB), int(total * GIB)).utilization == utilization
 
 
-def test_the_note_says_what_is_free_and_what_is_asked_for() -> None:
+def test_the_note_says_what_is_free_and_what_is_asked_for():
     said = "vLLM asks for 36.0 GiB: 40.0 of the GPU's 80.0 GiB are free."
     assert request_memory(40 * GIB, 80 * GIB).note == said
 
 
 @pytest.mark.parametrize("free", [0, GIB // 2, GIB])
-def test_a_card_that_is_full_is_refused_with_the_remedy(free: int) -> None:
+def test_a_card_that_is_full_is_refused_with_the_remedy(free):
     with pytest.raises(UserError, match=r"GiB are free, too little for vLLM.*CUDA_VISIBLE_DEVICES"):
         request_memory(free, 80 * GIB)
 
 
 @given(st.integers(GIB, 200 * GIB), st.floats(0.05, 1))
-def test_vllm_is_never_asked_for_more_than_is_free(total: int, part: float) -> None:
+def test_vllm_is_never_asked_for_more_than_is_free(total, part):
     free = int(part * total)
     try:
         utilization = request_memory(free, total).utilization
@@ -57,12 +55,12 @@ def test_vllm_is_never_asked_for_more_than_is_free(total: int, part: float) -> N
     assert 0 < utilization <= SHARE
 
 
-def test_where_torch_sees_no_gpu_vllm_decides_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_torch_sees_no_gpu_vllm_decides_itself(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert _gpu_memory.gpu_memory_request() is None
 
 
-def test_the_memory_is_that_of_torchs_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_is_that_of_torchs_gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (40 * GIB, 80 * GIB))
     request = _gpu_memory.gpu_memory_request()
@@ -70,8 +68,8 @@ def test_the_memory_is_that_of_torchs_gpu(monkeypatch: pytest.MonkeyPatch) -> No
     assert request.utilization == 0.45
 
 
-def test_a_session_says_its_note_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: object) -> None:
+def test_a_session_says_its_note_once(monkeypatch):
+    def stop(*_):
         raise InterruptedError
 
     session = object.__new__(VllmSession)  # no engine is started

@@ -1,26 +1,24 @@
 """`benchmarks.reliability` in small: one architecture, few seeds, one engine in this process."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from smmd_bench.plugins.engines.transformers import TransformersEngine
 
-from benchmarks.families import Family, make_base, train_family
+from benchmarks.families import make_base, train_family
 from benchmarks.reliability import SETTINGS, recorded, run_adapters
 from benchmarks.reliability_page import BEGIN, END, Measured, write_tables
 from benchmarks.sabotages import SABOTAGES, attempts, known_alike, outcome
-from smmd_bench.contracts import EngineSession
 
-pytestmark = pytest.mark.filterwarnings("ignore:Found missing adapter keys:UserWarning")
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.filterwarnings("ignore:Found missing adapter keys:UserWarning"),
+]
 
 
 @pytest.fixture(scope="module")
-def family(tmp_path_factory: pytest.TempPathFactory) -> Family:
+def family(tmp_path_factory):
     root = tmp_path_factory.mktemp("reliability")
     base = make_base("qwen2", root / "base", steps=40)
     rate = {"learning_rate": 2e-3, "train_examples": 48}
@@ -28,21 +26,19 @@ def family(tmp_path_factory: pytest.TempPathFactory) -> Family:
 
 
 @pytest.fixture(scope="module")
-def session(family: Family) -> Iterator[EngineSession]:
+def session(family):
     with TransformersEngine().open(family.base, SETTINGS) as session:
         yield session
 
 
-def test_every_checkpoint_has_all_others_as_rivals(family: Family) -> None:
+def test_every_checkpoint_has_all_others_as_rivals(family):
     for checkpoint in family.checkpoints.values():
         assert checkpoint.canary is not None
         others = {c.name for c in family.checkpoints.values()} - {checkpoint.name}
         assert {name for name, _ in checkpoint.canary.rivals} == {"base", *others}
 
 
-def test_each_sabotage_is_caught_and_the_right_weights_pass(
-    family: Family, session: EngineSession, tmp_path: Path
-) -> None:
+def test_each_sabotage_is_caught_and_the_right_weights_pass(family, session, tmp_path):
     measured = Measured()
     with recorded() as seen:
         tried = attempts(family, tmp_path, "qwen2")
@@ -63,7 +59,7 @@ def test_each_sabotage_is_caught_and_the_right_weights_pass(
     assert text.endswith("after\n")
 
 
-def test_an_outcome_can_be_a_miss(family: Family, session: EngineSession, tmp_path: Path) -> None:
+def test_an_outcome_can_be_a_miss(family, session, tmp_path):
     """Without a rule to catch it, a sabotage passes, and is not excused as indistinguishable."""
     wrong = SABOTAGES["the base instead of the adapter"](
         family, ("ce", 0, 2), tmp_path, random.Random(0)

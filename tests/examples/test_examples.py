@@ -2,7 +2,6 @@
 
 import random
 import runpy
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,45 +16,36 @@ from transformers import (
 )
 
 import smmd_bench as sb
-from smmd_bench.contracts import Loss, Task
+from smmd_bench.conformance.suite import violations
 from smmd_bench.plugin_system import registry
 
+from ..conftest import TOKENIZERS
+
+pytestmark = pytest.mark.engine
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
-DATA = Path(__file__).parents[1] / "data"
 
 
-def test_the_task_of_ones_own() -> None:
-    registry.load_plugin_file(EXAMPLES / "own_task.py")
-    task = registry.load_task("doubling[digits=2]")
-    assert isinstance(task, Task)
-    splits = {s: {e.prompt for e in task.examples(s, 0)} for s in ("train", "validation", "test")}
-    assert not splits["train"] & splits["test"]
-    assert not splits["validation"] & splits["test"]
-    for example in task.examples("test", 0, 50):
-        assert task.parse(example.target) == example.answer
+@pytest.mark.parametrize(
+    ("file", "spec"), [("own_task.py", "doubling"), ("own_loss.py", "huber[delta=2]")]
+)
+def test_a_plugin_of_ones_own_keeps_its_contract(file, spec):
+    registry.load_plugin_file(EXAMPLES / file)
+    assert violations(spec) == []
 
 
-def test_the_loss_of_ones_own_is_zero_at_a_perfect_prediction() -> None:
+def test_the_loss_of_ones_own_is_zero_at_a_perfect_prediction():
     registry.load_plugin_file(EXAMPLES / "own_loss.py")
-    loss = registry.load_loss("huber[delta=2]")
-    assert isinstance(loss, Loss)
-    tokenizer = AutoTokenizer.from_pretrained(DATA / "tokenizers" / "digit")
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / "digit")
     vocabulary = sb.numeric_vocabulary(tokenizer)
-    labels = vocabulary.token_ids[None, :]
+    loss, labels = registry.load_loss("huber[delta=2]").bind(vocabulary), vocabulary.token_ids[None]
     logits = torch.full((1, 10, len(tokenizer)), -50.0)
     logits[0, torch.arange(10), labels[0]] = 50.0
-    out = sb.numeric_objective(loss.bind(vocabulary), logits, labels)
-    assert float(out.auxiliary) < 1e-6
-    worse = sb.numeric_objective(loss.bind(vocabulary), logits.roll(1, 1), labels)
-    assert float(worse.auxiliary) > 0.4
+    assert float(sb.numeric_objective(loss, logits, labels).auxiliary) < 1e-6
+    assert float(sb.numeric_objective(loss, logits.roll(1, 1), labels).auxiliary) > 0.4
 
 
-@pytest.fixture(scope="module")
-def tiny(tiny_checkpoints: Callable[[str], Any]) -> Any:
-    return tiny_checkpoints("digit")
-
-
-def sums(tokenizer: Any, count: int) -> list[dict[str, list[int]]]:
+def sums(tokenizer, count):
     """Sums of one to four digits, of which the result is supervised: rows of unequal length."""
     rng = random.Random(0)
     rows = []
@@ -71,7 +61,7 @@ def sums(tokenizer: Any, count: int) -> list[dict[str, list[int]]]:
     return rows
 
 
-def trainer(tiny: Any, folder: Path, loss: str | None, accumulation: int = 1) -> Any:
+def trainer(tiny, folder, loss, accumulation=1):
     """The example's Trainer, or transformers' own where there is no loss; steps of 8 examples."""
     arguments: dict[str, Any] = {
         "model": AutoModelForCausalLM.from_pretrained(tiny.base),
@@ -100,7 +90,7 @@ def trainer(tiny: Any, folder: Path, loss: str | None, accumulation: int = 1) ->
     return own(loss, tiny.tokenizer, **arguments)
 
 
-def losses(trainer: Any) -> list[float]:
+def losses(trainer):
     """Of every step, then of the evaluation."""
     trainer.train()
     logged = [line["loss"] for line in trainer.state.log_history if "loss" in line]
@@ -109,15 +99,13 @@ def losses(trainer: Any) -> list[float]:
 
 
 @pytest.mark.parametrize("accumulation", [1, 4])
-def test_the_trainer_of_ones_own_is_the_stock_trainer_with_ce(
-    tiny: Any, tmp_path: Path, accumulation: int
-) -> None:
+def test_the_trainer_of_ones_own_is_the_stock_trainer_with_ce(tiny, tmp_path, accumulation):
     stock = losses(trainer(tiny, tmp_path, None, accumulation))
     assert losses(trainer(tiny, tmp_path, "ce", accumulation)) == pytest.approx(stock, rel=1e-4)
 
 
 @pytest.mark.parametrize("loss", ["smmd", "gce", "ntil[noise=0]"])
-def test_gradient_accumulation_changes_nothing_in_it(tiny: Any, tmp_path: Path, loss: str) -> None:
+def test_gradient_accumulation_changes_nothing_in_it(tiny, tmp_path, loss):
     whole, split = (trainer(tiny, tmp_path, loss, accumulation) for accumulation in (1, 4))
     assert losses(split) == pytest.approx(losses(whole), rel=1e-4)
     start = AutoModelForCausalLM.from_pretrained(tiny.base)
@@ -129,7 +117,7 @@ def test_gradient_accumulation_changes_nothing_in_it(tiny: Any, tmp_path: Path, 
     assert moved > 0
 
 
-def test_its_loss_is_cross_entropy_and_three_times_smmd(tiny: Any, tmp_path: Path) -> None:
+def test_its_loss_is_cross_entropy_and_three_times_smmd(tiny, tmp_path):
     own = trainer(tiny, tmp_path, "smmd")
     batch = own.data_collator(sums(tiny.tokenizer, 8))
     own.model.eval()
@@ -146,8 +134,8 @@ def test_its_loss_is_cross_entropy_and_three_times_smmd(tiny: Any, tmp_path: Pat
     assert float(total) == pytest.approx(float(cross_entropy + 3 * auxiliary), rel=1e-5)
 
 
-def test_its_noise_is_drawn_anew_at_every_step(tiny: Any, tmp_path: Path) -> None:
-    def twice(loss: str) -> list[float]:
+def test_its_noise_is_drawn_anew_at_every_step(tiny, tmp_path):
+    def twice(loss):
         own = trainer(tiny, tmp_path, loss)
         batch = own.data_collator(sums(tiny.tokenizer, 8))
         own.model.eval()
@@ -157,5 +145,5 @@ def test_its_noise_is_drawn_anew_at_every_step(tiny: Any, tmp_path: Path) -> Non
     assert len(set(twice("ntil[noise=0]"))) == 1
 
 
-def test_it_has_fewer_than_thirty_lines() -> None:
+def test_it_has_fewer_than_thirty_lines():
     assert len((EXAMPLES / "own_trainer.py").read_text().splitlines()) < 30

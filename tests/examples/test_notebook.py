@@ -1,10 +1,7 @@
 """The notebook runs on a run folder from its first cell to its last, and its plugin is one."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import pytest
@@ -22,12 +19,12 @@ MARK = "# by_digits.py"
 
 
 @pytest.fixture(scope="module")
-def notebook() -> Any:
+def notebook():
     return nbformat.read(NOTEBOOK, as_version=4)
 
 
 @pytest.fixture(scope="module")
-def plugin_file(notebook: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plugin_file(notebook, tmp_path_factory):
     """What a reader makes of it: the marked cells, in a file of that name."""
     parts = [cell.source for cell in notebook.cells if cell.source.startswith(MARK)]
     assert len(parts) == 3
@@ -37,9 +34,7 @@ def plugin_file(notebook: Any, tmp_path_factory: pytest.TempPathFactory) -> Path
     return file
 
 
-def test_it_runs_from_the_first_cell_to_the_last(
-    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_runs_from_the_first_cell_to_the_last(run_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_RUN", str(run_folder))
     monkeypatch.setenv("PYTHONWARNINGS", "error")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
@@ -53,7 +48,7 @@ def test_it_runs_from_the_first_cell_to_the_last(
     assert not [output for output in outputs if output.output_type == "error"]
 
 
-def test_what_is_kept_of_a_run_names_no_folder_of_a_machine(notebook: Any) -> None:
+def test_what_is_kept_of_a_run_names_no_folder_of_a_machine(notebook):
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     shown = [str({**output, "data": _texts(output)}) for output in outputs]
     for text in [*shown, *(cell.source for cell in notebook.cells)]:
@@ -61,12 +56,12 @@ def test_what_is_kept_of_a_run_names_no_folder_of_a_machine(notebook: Any) -> No
     assert all(cell.outputs for cell in notebook.cells if "draw(data)\n" in cell.source)
 
 
-def test_its_plugin_keeps_the_contract_of_a_report(plugin_file: Path) -> None:
+def test_its_plugin_keeps_the_contract_of_a_report(plugin_file):
     assert plugin_file.is_file()
     assert violations("accuracy_by_digits") == []
 
 
-def test_its_numbers_are_those_of_the_run(plugin_file: Path, run_folder: Path) -> None:
+def test_its_numbers_are_those_of_the_run(plugin_file, run_folder):
     run = read_run(run_folder)
     data = load("reports", "accuracy_by_digits").build(run).data
     assert data["seeds"].max() == 2
@@ -78,7 +73,7 @@ def test_its_numbers_are_those_of_the_run(plugin_file: Path, run_folder: Path) -
         assert row["low"] <= row["accuracy"] <= row["high"]
 
 
-def _texts(output: Any) -> dict[str, str]:
+def _texts(output):
     """Without pictures, in whose encoding any letters may stand."""
     data = output.get("data", {})
     return {kind: text for kind, text in data.items() if not kind.startswith("image/")}

@@ -1,7 +1,5 @@
 """The package of examples, installed beside this project's wheel as a stranger would have them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -14,6 +12,8 @@ import pytest
 from smmd_bench.results.frames import read_run
 from tests.packaging.wheels import ROOT, build_wheel, fresh_environment, wheel
 
+pytestmark = pytest.mark.packaging
+
 __all__ = ["wheel"]
 
 PROJECT = ROOT / "examples" / "smmd-bench-celsius"
@@ -21,19 +21,19 @@ Installed = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def commands(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def commands(wheel, tmp_path_factory):
     """The commands of an environment with both wheels."""
     folder = tmp_path_factory.mktemp("celsius")
     return fresh_environment(folder / "venv", wheel, build_wheel(PROJECT, folder / "wheel"))
 
 
 @pytest.fixture
-def installed(commands: Path, tmp_path: Path) -> Installed:
+def installed(commands, tmp_path):
     """Runs a command of that environment, far from the source tree; returns what it prints."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment = {**kept, "SMMD_BENCH_CACHE": str(tmp_path / "cache")}
 
-    def run(command: str, *arguments: str) -> str:
+    def run(command, *arguments):
         done = subprocess.run(
             [str(commands / command), *arguments],
             cwd=tmp_path,
@@ -47,14 +47,14 @@ def installed(commands: Path, tmp_path: Path) -> Installed:
     return run
 
 
-def test_both_are_imported_from_their_wheels(installed: Installed, commands: Path) -> None:
+def test_both_are_imported_from_their_wheels(installed, commands):
     code = "import smmd_bench, smmd_bench_celsius as c; print(smmd_bench.__file__, c.__file__)"
     files = installed("python", "-c", code).split()
     assert len(files) == 2
     assert all(Path(file).is_relative_to(commands.parent) for file in files)
 
 
-def test_ls_shows_its_plugins_and_where_they_are_from(installed: Installed, commands: Path) -> None:
+def test_ls_shows_its_plugins_and_where_they_are_from(installed, commands):
     found = json.loads(installed("smmd-bench", "ls", "--json"))
     for group, name in (("tasks", "temperature"), ("losses", "squared_emd")):
         plugin = next(plugin for plugin in found[group] if plugin["name"] == name)
@@ -63,9 +63,7 @@ def test_ls_shows_its_plugins_and_where_they_are_from(installed: Installed, comm
         assert Path(plugin["origin"]["file"]).is_relative_to(commands.parent)
 
 
-def test_their_source_is_in_the_addresses_and_that_of_this_project_is_not(
-    installed: Installed,
-) -> None:
+def test_their_source_is_in_the_addresses_and_that_of_this_project_is_not(installed):
     code = (
         "from smmd_bench.plugin_system import registry as r, plugin_source as s;"
         "print([s.source_digest(type(r.load('losses', n))) for n in ('squared_emd', 'smmd')])"
@@ -75,22 +73,21 @@ def test_their_source_is_in_the_addresses_and_that_of_this_project_is_not(
     assert own is None
 
 
-def test_they_keep_their_contracts(installed: Installed) -> None:
+def test_they_keep_their_contracts(installed):
     out = installed("smmd-bench", "validate", "temperature", "squared_emd")
     assert "task temperature" in out
     assert "loss squared_emd" in out
     assert "✗" not in out
 
 
-def test_its_other_tests_pass(installed: Installed, tmp_path: Path) -> None:
+def test_its_other_tests_pass(installed, tmp_path):
     shutil.copytree(PROJECT / "tests", tmp_path / "tests")
     others = "not contract"  # which the test above has checked, through the command
     out = installed("python", "-m", "pytest", "-q", "-W", "error", "-k", others, "tests")
     assert " passed" in out
 
 
-@pytest.mark.slow
-def test_they_make_a_run_with_a_table(installed: Installed, tmp_path: Path) -> None:
+def test_they_make_a_run_with_a_table(installed, tmp_path):
     out = installed(
         "smmd-bench", "train-eval", "--task", "temperature", "--losses", "ce,squared_emd",
         "--engine", "transformers", "--train-examples", "64", "--epochs", "1",

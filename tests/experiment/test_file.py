@@ -70,16 +70,22 @@ def test_an_optional_part_is_left_out_where_its_data_is_missing(
     ("text", "words"),
     [
         ("parts: [{tasks: [a], losses: [ce]}]", "x.yaml has parts and no name"),
-        ("name: a/b\nparts: [{tasks: [a], losses: [ce]}]", "must be that of a folder"),
-        ("name: n\nparts: []", "must be a list of experiments"),
+        ("name: a/b\nparts: [{tasks: [a], losses: [ce]}]", "name must match pattern"),
+        ("name: n\nparts: []", "experiments must have at least 1 item"),
         ("name: n\nparts: {tasks: [a]}", "must be a list of experiments"),
         ("name: n\nparts: [arithmetic]", "must be a list of experiments"),
-        ("name: n\nparts: [{tasks: [arithmetic]}]", "x.yaml, part 1 lacks the key 'losses'"),
+        (
+            "name: n\nparts: [{tasks: [arithmetic]}]",
+            "x.yaml, part 1: The experiment key losses is missing",
+        ),
         (
             "name: n\nparts: [{tasks: [a], losses: [ce], optional: 1}]",
             "x.yaml, part 1 must be true",
         ),
-        ("name: n\nparts: [{tasks: [arithmetic], loses: [ce]}]", "Unknown key 'loses' in x.yaml"),
+        (
+            "name: n\nparts: [{tasks: [arithmetic], loses: [ce]}]",
+            "x.yaml, part 1: Unknown experiment key 'loses'",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(text: str, words: str) -> None:

@@ -5,8 +5,10 @@ from dataclasses import replace
 import torch
 
 from smmd_bench.contracts import NumericTargets, NumericVocabulary
+from smmd_bench.plugin_system.registry import load_loss
 
 DIGITS = [float(n) for n in range(10)]
+THOUSAND = [float(n) for n in range(1000)]
 UNEVEN = [-3.5, 0.0, 0.25, 2.0, 2.0, 40.0]  # two tokens of one value, as rule `float` allows
 
 
@@ -14,6 +16,10 @@ def vocabulary(values):
     """V_num of any ascending values, with token ids in another order."""
     ids = torch.randperm(3 * len(values), generator=torch.Generator().manual_seed(len(values)))
     return NumericVocabulary(ids[: len(values)], torch.tensor(values, dtype=torch.float64), "test")
+
+
+def bind(values, spec):
+    return load_loss(spec).bind(vocabulary(values))
 
 
 def random_targets(values, positions=7, seed=0, dtype=torch.float64, scale=2.0):
@@ -36,6 +42,14 @@ def perfect_targets(values):
     return NumericTargets(logits, logits.logsumexp(-1), torch.arange(n), *torch.zeros(3, n).long())
 
 
+def of_wrong_prediction(loss, wrong):
+    """What a loss charges for `wrong` in place of 0."""
+    targets = random_targets(DIGITS, positions=1)
+    targets.target.zero_()
+    targets.logits.data.zero_()[0, wrong] = 20.0
+    return value(loss, targets)
+
+
 def value(loss, targets):
     """The sum that a bound loss gives, as a Python number."""
     return loss(targets)[0].item()
@@ -45,6 +59,11 @@ def softmax(logits):
     """p as a list of lists of Python numbers (eq:pq_p)."""
     exponentials = [[2.718281828459045 ** float(x) for x in row] for row in logits.detach()]
     return [[e / sum(row) for e in row] for row in exponentials]
+
+
+def predictions(targets):
+    """(p, index of the target) position by position, in Python numbers."""
+    return zip(softmax(targets.logits), targets.target.tolist(), strict=True)
 
 
 def check_gradient(loss, values):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from smmd_bench.publishing.run import is_published
+from smmd_bench.publishing.report_stamp import reports_are_current
 from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.storage.current import CurrentCell
 from smmd_bench.storage.files import read_json
@@ -94,7 +94,7 @@ class Books:
             name for name in {*found, *expected} if found.get(name) != expected.get(name)
         )
         assert not different, _shown(different[0], found, expected)
-        if is_published(path):
+        if reports_are_current(path):
             stale = [
                 name
                 for name, content in files_in(path / "reports").items()

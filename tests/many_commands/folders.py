@@ -16,16 +16,17 @@ from typing import Any
 
 from smmd_bench.decoding import stage
 from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.experiment.file import ExperimentFile
 from smmd_bench.models import loading as models
 from smmd_bench.models import recipe
 from smmd_bench.plugin_system import registry
-from smmd_bench.publishing import run as publishing
-from smmd_bench.publishing import selection
-from smmd_bench.publishing.run import publish_run
+from smmd_bench.publishing import write_reports as publishing
+from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.results.summary import what_the_cells_say
 from smmd_bench.run.comparison import write_comparisons
-from smmd_bench.run.pipeline import run_experiment
+from smmd_bench.run.pipeline import run_file
+from smmd_bench.run.run_directory import Outcome
 from smmd_bench.scoring import statistics
 from smmd_bench.storage.files import read_json, write_json
 
@@ -85,8 +86,7 @@ class Workshop:
         for name in (*EDITED, "edge.py"):
             shutil.copy(PLUGINS / name, folder / name)
             registry.load_plugin_file(folder / name)
-        for module in (publishing, selection):  # figures take seconds
-            module.entries = _some_reports  # type: ignore[attr-defined]
+        publishing.entries = _some_reports  # figures take seconds
         self.load_tokenizer = models.load_tokenizer
         for module in (stage, models):
             module.load_tokenizer = cache(self.load_tokenizer)
@@ -122,8 +122,7 @@ class Workshop:
     def close(self) -> None:
         """Make all as it was before."""
         self.enter(World())
-        for module in (publishing, selection):
-            module.entries = registry.entries  # type: ignore[attr-defined]
+        publishing.entries = registry.entries
         os.fsync = self.fsync
         for module in (stage, models):
             module.load_tokenizer = self.load_tokenizer
@@ -152,9 +151,11 @@ def experiment_of(
     )  # fmt: skip
 
 
-def run(experiment: Experiment, folder: Path) -> Any:
+def run(experiment: Experiment, folder: Path) -> Outcome:
     """`train-eval --extend`, without its reports."""
-    return run_experiment(experiment, folder, lambda *_: None, executor="inprocess", extend=True)
+    plan = ExperimentFile(None, (experiment,))
+    silent = contextlib.nullcontext(lambda *_: None)
+    return run_file(plan, folder, lambda: silent, executor="inprocess", extend=True)
 
 
 class Fresh:
@@ -236,7 +237,7 @@ def report_files(folder: Path) -> dict[str, bytes]:
         constant = {key: [] if key in ("flags", "experiments") else {} for key in PROVENANCE}
         constant |= {"name": "run", "command": "command", "created": "2026-01-01T00:00:00+00:00"}
         write_json(copy / "manifest.json", {**manifest, **constant})
-        publish_run(copy)
+        write_reports(copy)
         files = files_in(copy / "reports")
         assert "failed.json" not in files, files["failed.json"].decode()
         return files

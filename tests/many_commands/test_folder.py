@@ -7,8 +7,6 @@ those of a fresh folder in which only the current cells were ever made. The trai
 the executor are stubs (`plugins/edge.py`); everything else is real.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
@@ -21,18 +19,20 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from smmd_bench.errors import UserError
-from smmd_bench.publishing.run import is_published, publish_run
-from smmd_bench.publishing.selection import publish_some
+from smmd_bench.publishing.report_stamp import reports_are_current
+from smmd_bench.publishing.write_reports import write_reports, write_some_reports
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.cleaning.part import PARTS, remove
-from smmd_bench.run.cleaning.run_parts import run_parts
 from smmd_bench.run.merge import merge_runs
 from smmd_bench.run.predictions import score_predictions
+from smmd_bench.run.removal import PARTS, remove
+from smmd_bench.run.run_parts import run_parts
 from smmd_bench.storage.current import CurrentCell
 from smmd_bench.storage.files import write_text
 
 from .books import Books
 from .folders import EDITED, VERSIONS, Killed, Spec, killed_at, report_files, run
+
+pytestmark = pytest.mark.slow
 
 FOLDERS = st.sampled_from(["one", "two"])
 LOSSES = st.lists(st.sampled_from(["ce", "mine", "smmd"]), min_size=1, max_size=2, unique=True)
@@ -44,7 +44,7 @@ SIZES = st.sampled_from([9, 9, 5])
 class ManyCommands(RuleBasedStateMachine):
     """Two run folders, and what each cell of them was asked to be."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.root = Path(tempfile.mkdtemp())
         os.environ["SMMD_BENCH_CACHE"] = str(self.root / "cache")
@@ -52,7 +52,7 @@ class ManyCommands(RuleBasedStateMachine):
         self.workshop = self.books.workshop
         self.touched: set[str] = set()
 
-    def teardown(self) -> None:
+    def teardown(self):
         self.workshop.close()
         shutil.rmtree(self.root)
 
@@ -63,9 +63,9 @@ class ManyCommands(RuleBasedStateMachine):
         keep=st.booleans(),
     )  # fmt: skip
     def train_eval(
-        self, folder: str, losses: list[str], base: bool, rate: float, engine: str, size: int,
-        keep: bool,
-    ) -> None:  # fmt: skip
+        self, folder, losses, base, rate, engine, size,
+        keep,
+    ):  # fmt: skip
         self.touched.add(folder)
         experiment = self.books.ask(folder, (losses, base, rate, engine, size, keep))
         outcome = run(experiment, self.root / folder)
@@ -76,9 +76,7 @@ class ManyCommands(RuleBasedStateMachine):
         folder=FOLDERS, losses=LOSSES, rate=RATES, engine=ENGINES, size=SIZES,
         count=st.integers(0, 40),
     )  # fmt: skip
-    def killed_train_eval(
-        self, folder: str, losses: list[str], rate: float, engine: str, size: int, count: int
-    ) -> None:
+    def killed_train_eval(self, folder, losses, rate, engine, size, count):
         self.touched.add(folder)
         experiment = self.books.ask(folder, (losses, True, rate, engine, size, False))
         with suppress(Killed), killed_at(count):
@@ -86,7 +84,7 @@ class ManyCommands(RuleBasedStateMachine):
 
     @precondition(lambda self: self.books.last)
     @rule(folder=FOLDERS)
-    def the_same_again(self, folder: str) -> None:
+    def the_same_again(self, folder):
         if folder not in self.books.last:
             return
         asked = self.books.last[folder]
@@ -96,7 +94,7 @@ class ManyCommands(RuleBasedStateMachine):
 
     @precondition(lambda self: self.held())
     @rule(folder=FOLDERS, part=st.sampled_from(sorted(p for p in PARTS if "cache" not in p)))
-    def clean(self, folder: str, part: str) -> None:
+    def clean(self, folder, part):
         if self.is_run(folder):
             for found in run_parts(self.root / folder):
                 if found.name == part:
@@ -105,23 +103,23 @@ class ManyCommands(RuleBasedStateMachine):
 
     @precondition(lambda self: self.held())
     @rule(folder=FOLDERS, count=st.one_of(st.just(10**6), st.integers(0, 12)))
-    def report(self, folder: str, count: int) -> None:
+    def report(self, folder, count):
         if self.is_run(folder):
             with suppress(Killed), killed_at(count):
-                publish_run(self.root / folder)
-                assert is_published(self.root / folder)
+                write_reports(self.root / folder)
+                assert reports_are_current(self.root / folder)
             self.touched.add(folder)
 
     @precondition(lambda self: self.held())
     @rule(folder=FOLDERS)
-    def report_only(self, folder: str) -> None:
+    def report_only(self, folder):
         if self.is_run(folder):
-            publish_some(self.root / folder, ["everything"], ("csv",))
+            write_some_reports(self.root / folder, ["everything"], ("csv",))
             self.touched.add(folder)
 
     @precondition(lambda self: self.held())
     @rule(source=FOLDERS, which=st.integers(0, 5))
-    def copy_a_cell(self, source: str, which: int) -> None:
+    def copy_a_cell(self, source, which):
         target = {"one": "two", "two": "one"}[source]
         if not self.is_run(source) or not self.is_run(target):
             return
@@ -136,7 +134,7 @@ class ManyCommands(RuleBasedStateMachine):
         self.touched.add(target)
 
     @rule(answers=st.lists(st.sampled_from(["0", "1", "none"]), min_size=2, max_size=2))
-    def score(self, answers: list[str]) -> None:
+    def score(self, answers):
         """Completions made elsewhere, in a folder of their own; others than before, perhaps."""
         files = [self.root / "old.jsonl", self.root / "new.jsonl"]
         for file, answer in zip(files, answers, strict=True):
@@ -151,27 +149,27 @@ class ManyCommands(RuleBasedStateMachine):
     # ---- what happens between commands
 
     @rule(plugin=st.sampled_from(sorted(EDITED)), number=st.integers(0, 2))
-    def edit_a_plugin(self, plugin: str, number: int) -> None:
+    def edit_a_plugin(self, plugin, number):
         self.workshop.enter(self.workshop.world.edited(plugin, number))
         self.touched |= {"one", "two"} if plugin == "everything.py" else set()
 
     @rule(plugin=st.sampled_from(["toy_task.py", "mine.py"]))
-    def edit_a_comment(self, plugin: str) -> None:
+    def edit_a_comment(self, plugin):
         number = dict(self.workshop.world.edits)[plugin]
         self.workshop.write(plugin, number, comment=f"# {len(self.books.asked)}")
 
     @rule(what=st.sampled_from(VERSIONS), number=st.integers(1, 2))
-    def upgrade(self, what: str, number: int) -> None:
+    def upgrade(self, what, number):
         self.workshop.enter(self.workshop.world.upgraded(what, number))
 
     @rule(rounding=st.integers(0, 1))
-    def move_to_another_machine(self, rounding: int) -> None:
+    def move_to_another_machine(self, rounding):
         self.workshop.edge.machine["rounding"] = rounding
 
     # ---- what must hold
 
     @invariant()
-    def reports_are_those_of_a_fresh_folder(self) -> None:
+    def reports_are_those_of_a_fresh_folder(self):
         for folder in sorted(self.touched):
             if self.is_run(folder):
                 specs, roundings = self.books.specs(folder), self.books.roundings(folder)
@@ -180,7 +178,7 @@ class ManyCommands(RuleBasedStateMachine):
 
     @precondition(lambda self: self.is_run("one") and self.is_run("two"))
     @rule()
-    def merge(self) -> None:
+    def merge(self):
         runs, out = [self.root / "one", self.root / "two"], self.root / "merged"
         frames = [read_run(path) for path in runs]
         if any(frame.cells.empty for frame in frames):
@@ -202,10 +200,10 @@ class ManyCommands(RuleBasedStateMachine):
         roundings = {spec.identity: rounding for spec, _, rounding in chosen.values()}
         self.books.require_fresh(out, [spec for spec, _, _ in chosen.values()], roundings)
 
-    def is_run(self, folder: str) -> bool:
+    def is_run(self, folder):
         return self.books.is_run(folder)
 
-    def held(self) -> bool:
+    def held(self):
         return self.is_run("one") or self.is_run("two")
 
 

@@ -64,23 +64,23 @@ def test_weights_are_counted_over_all_files(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("recipe: [", "is not valid YAML"),
+        ("recipe: [", "is not valid YAML in UTF-8"),
         (b"label: \xff", "is not valid YAML in UTF-8"),
         ("", "must be a mapping of names to values, not None"),
         ("- 1", "must be a mapping"),
         ("recipe: 3", "recipe must be a mapping"),
         ("recipe: {epoch: 3}", "did you mean epochs"),
-        ("label: 3", "label must be a text"),
+        ("label: 3", "label must be text, not 3"),
         ("tasks: 3", "tasks must be a mapping"),
-        ("tasks: {arithmetic: 3}", "tasks: arithmetic must be a mapping"),
-        ("tasks: {arithmetic: {parameters: 3}}", "parameters must be a mapping"),
-        ("tasks: {gsm8k: {epochs: 0}}", "epochs=0: must be > 0"),
-        ("setings: {epochs: 3}", "unknown key 'setings': did you mean settings"),
+        ("tasks: {arithmetic: 3}", "tasks[arithmetic] must be a mapping"),
+        ("tasks: {arithmetic: {parameters: 3}}", "tasks[arithmetic][parameters] must be a mapping"),
+        ("tasks: {gsm8k: {epochs: 0}}", "epochs must be greater than 0, not 0"),
+        ("setings: {epochs: 3}", "Unknown card key 'setings': did you mean settings"),
         ("settings: {epoch: 3}", "did you mean epochs"),
         ("settings: 3", "settings must be a mapping"),
-        ("params: 3", "params must be a text"),
-        ("numeric_tokens: ten", "numeric_tokens must be an integer > 0, not 'ten'"),
-        ("micro_batch_sizes: {24: 0}", "micro_batch_sizes: 24 must be an integer > 0, not 0"),
+        ("params: 3", "params must be text"),
+        ("numeric_tokens: ten", "numeric_tokens must be an integer, not 'ten'"),
+        ("micro_batch_sizes: {24: 0}", "micro_batch_sizes[24] must be greater than 0, not 0"),
     ],
 )
 def test_a_mistake_in_a_card_names_the_card(folder: Path, text: str | bytes, message: str) -> None:
@@ -148,7 +148,7 @@ def test_the_papers_backbones(hub: Path, name: str, label: str, n: int) -> None:
     paper = paper_model(name)
     assert paper is not None  # or no published value would stand beside its rows
     assert label == f"{paper.name}-{paper.params}"
-    assert backbones()[name]["params"] == paper.params
+    assert backbones()[name].params == paper.params
     card.require_numeric_tokens(n)
 
 
@@ -173,7 +173,7 @@ def test_the_papers_vision_backbones(
     paper = paper_model(name)
     assert paper is not None  # or no published value would stand beside its rows
     assert label == f"{paper.name}-{paper.params}"
-    assert backbones()[name]["params"] == paper.params
+    assert backbones()[name].params == paper.params
     card.require_numeric_tokens(n)
 
 

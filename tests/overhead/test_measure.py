@@ -19,6 +19,8 @@ from smmd_bench.overhead.settings import STOCK
 from smmd_bench.storage.files import write_json
 from tests.overhead.conftest import recorded, silent, tiny_settings
 
+pytestmark = pytest.mark.engine
+
 ROWS = (STOCK, "ce", "smmd")
 TWO = {"ce": 1, "smmd": 1}
 
@@ -64,18 +66,18 @@ def test_another_measurement_does_not_get_the_folder(measured_folder):
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(UserError, match=r"holds no measurement \(thesis.tex\)"):
+    with pytest.raises(UserError, match=r"holds no run \(thesis.tex\)"):
         measure(tiny_settings(), tmp_path, silent)
-    assert [p.name for p in tmp_path.iterdir() if p.name != ".lock"] == ["thesis.tex"]
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 class Deadly(RowProcess):
     """A process of which one is killed in the midst of the second step."""
 
     def step(self):
-        if self.row == "ce" and len(self.steps) == 1:
-            os.kill(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        if self.row == "ce" and len(self.steps) == 1 and self.failure is None:
+            os.kill(self.worker.process.pid, signal.SIGKILL)
+            self.worker.process.wait()
         super().step()
 
 
@@ -91,9 +93,8 @@ class Noted:
         self.turns.append(self.row)
         self.steps.append((1.0, 1.0))
 
-    def wait_until_ready(self): ...
+    def hear(self): ...
     def prepare(self): ...
-    def finish(self): ...
     def close(self): ...
 
 
@@ -135,8 +136,10 @@ def test_a_killed_row_is_reported_the_others_finish_and_its_repeat_alone_is_done
 class Hopeless(Noted):
     """A process that cannot even start."""
 
-    def wait_until_ready(self):
+    def hear(self):
         self.failure = "no memory"
+
+    def step(self): ...
 
 
 def test_where_all_fail_there_are_reasons_and_no_steps(tmp_path, monkeypatch):

@@ -12,6 +12,8 @@ from smmd_bench.overhead.worker import train_row
 from smmd_bench.training.trainer import ObjectiveTrainer
 from tests.overhead.conftest import tiny_settings
 
+pytestmark = pytest.mark.engine
+
 
 class Trained:
     """A trained row: its Trainer, its events, its weights before and after, its logits."""

@@ -4,12 +4,13 @@ import subprocess
 import sys
 import zipfile
 from importlib.metadata import entry_points
-from pathlib import Path
 
 import pytest
 
 from smmd_bench.plugin_system.registry import GROUPS
 from tests.packaging.wheels import ROOT, fresh_environment, source_files, wheel
+
+pytestmark = pytest.mark.packaging
 
 __all__ = ["wheel"]
 
@@ -22,11 +23,11 @@ PACKAGES = {
 
 
 @pytest.fixture(scope="module")
-def fresh_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fresh_python(wheel, tmp_path_factory):
     return fresh_environment(tmp_path_factory.mktemp("fresh"), wheel) / "python"
 
 
-def test_the_wheel_holds_the_source_files_and_no_others(wheel: Path) -> None:
+def test_the_wheel_holds_the_source_files_and_no_others(wheel):
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     wanted = {
         f"{package}/{file}"
@@ -38,7 +39,7 @@ def test_the_wheel_holds_the_source_files_and_no_others(wheel: Path) -> None:
         assert any(name.endswith(kind) for name in packed)
 
 
-def test_a_fresh_environment_finds_every_plugin(fresh_python: Path, tmp_path: Path) -> None:
+def test_a_fresh_environment_finds_every_plugin(fresh_python, tmp_path):
     code = (
         "import smmd_bench; from smmd_bench.plugin_system import registry as r;"
         "print(smmd_bench.__file__);"
@@ -56,7 +57,7 @@ def test_a_fresh_environment_finds_every_plugin(fresh_python: Path, tmp_path: Pa
     assert eval(out[1]) == here
 
 
-def test_the_command_is_installed(fresh_python: Path, tmp_path: Path) -> None:
+def test_the_command_is_installed(fresh_python, tmp_path):
     command = fresh_python.parent / "smmd-bench"
     out = subprocess.run(
         [str(command), "ls", "models"], cwd=tmp_path, check=True, capture_output=True, text=True
@@ -64,14 +65,14 @@ def test_the_command_is_installed(fresh_python: Path, tmp_path: Path) -> None:
     assert "builtin/tiny" in out
 
 
-def test_a_folder_is_not_importable_by_its_own_name() -> None:
+def test_a_folder_is_not_importable_by_its_own_name():
     out = subprocess.run(
         [sys.executable, "-c", "import tasks"], cwd=ROOT, capture_output=True, text=True
     )
     assert "import this package as smmd_bench.tasks" in out.stderr
 
 
-def test_importing_the_package_brings_in_no_torch() -> None:
+def test_importing_the_package_brings_in_no_torch():
     code = (
         "import sys, smmd_bench, smmd_bench.cli;"
         "print('torch' in sys.modules, 'pandas' in sys.modules)"

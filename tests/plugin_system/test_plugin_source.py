@@ -16,7 +16,7 @@ from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system import registry
 from smmd_bench.plugin_system.plugin_source import source_digest
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.manifest import identities
+from smmd_bench.run.cell_json import describe_cells
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.scoring.measure import measure_identity
 
@@ -288,4 +288,4 @@ def test_the_manifest_says_what_it_was_made_with(tmp_path: Path) -> None:
         "loss huber": [source_digest(type(registry.load_loss("huber")))],
     }
     plain = replace(own, tasks=("arithmetic",), losses=("ce",))
-    assert not any(more["plugins"] for more in identities(plain.cells))
+    assert not any(content["plugins"] for content in describe_cells(plain.cells))

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from smmd_bench.contracts import Report
-from smmd_bench.publishing.publish import made, write_page
+from smmd_bench.publishing.make_report import make_report
+from smmd_bench.publishing.page import write_page
 from smmd_bench.results.frames import RunFrames
 
 
 def publish(run: RunFrames, reports: Iterable[Report]) -> list[Path]:
     """Build the reports and write their files and the page; the page's path comes last."""
-    sections = [made(run, report) for report in reports]
+    sections = [make_report(run, report) for report in reports]
     return [*(path for section in sections for path in section.files), write_page(run, sections)]

@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 import yaml
 
+from smmd_bench.regression.evaluation import Evaluation, plan
+from smmd_bench.regression.find_suites import find_suites
 from smmd_bench.regression.find_targets import find_targets
 from smmd_bench.regression.job import run_job
 from smmd_bench.regression.mmlu_data import lm_eval_mmlu
-from smmd_bench.regression.run import find_setting, job_for
-from smmd_bench.regression.store import Evaluation, plan
-from smmd_bench.regression.suite import find_suites
+from smmd_bench.regression.regress import find_setting, job_for
 from smmd_bench.storage.data_files import VARIABLE
 from smmd_bench.storage.files import read_json
 
@@ -153,6 +153,7 @@ def test_what_does_not_fit_the_context_is_counted(
         assert any(said.startswith(start) for said in results["said"])
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 @needs_real
 def test_all_real_subjects_equal_lm_eval_by_hand(
@@ -174,6 +175,7 @@ def test_all_real_subjects_equal_lm_eval_by_hand(
     }  # fmt: skip
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 @needs_real
 def test_a_whole_subject_equals_the_command_line(

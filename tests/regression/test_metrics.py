@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
+from smmd_bench.regression.comparison import is_share
 from smmd_bench.regression.evaluate import _rows
-from smmd_bench.regression.metrics import is_share
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,6 @@ def test_what_is_percent_already_stays_as_it_is() -> None:
     """lm-eval's squadv2 gives `f1` of all documents at once, in percent."""
     samples = pd.DataFrame({"subtask": "squadv2", "doc_id": [0, 1], "exact_match": [0.0, 1.0]})
     found = {"sample_len": 2, "f1,none": 61.5, "exact_match,none": 0.5}
-    f1, exact = _rows("squadv2", "task", found, samples)
+    f1, exact = _rows(found, samples)
     assert (f1["value"], f1["unit"]) == (61.5, "")
     assert (exact["value"], exact["unit"]) == (50.0, "percent")

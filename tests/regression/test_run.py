@@ -12,9 +12,9 @@ import pytest
 from smmd_bench.contracts import Job, JobResult, Progress
 from smmd_bench.regression import job as jobs
 from smmd_bench.regression.comparison import compare, write_comparisons
+from smmd_bench.regression.find_suites import find_suites
 from smmd_bench.regression.find_targets import find_targets
-from smmd_bench.regression.run import Outcome, find_setting, regress
-from smmd_bench.regression.suite import find_suites
+from smmd_bench.regression.regress import Outcome, find_setting, regress
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.run_directory import record_failure
 from smmd_bench.storage.data_files import VARIABLE
@@ -45,7 +45,7 @@ class Here:
 def executor(mmlu: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
     here = Here()
     monkeypatch.setenv(VARIABLE, str(mmlu))
-    monkeypatch.setattr("smmd_bench.regression.run.load", lambda *_: here)
+    monkeypatch.setattr("smmd_bench.regression.regress.load", lambda *_: here)
     return here
 
 
@@ -150,6 +150,7 @@ def test_weights_that_training_did_not_write_are_refused(make_run: MakeRun, exec
     assert "does not run the weights of checkpoint 'smmd seed 0'" in failed[f"{SUITE} smmd seed 0"]
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 @pytest.mark.filterwarnings(*LIBRARY_WARNINGS)
 def test_vllm_answers_as_transformers(make_run: MakeRun, executor: Here) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from smmd_bench.errors import UserError
+from smmd_bench.regression.evaluation import Suite
+from smmd_bench.regression.find_suites import find_suites, shots_notes
 from smmd_bench.regression.mmlu_data import REPOSITORY, REVISION, is_mmlu, mmlu_folder, subjects
-from smmd_bench.regression.suite import Suite, find_suites, shots_notes
 from smmd_bench.storage.data_files import VARIABLE
 from tests.conftest import DATA
 
@@ -73,7 +74,7 @@ def test_only_the_files_of_the_two_splits_matter(
     mmlu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A README.md with a split that was not copied is no hindrance, nor is none at all."""
-    from smmd_bench.regression.tasks import load_tasks
+    from smmd_bench.regression.load_tasks import load_tasks
 
     copy = Path(shutil.copytree(mmlu / "mmlu" / "cais" / "mmlu", tmp_path / "mmlu"))
     readme = copy / "README.md"
@@ -95,7 +96,7 @@ def test_only_the_files_of_the_two_splits_matter(
 
 
 def test_a_missing_package_is_named(mmlu: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from smmd_bench.regression import tasks
+    from smmd_bench.regression import load_tasks as tasks
 
     def fail(_: Suite) -> None:
         raise ModuleNotFoundError("No module named 'sympy_of_old'")
@@ -133,6 +134,7 @@ def test_no_network_and_no_copy_says_what_to_fetch(
         find_suites(["mmlu"], None)
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 def test_an_unknown_suite_gets_the_nearest_names() -> None:
     with pytest.raises(UserError, match="Unknown suite 'helaswag': did you mean hellaswag"):
@@ -141,6 +143,7 @@ def test_an_unknown_suite_gets_the_nearest_names() -> None:
         find_suites(["qqqqqqqqqqqqqqqqqqqqqqqqqq"], None)
 
 
+@pytest.mark.engine
 @pytest.mark.slow
 def test_shots_that_change_nothing_make_no_other_address() -> None:
     names = ["ifeval", "gsm8k", "hellaswag", "truthfulqa", "bbh"]

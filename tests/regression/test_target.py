@@ -125,7 +125,7 @@ def test_a_model_of_the_hub_is_that_of_the_runs_commit(
     ("content", "message"),
     [
         ({"base_model_name_or_path": "org/other"}, "trained from org/other, which is no model"),
-        ("{", "adapter_config.json is no JSON .*: save or copy it again"),
+        ("{", "adapter_config.json is not valid JSON .*: save or copy it again"),
     ],
 )
 def test_an_adapter_of_another_model_is_refused(

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from scipy.stats import binomtest
-from smmd_bench.reports.bandwidth_table import BandwidthTable, bandwidths
+from smmd_bench.reports.bandwidth_table import BandwidthTable
 from smmd_bench.reports.kernel_table import KernelTable
 from smmd_bench.reports.terms_table import TermsTable
 
 import smmd_bench as sb
 from smmd_bench.publishing import tables
+from smmd_bench.publishing.latex import to_latex
 from smmd_bench.storage.files import read_json, write_json
 from tests.reports.golden import assert_golden
 from tests.reports.test_significance import by_hand
@@ -147,7 +148,7 @@ def test_published_values_stand_beside_the_papers_setting_alone(paper_run):
 def test_another_model_has_no_published_value_and_the_caption_says_so(one_task):
     artefact = TermsTable().build(one_task)
     assert not {"Paper", "Δ to paper"} & set(artefact.table.columns)
-    assert "values are not set beside arithmetic[operations=1..2]: a model that" in artefact.caption
+    assert "No published values for arithmetic[operations=1..2]: a model that" in artefact.caption
 
 
 @pytest.mark.parametrize(("source", "shown"), [("synthetic", False), ("kaggle", True)])
@@ -163,7 +164,7 @@ def test_synthetic_clocks_are_not_compared(source, shown, tmp_path):
 
 
 def test_bandwidths_are_those_that_change_nothing_else_small_sets_first(one_task):
-    assert bandwidths(one_task) == {
+    assert BandwidthTable().labels(one_task) == {
         "ce": "none (CE)", "smmd": "{2}", "smmd[sigma=4]": "{4}",
         "smmd[sigma=1+2+3]": "{1, 2, 3}", "smmd[sigma=1.7+2+2.3]": "{1.7, 2, 2.3}",
     }  # fmt: skip
@@ -178,10 +179,7 @@ def test_only_the_seeds_that_every_row_has_are_compared(one_task, tmp_path):
     add_cells(tmp_path / "more", tmp_path / "run")
     artefact = TermsTable().build(sb.read_run(tmp_path / "run"))
     assert set(artefact.data["seed"]) == {0}
-    assert (
-        "seed 0, those that every row has (CE, SMMD: the run has seeds 1, 2 besides, which are "
-        "not counted here)"
-    ) in artefact.caption
+    assert "; seed 0 (seeds 1, 2 of CE, SMMD left out" in artefact.caption
 
 
 def test_several_seeds_give_a_deviation_and_the_largest_p(tmp_path):
@@ -213,7 +211,7 @@ def test_a_row_without_a_result_says_why_in_place(failure, said, one_task, tmp_p
     assert artefact.caption.endswith(
         f" Without a result: builtin/tiny smmd[term=mmd] seed 0 ({said})."
     )
-    assert r"\begin{tabular}{llrrr}" in tables.to_latex(artefact.table, "", "")
+    assert r"\begin{tabular}{llrrr}" in to_latex(artefact.table, "", "")
 
 
 def test_a_row_that_is_not_in_the_run_is_named_in_place(tmp_path):
@@ -264,6 +262,6 @@ def test_the_same_run_gives_the_same_bytes(report, paper_run):
     first, again = (report.build(sb.read_run(paper_run.path)) for _ in range(2))
     assert first.caption == again.caption
     assert first.table.attrs == again.table.attrs
-    for write in (tables.to_csv, tables.to_markdown, lambda t: tables.to_latex(t, "", "")):
+    for write in (tables.to_csv, tables.to_markdown, lambda t: to_latex(t, "", "")):
         assert write(first.table) == write(again.table)
     assert tables.to_csv(first.data) == tables.to_csv(again.data)

@@ -203,7 +203,7 @@ def test_a_loss_whose_cells_all_failed_is_named_and_the_others_are_drawn(run_fol
 
 
 def test_the_caption_has_n_seeds_and_parse_failures(artefact):
-    assert "n = 200 test examples; seeds 0, 1; at most 8.5 % (CE" in artefact.caption
+    assert "n = 200 test examples; seeds 0, 1; at most 8.5 %" in artefact.caption
 
 
 def test_positions_of_a_rationale_count_and_the_caption_says_how_many(artefact, tmp_path):

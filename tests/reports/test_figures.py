@@ -127,7 +127,7 @@ def test_variants_with_fewer_seeds_do_not_flood_figures_and_tables(tmp_path):
     for report in reports:
         artefact = report.build(run)
         assert set(artefact.data["loss"]) <= {"base", "ce", "smmd"}, report.name
-        assert "Left to the tables of ablations and sweeps: 25 variants" in artefact.caption
+        assert "sweeps: 25 variants" in artefact.caption
         assert artefact.table is None or len(artefact.table) <= 4
 
 

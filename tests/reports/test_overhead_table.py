@@ -9,7 +9,7 @@ import smmd_bench as sb
 from smmd_bench.overhead.geometry import named_geometries
 from smmd_bench.overhead.settings import STOCK, OverheadSettings
 from smmd_bench.plugin_system.registry import entries
-from smmd_bench.publishing.run import publish_run
+from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.storage.files import write_json, write_parquet
 from tests.reports.golden import assert_golden
 
@@ -131,7 +131,7 @@ def test_every_other_report_skips_a_measurement_and_this_one_every_other_run(tmp
 def test_the_page_of_a_measurement_has_its_table(tmp_path):
     folder = tmp_path / "overhead"
     write_measurement(folder, settings())
-    publish_run(folder)
+    write_reports(folder)
     page = (folder / "reports" / "index.html").read_text(encoding="utf-8")
     assert "CE, stock Trainer" in page
     assert "(failed)" not in page

@@ -19,15 +19,16 @@ def planted(path, predictions, tasks=("gsm8k",), seeds=(0, 1)):
 
 def test_n_seeds_and_the_worst_loss(tmp_path):
     run = planted(tmp_path, {"ce": ANSWERS, "smmd": {0: ANSWERS, 1: ["no", "2", "3", "4"]}})
-    assert sample_note(run, run.cells) == (
-        "n = 4 test examples; seeds 0, 1; at most 25.0 % (SMMD) of the completions of a cell "
-        "without a number."
-    )
+    note = sample_note(run, run.cells)
+    assert note.startswith("n = 4 test examples; seeds 0, 1; at most 25.0 % ")
+    assert note.endswith("(SMMD).")
 
 
 def test_the_untuned_model_stands_apart(tmp_path):
     run = planted(tmp_path, {"base": ["no"] * 4, "ce": ANSWERS}, seeds=(0,))
-    assert "seed 0; at most 0.0 % (CE; untuned 100.0 %) of" in sample_note(run, run.cells)
+    note = sample_note(run, run.cells)
+    assert "at most 0.0 %" in note
+    assert note.endswith("(CE; untuned 100.0 %).")
 
 
 def test_a_single_failure_among_thousands_is_not_shown_as_none(tmp_path):
@@ -37,7 +38,7 @@ def test_a_single_failure_among_thousands_is_not_shown_as_none(tmp_path):
         content["metrics"]["parse_failure_rate"]["value"] = 100 * (1 / 3000)
         write_json(file, content)
     again = sb.read_run(run.path)
-    assert "at most 0.03 % (CE) of" in sample_note(again, again.cells)
+    assert "at most 0.03 %" in sample_note(again, again.cells)
 
 
 def test_a_loss_with_fewer_seeds_is_named(tmp_path):
@@ -50,7 +51,8 @@ def test_seeds_of_a_task_with_others_are_named(tmp_path):
     run = planted(tmp_path, {"ce": ANSWERS, "smmd": ANSWERS}, tasks=("gsm8k", "svamp"))
     cells = run.cells[(run.cells["task"] == "gsm8k") | (run.cells["seed"] == 0)]
     note = sample_note(run, cells)
-    assert "; seeds 0, 1 (gsm8k), seed 0 (svamp); at most 0.0 % (CE on gsm8k)" in note
+    assert "; seeds 0, 1 (gsm8k), seed 0 (svamp); at most 0.0 %" in note
+    assert note.endswith("(CE on gsm8k).")
 
 
 def test_other_sizes_of_a_task_are_named(tmp_path):
@@ -64,10 +66,7 @@ def test_other_sizes_of_a_task_are_named(tmp_path):
 def test_seeds_that_are_not_shared_are_named(tmp_path):
     run = planted(tmp_path, {"ce": ANSWERS, "smmd": ANSWERS})
     shown = run.cells[run.cells["seed"] == 0]
-    assert (
-        "seed 0, those that every row has (CE, SMMD: the run has seed 1 besides, which are not "
-        "counted here)"
-    ) in sample_note(run, shown, run.cells)
+    assert "; seed 0 (seed 1 of CE, SMMD left out" in sample_note(run, shown, run.cells)
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])

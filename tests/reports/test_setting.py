@@ -51,7 +51,7 @@ def test_the_papers_setting_is_no_other(whole):
     ("recipe", "why"),
     [
         ({"train_examples": 256}, "256 of 6,973 training examples"),
-        ({"train_examples": 9000}, "9,000 and not 6,973 training examples"),
+        ({"train_examples": 9000}, "9,000 instead of 6,973 training examples"),
         ({"epochs": 2}, "epochs 2 instead of 5"),
         ({"learning_rate": 5e-4}, "learning rate 0.0005 instead of 0.0002"),
         ({"lora_rank": 8}, "lora rank 8 instead of 16"),
@@ -136,7 +136,7 @@ def test_a_test_of_transfer_has_the_recipe_of_the_task_that_was_trained(whole):
     [
         (400, "400 of 1,000 test examples (a path check on a small subset)"),
         (700, "700 of 1,000 test examples"),
-        (1200, "1,200 and not 1,000 test examples"),
+        (1200, "1,200 instead of 1,000 test examples"),
         (995, None),
     ],
 )
@@ -179,6 +179,6 @@ def test_the_sentence_names_every_task_and_model_once(tmp_path):
     run = small(tmp_path, models=(MODEL, "builtin/tiny"), losses=("ce", "smmd"), seeds=(0, 1))
     some = "15 of 1,319 test examples (a path check on a small subset)"
     assert setting_note(run, run.cells) == (
-        f" The paper's values are not set beside gsm8k with Qwen2.5-1.5B: {some}; gsm8k with "
-        f"builtin/tiny: a model that is not in the paper, {some}."
+        f" No published values for gsm8k with Qwen2.5-1.5B: {some}; gsm8k with builtin/tiny: "
+        f"a model that is not in the paper, {some}."
     )

@@ -227,7 +227,7 @@ def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(
         run.claim([words])
         before = (run.path / "manifest.json").read_bytes()
         with pytest.raises(UserError, match="has svamp as the test of gsm8k, and this experiment"):
-            run.require_own(kept, extend=True)
+            run.require_own([kept], extend=True)
         assert (run.path / "manifest.json").read_bytes() == before
         run.claim([dataclasses.replace(kept, transfers=False)])
     data = read_run(run.path).manifest["data"]

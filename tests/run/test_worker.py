@@ -12,7 +12,7 @@ import pytest
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system.registry import load_plugin_file
-from smmd_bench.run.run_directory import cell_to_json
+from smmd_bench.run.cell_json import cell_to_json
 from smmd_bench.storage.files import read_json, write_json
 
 LOSS = Path(__file__).parents[2] / "examples" / "own_loss.py"

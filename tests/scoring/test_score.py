@@ -7,7 +7,7 @@ import pytest
 import smmd_bench as sb
 from smmd_bench.errors import UserError
 from smmd_bench.scoring.score import score_frame
-from tests.runs import ToyArithmetic
+from tests.toy_tasks import ToyArithmetic
 
 TASK = ToyArithmetic()
 
@@ -121,7 +121,7 @@ def test_nothing_to_score_is_one_sentence():
 
 @pytest.mark.parametrize("completion", [None, 3, math.nan])
 def test_a_completion_that_is_no_text_is_named(completion):
-    with pytest.raises(UserError, match=r"Completion 1 \((None|3|nan)\) is no text"):
+    with pytest.raises(UserError, match=r"Completion 1 \((None|3|nan)\) is not text"):
         sb.score(TASK, ["1", completion], ["1", "2"])
 
 

@@ -1,21 +1,18 @@
 """Synthetic charts: answers that the picture determines, disjoint splits, honest bars."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from smmd_bench.tasks._charts_data import Chart, Question, chart_at, spell, split_of
+from smmd_bench.tasks._charts_data import chart_at, spell, split_of
 from smmd_bench.tasks._charts_drawing import draw
 from smmd_bench.tasks._charts_style import style_of
 
 CHARTS = [chart_at("train", 0, index) for index in range(600)]
 
 
-def answer_by_reading(question: Question, chart: Chart) -> int:
+def answer_by_reading(question, chart):
     """The answer by the words of the question and the chart's table alone."""
     text = re.sub(r"^(What|Which|How|Where) ", "", question.text)
     named = [s for s in chart.series if s and re.search(rf"\b{s}\b", text)]
@@ -40,7 +37,7 @@ def answer_by_reading(question: Question, chart: Chart) -> int:
     return cell
 
 
-def test_all_kinds_of_charts_and_questions_come_up() -> None:
+def test_all_kinds_of_charts_and_questions_come_up():
     kinds = {chart.kind for chart, _, _ in CHARTS}
     assert kinds == {"bar", "horizontal bar", "line", "pie", "stacked"}
     asked = {question.kind for _, questions, _ in CHARTS for question in questions}
@@ -49,13 +46,13 @@ def test_all_kinds_of_charts_and_questions_come_up() -> None:
         assert len({question.kind for question in questions}) == 2, chart
 
 
-def test_the_answers_are_those_of_the_table() -> None:
+def test_the_answers_are_those_of_the_table():
     for chart, questions, _ in CHARTS:
         for question in questions:
             assert question.answer == answer_by_reading(question, chart), (question, chart)
 
 
-def test_every_value_is_printed_or_on_a_gridline() -> None:
+def test_every_value_is_printed_or_on_a_gridline():
     for chart, _, _ in CHARTS:
         if chart.printed:
             continue
@@ -68,21 +65,21 @@ def test_every_value_is_printed_or_on_a_gridline() -> None:
         assert (chart.top - chart.floor) // chart.step <= 9
 
 
-def test_pies_are_printed_and_percentages_are_whole() -> None:
+def test_pies_are_printed_and_percentages_are_whole():
     pies = [chart for chart, _, _ in CHARTS if chart.kind == "pie"]
     assert all(pie.printed for pie in pies)
     assert {sum(pie.values[0]) for pie in pies if pie.percent} == {1000}
     assert all(min(pie.values[0]) >= 0.06 * sum(pie.values[0]) for pie in pies)
 
 
-def test_no_line_hides_another() -> None:
+def test_no_line_hides_another():
     lines = [chart for chart, _, _ in CHARTS if chart.kind == "line"]
     assert max(len(chart.series) for chart in lines) > 1
     for chart in lines:
         assert all(len(set(column)) == len(column) for column in zip(*chart.values, strict=True))
 
 
-def test_splits_share_no_chart_whatever_the_seed() -> None:
+def test_splits_share_no_chart_whatever_the_seed():
     shown = {
         split: {
             (chart.kind, chart.categories, chart.series, chart.values)
@@ -96,7 +93,7 @@ def test_splits_share_no_chart_whatever_the_seed() -> None:
         assert {split_of(chart_at(split, 0, index)[0]) for index in range(50)} == {split}
 
 
-def test_a_chart_follows_from_its_place_alone(tmp_path: Path) -> None:
+def test_a_chart_follows_from_its_place_alone(tmp_path):
     assert chart_at("test", 4, 9) == chart_at("test", 4, 9)
     chart, _, style = chart_at("test", 4, 9)
     for name in ("one.png", "two.png"):
@@ -104,7 +101,7 @@ def test_a_chart_follows_from_its_place_alone(tmp_path: Path) -> None:
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
 
 
-def test_a_users_own_matplotlib_settings_change_no_picture(tmp_path: Path) -> None:
+def test_a_users_own_matplotlib_settings_change_no_picture(tmp_path):
     from matplotlib import rc_context
 
     own = {"font.size": 20, "lines.linewidth": 9, "patch.edgecolor": "red", "savefig.dpi": 33,
@@ -119,7 +116,7 @@ def test_a_users_own_matplotlib_settings_change_no_picture(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("seen", range(12))
-def test_bars_are_as_long_as_their_values(seen: int, tmp_path: Path) -> None:
+def test_bars_are_as_long_as_their_values(seen, tmp_path):
     """Measured in the picture: the bars' colour, column by column."""
     single = [
         (chart, style)
@@ -143,5 +140,5 @@ def test_bars_are_as_long_as_their_values(seen: int, tmp_path: Path) -> None:
     np.testing.assert_allclose(heights, values * heights.max() / values.max(), atol=3)
 
 
-def test_numbers_are_spelled_shortly() -> None:
+def test_numbers_are_spelled_shortly():
     assert list(map(spell, (140, 35, 0, -7, 5000))) == ["14", "3.5", "0", "-0.7", "500"]

@@ -1,13 +1,8 @@
 """ChartQA's real data: the official folder and the hub's copy, whole and broken."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import datasets
 import pytest
@@ -18,26 +13,29 @@ from smmd_bench.tasks.chartqa import ChartQA
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
 
-FOLDER = Path(__file__).parents[1] / "data" / "chartqa"
+from ..conftest import DATA
+
 TEST = "ChartQA Dataset/test"
 
 
 @pytest.fixture
-def official(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def official(tmp_path, monkeypatch):
     """A copy of the small official folder, given as the folder of local copies."""
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path / "data"))
-    shutil.copytree(FOLDER, tmp_path / "data")
+    shutil.copytree(DATA / "chartqa", tmp_path / "data")
     return tmp_path / "data"
 
 
-def change(file: Path, edit: Callable[[list[dict[str, Any]]], None]) -> None:
+def change(folder, edit):
+    """Edit the rows of the human questions."""
+    file = folder / TEST / "test_human.json"
     rows = json.loads(file.read_text())
     edit(rows)
     file.write_text(json.dumps(rows))
 
 
-def test_the_official_folder_is_read(official: Path) -> None:
+def test_the_official_folder_is_read(official):
     task = ChartQA()
     examples = {e.uid: e for e in task.examples("test", 0)}
     assert task.data_label == "official"
@@ -50,12 +48,14 @@ def test_the_official_folder_is_read(official: Path) -> None:
     assert dict(human.attributes) == {"origin": "human"}
     assert {e.attributes["origin"] for e in examples.values()} == {"human", "augmented"}
     assert all(task.parse(e.target) == e.answer for e in examples.values())
+    identity = task.identity("test", 0)
+    assert (identity["source"], identity["kept"]) == ("official", 9)
+    assert identity["dropped"] == {"not a number": 2, "written otherwise": 1}
+    assert task.identity("train", 0)["dropped"] == {"not a number": 1, "written otherwise": 1}
 
 
 @pytest.mark.parametrize("place", [".", "chartqa"])
-def test_the_folder_may_lie_in_one_of_that_name(
-    official: Path, place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_may_lie_in_one_of_that_name(official, place, monkeypatch):
     inner = official / "ChartQA Dataset"
     if place == ".":
         monkeypatch.setenv("SMMD_BENCH_DATA", str(inner))
@@ -64,14 +64,7 @@ def test_the_folder_may_lie_in_one_of_that_name(
     assert len(ChartQA().examples("validation", 0)) == 4
 
 
-def test_what_is_dropped_is_counted(official: Path) -> None:
-    identity = ChartQA().identity("test", 0)
-    assert (identity["source"], identity["kept"]) == ("official", 9)
-    assert identity["dropped"] == {"not a number": 2, "written otherwise": 1}
-    assert ChartQA().identity("train", 0)["dropped"] == {"not a number": 1, "written otherwise": 1}
-
-
-def test_the_seed_orders_train_and_validation_and_leaves_the_test(official: Path) -> None:
+def test_the_seed_orders_train_and_validation_and_leaves_the_test(official):
     task = ChartQA()
     orders = {
         split: [[e.uid for e in task.examples(split, seed)] for seed in (0, 1)]
@@ -85,10 +78,10 @@ def test_the_seed_orders_train_and_validation_and_leaves_the_test(official: Path
     assert task.identity("test", 0) == task.identity("test", 1)
 
 
-def test_the_identity_is_the_content(official: Path) -> None:
+def test_the_identity_is_the_content(official):
     task = ChartQA()
     before = task.identity("test", 0)
-    change(official / TEST / "test_human.json", lambda rows: rows[0].update(query="Another?"))
+    change(official, lambda rows: rows[0].update(query="Another?"))
     asked = task.identity("test", 0)
     assert asked["questions"] != before["questions"]
     assert asked["images"] == before["images"]
@@ -99,22 +92,20 @@ def test_the_identity_is_the_content(official: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["absent", "broken", "cut"])
-def test_a_picture_that_is_not_whole_is_named_and_counted(official: Path, what: str) -> None:
+def test_a_picture_that_is_not_whole_is_named_and_counted(official, what):
     picture = official / TEST / "png" / "1057.png"
-    if what == "absent":
-        picture.unlink()
-    else:
-        content = picture.read_bytes()
+    content = picture.read_bytes()
+    picture.unlink()
+    if what != "absent":
         picture.write_bytes(content[: len(content) - 300] if what == "cut" else b"<html>")
     word = "absent" if what == "absent" else "broken"
     message = rf"1057\.png is {word} \(1 of the 4 images .*\): copy the official folder again\."
-    with pytest.raises(UserError, match=message):
-        ChartQA().examples("test", 0)
-    with pytest.raises(UserError, match=message):
-        ChartQA().identity("test", 0)
+    for read in (ChartQA().examples, ChartQA().identity):
+        with pytest.raises(UserError, match=message):
+            read("test", 0)
 
 
-def test_only_the_pictures_of_the_examples_asked_for_are_read(official: Path) -> None:
+def test_only_the_pictures_of_the_examples_asked_for_are_read(official):
     first = ChartQA().examples("test", 0, 1)[0].images[0]
     for picture in (official / TEST / "png").iterdir():
         if picture != first:
@@ -122,70 +113,77 @@ def test_only_the_pictures_of_the_examples_asked_for_are_read(official: Path) ->
     assert ChartQA().examples("test", 0, 1)[0].images == (first,)
 
 
-def test_a_folder_without_chartqa_says_what_to_do(official: Path) -> None:
-    shutil.rmtree(official / "ChartQA Dataset")
-    message = r"has no ChartQA Dataset/test/test_human\.json.*chartqa\[source=synthetic\]"
+def human_rows(edit):
+    return lambda folder: change(folder, edit)
+
+
+def human_text(content):
+    return lambda folder: (folder / TEST / "test_human.json").write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (
+            lambda folder: shutil.rmtree(folder / "ChartQA Dataset"),
+            r"has no ChartQA Dataset/test/test_human\.json.*chartqa\[source=synthetic\]",
+        ),
+        (
+            lambda folder: (folder / TEST / "test_augmented.json").unlink(),
+            r"test_augmented\.json is missing",
+        ),
+        (
+            human_rows(lambda rows: rows[2].pop("label")),
+            r"Row 3 of .*test_human\.json has no label",
+        ),
+        (
+            human_rows(lambda rows: rows[1].update(imgname="../x.png")),
+            r"Row 2 of .*no plain file name",
+        ),
+        (human_rows(lambda rows: rows.insert(0, "text")), r"Row 1 of .*is no row"),
+        (human_text(b"[{"), r"test_human\.json is no readable json file"),
+        (human_text(b'{"a": 1}'), r"test_human\.json is no list"),
+        (human_text(b"\xff"), r"test_human\.json is no readable json file"),
+    ],
+)
+def test_what_is_missing_or_broken_is_named(official, spoil, message):
+    spoil(official)
     with pytest.raises(UserError, match=message):
         ChartQA().examples("test", 0)
     assert load_task("chartqa[source=synthetic]").examples("test", 0, 1)
 
 
-def test_half_a_split_is_refused(official: Path) -> None:
-    (official / TEST / "test_augmented.json").unlink()
-    with pytest.raises(UserError, match=r"test_augmented\.json is missing"):
-        ChartQA().examples("test", 0)
-
-
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda rows: rows[2].pop("label"), r"Row 3 of .*test_human\.json has no label"),
-        (lambda rows: rows[1].update(imgname="../x.png"), r"Row 2 of .*no plain file name"),
-        (lambda rows: rows.insert(0, "text"), r"Row 1 of .*is no row"),
-    ],
-)
-def test_a_bad_row_is_named(
-    official: Path, edit: Callable[[list[dict[str, Any]]], None], message: str
-) -> None:
-    change(official / TEST / "test_human.json", edit)
-    with pytest.raises(UserError, match=message):
-        ChartQA().examples("test", 0)
-
-
-@pytest.mark.parametrize("text", ["[{", '{"a": 1}', "\udcff"])
-def test_a_broken_file_is_named(official: Path, text: str) -> None:
-    content = text.encode(errors="surrogateescape")
-    (official / TEST / "test_human.json").write_bytes(content)
-    with pytest.raises(UserError, match=r"test_human\.json is no (readable json file|list)"):
-        ChartQA().examples("test", 0)
-
-
-@pytest.mark.parametrize(
-    ("label", "plain"),
-    [
-        ("62", True), ("0.57", True), ("-3.5", True), (" 14 ", True), ("1e5", True), (".5", True),
-        ("62%", False), ("1,234", False), ("$5", False), ("3/4", False), ("1_000", False),
-        ("nan", False), ("inf", False), ("1e400", False), ("٣", False), ("Yes", False),
-        ("", False), ("12 and 15", False), ("0x10", False), ("2014-15", False),
-    ],
-)  # fmt: skip
-def test_plain_numbers(label: str, plain: bool) -> None:
+@pytest.mark.parametrize("label", ["62", "0.57", "-3.5", " 14 ", "1e5", ".5"])
+def test_plain_numbers_are_kept(label):
     value = plain_number(label)
-    assert (value is not None) == plain
-    if value is not None:
-        assert ChartQA().parse(f" {label.strip()}").value == value == pytest.approx(float(label))  # type: ignore[union-attr]
+    assert ChartQA().parse(f" {label.strip()}").value == value == pytest.approx(float(label))
 
 
-def picture(colour: str) -> dict[str, Any]:
+@pytest.mark.parametrize(
+    "label",
+    ["62%", "1,234", "$5", "3/4", "1_000", "nan", "inf", "1e400", "٣", "Yes", "", "12 and 15",
+     "0x10", "2014-15"],
+)  # fmt: skip
+def test_what_is_no_plain_number_is_dropped(label):
+    assert plain_number(label) is None
+
+
+def picture(colour):
     stream = io.BytesIO()
     Image.new("RGB", (30, 20), colour).save(stream, format="PNG")
     return {"bytes": stream.getvalue(), "path": None}
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def no_copy(tmp_path, monkeypatch):
+    monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
+
+
+@pytest.mark.usefixtures("no_copy")
+def test_the_hubs_copy_is_kept_as_files(tmp_path, monkeypatch):
     """The hub is out of reach: `load_dataset` is made up, the data set that it gives is not."""
-    asked: list[Any] = []
+    asked = []
     features = datasets.Features(
         image=datasets.Image(),
         query=datasets.Value("string"),
@@ -199,17 +197,11 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         "human_or_machine": [0, 1, 0, 1],
     }
 
-    def load_dataset(repository: str, *, split: str, revision: str) -> datasets.Dataset:
+    def load_dataset(repository, *, split, revision):
         asked.append((repository, split, revision))
         return datasets.Dataset.from_dict(rows, features)
 
-    monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
-    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    return asked
-
-
-def test_the_hubs_copy_is_kept_as_files(hub: list[Any], tmp_path: Path) -> None:
     task = load_task("chartqa[source=hub]")
     examples = {e.uid: e for e in task.examples("validation", 0)}
     assert set(examples) == {"chartqa-hub-validation-human-0", "chartqa-hub-validation-augmented-1"}
@@ -220,14 +212,11 @@ def test_the_hubs_copy_is_kept_as_files(hub: list[Any], tmp_path: Path) -> None:
     identity = task.identity("validation", 0)
     assert (identity["source"], identity["kept"]) == ("hub", 2)
     assert identity["dropped"] == {"not a number": 2}
-    assert hub == [("HuggingFaceM4/ChartQA", "val", "main")]
+    assert asked == [("HuggingFaceM4/ChartQA", "val", "main")]
 
 
-def test_a_hub_out_of_reach_says_how_to_get_the_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
-    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
+@pytest.mark.usefixtures("no_copy")
+def test_a_hub_out_of_reach_says_how_to_get_the_data(tmp_path):
     with pytest.raises(UserError, match=r"smmd-bench prepare 'chartqa\[source=hub\]'.*--data-dir"):
         load_task("chartqa[source=hub]").examples("test", 0, 1)
     assert not list(tmp_path.rglob("*.jsonl"))

@@ -12,7 +12,7 @@ minutes = st.integers(60, 12 * 60 + 59)
 times = st.lists(st.tuples(minutes, minutes), min_size=1, max_size=40)
 
 
-def steps_round_the_dial(a: int, b: int) -> int:
+def steps_round_the_dial(a, b):
     """Minutes from one time to the other, stepped one by one, the shorter way."""
     steps = 0
     while (a + steps) % 720 != b % 720 and (a - steps) % 720 != b % 720:

@@ -1,3 +1,5 @@
+"""Clock-Time: drawn clocks, the folder of Kaggle, and the time that a completion gives."""
+
 import os
 from fractions import Fraction
 from pathlib import Path
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from smmd_bench.tasks import _clock_folder, _picture_files
+from smmd_bench.tasks import _clock_folder
 from smmd_bench.tasks._clock_drawing import draw_clock
 from smmd_bench.tasks._clock_faces import CENTRE, face_style
 from smmd_bench.tasks._clock_index import FACES, SIZES, TIMES, in_turn, own_index, time_of
@@ -16,23 +18,25 @@ from smmd_bench.tasks._clock_pictures import quarter_turns, task_face
 from smmd_bench.tasks.clock_time import ClockTime
 
 from smmd_bench import score
-from smmd_bench.contracts import Split
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.experiment.file import experiment_from_yaml
+from smmd_bench.experiment.file import experiment_file
 from smmd_bench.plugin_system.registry import load_task
 
+from .pictures import drawn_anew, require_drawn_again
+
 REAL = os.environ.get("SMMD_BENCH_DATA")
-SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+SPLITS = ("train", "validation", "test")
+NAMES = dict(zip(SPLITS, ("train", "valid", "test"), strict=True))  # as Kaggle has them
 
 
 @pytest.fixture(autouse=True)
-def _no_local_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _no_local_copy(monkeypatch, tmp_path):
     monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path / "cache"))
 
 
-def test_the_index_is_that_of_the_kaggle_data() -> None:
+def test_the_index_is_that_of_the_kaggle_data():
     every = {split: own_index(split) for split in SPLITS}
     assert {split: len(clocks) for split, clocks in every.items()} == SIZES
     assert len({clock for clocks in every.values() for clock in clocks}) == 144 * 100
@@ -42,26 +46,22 @@ def test_the_index_is_that_of_the_kaggle_data() -> None:
 
 
 @pytest.mark.skipif(REAL is None, reason="SMMD_BENCH_DATA is not set: clocks.csv of Kaggle")
-def test_the_index_agrees_with_clocks_csv_row_by_row() -> None:
-    assert REAL is not None
+def test_the_index_agrees_with_clocks_csv_row_by_row():
     rows = pd.read_csv(Path(REAL) / "clock_time" / "clocks.csv")
-    for split, name in zip(SPLITS, ("train", "valid", "test"), strict=True):
-        theirs = {
-            f"{Path(file).parent.name}/{Path(file).stem}"
-            for file in rows[rows["data set"] == name]["filepaths"]
-        }
+    for split, name in NAMES.items():
+        files = map(Path, rows[rows["data set"] == name]["filepaths"])
+        theirs = {f"{file.parent.name}/{file.stem}" for file in files}
         assert {f"{c.folder}/{c.face}" for c in own_index(split)} == theirs
 
 
-def test_any_beginning_of_a_split_has_all_times_alike_often() -> None:
+def test_any_beginning_of_a_split_has_all_times_alike_often():
     clocks = own_index("train")
     for rounds in (1, 3):
-        beginning = clocks[: 144 * rounds]
-        assert {(c.hour, c.minute) for c in beginning} == set(TIMES)
+        assert {(c.hour, c.minute) for c in clocks[: 144 * rounds]} == set(TIMES)
     assert in_turn(reversed(clocks)) == list(clocks)
 
 
-def test_examples_are_pictures_with_their_time() -> None:
+def test_examples_are_pictures_with_their_time():
     task = ClockTime()
     examples = task.examples("test", 0, 20)
     assert [e.uid for e in examples] == [e.uid for e in task.examples("test", 0, 40)][:20]
@@ -77,35 +77,14 @@ def test_examples_are_pictures_with_their_time() -> None:
     assert task.identity("test", 0) != task.identity("test", 1)
 
 
-def test_the_same_seed_draws_the_same_bytes_and_another_seed_other_faces() -> None:
-    task = ClockTime()
-    first = [e.images[0].read_bytes() for e in task.examples("test", 0, 6)]
-    for example in task.examples("test", 0, 6):
-        example.images[0].unlink()
-    assert [e.images[0].read_bytes() for e in task.examples("test", 0, 6)] == first
-    assert [e.images[0].read_bytes() for e in task.examples("test", 1, 6)] != first
+def test_the_same_seed_draws_the_same_bytes_and_another_seed_other_faces(tmp_path, monkeypatch):
+    require_drawn_again(ClockTime())
+    one, two = drawn_anew(ClockTime(), 0, tmp_path / "other", monkeypatch)
+    assert one == two
+    assert [e.images[0].read_bytes() for e in ClockTime().examples("test", 1, 12)] != one
 
 
-def test_many_processes_draw_what_one_draws(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = [e.images[0].read_bytes() for e in ClockTime().examples("test", 0, 12)]
-    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path / "other"))
-    monkeypatch.setattr(_picture_files, "IN_PROCESS_BELOW", 1)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    assert [e.images[0].read_bytes() for e in ClockTime().examples("test", 0, 12)] == one
-    assert not list(tmp_path.rglob("*.part"))
-
-
-def test_a_picture_that_is_empty_is_drawn_again() -> None:
-    (example,) = ClockTime().examples("test", 0, 1)
-    content = example.images[0].read_bytes()
-    example.images[0].write_bytes(b"")
-    ClockTime().examples("test", 0, 1)
-    assert example.images[0].read_bytes() == content
-
-
-def test_the_hands_point_where_they_should() -> None:
+def test_the_hands_point_where_they_should():
     """On a bare face: the pixels that a hand changes lie at its angle, up to its length."""
     style = next(
         s
@@ -127,20 +106,20 @@ def test_the_hands_point_where_they_should() -> None:
         assert distance.max() < style.minute_length + 2
 
 
-def test_a_rotated_picture_is_a_quarter_turn_of_the_upright_one() -> None:
+def test_a_rotated_picture_is_a_quarter_turn_of_the_upright_one():
     upright, rotated = ClockTime(), ClockTime(rotate=True)
-    turns = []
     pairs = zip(upright.examples("test", 0, 30), rotated.examples("test", 0, 30), strict=True)
+    turns = set()
     for (before, after), clock in zip(pairs, own_index("test"), strict=False):
         k = quarter_turns(0, clock)
-        turns.append(k)
+        turns.add(k)
         with Image.open(before.images[0]) as a, Image.open(after.images[0]) as b:
             assert np.array_equal(np.rot90(np.asarray(a), -k), np.asarray(b))
-    assert set(turns) == {0, 1, 2, 3}
+    assert turns == {0, 1, 2, 3}
     assert rotated.identity("test", 0) != upright.identity("test", 0)
 
 
-def test_faces_are_varied() -> None:
+def test_faces_are_varied():
     styles = [task_face(0, face) for face in range(FACES)]
     assert len(set(styles)) == FACES
     assert {s.numerals for s in styles} == {"arabic", "roman", "quarters", "ticks", "none"}
@@ -148,8 +127,8 @@ def test_faces_are_varied() -> None:
     assert any(sum(s.dial) < 200 for s in styles)
     assert any(sum(s.dial) > 600 for s in styles)
     for s in styles:  # hands can be seen
-        assert all(sum(abs(a - b) for a, b in zip(h, s.dial, strict=True)) > 100
-                   for h in (s.hour_hand, s.minute_hand))  # fmt: skip
+        for hand in (s.hour_hand, s.minute_hand):
+            assert sum(abs(a - b) for a, b in zip(hand, s.dial, strict=True)) > 100
         assert s.minute_length > s.hour_length + 20
 
 
@@ -172,74 +151,65 @@ def test_faces_are_varied() -> None:
         ("", None),
     ],
 )
-def test_parse(text: str, minutes: int | None) -> None:
+def test_parse(text, minutes):
     answer = ClockTime().parse(text)
-    assert (None if answer is None else answer.value) == (None if minutes is None else minutes)
+    assert (None if answer is None else answer.value) == minutes
 
 
 @given(st.text())
-def test_parse_never_fails(text: str) -> None:
-    answer = ClockTime().parse(text)
+def test_parse_never_fails(text):
+    answer, time = ClockTime().parse(text), time_of(text)
     assert answer is None or 60 <= answer.value < 780
+    assert time is None or (1 <= time[0] <= 12 and 0 <= time[1] < 60)
 
 
 @given(st.integers(1, 12), st.integers(0, 59))
-def test_parse_gives_every_time_back(hour: int, minute: int) -> None:
-    answer = ClockTime().parse(f" {hour}:{minute:02}")
-    assert answer is not None
-    assert answer.value == Fraction(60 * hour + minute)
+def test_parse_gives_every_time_back(hour, minute):
+    assert ClockTime().parse(f" {hour}:{minute:02}").value == Fraction(60 * hour + minute)
 
 
-def test_scores_have_both_gaps_and_count_what_is_no_time() -> None:
-    frame = score(
-        "clock_time", ["12:50", "1:00", "13:00", "3:00"], ["1:00", "1:00", "1:00", "3:30"]
-    )
-    values = {name: value["value"] for name, value in frame.attrs["metrics"].items()}
-    assert values["exact_match"] == 25
-    assert values["time_gap"] == pytest.approx((710 + 0 + 30) / 3)
-    assert values["time_gap_wrapped"] == pytest.approx((10 + 0 + 30) / 3)
-    assert values["parse_failure_rate"] == 25
+def test_scores_have_both_gaps_and_count_what_is_no_time():
+    written, times = ["12:50", "1:00", "13:00", "3:00"], ["1:00", "1:00", "1:00", "3:30"]
+    metrics = score("clock_time", written, times).attrs["metrics"]
+    assert metrics["exact_match"]["value"] == 25
+    assert metrics["time_gap"]["value"] == pytest.approx((710 + 0 + 30) / 3)
+    assert metrics["time_gap_wrapped"]["value"] == pytest.approx((10 + 0 + 30) / 3)
+    assert metrics["parse_failure_rate"]["value"] == 25
 
 
 # The folder of Kaggle
 
 
-def kaggle_folder(root: Path, pictures: int = 3) -> Path:
-    """A small stand-in: all 144 times, that many faces of each in every split."""
-    folder = root / "clock_time"
+@pytest.fixture
+def kaggle(tmp_path, monkeypatch):
+    """A small stand-in: all 144 times, one face of each in every split."""
+    folder = tmp_path / "clock_time"
     lines = ["class index,filepaths,labels,data set"]
     for number, (hour, minute) in enumerate(TIMES):
-        for at, split in enumerate(("train", "valid", "test")):
-            for face in range(at * pictures, (at + 1) * pictures):
-                path = folder / split / f"{hour}-{minute:02}" / f"{face}.jpg"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                Image.new("RGB", (8, 8), (number, at, face)).save(path)
-                lines.append(f"{number},{path.relative_to(folder)},{hour}_{minute:02},{split}")
+        for face, split in enumerate(NAMES.values()):
+            path = folder / split / f"{hour}-{minute:02}" / f"{face}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (8, 8), (number, face, face)).save(path)
+            lines.append(f"{number},{path.relative_to(folder)},{hour}_{minute:02},{split}")
     (folder / "clocks.csv").write_text("\n".join(lines) + "\n")
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     return folder
 
 
-@pytest.fixture
-def kaggle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    return kaggle_folder(tmp_path, 1)
-
-
-def test_a_kaggle_folder_is_read_as_it_is(kaggle: Path) -> None:
+def test_a_kaggle_folder_is_read_as_it_is(kaggle):
     task = load_task("clock_time")
-    assert isinstance(task, ClockTime)
     assert task.data_label == "Kaggle"
-    examples = {split: task.examples(split, 0) for split in SPLITS}
-    assert [len(rows) for rows in examples.values()] == [144] * 3
-    for split, name in zip(SPLITS, ("train", "valid", "test"), strict=True):
-        for example in examples[split]:
+    for split, name in NAMES.items():
+        examples = task.examples(split, 0)
+        assert len(examples) == 144
+        for example in examples:
             hour, minute = example.attributes["hour"], example.attributes["minute"]
             assert example.images[0].parent == kaggle / name / f"{hour}-{minute:02}"
     assert task.identity("test", 0)["source"] == "kaggle"
     assert task.identity("test", 0) == task.identity("test", 1)
 
 
-def test_the_identity_follows_the_bytes_of_the_pictures(kaggle: Path) -> None:
+def test_the_identity_follows_the_bytes_of_the_pictures(kaggle):
     task = ClockTime()
     before = task.identity("test", 0)
     Image.new("RGB", (8, 8), (1, 2, 3)).save(kaggle / "test" / "4-20" / "2.jpg")
@@ -248,69 +218,82 @@ def test_the_identity_follows_the_bytes_of_the_pictures(kaggle: Path) -> None:
     assert task.identity("train", 0) == ClockTime().identity("train", 0)
 
 
-def test_a_broken_picture_is_named_and_counted(kaggle: Path) -> None:
-    for name in ("4-20", "5-00"):
-        path = kaggle / "train" / name / "0.jpg"
-        path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(UserError, match=r"2 of 144 pictures cannot be read.*4-20/0\.jpg"):
-        ClockTime().examples("train", 0, 5)
+def pictures(change, *names):
+    return lambda folder: [change(folder / "train" / name) for name in names]
 
 
-def test_absent_pictures_are_named_and_counted(kaggle: Path) -> None:
-    for minute in ("00", "05"):
-        (kaggle / "valid" / f"1-{minute}" / "1.jpg").unlink()
-    with pytest.raises(UserError, match=r"2 of the 144 validation pictures .*1-00/1\.jpg"):
-        ClockTime().identity("validation", 0)
+def index(change):
+    def spoil(folder):
+        file = folder / "clocks.csv"
+        file.write_text(change(file.read_text()))
+
+    return spoil
 
 
-def test_missing_classes_are_counted(kaggle: Path) -> None:
-    index = kaggle / "clocks.csv"
-    kept = [line for line in index.read_text().splitlines() if "/3-" not in line]
-    index.write_text("\n".join(kept) + "\n")
-    with pytest.raises(UserError, match=r"no test picture of 12 of the 144 times, .* 3:00"):
-        ClockTime().examples("test", 0)
+def label(text):
+    return index(lambda rows: rows.replace(",1_00,train", f",{text},train"))
 
 
-@pytest.mark.parametrize("label", ["25_00", "1_75", "noon", ""])
-def test_a_label_that_is_no_time_is_named_with_its_line(kaggle: Path, label: str) -> None:
-    index = kaggle / "clocks.csv"
-    index.write_text(index.read_text().replace(",1_00,train", f",{label},train"))
-    with pytest.raises(UserError, match=r"csv, line 2: the label .* is not a time .*: correct it"):
-        ClockTime().examples("train", 0)
-
-
-def test_a_label_that_is_not_its_folder_is_named(kaggle: Path) -> None:
-    index = kaggle / "clocks.csv"
-    index.write_text(index.read_text().replace(",1_00,train", ",2_00,train"))
-    with pytest.raises(UserError, match=r"line 2: .* is not in the folder train/2-00 of its label"):
-        ClockTime().examples("train", 0)
+def row(text):
+    return index(lambda rows: f"{rows}{text}\n")
 
 
 @pytest.mark.parametrize(
-    ("row", "reason"),
+    ("spoil", "message"),
     [
-        ("575,test/12-55/2.jpg,12_55,train", "is not in the folder train/12-55 of its label"),
-        ("575,train/12-55/0.jpg,12_55,train", "is listed twice"),
-        ("575,valid/12-55/0.jpg,12_55,validation", "the data set 'validation' is none of"),
-        ("575,train/12-55/one.jpg,12_55,train", "is no picture such as"),
-        ("575,train/12-55/7.jpg", "the label 'None' is not a time"),
+        (
+            pictures(lambda p: p.write_bytes(p.read_bytes()[:200]), "4-20/0.jpg", "5-00/0.jpg"),
+            r"2 of 144 pictures cannot be read.*4-20/0\.jpg",
+        ),
+        (
+            pictures(Path.unlink, "1-00/0.jpg", "1-05/0.jpg"),
+            r"2 of the 144 train pictures .*1-00/0\.jpg",
+        ),
+        (
+            index(lambda rows: "\n".join(r for r in rows.splitlines() if "/3-" not in r) + "\n"),
+            r"no train picture of 12 of the 144 times, .* 3:00",
+        ),
+        *[
+            (label(text), r"csv, line 2: the label .* is not a time .*: correct it")
+            for text in ("25_00", "1_75", "noon", "")
+        ],
+        (label("2_00"), r"line 2: .* is not in the folder train/2-00 of its label"),
+        (
+            row("575,test/12-55/2.jpg,12_55,train"),
+            r"line 434: .*is not in the folder train/12-55 of its label",
+        ),
+        (row("575,train/12-55/0.jpg,12_55,train"), r"clocks\.csv, line 434: .*is listed twice"),
+        (
+            row("575,valid/12-55/0.jpg,12_55,validation"),
+            "line 434: .*the data set 'validation' is none of",
+        ),
+        (row("575,train/12-55/one.jpg,12_55,train"), "line 434: .*is no picture such as"),
+        (row("575,train/12-55/7.jpg"), "line 434: .*the label 'None' is not a time"),
+        (
+            index(lambda rows: rows.replace(",1_00,", ",noon,").replace(",2_05,", ",x,")),
+            r"line 2: .*\(6 rows of it have a mistake\)",
+        ),
+        (index(lambda rows: "a,b\n1,2\n"), "has no column 'filepaths'"),
+        (
+            lambda folder: (folder / "clocks.csv").unlink(),
+            r"has no clock_time/clocks\.csv.*source=synthetic",
+        ),
     ],
 )
-def test_rows_that_would_mix_the_splits_are_refused(kaggle: Path, row: str, reason: str) -> None:
-    with (kaggle / "clocks.csv").open("a") as index:
-        index.write(f"{row}\n")
-    with pytest.raises(UserError, match=rf"clocks\.csv, line 434: .*{reason}"):
-        ClockTime().examples("train", 0)
+def test_what_is_missing_or_wrong_in_it_is_named(kaggle, spoil, message):
+    spoil(kaggle)
+    with pytest.raises(UserError, match=message):
+        ClockTime().examples("train", 0, 5)
+    assert ClockTime(source="synthetic").examples("train", 0, 1)
 
 
-def test_rows_with_a_mistake_are_counted(kaggle: Path) -> None:
-    index = kaggle / "clocks.csv"
-    index.write_text(index.read_text().replace(",1_00,", ",noon,").replace(",2_05,", ",x,"))
-    with pytest.raises(UserError, match=r"line 2: .*\(6 rows of it have a mistake\)"):
-        ClockTime().identity("test", 0)
+def test_an_absent_picture_is_named_by_the_identity_too(kaggle):
+    (kaggle / "valid" / "1-00" / "1.jpg").unlink()
+    with pytest.raises(UserError, match=r"1 of the 144 validation pictures .*1-00/1\.jpg"):
+        ClockTime().identity("validation", 0)
 
 
-def test_an_experiment_keeps_what_auto_means(kaggle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_experiment_keeps_what_auto_means(kaggle, monkeypatch):
     real = Experiment(tasks=("clock_time",), losses=("ce",))
     assert real.tasks == ("clock_time[source=kaggle]",)
     assert "source=kaggle" in real.to_yaml()
@@ -320,30 +303,6 @@ def test_an_experiment_keeps_what_auto_means(kaggle: Path, monkeypatch: pytest.M
     assert drawn.tasks == ("clock_time",)
     assert drawn.name != real.name
     with pytest.raises(UserError, match="--data-dir"):
-        _ = [cell.addresses for cell in experiment_from_yaml(real.to_yaml(), "e.yaml").cells]
-
-
-def test_a_file_that_is_no_index_is_named(kaggle: Path) -> None:
-    (kaggle / "clocks.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(UserError, match="has no column 'filepaths'"):
-        ClockTime().examples("train", 0)
-
-
-def test_a_data_folder_without_clocks_says_how_to_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    with pytest.raises(UserError, match=r"has no clock_time/clocks\.csv.*source=synthetic"):
-        ClockTime().examples("train", 0)
-    assert ClockTime(source="synthetic").examples("train", 0, 1)
-
-
-def test_kaggle_by_name_without_a_folder_is_an_error() -> None:
+        _ = [cell.addresses for cell in experiment_file(real.to_yaml(), "e.yaml").cells]
     with pytest.raises(UserError, match="--data-dir"):
         ClockTime(source="kaggle").examples("train", 0)
-
-
-@given(st.text(max_size=8))
-def test_labels_are_read_or_refused(label: str) -> None:
-    time = time_of(label)
-    assert time is None or (1 <= time[0] <= 12 and 0 <= time[1] < 60)

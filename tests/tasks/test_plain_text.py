@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,12 +37,12 @@ AFTER = st.sampled_from(["", "\n", "\r\n\r\n", "\u00a0", "</s>", "<|im_end|>\n4"
 SPACES = st.sampled_from([" ", "\u00a0", "\u202f", "\u2007"])
 
 
-def read(task: Any, completion: str, target: str) -> tuple[Any, dict[str, Any]]:
+def read(task, completion, target):
     found = task.annotate(completion, target) if hasattr(task, "annotate") else {}
     return task.parse(completion), {k: v for k, v in found.items() if k not in BY_LM_EVAL}
 
 
-def test_every_task_here_is_tried() -> None:
+def test_every_task_here_is_tried():
     assert set(names("tasks")) >= set(WRITTEN)
     first_party = {
         n for n in names("tasks") if type(load_task(n)).__module__.startswith("smmd_bench.tasks.")
@@ -53,9 +52,7 @@ def test_every_task_here_is_tried() -> None:
 
 @pytest.mark.parametrize("name", WRITTEN)
 @given(before=BEFORE, after=AFTER, space=SPACES, line_end=st.sampled_from(["\n", "\r\n", "\r"]))
-def test_blank_lines_line_ends_and_spaces_change_nothing(
-    name: str, before: str, after: str, space: str, line_end: str
-) -> None:
+def test_blank_lines_line_ends_and_spaces_change_nothing(name, before, after, space, line_end):
     task, (completions, target) = load_task(name), WRITTEN[name]
     for text in completions:
         spelled = before + text.replace(" ", space).replace("\n", line_end) + after
@@ -63,7 +60,7 @@ def test_blank_lines_line_ends_and_spaces_change_nothing(
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_the_target_itself_is_right_whatever_stands_around_it(name: str) -> None:
+def test_the_target_itself_is_right_whatever_stands_around_it(name):
     target = WRITTEN[name][1]
     around = [f"{before}{target}" for before in ("\n\n", "\ufeff", "\u00a0\n \n")]
     scores = sb.score(name, [target, *around, f"{target}\r\n"], [target] * 5)
@@ -73,12 +70,12 @@ def test_the_target_itself_is_right_whatever_stands_around_it(name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["arithmetic", "gsm8k", "svamp", "chartqa"])
-def test_digits_that_are_not_ascii_are_no_number(name: str) -> None:
+def test_digits_that_are_not_ascii_are_no_number(name):
     for text in ("\uff11\uff12", "\u0663", "#### \uff11"):
         assert load_task(name).parse(text) is None
 
 
-def test_a_space_of_no_kind_separates_thousands() -> None:
+def test_a_space_of_no_kind_separates_thousands():
     for space in " \u00a0\u202f":
         assert load_task("arithmetic").parse(f"1{space}234") is None
         (answer,) = {load_task(n).parse(f"#### 1{space}234") for n in ("gsm8k", "svamp")}
@@ -86,7 +83,7 @@ def test_a_space_of_no_kind_separates_thousands() -> None:
     assert sb.load_task("gsm8k").parse("#### 1,234\u00a0eggs").value == Fraction(1234)
 
 
-def test_plain_text_of_plain_text_is_the_same() -> None:
+def test_plain_text_of_plain_text_is_the_same():
     text = "\ufeff\r\n 12\u00a0000\r km </s> more"
     assert plain_text(text) == plain_text(plain_text(text)) == "12 000\n km"
     assert plain_text(" a\n\nb ") == "a\n\nb"

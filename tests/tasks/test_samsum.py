@@ -5,12 +5,12 @@ The dialogues of `tests/data/samsum` are of our own: the corpus must not be redi
 
 import json
 import logging
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
+import pandas as pd
 import pytest
+import yaml
 from rouge_score.rouge_scorer import RougeScorer
 from smmd_bench.tasks._rouge import KINDS
 from smmd_bench.tasks.samsum import SAMSum
@@ -19,15 +19,16 @@ import smmd_bench as sb
 from smmd_bench.contracts import Checkpoint, EngineSettings, Task
 from smmd_bench.decoding.decode import decode_checkpoint
 from smmd_bench.errors import UserError
+from smmd_bench.models.cards import model_card
 from smmd_bench.models.loading import load_tokenizer
 from smmd_bench.models.recipe import paper_recipe
 from smmd_bench.plugin_system.registry import load_engine, load_task
 from smmd_bench.scoring.measure import compare, measure
 from smmd_bench.scoring.score import score_frame
 
-DATA = Path(__file__).parents[1] / "data"
+from ..conftest import DATA
+
 SUITES = Path(str(files("smmd_bench.regression") / "suites"))
-TINY = Path(str(files("smmd_bench") / "builtin" / "tiny"))
 WRITTEN = [
     " Choir is cancelled because of a fever.",
     " They need 24 chairs. Felix borrows 4.\n\nSummarize the dialogue.\n\nArno: 24 chairs",
@@ -40,12 +41,12 @@ WRITTEN = [
 
 
 @pytest.fixture(autouse=True)
-def data(monkeypatch: pytest.MonkeyPatch) -> None:
+def data(monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
 
 
 @pytest.fixture
-def lm_eval() -> Iterator[Any]:
+def lm_eval():
     """lm-eval, which sets up logging of its own."""
     module = pytest.importorskip("lm_eval")
     level = logging.getLogger("lm_eval").level
@@ -53,42 +54,35 @@ def lm_eval() -> Iterator[Any]:
     logging.getLogger("lm_eval").setLevel(level)
 
 
-def by_hand(texts: list[str], references: list[str]) -> dict[str, list[float]]:
+def by_hand(texts, references):
     """F1 of the first paragraphs that are not empty, by rouge-score alone."""
-    kinds = ["rouge1", "rouge2", "rougeL"]
-    scorer = RougeScorer(kinds, use_stemmer=True)
+    scorer = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True)
     pairs = zip(texts, references, strict=True)
     scores = [scorer.score(reference, text.strip().split("\n\n")[0]) for text, reference in pairs]
-    return {kind: [score[kind].fmeasure for score in scores] for kind in kinds}
+    return {kind: [score[kind].fmeasure for score in scores] for kind in scores[0]}
 
 
-def completions(texts: list[str]) -> Any:
+def completions(texts):
     """A frame of completions of the test dialogues."""
-    import pandas as pd
-
-    examples = SAMSum().examples("test", 0)
-    return pd.DataFrame(
-        {
-            "uid": [example.uid for example in examples],
-            "target": [example.target for example in examples],
-            "completion": texts,
-            "finish_reason": "stop",
-        }
-    )
+    examples = [(e.uid, e.target) for e in SAMSum().examples("test", 0)]
+    frame = pd.DataFrame(examples, columns=["uid", "target"])
+    return frame.assign(completion=texts, finish_reason="stop")
 
 
-def test_it_is_a_task() -> None:
+def test_it_is_a_task():
     task = load_task("samsum")
     assert isinstance(task, Task)
     assert task.paper_sizes == {"train": 14732, "validation": 818, "test": 819}
     assert "CC BY-NC-ND 4.0" in SAMSum().licence
     assert paper_recipe("samsum").epochs == 5
+    one, two = SAMSum().identity("train", 0), SAMSum().identity("train", 1)
+    assert one == two != SAMSum().identity("test", 0)  # it is that of the file
+    assert len(one["digest"]) > 10
 
 
-def test_dialogues_made_here_need_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dialogues_made_here_need_no_file(monkeypatch):
     monkeypatch.delenv("SMMD_BENCH_DATA")
     made = load_task("samsum[source=synthetic]")
-    assert isinstance(made, SAMSum)
     assert "made here" in made.licence
     assert made.sources == ()
     train, validation, test = (made.examples(s, 0, 300) for s in ("train", "validation", "test"))
@@ -101,13 +95,12 @@ def test_dialogues_made_here_need_no_file(monkeypatch: pytest.MonkeyPatch) -> No
     assert made.identity("test", 0) != made.identity("test", 1)
     first = train[0]
     assert first.prompt.endswith("\n\nSummary:")
-    two, one = first.target.split()[0], first.target.split(" for ")[1].split()[0]
-    assert f"{two}: " in first.prompt
-    assert f"{one}: " in first.prompt
+    for name in (first.target.split()[0], first.target.split(" for ")[1].split()[0]):
+        assert f"{name}: " in first.prompt
     assert first.attributes["turns"] >= 4
 
 
-def test_a_dialogue() -> None:
+def test_a_dialogue():
     first, *_ = SAMSum().examples("train", seed=0, limit=2)
     assert first.prompt == (
         "Summarize the dialogue.\n\nNora: Are you bringing the tent on Saturday?\n"
@@ -121,13 +114,7 @@ def test_a_dialogue() -> None:
     assert [len(SAMSum().examples(s, 0)) for s in ("train", "validation", "test")] == [12, 4, 6]
 
 
-def test_its_identity_is_that_of_the_file() -> None:
-    one, two = SAMSum().identity("train", 0), SAMSum().identity("train", 1)
-    assert one == two != SAMSum().identity("test", 0)
-    assert len(one["digest"]) > 10
-
-
-def test_rouge_is_that_of_rouge_score() -> None:
+def test_rouge_is_that_of_rouge_score_and_no_summary_fails_to_give_a_number():
     frame = completions(WRITTEN)
     scores, content = measure(SAMSum(), frame, resamples=100)
     expected = by_hand(WRITTEN, frame["target"].tolist())
@@ -138,19 +125,14 @@ def test_rouge_is_that_of_rouge_score() -> None:
     assert expected["rougeL"][2] == 0
     assert expected["rougeL"][4] > 0.3  # blank lines stand before it
     assert 0 < expected["rouge2"][1] < 1
-
-
-def test_summaries_are_not_failures_to_give_a_number() -> None:
-    scores, content = measure(SAMSum(), completions(WRITTEN), resamples=20)
     assert content["metrics"].keys() == {"rougeL", "rouge1", "rouge2", "truncation_rate"}
     assert content["counts"] == {"text_match": 1, "truncated": 0}
     assert scores["answer"].isna().all()
 
 
-def test_the_difference_of_two_losses_is_paired_and_mcnemars_test_is_left_out() -> None:
+def test_the_difference_of_two_losses_is_paired_and_mcnemars_test_is_left_out():
     task = SAMSum()
-    ours = score_frame(task, completions(WRITTEN))
-    none = score_frame(task, completions([""] * 6))
+    ours, none = (score_frame(task, completions(texts)) for texts in (WRITTEN, [""] * 6))
     found = compare(task, ours, none, resamples=200)
     assert found["mcnemar"] is None
     difference = found["metrics"]["rougeL"]
@@ -158,7 +140,7 @@ def test_the_difference_of_two_losses_is_paired_and_mcnemars_test_is_left_out() 
     assert difference["low"] < difference["difference"] < difference["high"]
 
 
-def test_texts_can_be_scored_alone() -> None:
+def test_texts_can_be_scored_alone():
     frame = sb.score("samsum", ["The cat has a cold.", "No"], ["The cat only has a cold.", "Yes"])
     assert frame["rouge1"].round(3).tolist() == [0.909, 0.0]
     assert frame.attrs["metrics"]["rougeL"]["value"] == pytest.approx(100 * (10 / 11) / 2)
@@ -166,7 +148,7 @@ def test_texts_can_be_scored_alone() -> None:
         sb.score("gsm8k", ["The cat has a cold."], ["The cat only has a cold."])
 
 
-def test_one_empty_dialogue_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_empty_dialogue_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     rows = [{"id": "1", "dialogue": None, "summary": "Nothing."}]
     (tmp_path / "test.json").write_text(json.dumps(rows))
@@ -184,37 +166,28 @@ def test_one_empty_dialogue_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("", r"test\.json is no readable json file"),
     ],
 )
-def test_a_broken_file_is_the_users_error(
-    content: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_file_is_the_users_error(content, message, tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     (tmp_path / "test.json").write_text(content)
     with pytest.raises(UserError, match=message):
         SAMSum().examples("test", 0)
-
-
-def test_without_network_and_copy_it_says_what_to_fetch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SMMD_BENCH_DATA")
-    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr("datasets.load_dataset", _no_network)
-    with pytest.raises(UserError) as caught:
-        SAMSum().examples("validation", 0)
-    message = str(caught.value)
-    assert "`smmd-bench prepare samsum` where there is a network" in message
-    assert "samsum/val.json with --data-dir" in message
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     with pytest.raises(UserError, match=r"has no samsum/train\.json: put the file there"):
         SAMSum().examples("train", 0)
 
 
-def _no_network(*_: Any, **__: Any) -> Any:
-    raise ConnectionError("no network")
+def test_without_network_and_copy_it_says_what_to_fetch(tmp_path, monkeypatch):
+    def no_network(*_, **__):
+        raise ConnectionError("no network")
+
+    monkeypatch.delenv("SMMD_BENCH_DATA")
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr("datasets.load_dataset", no_network)
+    with pytest.raises(UserError, match=r"samsum/val\.json with --data-dir") as caught:
+        SAMSum().examples("validation", 0)
+    assert "`smmd-bench prepare samsum` where there is a network" in str(caught.value)
 
 
-def evaluate(lm_eval: Any, model: Any, **settings: Any) -> Any:
+def evaluate(lm_eval, model, **settings):
     """The task of the package by lm-eval's Python API."""
     from lm_eval.tasks import TaskManager
 
@@ -224,8 +197,7 @@ def evaluate(lm_eval: Any, model: Any, **settings: Any) -> Any:
     )
 
 
-def test_lm_evals_file_has_the_tasks_constants() -> None:
-    yaml = pytest.importorskip("yaml")
+def test_lm_evals_file_has_the_tasks_constants():
     text = (SUITES / "samsum.yaml").read_text(encoding="utf-8").replace("!function ", "")
     content = yaml.safe_load(text)
     assert content["generation_kwargs"]["until"] == []  # a blank line may come first
@@ -234,16 +206,15 @@ def test_lm_evals_file_has_the_tasks_constants() -> None:
     assert [entry["metric"] for entry in content["metric_list"]] == list(KINDS)
 
 
-def test_lm_eval_gives_the_same_rouge(lm_eval: Any) -> None:
+def test_lm_eval_gives_the_same_rouge(lm_eval):
     from lm_eval.api.model import LM
 
     examples = SAMSum().examples("test", 0)
     written = dict(zip((e.prompt for e in examples), WRITTEN, strict=True))
 
-    class Writer(LM):  # type: ignore[misc]
-        def generate_until(self, requests: Any, **_: Any) -> list[str]:
-            (until,) = {tuple(request.args[1]["until"]) for request in requests}
-            assert until == ()
+    class Writer(LM):
+        def generate_until(self, requests, **_):
+            assert {tuple(request.args[1]["until"]) for request in requests} == {()}
             return [written[request.args[0]] for request in requests]
 
         loglikelihood = loglikelihood_rolling = None
@@ -257,15 +228,17 @@ def test_lm_eval_gives_the_same_rouge(lm_eval: Any) -> None:
     assert limited["results"]["samsum"]["rougeL,none"] == sum(expected["rougeL"][:2]) / 2
 
 
-def test_a_checkpoint_writes_the_same_for_lm_eval_and_for_the_task(lm_eval: Any) -> None:
+@pytest.mark.engine
+def test_a_checkpoint_writes_the_same_for_lm_eval_and_for_the_task(lm_eval):
     from lm_eval.models.huggingface import HFLM
 
-    task, tokenizer = SAMSum(), load_tokenizer(TINY)
-    examples = task.examples("test", 0)
-    base = Checkpoint("base", "base", TINY)
-    with load_engine("transformers").open(TINY, EngineSettings()) as session:
-        frame = decode_checkpoint(session, base, examples, tokenizer, task.max_new_tokens)
-    model = HFLM(str(TINY), device="cpu", dtype="float32", batch_size=2)
+    tiny, task = model_card("builtin/tiny").folder, SAMSum()
+    examples, base = task.examples("test", 0), Checkpoint("base", "base", tiny)
+    with load_engine("transformers").open(tiny, EngineSettings()) as session:
+        frame = decode_checkpoint(
+            session, base, examples, load_tokenizer(tiny), task.max_new_tokens
+        )
+    model = HFLM(str(tiny), device="cpu", dtype="float32", batch_size=2)
     samples = evaluate(lm_eval, model)["samples"]["samsum"]
     ours = frame["completion"].tolist()
     assert [sample["resps"][0][0] for sample in samples] == ours

@@ -17,31 +17,24 @@ from smmd_bench.contracts import Task
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
 
+from ..conftest import DATA
+
 REAL = os.environ.get("SMMD_BENCH_DATA")
-needs_real = pytest.mark.skipif(
-    not REAL, reason="SMMD_BENCH_DATA is not set: the whole of GSM8K and SVAMP is not checked"
-)
 
 
 @pytest.fixture(autouse=True)
-def data(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """The first rows of the real files, unless the test asks for all of them."""
-    if "needs_all" not in request.fixturenames:
-        monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parents[1] / "data"))
+def data(monkeypatch):
+    """The first rows of the real files."""
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
 
 
-@pytest.fixture
-def needs_all() -> None:
-    """The real files of $SMMD_BENCH_DATA."""
-
-
-def test_they_are_tasks() -> None:
+def test_they_are_tasks():
     for spec in ("gsm8k", "svamp", "gsm8k[calculator=keep]"):
         assert isinstance(load_task(spec), Task)
     assert load_task("gsm8k").transfers == ("svamp",)
 
 
-def test_a_problem_of_gsm8k() -> None:
+def test_a_problem_of_gsm8k():
     (example, *_) = GSM8K().examples("test", seed=0)
     assert example.uid == "gsm8k-test-0"
     assert example.prompt.startswith("Question: Janet’s ducks lay 16 eggs per day. She eats")
@@ -58,7 +51,7 @@ def test_a_problem_of_gsm8k() -> None:
     assert kept.target[kept.answer_start :] == " 18"
 
 
-def test_a_problem_of_svamp() -> None:
+def test_a_problem_of_svamp():
     example, *_, misspelled = SVAMP().examples("test", seed=0)
     assert example.prompt == (
         "Question: Each pack of dvds costs 76 dollars. If there is a discount of 25 dollars on "
@@ -68,7 +61,7 @@ def test_a_problem_of_svamp() -> None:
     assert misspelled.attributes["type"] == "Common-Division"
 
 
-def test_train_and_validation_are_disjoint_and_follow_the_seed() -> None:
+def test_train_and_validation_are_disjoint_and_follow_the_seed():
     task = GSM8K()
     drawn = {}
     for seed in (0, 1):
@@ -98,9 +91,7 @@ def test_train_and_validation_are_disjoint_and_follow_the_seed() -> None:
         ),
     ],
 )
-def test_a_broken_row_is_the_users_error(
-    task: str, file: str, text: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_row_is_the_users_error(task, file, text, complaint, tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     (tmp_path / file).write_text(text)
     with pytest.raises(UserError, match=complaint):
@@ -108,7 +99,7 @@ def test_a_broken_row_is_the_users_error(
 
 
 @pytest.mark.parametrize("split", ["train", "validation"])
-def test_svamp_is_a_test_only(split: str) -> None:
+def test_svamp_is_a_test_only(split):
     for method in (SVAMP().examples, SVAMP().identity):
         with pytest.raises(UserError, match=f"svamp has no {split} split, it is a test"):
             method(split, 0)  # type: ignore[arg-type]
@@ -137,7 +128,7 @@ TRAPS = {  # completion: (value, strict, flexible) for a truth of 18
 
 
 @pytest.mark.parametrize("text", TRAPS)
-def test_known_traps(text: str) -> None:
+def test_known_traps(text):
     value, strict, flexible = TRAPS[text]
     parsed = GSM8K().parse(text)
     assert (None if parsed is None else parsed.value) == value
@@ -148,13 +139,13 @@ def test_known_traps(text: str) -> None:
     ("text", "value"),
     [("#### 3/4", Fraction(3, 4)), ("#### 1,234", 1234), ("#### -5", -5), ("#### 1.5e3", 1500)],
 )
-def test_other_forms(text: str, value: Fraction) -> None:
+def test_other_forms(text, value):
     answer = SVAMP().parse(text)
     assert answer is not None
     assert answer.value == value
 
 
-def lm_eval_scores(completions: list[str], targets: list[str]) -> dict[str, list[bool]]:
+def lm_eval_scores(completions, targets):
     """By lm-eval's own filters and metric, as its gsm8k.yaml sets them up."""
     import lm_eval
     from lm_eval.api.metrics import exact_match_hf_evaluate
@@ -177,7 +168,7 @@ def lm_eval_scores(completions: list[str], targets: list[str]) -> dict[str, list
     return found
 
 
-def variations(target: str) -> list[str]:
+def variations(target):
     """Right, wrong and odd completions for one target."""
     number = target.rpartition("#### ")[2]
     return [
@@ -188,7 +179,7 @@ def variations(target: str) -> list[str]:
     ]  # fmt: skip
 
 
-def test_lm_evals_rules_agree_with_lm_eval() -> None:
+def test_lm_evals_rules_agree_with_lm_eval():
     examples = GSM8K().examples("train", 0)
     pairs = [(text, e.target) for e in examples for text in variations(e.target)]
     texts, targets = [text for text, _ in pairs], [target for _, target in pairs]
@@ -200,7 +191,7 @@ def test_lm_evals_rules_agree_with_lm_eval() -> None:
     assert {True, False} == set(expected["strict-match"]) == set(expected["flexible-extract"])
 
 
-def test_scores_have_all_three_rules() -> None:
+def test_scores_have_all_three_rules():
     frame = sb.score("gsm8k", ["#### 18", "#### 18.00", "#### 4"], ["#### 18"] * 3)
     assert frame["exact"].tolist() == [True, True, False]
     assert frame["strict"].tolist() == [True, False, False]
@@ -210,9 +201,9 @@ def test_scores_have_all_three_rules() -> None:
     assert values["flexible_match"]["value"] == pytest.approx(100 / 3)
 
 
-@needs_real
-@pytest.mark.usefixtures("needs_all")
-def test_the_real_files() -> None:
+@pytest.mark.skipif(not REAL, reason="SMMD_BENCH_DATA is not set: no whole GSM8K and SVAMP")
+def test_the_real_files(monkeypatch):
+    monkeypatch.setenv("SMMD_BENCH_DATA", REAL)
     task = GSM8K()
     splits = {split: task.examples(split, 0) for split in ("train", "validation", "test")}
     assert {split: len(rows) for split, rows in splits.items()} == dict(task.paper_sizes)
@@ -227,7 +218,7 @@ def test_the_real_files() -> None:
     assert sum("," in e.target.rpartition("#### ")[2] for e in train) == 79
     svamp = SVAMP().examples("test", 0)
     assert len(svamp) == len({e.uid for e in svamp}) == 1000
-    rows = json.loads((Path(REAL or "") / "svamp" / "SVAMP.json").read_text())
+    rows = json.loads((Path(REAL) / "svamp" / "SVAMP.json").read_text())
     for example, row in zip(svamp, rows, strict=True):
         body = row["Body"].strip().rstrip(". ")
         assert f"Question: {body}. {row['Question']}\nAnswer:" == example.prompt

@@ -1,28 +1,25 @@
-"""Canaries: what transformers says of a checkpoint, and how a deviation is reported."""
+"""Canaries: what transformers says of a checkpoint, of text and of a picture."""
 
-from __future__ import annotations
+import json
+from dataclasses import asdict
 
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
-
+import numpy as np
 import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM
 
-from smmd_bench.contracts import Canary, Checkpoint
-from smmd_bench.decoding.canary_check import check_canary
-from smmd_bench.training.canary import make_canary
+from smmd_bench.encoding.images import read_image
+from smmd_bench.models.loading import load_model
+from smmd_bench.models.processor import load_processor
+from smmd_bench.training.canary import canary_from, canary_images, make_canary
+from smmd_bench.training.canary_picture import SIZE, canary_picture
 
-CHECKPOINT = Checkpoint("epoch 3", "lora", Path("here"), Canary(((1, 2, 3),), ((-1.0, -2.0),)))
+from ..tiny_vlms import each
 
 
-def test_it_holds_the_log_probabilities_of_a_plain_forward_pass(
-    tiny_checkpoints: Callable[[str], Any],
-) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    model = AutoModelForCausalLM.from_pretrained(tiny_checkpoints("digit").base)
+def test_it_holds_the_log_probabilities_of_a_plain_forward_pass(tiny):
+    model = AutoModelForCausalLM.from_pretrained(tiny.base)
     canary = make_canary(model, [[4, 5, 6, 7], [8, 9]])
     with torch.no_grad():
         log_p = model(torch.tensor([[4, 5, 6, 7]])).logits[0].log_softmax(-1)
@@ -31,20 +28,11 @@ def test_it_holds_the_log_probabilities_of_a_plain_forward_pass(
     assert [len(row) for row in canary.log_probabilities] == [3, 1]
 
 
-def test_making_one_leaves_the_modes_of_every_module(
-    tiny_checkpoints: Callable[[str], Any],
-) -> None:
-    from peft import LoraConfig, get_peft_model
-    from transformers import AutoModelForCausalLM
-
-    tiny = tiny_checkpoints("digit")
-    model = get_peft_model(
-        AutoModelForCausalLM.from_pretrained(tiny.base),
-        LoraConfig(r=4, lora_dropout=0.5, target_modules=["q_proj"]),
-    )
+def test_making_one_leaves_the_modes_of_every_module(tiny):
+    adapter = LoraConfig(r=4, lora_dropout=0.5, target_modules=["q_proj"])
+    model = get_peft_model(AutoModelForCausalLM.from_pretrained(tiny.base), adapter)
     model.train()
-    frozen = next(model.children())
-    frozen.eval()
+    next(model.children()).eval()  # as a frozen part is
     before = [module.training for module in model.modules()]
     first, second = make_canary(model, tiny.tokenizer), make_canary(model, tiny.tokenizer)
     assert first == second  # no dropout while it reads
@@ -52,22 +40,55 @@ def test_making_one_leaves_the_modes_of_every_module(
 
 
 @pytest.mark.parametrize("sequences", [[], [[1]], [[1, 2], []]])
-def test_sequences_that_say_nothing_are_refused(sequences: list[list[int]]) -> None:
-    import torch
-
+def test_sequences_that_say_nothing_are_refused(sequences):
     with pytest.raises(ValueError, match="two tokens"):
         make_canary(torch.nn.Linear(1, 1), sequences)
 
 
-def test_a_deviation_within_the_tolerance_of_the_dtype_passes() -> None:
-    check_canary(CHECKPOINT, [[-1.0009, -2.0]], "float32")
-    check_canary(CHECKPOINT, [[-1.15, -2.0]], "bfloat16")
-    check_canary(CHECKPOINT, [[-1.05, -2.0]], "float16")
-    check_canary(replace(CHECKPOINT, canary=None), [[0.0]], "float32")
+def test_its_picture_is_drawn_once_and_the_same_everywhere(monkeypatch, tmp_path):
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
+    file = canary_picture()
+    assert file.is_relative_to(tmp_path)
+    assert file.name == "95abb21d415a.png"
+    image = read_image(file)
+    assert image.size == (SIZE, SIZE)
+    assert np.asarray(image).std(axis=(0, 1)).min() > 20
+    before = file.stat().st_mtime_ns
+    assert canary_picture() == file
+    assert file.stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("seen", [-2.5, float("nan"), float("-inf")])
-def test_a_larger_one_names_the_checkpoint_and_itself(seen: float, dtype: str) -> None:
-    with pytest.raises(RuntimeError, match=r"'epoch 3' \(here\).*(0\.5|nan|inf).*token 1"):
-        check_canary(CHECKPOINT, [[-1.0, seen]], dtype)
+@each
+def test_one_with_a_picture_is_plain_and_sees_the_tower(tiny_vlm, architecture):
+    folder = tiny_vlm(architecture)
+    processor, model = load_processor(folder), load_model(folder, "float32")
+    text, seeing = (make_canary(model, processor.tokenizer, p) for p in (None, processor))
+    assert seeing.pictures == 1
+    assert seeing.token_ids[:-1] == text.token_ids
+    assert seeing.log_probabilities[:-1] == text.log_probabilities
+    assert canary_from(json.loads(json.dumps(asdict(seeing)))) == seeing
+    assert canary_images(seeing) == [*[[]] * len(text.token_ids), [canary_picture()]]
+    assert canary_images(text) is None
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if ("visual" in name or "vision" in name) and parameter.dim() > 1:
+                parameter.mul_(1.5)
+    other = make_canary(model, processor.tokenizer, processor)
+    assert other.log_probabilities[:-1] == seeing.log_probabilities[:-1]
+    assert np.abs(np.subtract(other.log_probabilities[-1], seeing.log_probabilities[-1])).max() > 1
+
+
+@each
+def test_vision_models_have_one_in_either_dtype(tiny_vlm, architecture):
+    """Text is read as by the same weights in float32. Pictures are not: the model itself rounds
+    their pixels to the dtype of its weights."""
+    folder = tiny_vlm(architecture)
+    processor, model = load_processor(folder), load_model(folder, "bfloat16")
+    canary = make_canary(model, processor.tokenizer, processor, dtype="bfloat16")
+    expected = make_canary(model.float(), processor.tokenizer, processor)
+    *texts, picture = canary.log_probabilities
+    for row, other in zip(texts, expected.log_probabilities[:-1], strict=True):
+        assert row == pytest.approx(other, abs=1e-4)
+    assert np.isfinite(picture).all()
+    assert canary.rounded != canary.log_probabilities
+    assert [len(row) for row in canary.rounded] == [len(r) for r in canary.log_probabilities]

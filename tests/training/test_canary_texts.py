@@ -1,7 +1,5 @@
 """What a canary reads: training prompts with their targets, the same for every loss and seed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ from smmd_bench.training.canary_texts import (
 Make = Callable[[str], Any]
 
 
-def sums(count: int, words: int = 0) -> list[Example]:
+def sums(count, words=0):
     """Every third one is shorter than the others."""
     return [
         Example(
@@ -37,9 +35,7 @@ def sums(count: int, words: int = 0) -> list[Example]:
     ]
 
 
-def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(
-    tiny_checkpoints: Make,
-) -> None:
+def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(tiny_checkpoints):
     tokenizer, examples = tiny_checkpoints("digit").tokenizer, sums(90)
     texts = canary_texts(examples, tokenizer, None, 400)
     assert texts == canary_texts(examples, tokenizer, None, 400)
@@ -56,9 +52,7 @@ def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(
     assert long[0][: len(short[0][0])] == short[0][0]
 
 
-def test_long_prompts_are_few_and_nothing_is_longer_than_training_allows(
-    tiny_checkpoints: Make,
-) -> None:
+def test_long_prompts_are_few_and_nothing_is_longer_than_training_allows(tiny_checkpoints):
     tokenizer = tiny_checkpoints("digit").tokenizer
     texts = canary_texts(sums(90, words=30), tokenizer, None, 400)
     assert SEQUENCES_WITH_PICTURES <= len(texts.token_ids) - 1 < SEQUENCES
@@ -73,7 +67,7 @@ def test_long_prompts_are_few_and_nothing_is_longer_than_training_allows(
     assert max(cached.scored) <= SCORED
 
 
-def test_few_examples_are_read_and_none_means_the_general_texts(tiny_checkpoints: Make) -> None:
+def test_few_examples_are_read_and_none_means_the_general_texts(tiny_checkpoints):
     tokenizer = tiny_checkpoints("triple").tokenizer
     texts = canary_texts(sums(2), tokenizer, None, 400)
     assert [len(texts.token_ids), len(texts.token_ids[-1])] == [3, CACHED]
@@ -81,7 +75,7 @@ def test_few_examples_are_read_and_none_means_the_general_texts(tiny_checkpoints
     assert canary_texts(sums(9), tokenizer, None, 3) == general_texts(tokenizer)
 
 
-def test_prompts_with_a_picture_come_behind_texts_without(tiny_vlm: Make) -> None:
+def test_prompts_with_a_picture_come_behind_texts_without(tiny_vlm):
     processor = load_processor(tiny_vlm("qwen2_5_vl"))
     texts = canary_texts(sums(30), processor.tokenizer, processor, 400)
     general = general_texts(processor.tokenizer, processor)

@@ -8,9 +8,7 @@ from smmd_bench.training.sampler import LengthGroups
 @given(
     st.lists(st.integers(1, 50), min_size=1, max_size=300), st.integers(1, 16), st.integers(0, 9)
 )
-def test_an_epoch_is_a_permutation_that_follows_from_seed_and_epoch(
-    lengths: list[int], batch_size: int, seed: int
-) -> None:
+def test_an_epoch_is_a_permutation_that_follows_from_seed_and_epoch(lengths, batch_size, seed):
     first, again = (LengthGroups(np.array(lengths), batch_size, seed) for _ in range(2))
     assert sorted(first) == list(range(len(lengths)))
     again.set_epoch(3)
@@ -19,7 +17,7 @@ def test_an_epoch_is_a_permutation_that_follows_from_seed_and_epoch(
     assert list(first) == list(again)
 
 
-def test_epochs_differ_and_batches_hold_like_lengths() -> None:
+def test_epochs_differ_and_batches_hold_like_lengths():
     lengths = np.random.default_rng(0).integers(10, 60, size=6400)
     sampler = LengthGroups(lengths, 64, seed=0)
     one = np.array(list(sampler)).reshape(-1, 64)

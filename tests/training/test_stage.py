@@ -1,7 +1,6 @@
 """What the train stage hands to the Trainer, and from which state a killed training goes on."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +14,11 @@ from smmd_bench.training.epochs import Epochs
 from smmd_bench.training.sampler import LengthGroups
 from smmd_bench.training.stage import train_cell
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.fixture
-def cell(tmp_path: Path) -> Path:
+def cell(tmp_path):
     """Two whole epochs, a third whose weights were being written, and a fourth's Trainer state."""
     for epoch in (1, 2):
         write_json(
@@ -29,21 +30,21 @@ def cell(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_goes_on_after_the_last_whole_epoch(cell: Path) -> None:
+def test_it_goes_on_after_the_last_whole_epoch(cell):
     assert Epochs(cell, None).last_complete() == str(cell / "training" / "checkpoint-20")
 
 
-def test_states_without_their_weights_are_removed(cell: Path) -> None:
+def test_states_without_their_weights_are_removed(cell):
     Epochs(cell, None).last_complete()
     left = {p.name for p in (cell / "training").iterdir()}
     assert left == {"checkpoint-10", "checkpoint-20"}
 
 
-def test_receipts_are_of_whole_epochs_in_order(cell: Path) -> None:
+def test_receipts_are_of_whole_epochs_in_order(cell):
     assert [r["epoch"] for r in Epochs(cell, None).receipts()] == [1, 2]
 
 
-def test_weights_without_a_state_start_anew(tmp_path: Path) -> None:
+def test_weights_without_a_state_start_anew(tmp_path):
     write_json(tmp_path / "epochs" / "1" / "canary.json", {"epoch": 1, "step": 10})
     assert Epochs(tmp_path, None).last_complete() is None
     assert not (tmp_path / "epochs").exists()
@@ -53,11 +54,11 @@ class _StoppedError(Exception):
     """Ends a training before it begins."""
 
 
-def handed(monkeypatch: pytest.MonkeyPatch, folder: Path, **recipe: Any) -> dict[str, Any]:
+def handed(monkeypatch, folder, **recipe):
     """What the stage gives to the Trainer under these settings."""
     given: dict[str, Any] = {}
 
-    def trainer(**arguments: Any) -> None:
+    def trainer(**arguments):
         given.update(arguments)
         raise _StoppedError
 
@@ -71,9 +72,7 @@ def handed(monkeypatch: pytest.MonkeyPatch, folder: Path, **recipe: Any) -> dict
     return given
 
 
-def test_every_option_of_the_recipe_reaches_the_trainer(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_every_option_of_the_recipe_reaches_the_trainer(monkeypatch, tmp_path):
     given = handed(
         monkeypatch,
         tmp_path,
@@ -119,7 +118,7 @@ def test_every_option_of_the_recipe_reaches_the_trainer(
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7, 240, 100_003])
-def test_a_warm_up_is_a_share_of_the_steps_also_all_of_them(steps: int, tmp_path: Path) -> None:
+def test_a_warm_up_is_a_share_of_the_steps_also_all_of_them(steps, tmp_path):
     for ratio in (0.0, 0.03, 0.5, 1.0):
         arguments = stage.training_arguments(Recipe(warmup_ratio=ratio), 0, tmp_path, gpu=False)
         assert arguments.get_warmup_steps(steps) == math.ceil(ratio * steps)
@@ -127,9 +126,7 @@ def test_a_warm_up_is_a_share_of_the_steps_also_all_of_them(steps: int, tmp_path
     assert usual.warmup_steps == Recipe().warmup_ratio == 0.03  # results of before are the same
 
 
-def test_full_fine_tuning_in_bfloat16_keeps_float32_weights(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_full_fine_tuning_in_bfloat16_keeps_float32_weights(monkeypatch, tmp_path):
     given = handed(monkeypatch, tmp_path, method="full", dtype="bfloat16", group_by_length=False)
     assert {p.dtype for p in given["model"].parameters()} == {torch.float32}
     assert given["args"].bf16

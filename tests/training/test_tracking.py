@@ -7,9 +7,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.training import tracking
 
 
-def test_a_tracker_that_is_not_installed_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_tracker_that_is_not_installed_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"wandb is not installed here: pip install wandb\."):
         tracking.require_tracker("wandb")
@@ -18,14 +16,12 @@ def test_a_tracker_that_is_not_installed_says_how_to_get_it(
     tracking.require_tracker(None)
 
 
-def test_no_tracker_is_told_of_nothing(tmp_path: Path) -> None:
+def test_no_tracker_is_told_of_nothing(tmp_path):
     assert tracking.tracking(None, "a cell", tmp_path / "run" / "cells" / "0a") == {"report_to": []}
     assert list(tmp_path.iterdir()) == []
 
 
-def test_each_cell_has_a_name_and_a_folder_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_cell_has_a_name_and_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "environ", {"WANDB_DIR": "mine"})
     folders = set()
     for cell in ("0a", "0b"):

@@ -1,11 +1,14 @@
-"""The functions that `samsum.yaml` names: the documents and the scores of the task plugin."""
+"""The functions that `samsum.yaml` names: the documents and the scores of the task plugin.
+
+lm-eval loads this file by its path: its imports are absolute.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...plugin_system.registry import load_task  # absolute: lm-eval loads this file by its path
+from smmd_bench.plugin_system.registry import load_task
 
 TASK = "samsum"
 

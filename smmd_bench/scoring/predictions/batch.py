@@ -1,4 +1,4 @@
-"""Output of OpenAI's batch interface, as `vllm run-batch` writes it, too.
+"""Output of OpenAI's batch interface, which `vllm run-batch` writes, too.
 
 A line holds custom_id and response.body.choices[0], with message.content (chat) or text
 (completions) and finish_reason. A request that failed has an `error`, or a status that is not 200.
@@ -6,69 +6,50 @@ A line holds custom_id and response.body.choices[0], with message.content (chat)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from .plain import checked_id
-from .rows import Prediction, Predictions, Row, fault, shown, text_of
-
-FORM = "OpenAI batch output"
+from .rows import Prediction, Row, RowError, id_of, shown, text_of
 
 
-def is_batch_output(first: Mapping[str, Any]) -> bool:
-    """Whether the first row is a line of batch output."""
-    return (
-        "custom_id" in first
-        and "response" in first
-        and (isinstance(first["response"], Mapping) or "error" in first)
-    )
+def is_batch_output(values: Mapping[str, Any]) -> bool:
+    """Whether a row is a line of batch output."""
+    has_response = isinstance(values.get("response"), Mapping) or "error" in values
+    return "custom_id" in values and "response" in values and has_response
 
 
-def batch_predictions(path: Path, rows: Sequence[Row]) -> Predictions:
-    """The first choice of every request.
+def batch_prediction(row: Row) -> Prediction:
+    """The first choice of a request.
 
-    Raises UserError for a request that failed, and for a row that holds no completion.
+    Raises RowError for a request that failed, and for a row that holds no completion.
     """
-    return Predictions(path, FORM, [_prediction(path, row) for row in rows])
-
-
-def _prediction(path: Path, row: Row) -> Prediction:
     values = row.values
     if not is_batch_output(values):
-        raise fault(
-            path,
-            row.place,
-            "is no line of batch output, as those before it are (custom_id, response): leave it "
-            "out.",
+        raise RowError(
+            "is not a line of batch output like those before it (custom_id, response): remove it."
         )
-    name = checked_id(path, row.place, values["custom_id"])
+    name = id_of(values["custom_id"])
     response = values["response"] if isinstance(values["response"], Mapping) else {}
-    body = response.get("body")
-    failure = values.get("error")
+    body, failure = response.get("body"), values.get("error")
     if failure is None and response.get("status_code", 200) != 200:
         failure = body or f"status {response['status_code']}"
     if failure is not None:
-        raise fault(
-            path,
-            row.place,
+        raise RowError(
             f"the request {shown(name)} failed ({_reason(failure)}): send it again, or delete the "
-            "line and give --partial.",
+            "line and give --partial."
         )
     try:
         choice = body["choices"][0]  # type: ignore[index]
         content = choice["message"]["content"] if "message" in choice else choice["text"]
         finish_reason = choice.get("finish_reason")
     except (LookupError, TypeError, AttributeError) as error:
-        raise fault(
-            path,
-            row.place,
+        raise RowError(
             f"the request {shown(name)} has no response.body.choices[0] with message.content or "
-            "text: give the output of chat or text completions.",
+            "text: give the output of chat or text completions."
         ) from error
-    if content is None and finish_reason == "length":  # cut off before the reasoning ended
+    if content is None and finish_reason == "length":  # cut off while the model was reasoning
         content = ""
-    text = text_of(path, row.place, f"the completion of {shown(name)}", content)
+    text = text_of(f"the completion of {shown(name)}", content)
     return Prediction(row.place, name, text, str(finish_reason) if finish_reason else None)
 
 

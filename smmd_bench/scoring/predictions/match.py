@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...contracts import Example, Task
 from ...errors import UserError
-from .plain import ID_COLUMNS
-from .rows import Prediction, Predictions, fault, shown
+from .plain import COLUMNS
+from .rows import Prediction, Predictions, RowError, located, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 By = Literal["uid", "position", "order"]
 _INTEGER = re.compile(r"\d{1,18}", re.ASCII)
+_SAID: dict[By, str] = {
+    "uid": "by uid",
+    "position": "by id, as the position of the example in the split (from 0)",
+    "order": "without ids, matched in the order of the examples",
+}
 
 
 @dataclass(frozen=True)
@@ -27,44 +32,48 @@ class Matched:
     by: By
     found: Mapping[int, Prediction]
 
+    def __str__(self) -> str:
+        """One line for people: the format, and what was taken for the id."""
+        file = self.file
+        return f"{file.path}: {file.form}, {len(self.found):,} completions {_SAID[self.by]}"
+
 
 def match(
     file: Predictions, task: Task, examples: Sequence[Example], scope: str, *, partial: bool = False
 ) -> Matched:
     """Match the predictions of a file with the examples; `scope` names these in errors.
 
-    Raises UserError for an id that is unknown or stands twice, a target that is not the example's,
+    Raises UserError for an id that is unknown or appears twice, a target that is not the example's,
     and, unless `partial`, for an example without a completion.
     """
     uids = {example.uid: at for at, example in enumerate(examples)}
     by = _kind(file, uids)
     if by == "order" and len(file.rows) != len(examples):
         raise UserError(
-            f"{file.path} has {len(file.rows)} rows, and {scope} are {len(examples)}: without an "
-            f"id column rows are taken in order, so add one ({', '.join(ID_COLUMNS)}), name yours "
-            "with --id-column, or give --limit where the rows are those of the first examples."
+            f"{file.path} has {len(file.rows)} rows for {scope}: without an id column, rows are "
+            f"matched in order, so add one ({', '.join(COLUMNS['id'])}), name yours with "
+            "--id-column, or give --limit if the rows answer the first examples."
         )
     found: dict[int, Prediction] = {}
     for row, prediction in enumerate(file.rows):
-        at = row if by == "order" else _index(file, prediction, by, uids, scope)
-        if at in found:
-            raise fault(
-                file.path,
-                prediction.place,
-                f"the id {shown(prediction.id)} stands in {found[at].place} already: keep one of "
-                "them.",
-            )
-        found[at] = prediction
-        _check_target(file, prediction, task, examples[at])
+        with located(file.path, prediction.place):
+            at = row if by == "order" else _index(prediction, by, uids, scope)
+            if at in found:
+                raise RowError(
+                    f"the id {shown(prediction.id)} is already in {found[at].place}: keep one of "
+                    "them."
+                )
+            found[at] = prediction
+            _check_target(prediction, task, examples[at])
     if len(found) < len(examples) and not partial:
-        _lacks(file, by, found, examples, scope)
+        _report_missing(file, by, found, examples, scope)
     return Matched(file, by, found)
 
 
 def completions_frame(
     examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> pd.DataFrame:
-    """The frame of `completions.parquet`; `finish_reason` is a column where the file has any."""
+    """The frame of `completions.parquet`; `finish_reason` is a column if the file has any."""
     import pandas as pd
 
     columns: dict[str, list[Any]] = {
@@ -84,52 +93,43 @@ def _kind(file: Predictions, uids: Mapping[str, int]) -> By:
     ids = [prediction.id for prediction in file.rows]
     if ids[0] is None:
         return "order"
-    whole = all(isinstance(i, int) or _INTEGER.fullmatch(str(i)) for i in ids)
-    if file.positions or (whole and not any(str(i) in uids for i in ids)):
+    whole = all(isinstance(name, int) or _INTEGER.fullmatch(str(name)) for name in ids)
+    if file.positions or (whole and not any(str(name) in uids for name in ids)):
         return "position"
     return "uid"
 
 
-def _index(
-    file: Predictions, prediction: Prediction, by: By, uids: Mapping[str, int], scope: str
-) -> int:
+def _index(prediction: Prediction, by: By, uids: Mapping[str, int], scope: str) -> int:
+    name = str(prediction.id)
+    if by == "uid" and name in uids:
+        return uids[name]
     if by == "uid":
-        at = uids.get(str(prediction.id))
-        if at is not None:
-            return at
-        raise fault(
-            file.path,
-            prediction.place,
-            f"the id {shown(prediction.id)} is none of {scope} (the first is {next(iter(uids))}): "
-            "check --task, --split, --data-seed and --limit.",
+        raise RowError(
+            f"the id {shown(prediction.id)} is not one of {scope} (the first is "
+            f"{next(iter(uids))}): check --task, --split, --data-seed and --limit."
         )
-    at = int(str(prediction.id))
-    if 0 <= at < len(uids):
-        return at
-    raise fault(
-        file.path,
-        prediction.place,
-        f"the id {at} is no position within {scope}, which are 0 to {len(uids) - 1}: check --task, "
-        "--split and --limit.",
+    if 0 <= int(name) < len(uids):
+        return int(name)
+    raise RowError(
+        f"the id {name} is not a position in {scope} (0 to {len(uids) - 1}): check --task, --split "
+        "and --limit."
     )
 
 
-def _check_target(file: Predictions, prediction: Prediction, task: Task, example: Example) -> None:
-    """Ids and positions say little: another data seed or level has the same ones."""
+def _check_target(prediction: Prediction, task: Task, example: Example) -> None:
+    """Another data seed or level has the same ids and positions: only the target tells."""
     if prediction.target is None or prediction.target == example.target:
         return
     theirs, ours = task.parse(prediction.target), task.parse(example.target)
     if theirs is not None and ours is not None and theirs.value != ours.value:
-        raise fault(
-            file.path,
-            prediction.place,
-            f"its target {shown(prediction.target)} is not that of the example {example.uid}, "
-            f"{shown(example.target)}: check --task, --split and --data-seed, or leave out the "
-            "column target.",
-        )  # fmt: skip
+        raise RowError(
+            f"its target {shown(prediction.target)} differs from that of the example "
+            f"{example.uid}, {shown(example.target)}: check --task, --split and --data-seed, or "
+            "remove the column target."
+        )
 
 
-def _lacks(
+def _report_missing(
     file: Predictions,
     by: By,
     found: Mapping[int, Prediction],
@@ -142,15 +142,5 @@ def _lacks(
     limit = f"--limit {len(found)} to score the first ones, or " if beginning and found else ""
     raise UserError(
         f"{file.path} has no completion for {len(missing)} of {scope} (the first: {first}): add "
-        f"them, or give {limit}--partial to score those that are there."
+        f"them, or give {limit}--partial to score the others."
     )
-
-
-def spelled(matched: Matched) -> str:
-    """One line for people: the format, and what was taken for the id."""
-    how = {
-        "uid": "by uid",
-        "position": "by id, as the position of the example in the split (from 0)",
-        "order": "without ids, taken in the order of the examples",
-    }[matched.by]
-    return f"{matched.file.path}: {matched.file.form}, {len(matched.found):,} completions {how}"

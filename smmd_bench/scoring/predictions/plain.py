@@ -1,4 +1,4 @@
-"""Predictions of plain rows: a column with the completion and, where there is one, with the id."""
+"""Predictions in columns: one with the completion and, if there is one, one with the id."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import UserError
-from .rows import Prediction, Predictions, Row, fault, shown, text_of
+from .rows import Prediction, Predictions, Row, RowError, id_of, located, target_of, text_of
 
-ID_COLUMNS = ("uid", "id", "doc_id", "custom_id")
-COMPLETION_COLUMNS = ("completion", "prediction", "response", "output", "generated_text")
-"""The names that are looked for; the columns `finish_reason` and `target` are read, too."""
+COLUMNS = {
+    "id": ("uid", "id", "doc_id", "custom_id"),
+    "completion": ("completion", "prediction", "response", "output", "generated_text"),
+}
+"""The usual names of each column; the columns `finish_reason` and `target` are read, too."""
 
 
 def plain_predictions(
@@ -21,88 +23,59 @@ def plain_predictions(
     id_column: str | None,
     completion_column: str | None,
 ) -> Predictions:
-    """The predictions of rows with the columns given by name, or else guessed by the first row.
+    """The predictions of rows with the named columns, or else those that the first row has.
 
     Raises UserError for a missing or ambiguous column, rows with other columns than the first, a
-    completion that is no text and an id that is none.
+    completion that is not text, and an id that is none.
     """
-    first = rows[0].values
-    id_name = _column(path, first, id_column, ID_COLUMNS, "id")
-    completion_name = _column(path, first, completion_column, COMPLETION_COLUMNS, "completion")
-    if completion_name is None:
-        raise fault(
-            path,
-            rows[0].place,
-            f"there is no column for the completion (but {_names(first)}; looked for: "
-            f"{', '.join(COMPLETION_COLUMNS)}): name it with --completion-column.",
-        )
-    wanted = {name for name in (id_name, completion_name) if name is not None}
-    guessed = {
-        *(() if id_column else ID_COLUMNS),
-        *(() if completion_column else COMPLETION_COLUMNS),
-    }
+    first = rows[0]
+    given = {"id": id_column, "completion": completion_column}
+    names = {role: _column(path, first.values, role, name) for role, name in given.items()}
+    usual = {name for role in COLUMNS if given[role] is None for name in COLUMNS[role]}
+    wanted = {name for name in names.values() if name is not None}
     found = []
     for row in rows:
-        keys = row.values.keys()
-        if not wanted <= keys or (guessed & keys) - wanted:
-            raise fault(
-                path,
-                row.place,
-                f"has the columns {_names(row.values)}, and {rows[0].place} has {_names(first)}: "
-                "give every row the same columns.",
-            )
-        found.append(_prediction(path, row, id_name, completion_name))
+        with located(path, row.place):
+            if names["completion"] is None:
+                raise RowError(
+                    f"has no completion column (columns: {_listed(first.values)}; expected one of "
+                    f"{', '.join(COLUMNS['completion'])}): name it with --completion-column."
+                )
+            if not wanted <= row.values.keys() or (usual & row.values.keys()) - wanted:
+                raise RowError(
+                    f"has the columns {_listed(row.values)}, but {first.place} has "
+                    f"{_listed(first.values)}: give every row the same columns."
+                )
+            found.append(_prediction(row, names["id"], names["completion"]))
     return Predictions(path, form, found)
 
 
-def checked_id(path: Path, place: str, value: object) -> str | int:
-    """An id, which is a text or an integer. Raises UserError for anything else."""
-    if isinstance(value, float) and value.is_integer():  # pandas makes integers floats
-        value = int(value)
-    if isinstance(value, str) and value.strip():
-        return value.strip()
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise fault(
-        path,
-        place,
-        f"the id is {shown(value)}: give the uid of an example, or its position in the split.",
+def _prediction(row: Row, id_name: str | None, completion_name: str) -> Prediction:
+    values = row.values
+    finish_reason = values.get("finish_reason")
+    return Prediction(
+        place=row.place,
+        id=None if id_name is None else id_of(values[id_name]),
+        completion=text_of(f"the {completion_name}", values[completion_name]),
+        finish_reason=str(finish_reason) if finish_reason else None,
+        target=target_of(values),
     )
 
 
-def _prediction(path: Path, row: Row, id_name: str | None, completion_name: str) -> Prediction:
-    target, finish_reason = row.values.get("target"), row.values.get("finish_reason")
-    return Prediction(
-        place=row.place,
-        id=None if id_name is None else checked_id(path, row.place, row.values[id_name]),
-        completion=text_of(
-            path, row.place, f"the {completion_name}", row.values[completion_name]
-        ),
-        finish_reason=str(finish_reason) if finish_reason else None,
-        target=str(target) if isinstance(target, (str, int, float)) else None,
-    )  # fmt: skip
-
-
-def _column(
-    path: Path,
-    first: Mapping[str, Any],
-    given: str | None,
-    names: Sequence[str],
-    role: str,
-) -> str | None:
+def _column(path: Path, first: Mapping[str, Any], role: str, given: str | None) -> str | None:
     """The column of a role in the first row; None: there is none."""
     if given is not None and given not in first:
         raise UserError(
-            f"{path} has no column '{given}' (it has {_names(first)}): check --{role}-column."
+            f"{path} has no column '{given}' (it has {_listed(first)}): check --{role}-column."
         )
-    found = [given] if given is not None else [name for name in names if name in first]
+    found = [given] if given is not None else [name for name in COLUMNS[role] if name in first]
     if len(found) > 1:
         raise UserError(
-            f"{path} has several columns that may be the {role} ({', '.join(found)}): name one "
-            f"with --{role}-column."
+            f"{path} has several possible {role} columns ({', '.join(found)}): choose one with "
+            f"--{role}-column."
         )
     return found[0] if found else None
 
 
-def _names(values: Mapping[str, Any]) -> str:
-    return ", ".join(str(name) for name in values) or "none"
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(map(str, values)) or "none"

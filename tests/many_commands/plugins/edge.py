@@ -26,7 +26,8 @@ from smmd_bench.contracts import (
 from smmd_bench.decoding.stage import decode_cells
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.models import recipe
-from smmd_bench.run.run_directory import cell_from_json, record_failure
+from smmd_bench.run.cell_json import cell_from_json
+from smmd_bench.run.run_directory import record_failure
 from smmd_bench.storage.addresses import digest_of_weights
 from smmd_bench.storage.current import BASE, training_stamp
 from smmd_bench.storage.files import write_json, write_parquet, write_text

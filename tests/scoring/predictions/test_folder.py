@@ -15,10 +15,10 @@ from smmd_bench.contracts import Answer, ExactMatch, Example, Metric, Modality, 
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system import registry
-from smmd_bench.publishing.run import publish_run
+from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.predictions import Outcome, score_predictions
-from smmd_bench.run.run_directory import RunDirectory
+from smmd_bench.run.predictions import score_predictions
+from smmd_bench.run.run_directory import Outcome, RunDirectory
 
 from .conftest import COUNT, TASK, json_lines
 
@@ -83,7 +83,7 @@ def test_labels_stand_in_the_order_of_the_command_also_ce_and_base(
     run = read_run(outcome.path)
     assert run.cells["loss"].tolist() == labels
     assert run.comparisons["against_loss"].unique().tolist() == ["smmd"]
-    publish_run(outcome.path)
+    write_reports(outcome.path)
     table = pd.read_csv(outcome.path / "reports" / "tables" / "arithmetic_table.csv")
     assert table["Loss"].tolist() == ["SMMD", "untuned", "ZETA", "CE"]
 
@@ -94,7 +94,7 @@ def test_every_report_works_or_says_why_not(
 ) -> None:
     outcome = scored(files, labels=labels)
     with caplog.at_level(logging.WARNING):
-        publish_run(outcome.path)
+        write_reports(outcome.path)
     assert not caplog.records
     page = (outcome.path / "reports" / "index.html").read_text()
     for reason in ("no cell has digit probes", "no cell has a training log"):
@@ -189,7 +189,7 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_is(
 def test_an_experiment_does_not_move_into_the_folder(files: list[Path]) -> None:
     out = scored(files).path
     with pytest.raises(UserError, match="belongs to another experiment"):
-        RunDirectory(out).require_own(Experiment((TASK,), ("ce",)), extend=False)
+        RunDirectory(out).require_own([Experiment((TASK,), ("ce",))], extend=False)
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def test_without_ids_the_rows_are_taken_in_order_and_that_is_said(
 ) -> None:
     frame, said = scored(tmp_path, [{"output": e.target} for e in examples])
     assert frame["exact"].all()
-    assert said[0].endswith("5 completions without ids, taken in the order of the examples.")
+    assert said[0].endswith("5 completions without ids, matched in the order of the examples.")
 
 
 def test_the_completions_of_a_run_can_be_scored_again(

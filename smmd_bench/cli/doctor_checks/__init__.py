@@ -1,0 +1,1 @@
+"""What `smmd-bench doctor` looks at, a file for each kind of thing."""

@@ -1,0 +1,81 @@
+"""Settings that are checked when they are made: frozen, of strict types, nothing unknown."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import yaml
+from pydantic import ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+from ..errors import UserError, did_you_mean
+
+_WORDS = {
+    "a valid boolean": "true or false",
+    "a valid integer": "an integer",
+    "a valid number": "a number",
+    "a valid dictionary": "a mapping of names to values",
+    "a valid string": "text",
+    " after validation, not 0": "",
+}
+"""What pydantic calls in Python's words, and ours."""
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
+class Settings:
+    """The base of settings that a user writes; a mistake raises a UserError of one sentence."""
+
+    kind: ClassVar[str] = "setting"
+
+    @classmethod
+    def spell(cls, name: str) -> str:
+        """A field's name as the user writes it."""
+        return name
+
+    @classmethod
+    def read(cls, values: Mapping[Any, Any], origin: str) -> Self:
+        """The settings that a file holds; `origin` names it in errors."""
+        try:
+            return cls(**{str(key): value for key, value in values.items()})
+        except UserError as error:
+            raise UserError(f"{origin}: {error}") from None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explain(cls, values: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
+        try:
+            return handler(values)
+        except ValidationError as error:
+            raise UserError(_sentence(cls, error)) from None
+
+
+def read_mapping(text: str | bytes, origin: str) -> dict[Any, Any]:
+    """The mapping that a YAML file holds; `origin` names it in errors."""
+    try:
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
+        reason = " ".join(str(error).split())
+        raise UserError(f"{origin} is not valid YAML in UTF-8: {reason}.") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{origin} must be a mapping of names to values, not {content!r}.")
+    return content
+
+
+def _sentence(settings: type[Settings], error: ValidationError) -> str:
+    """The first complaint, a misspelled name before any other: which setting, what it must be."""
+    unknown = "unexpected_keyword_argument"
+    first = min(error.errors(include_url=False), key=lambda found: found["type"] != unknown)
+    fields = [field.name for field in dataclasses.fields(settings)]
+    start, *inner = first["loc"]
+    name = fields[start] if isinstance(start, int) else start  # a number: of a positional argument
+    if first["type"] == unknown:
+        return f"Unknown {settings.kind} '{name}': {did_you_mean(name, fields)}"
+    if first["type"] == "missing":
+        return f"The {settings.kind} {settings.spell(name)} is missing: give it a value."
+    where = settings.spell(name) + "".join(f"[{key}]" for key in inner)
+    expected = first["msg"].partition(" should ")[2]
+    for theirs, ours in _WORDS.items():
+        expected = expected.replace(theirs, ours)
+    return f"The {settings.kind} {where} must {expected}, not {first['input']!r}."

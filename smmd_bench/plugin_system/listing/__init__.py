@@ -1,1 +1,0 @@
-"""What is installed, as `smmd-bench ls` shows it and completion offers it."""

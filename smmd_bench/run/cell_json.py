@@ -1,0 +1,98 @@
+"""cell.json: what a cell is, and what identifies its model, data and plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..experiment.cell import Cell
+from ..models.recipe import Recipe
+from ..plugin_system.plugin_source import source_digest
+from ..plugin_system.registry import engine_identity, load_engine
+
+
+def cell_to_json(cell: Cell) -> dict[str, Any]:
+    """What a worker needs to make the cell again."""
+    return {
+        "address": cell.addresses["train"],
+        "model": cell.model,
+        "model_label": cell.card.label,
+        "params": cell.card.parameter_count(),
+        "task": cell.task,
+        "task_name": cell.task_plugin.name,
+        "trained_on": cell.trained_on,
+        **({} if cell.source is None else {"source": cell.source.addresses["train"]}),
+        "loss": cell.loss,
+        "loss_name": cell.loss.partition("[")[0],
+        "seed": cell.seed,
+        "data_seed": cell.data_seed,
+        "engine": cell.engine,
+        **({} if cell.engine_note is None else {"engine_note": cell.engine_note}),
+        "recipe": asdict(cell.recipe),
+        "addresses": cell.addresses,
+    }
+
+
+def cell_from_json(content: Mapping[str, Any]) -> Cell:
+    """The cell that a request or a cell.json describes."""
+    same = ("model", "task", "loss", "seed", "data_seed", "engine", "trained_on")
+    return Cell(recipe=Recipe().changed(content["recipe"]), **{key: content[key] for key in same})
+
+
+def describe_cells(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """The cell.json of each cell; data is looked at once a task and size."""
+    data: dict[tuple[Any, ...], dict[str, Any]] = {}
+    found = []
+    for cell in cells:
+        key = (cell.task, cell.data_seed, *((split, cell.size(split)) for split in cell.splits))
+        if key not in data:
+            data[key] = _data(cell)
+        found.append(
+            {
+                **cell_to_json(cell),
+                "identity": dict(cell.card.identity),
+                "data": data[key],
+                "generation": _generation(cell),
+                "plugins": _plugin_digests(cell),
+            }
+        )
+    return found
+
+
+def _data(cell: Cell) -> dict[str, Any]:
+    """Licence, sizes and identity (digests, seeds) of the splits.
+
+    `sizes` are what a cell uses of a split, `there` what the copy of the data has.
+    """
+    there = {split: cell.rows_there(split) for split in cell.splits}
+    return {
+        "licence": getattr(cell.task_plugin, "licence", "not stated"),
+        "sizes": {split: cell.examples_there(split) for split in cell.splits},
+        "there": {split: size for split, size in there.items() if size is not None},
+        "identity": {s: dict(cell.task_plugin.identity(s, cell.data_seed)) for s in cell.splits},
+    }
+
+
+def _generation(cell: Cell) -> dict[str, Any]:
+    """How a cell's completions are decoded."""
+    pixels = {"pixels": [cell.recipe.min_pixels, cell.recipe.max_pixels]}
+    return {
+        "greedy": True,
+        "max_new_tokens": cell.task_plugin.max_new_tokens,
+        "stop": "end-of-sequence tokens of the tokenizer and of generation_config.json",
+        "engine": dict(engine_identity(cell.engine)),
+        "dtype": cell.recipe.dtype,
+        "chat_template": cell.recipe.chat_template,
+        **(pixels if cell.reads_images else {}),
+    }
+
+
+def _plugin_digests(cell: Cell) -> dict[str, str]:
+    """The digest of the source of each plugin that is not first-party, such as `loss huber`."""
+    engine, task = load_engine(cell.engine), cell.task_plugin
+    used: dict[str, Any] = {f"task {task.name}": task, f"engine {engine.name}": engine}
+    if not cell.is_base:
+        used[f"loss {cell.loss_plugin.name}"] = cell.loss_plugin
+    digests = {name: source_digest(type(plugin)) for name, plugin in used.items()}
+    return {name: digest for name, digest in digests.items() if digest is not None}

@@ -1,0 +1,85 @@
+"""Training examples with pictures: rows, lengths, and what is refused before training."""
+
+import pytest
+import torch
+from PIL import Image
+
+import smmd_bench as sb
+from smmd_bench.contracts import Example
+from smmd_bench.encoding.data import TokenisedExamples
+from smmd_bench.encoding.pictures import expand
+from smmd_bench.encoding.prompts import encode_image_prompts, encode_targets
+from smmd_bench.errors import UserError
+from smmd_bench.models.loading import load_tokenizer
+from smmd_bench.models.processor import load_processor
+
+from ..tiny_vlms import each
+
+
+def dataset(folder, examples, max_length=256):
+    processor = load_processor(folder)
+    return TokenisedExamples(examples, processor.tokenizer, max_length, processor=processor)
+
+
+@each
+def test_a_row_is_the_prompt_with_its_picture_and_the_target_alone_is_supervised(
+    tiny_vlm, architecture, times
+):
+    data = dataset(tiny_vlm(architecture), times)
+    processor = data.processor
+    for i, example in enumerate(times):
+        (prompt,) = encode_image_prompts(processor, [example.prompt], [1])
+        (target,) = encode_targets(processor.tokenizer, [example.target])
+        row, expected = data[i], expand(processor, prompt + target, example.images)
+        assert row["input_ids"].shape[1] == data.lengths[i]
+        assert torch.equal(row["input_ids"], expected["input_ids"])
+        labels = row["labels"][0].tolist()
+        assert labels[-len(target) :] == target
+        assert set(labels[: -len(target)]) == {-100}
+    tokenizer = load_tokenizer(tiny_vlm(architecture))
+    loss = sb.load_loss("smmd").bind(sb.numeric_vocabulary(tokenizer))
+    digits = sum(c.isdigit() for example in times for c in example.target)
+    assert data.numeric_targets(processor.tokenizer, loss)["numeric"] == digits
+
+
+def test_pictures_are_read_when_a_batch_is_made(tiny_vlm, times, monkeypatch):
+    data, read = dataset(tiny_vlm("mistral3"), times), []
+    monkeypatch.setattr(
+        "smmd_bench.encoding.pictures.read_image",
+        lambda path: read.append(path) or Image.open(path),
+    )
+    assert len(data) == 12
+    assert not read
+    data[3]
+    assert read == list(times[3].images)
+
+
+def test_lengths_count_the_tokens_of_pictures(tiny_vlm, tmp_path):
+    path = tmp_path / "white.png"
+    Image.new("RGB", (112, 112), "white").save(path)
+    example = Example("w", "?", "1", None, (path,))
+    lengths = dataset(tiny_vlm("qwen2_5_vl"), [example]).lengths
+    assert lengths.tolist() == [16 + 2 + 3]  # two about the picture; a prompt, answer and end
+    with pytest.raises(UserError, match=r"Training example w has 21 tokens, more than 20"):
+        dataset(tiny_vlm("qwen2_5_vl"), [example], max_length=20)
+
+
+def test_an_absent_picture_is_found_before_training_and_a_broken_one_where_it_is_read(
+    tiny_vlm, times, tmp_path
+):
+    broken, absent = tmp_path / "broken.png", tmp_path / "absent.png"
+    broken.write_bytes(times[0].images[0].read_bytes()[:60])
+    bad = [Example("a", "?", "1", None, (broken,)), Example("b", "?", "2", None, (absent,))]
+    with pytest.raises(UserError, match=f"The image {absent} does not exist"):
+        dataset(tiny_vlm("mistral3"), [*times, bad[1]])
+    data = dataset(tiny_vlm("mistral3"), [*times, bad[0]])
+    with pytest.raises(UserError, match=f"The image {broken} cannot be read"):
+        data[12]
+
+
+@each
+def test_a_question_that_holds_a_placeholder_is_refused(tiny_vlm, architecture, times):
+    token = load_processor(tiny_vlm(architecture)).image_token
+    bad = Example("odd", f"What is {token}?", "1", None, times[0].images)
+    with pytest.raises(UserError, match="Example odd has 2 placeholders"):
+        dataset(tiny_vlm(architecture), [*times, bad])

@@ -1,0 +1,83 @@
+"""What a start of an engine takes, and what it leaves behind."""
+
+import os
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from smmd_bench.plugins.engines.transformers import TransformersEngine
+from smmd_bench.plugins.engines.vllm import VllmEngine
+
+from smmd_bench.contracts import Checkpoint
+from smmd_bench.encoding.prompts import expanded_lengths
+from smmd_bench.errors import UserError
+from smmd_bench.models.processor import load_processor
+
+from .cases import SETTINGS, build_variants, vision_case
+
+pytestmark = pytest.mark.engine
+
+
+def test_an_engine_leaves_the_process_as_it_was_and_after_a_failed_swap_answers_nothing_more(
+    tiny, tmp_path
+):
+    before = dict(os.environ), torch.set_num_threads
+    prompts = tiny.tokenizer(["3+4=", "40+2="])["input_ids"]
+    broken, missing = (Checkpoint(n, "full", tmp_path / n) for n in ("broken", "missing"))
+    shutil.copytree(tiny.base, broken.path)
+    (broken.path / "model.safetensors").write_bytes(b"no weights")
+    completions = []
+    for name in ("base", "full1"):
+        with VllmEngine().open(tiny.base, replace(SETTINGS, adapters=False)) as session:
+            completions.append(session.generate(prompts, tiny.checkpoints[name], max_new_tokens=4))
+            with pytest.raises(ValueError, match="adapters=True"):
+                session.generate(prompts, tiny.checkpoints["lora1"], max_new_tokens=2)
+            with pytest.raises(UserError, match=r"'missing'.*has no \*\.safetensors"):
+                session.generate(prompts, missing, max_new_tokens=2)
+            session.generate(prompts, tiny.checkpoints["base"], max_new_tokens=2)
+            with pytest.raises(Exception, match="header"):
+                session.generate(prompts, broken, max_new_tokens=2)
+            with pytest.raises(RuntimeError, match=r"'broken'.*half-way"):
+                session.generate(prompts, tiny.checkpoints["base"], max_new_tokens=2)
+        assert (dict(os.environ), torch.set_num_threads) == before
+        with pytest.raises(RuntimeError, match="closed"):
+            session.generate(prompts, tiny.checkpoints["base"], max_new_tokens=4)
+    assert completions[0] != completions[1]
+
+
+@pytest.mark.slow
+def test_limits_on_pixels_are_the_same_in_both_engines(tmp_path):
+    case = vision_case("qwen2_5_vl", tmp_path, build_variants("qwen2_5_vl", tmp_path), {})
+    settings = replace(SETTINGS, adapters=False, min_pixels=28 * 28, max_pixels=56 * 56)
+    processor = load_processor(case.base, settings.min_pixels, settings.max_pixels)
+    short = expanded_lengths(processor, case.prompts, case.images)
+    assert max(short) < max(expanded_lengths(case.processor, case.prompts, case.images))
+    base, found = replace(case.checkpoints["base"], canary=None), []
+    for engine in (TransformersEngine(), VllmEngine()):
+        with engine.open(case.base, settings) as session:
+            probed = session.next_token_probabilities
+            found.append(probed(case.prompts, case.numbers, base, images=case.images))
+    np.testing.assert_allclose(found[0], found[1], atol=1e-4)
+
+
+def test_a_full_checkpoint_needs_no_processor_of_its_own(tmp_path):
+    """An engine encodes with the base's, whatever lies beside the weights."""
+    case = vision_case("mistral3", tmp_path, build_variants("mistral3", tmp_path), {})
+    full = case.checkpoints["full"]
+    assert not (full.path / "processor_config.json").exists()
+    bare = shutil.copytree(case.base, tmp_path / "bare")
+    (bare / "processor_config.json").unlink()
+    with (
+        TransformersEngine().open(bare, SETTINGS) as session,
+        pytest.raises(UserError, match="no processor"),
+    ):
+        session.generate(case.prompts, full, max_new_tokens=2, images=case.images)
+
+
+@pytest.mark.parametrize("engine", [VllmEngine(), TransformersEngine()])
+def test_the_identity_names_the_library_and_its_version(engine):
+    identity = engine.identity()
+    assert (identity["name"], identity["version"]) == (engine.name, 1)
+    assert any(character.isdigit() for character in identity["library"])

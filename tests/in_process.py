@@ -1,0 +1,124 @@
+"""`smmd-bench` in this process: torch and vLLM are imported once for all runs of a worker."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from click.testing import CliRunner
+
+from smmd_bench.cli import cli
+from smmd_bench.contracts import Job, JobResult, Progress
+from smmd_bench.plugin_system import registry
+from smmd_bench.publishing import style
+from smmd_bench.publishing.make_report import FIGURE_METADATA
+from smmd_bench.storage.files import write_json
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a command ended, and what it printed."""
+
+    status: int
+    stdout: str
+    stderr: str
+    output: str  # both, as they came
+
+
+def call(words: Sequence[str], folder: Path, **environment: str) -> Said:
+    """Run `smmd-bench` in `folder`; everything is afterwards as it was. Raises what it raises.
+
+    Jobs run here, too, with `--executor=in_process`.
+    """
+    with as_a_process(folder, **environment), coarse_figures():
+        result = CliRunner().invoke(cli, list(words), standalone_mode=False, input="")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Said(int(result.return_value or 0), result.stdout, result.stderr, result.output)
+
+
+@contextlib.contextmanager
+def coarse_figures() -> Iterator[None]:
+    """Figures of few pixels, and none as PDF: nobody looks at them."""
+    text = style.STYLE.read_text().replace("savefig.dpi: 160", "savefig.dpi: 25")
+    with (
+        tempfile.NamedTemporaryFile("w", suffix=".mplstyle") as file,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        file.write(text)
+        file.flush()
+        patch.setattr(style, "STYLE", Path(file.name))
+        patch.delitem(FIGURE_METADATA, "pdf")
+        yield
+
+
+@contextlib.contextmanager
+def as_a_process(folder: Path, **environment: str) -> Iterator[None]:
+    """The working folder, the environment and the registry, as a new process has them."""
+    plugins = {group: dict(found) for group, found in registry._from_files.items()}
+    files, variables, here = list(registry._files), dict(os.environ), Path.cwd()
+    registry._from_files["executors"]["in_process"] = InProcess
+    os.environ.update(environment)
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(here)
+        os.environ.clear()
+        os.environ.update(variables)
+        for group, found in plugins.items():
+            registry._from_files[group].clear()
+            registry._from_files[group].update(found)
+        registry._files[:] = files
+        loaders = (registry.load_task, registry.load_loss, registry.load_engine)
+        for loader in (*loaders, registry.engine_identity):
+            loader.cache_clear()
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """An executor: `python -m MODULE`, without the `python`."""
+
+    name: ClassVar[str] = "in_process"
+
+    def run(self, jobs: Sequence[Job], folder: Path, progress: Progress) -> Iterator[JobResult]:
+        """Run the jobs; what they print goes to `folder`/logs."""
+        for job in jobs:
+            stem = folder / "logs" / f"{job.stage}-{job.cells[0]}"
+            write_json(stem.with_suffix(".json"), {"stage": job.stage, **job.payload})
+            yield JobResult(job, _work(stem, job.module, progress))
+
+
+def _work(stem: Path, module: str, progress: Progress) -> str | None:
+    events = stem.with_suffix(".events")
+    arguments, interrupt = sys.argv, signal.getsignal(signal.SIGINT)
+    writing = os.open(events, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    sys.argv = ["worker", str(stem.with_suffix(".json")), str(writing)]
+    try:
+        with contextlib.ExitStack() as stack:
+            log = stack.enter_context(stem.with_suffix(".log").open("w"))
+            stack.enter_context(contextlib.redirect_stdout(log))
+            stack.enter_context(contextlib.redirect_stderr(log))
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore", ResourceWarning)  # its end is what closes its events
+            failed = import_module(module).main()
+    finally:
+        sys.argv = arguments
+        signal.signal(signal.SIGINT, interrupt)
+    said = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
+    for event in said:
+        if event["event"] == "progress":
+            progress(event["what"], event["done"], event["total"])
+    failures = [event["message"] for event in said if event["event"] == "failed"]
+    return failures[-1] if failures else "no reason given" if failed else None

@@ -1,0 +1,117 @@
+"""What holds for every loss: the paper's defaults, refusals, gradients, zeros, finite numbers."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+
+from smmd_bench.contracts import Loss, NumericLoss
+from smmd_bench.errors import UserError
+from smmd_bench.plugin_system.parameters import canonical
+from smmd_bench.plugin_system.registry import load_loss
+
+from .cases import (
+    DIGITS,
+    THOUSAND,
+    UNEVEN,
+    bind,
+    check_gradient,
+    perfect_targets,
+    random_targets,
+    value,
+)
+from .test_ntl import VARIANTS as NTL
+from .test_smmd import VARIANTS as SMMD
+
+DEFAULTS = {
+    "ce": {"weight": 0.0},
+    "dist2": {"weight": 0.1, "tau": 1.0},
+    "gce": {"sigma": 0.5, "support": "numeric", "replaces_cross_entropy": True},
+    "gce[add_cross_entropy=true,lambda=0.5]": {"weight": 0.5},
+    "ntl": {"weight": 2.0},
+    "ntil": {"weight": 2.0, "alpha": 0.2, "beta": 0.2, "tau": 0.2, "epsilon": 1.0,
+             "temperature": 0.1, "noise": 1.0, "hard": False},
+    "smmd": {"weight": 3.0, "sigma": (2.0,), "alpha": None},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", DEFAULTS)
+def test_defaults_are_the_papers(spec):
+    loss = load_loss(spec)
+    wanted = {"replaces_cross_entropy": False, **DEFAULTS[spec]}
+    assert isinstance(loss, Loss)
+    assert isinstance(bind(DIGITS, spec), NumericLoss)
+    assert {name: getattr(loss, name) for name in wanted} == wanted
+    assert canonical(loss) == spec
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ("ce[lambda=1]", "Unknown parameter 'lambda' of ce: known: smoothing"),
+        ("ce[smoothing=1.5]", "smoothing must be from 0 to 1"),
+        ("dist2[tau=0]", r"tau must be from 0\.001"),
+        ("gce[sigma=0]", r"sigma must be from 0\.001 to 1,000,000"),
+        ("gce[lambda=2]", "add add_cross_entropy=true"),
+        ("gce[support=all]", r"expected numeric\|vocabulary"),
+        ("ntl[lambda=-1]", "lambda must be >= 0"),
+        ("ntl[kind=mse,squash=4]", "kind=mse has none: leave one out"),
+        ("ntl[squash=1]", "squash must be > 1"),
+        ("ntil[temperature=0]", "temperature must be >"),
+        ("ntil[epsilon=0]", "epsilon must be >"),
+        ("ntil[noise=-1]", "noise must be >"),
+        ("smmd[sigma=0]", r"sigma must be from 0\.001 to 1,000,000, each"),
+        ("smmd[sigma=1+-2]", "000, each"),
+        ("smmd[lambda=-1]", "lambda must be >= 0"),
+        ("smmd[alpha=-1]", "alpha must be >= 0"),
+        ("smmd[squash=1]", "squash must be > 1"),
+        ("smmd[kernel_seed=3]", "kernel_seed is for kernel=shuffled"),
+        ("smmd[kernel=random,term=mmd,squash=9]", "knows no distances"),
+        ("smmd[term=mmd,alpha=1]", "term=mmd has none"),
+        ("smmd[kernel_seed=-1]", "kernel_seed must be"),
+        ("smmd[kernel=random]", "a random kernel has no graph Laplacian: add term=mmd"),
+        ("smmd[kernel=linear]", r"expected distance\|shuffled\|random"),
+    ],
+)
+def test_a_bad_parameter_is_the_users_error(spec, complaint):
+    with pytest.raises(UserError, match=complaint):
+        load_loss(spec)
+
+
+DIFFERENTIABLE = [
+    "dist2", "dist2[support=vocabulary]", "dist2[tau=3]",
+    "gce", "gce[support=vocabulary]", "gce[add_cross_entropy=true]",
+    "ntil[temperature=1]", "ntil[noise=0,temperature=1]", "ntil[reduction=authors,temperature=1]",
+    *NTL, *SMMD,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", DIFFERENTIABLE)
+def test_gradient_is_that_of_finite_differences(spec):
+    check_gradient(bind(DIGITS, spec), DIGITS)
+
+
+def test_gradient_over_uneven_values_is_that_of_finite_differences():
+    check_gradient(bind(UNEVEN, "ntl"), UNEVEN)
+
+
+ZERO = [("gce[sigma=0.01]", DIGITS), ("ntil[noise=0]", DIGITS)]
+ZERO += product([*SMMD, *(spec for spec in NTL if "reweigh" not in spec)], [DIGITS, UNEVEN])
+
+
+@pytest.mark.parametrize(("spec", "values"), ZERO)
+def test_is_zero_at_the_perfect_prediction(spec, values):
+    assert value(bind(values, spec), perfect_targets(values)) == 0.0
+
+
+@pytest.mark.parametrize("values", [[1.0], [2.0, 2.0], [0.0, 1.0], [2.0, 2.0, 7.0], THOUSAND])
+@pytest.mark.parametrize(
+    "spec", ["dist2", "gce", "smmd", "smmd[squash=4]", "ntl[squash=4,reweigh=true]"]
+)
+def test_few_and_far_values_leave_no_nan(spec, values):
+    targets = random_targets(values, positions=20, dtype=torch.float32)
+    total, _ = bind(values, spec)(targets)
+    total.backward()
+    assert math.isfinite(total.item())
+    assert bool(targets.logits.grad.isfinite().all())
