@@ -86,6 +86,6 @@ def test_the_raw_answers_are_scored_once_a_document(samples: Path, tmp_path: Pat
 
 
 def test_samples_of_other_documents_are_refused(samples: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"line 1: its target '.*' is not that of the example"):
+    with pytest.raises(UserError, match=r"line 1: its target '.*' differs from that of"):
         score_predictions(TASK, [samples], limit=COUNT, data_seed=1, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
