@@ -1,5 +1,6 @@
 """What goes wrong is recorded, the rest goes on, and a mistake of the user's leaves no trace."""
 
+import contextlib
 import dataclasses
 import errno
 import os
@@ -11,8 +12,9 @@ from transformers import PreTrainedTokenizerFast
 
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.experiment.file import ExperimentFile
 from smmd_bench.models.cards import model_card
-from smmd_bench.run.pipeline import run_experiment
+from smmd_bench.run.pipeline import run_file
 from smmd_bench.run.preflight import preflight
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import write_json
@@ -72,9 +74,9 @@ def refused(experiment, out):
         found = (file for file in out.rglob("*") if file.is_file() and file.name != ".lock")
         return {file: file.read_bytes() for file in found}
 
-    before = files()
+    before, silent = files(), contextlib.nullcontext(lambda *_: None)
     with pytest.raises(UserError) as error:
-        run_experiment(experiment, out, lambda *_: None)
+        run_file(ExperimentFile(None, (experiment,)), out, lambda: silent)
     assert "\n" not in str(error.value)
     assert files() == before
     return str(error.value)
