@@ -42,4 +42,4 @@ def test_the_csv_has_the_losses_that_have_no_column(tmp_path):
         artefact = report.build(sb.read_run(tmp_path))
         assert "untuned" not in artefact.table
         assert "base" in set(artefact.data["loss"])
-        assert "CSV of its data: untuned." in artefact.caption
+        assert " data: untuned." in artefact.caption

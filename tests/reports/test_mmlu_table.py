@@ -113,10 +113,7 @@ def test_few_questions_show_nothing(quick_run):
 
 def test_the_captions_count_what_was_left_out(quick_run):
     caption = MmluTable().build(quick_run).caption
-    assert (
-        "All rows asked no more than the first 10 of each subject's questions: a quick look."
-        in caption
-    )
+    assert "the first 10 questions of each subject" in caption
     assert "mmlu with builtin/tiny: 3 of 40 (context 2,048 tokens)." in caption
     assert "Table 12" not in caption
 
@@ -126,7 +123,7 @@ def test_whole_and_limited_rows_are_told_apart(tmp_path):
     write_checks(tmp_path / "run")
     artefact = MmluTable().build(sb.read_run(tmp_path / "run"))
     assert artefact.table["Limit"].value_counts().to_dict() == {"–": 5, "first 10": 3}
-    assert "Rows with a limit asked no more than the first 10 of each" in artefact.caption
+    assert "Rows with a limit" in artefact.caption
     console = Console(width=200, color_system=None)
     with console.capture() as captured:
         console.print(to_terminal(artefact.table, "title", "", 100))
@@ -144,7 +141,7 @@ def test_a_metric_without_mcnemars_test_has_no_word_of_it(quick_run, tmp_path):
     artefact = RegressionTable().build(sb.read_run(folder))
     assert "p" not in artefact.table.columns
     assert "McNemar" not in artefact.caption
-    assert "Up to 3 questions of a pair were not the same" in artefact.caption
+    assert "up to 3 questions" in artefact.caption
 
 
 def test_a_value_that_all_rows_share_stays_in_the_table(paper_run):
@@ -170,7 +167,4 @@ def test_a_checkpoint_of_another_recipe_is_not_compared_and_the_caption_says_so(
     )  # fmt: skip
     write_checks(tmp_path)
     caption = MmluTable().build(sb.read_run(tmp_path)).caption
-    assert (
-        "No values of the paper beside another training: 256 of 6,973 training examples, epochs 2 "
-        "instead of 5."
-    ) in caption
+    assert "256 of 6,973 training examples, epochs 2 instead of 5." in caption

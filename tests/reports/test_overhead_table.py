@@ -95,10 +95,10 @@ def test_for_another_model_or_setting_the_column_says_so(tmp_path, chosen, why):
 
 
 def test_ratios_are_of_wall_time_on_a_gpu_and_of_cpu_seconds_on_a_cpu(tmp_path):
-    for device, words in (("cuda", "wall time"), ("cpu", "CPU seconds of the process")):
+    for device, words in (("cuda", "wall time"), ("cpu", "CPU seconds")):
         chosen = settings(device=device)
         artefact = OverheadTable().build(write_measurement(tmp_path / device, chosen))
-        assert f"Time : CE is of {words}" in artefact.caption
+        assert f"Time : CE: median ratio of {words}" in artefact.caption
         assert ("CPU time (ms)" in artefact.table) == (device == "cpu")
 
 

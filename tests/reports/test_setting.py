@@ -35,6 +35,11 @@ def a_cell(run, **changes):
     return {**cell, "recipe": recipe, **changes}
 
 
+def differences(run, cell):
+    """What of a cell is not as in the paper, in one text; None: nothing."""
+    return ", ".join(other_setting(run, cell)) or None
+
+
 def small(tmp_path, **names):
     made = {"models": (MODEL,), "tasks": ("gsm8k",), "losses": ("smmd",), "seeds": (0,), "n": 15}
     write_run(tmp_path, steps=3, resamples=2, **{**made, "recipe": {}, **names})
@@ -42,7 +47,7 @@ def small(tmp_path, **names):
 
 
 def test_the_papers_setting_is_no_other(whole):
-    assert other_setting(whole, a_cell(whole)) is None
+    assert differences(whole, a_cell(whole)) is None
     assert published_beside(whole, a_cell(whole), "math_reasoning") == {"exact_match": 57.77}
     assert setting_note(whole, whole.cells) == ""
 
@@ -58,9 +63,9 @@ def test_the_papers_setting_is_no_other(whole):
         ({"method": "full"}, "full fine-tuning instead of LoRA"),
     ],
 )
-def test_another_recipe_is_another_setting(recipe, why, whole):
+def test_another_recipe_is_andifferences(recipe, why, whole):
     cell = a_cell(whole, recipe=recipe)
-    assert other_setting(whole, cell) == why
+    assert differences(whole, cell) == why
     assert published_beside(whole, cell, "math_reasoning") == {}
 
 
@@ -85,7 +90,7 @@ def with_data(run, tmp_path, **data):
 def test_no_more_training_examples_count_than_are_there(there, asked, why, whole, tmp_path):
     run = with_data(whole, tmp_path, there={"train": there, "validation": 3}, sizes={"train": 1})
     cell = a_cell(run, recipe={"train_examples": asked})
-    assert other_setting(run, cell) == why
+    assert differences(run, cell) == why
     assert bool(published_beside(run, cell, "math_reasoning")) == (why is None)
     transfer = {**cell, "task": "svamp", "trained_on": "gsm8k"}
     said = [] if why is None else [why]
@@ -94,7 +99,7 @@ def test_no_more_training_examples_count_than_are_there(there, asked, why, whole
 
 def test_a_manifest_of_an_earlier_version_says_what_was_used(whole, tmp_path):
     run = with_data(whole, tmp_path, sizes={"train": 64, "test": 1319})
-    assert other_setting(run, a_cell(run)) == "64 of 6,973 training examples"
+    assert differences(run, a_cell(run)) == "64 of 6,973 training examples"
 
 
 def test_data_made_without_end_is_as_large_as_the_recipe_asks(tmp_path):
@@ -102,19 +107,19 @@ def test_data_made_without_end_is_as_large_as_the_recipe_asks(tmp_path):
     data = {"arithmetic": {"there": {}, "sizes": {"train": 5}}}
     write_json(tmp_path / "manifest.json", {**run.manifest, "data": data})
     run = sb.read_run(tmp_path)
-    assert other_setting(run, a_cell(run)) is None
+    assert differences(run, a_cell(run)) is None
     cell = a_cell(run, recipe={"train_examples": 5})
-    assert other_setting(run, cell).startswith("5 of ")
+    assert differences(run, cell).startswith("5 of ")
 
 
 @pytest.mark.parametrize("recipe", [{"batch_size": 64}, {"dtype": "bfloat16"}, {"schedule": "x"}])
 def test_what_the_paper_does_not_say_is_free(recipe, whole):
-    assert other_setting(whole, a_cell(whole, recipe=recipe)) is None
+    assert differences(whole, a_cell(whole, recipe=recipe)) is None
 
 
 def test_the_recipe_of_the_untuned_model_and_of_completions_made_elsewhere_is_unknown(whole):
-    assert other_setting(whole, a_cell(whole, loss="base", recipe={"epochs": 1})) is None
-    assert other_setting(whole, {**a_cell(whole), "recipe": {}}) is None
+    assert differences(whole, a_cell(whole, loss="base", recipe={"epochs": 1})) is None
+    assert differences(whole, {**a_cell(whole), "recipe": {}}) is None
 
 
 def test_of_completions_made_elsewhere_the_test_examples_count(tmp_path):
@@ -123,12 +128,12 @@ def test_of_completions_made_elsewhere_the_test_examples_count(tmp_path):
     write_json(tmp_path / "manifest.json", manifest)
     run = sb.read_run(tmp_path)
     said = "15 of 1,319 test examples (a path check on a small subset)"
-    assert other_setting(run, a_cell(run)) == said
+    assert differences(run, a_cell(run)) == said
 
 
 def test_a_test_of_transfer_has_the_recipe_of_the_task_that_was_trained(whole):
     cell = a_cell(whole, task="svamp", trained_on="gsm8k", recipe={"train_examples": 256})
-    assert other_setting(whole, cell).endswith(", 256 of 6,973 training examples")
+    assert differences(whole, cell).endswith(", 256 of 6,973 training examples")
 
 
 @pytest.mark.parametrize(
@@ -142,21 +147,21 @@ def test_a_test_of_transfer_has_the_recipe_of_the_task_that_was_trained(whole):
 )
 def test_other_numbers_of_test_examples(n, said, tmp_path):
     run = small(tmp_path, tasks=("svamp",), n=n, base=False)
-    assert other_setting(run, a_cell(run)) == said
+    assert differences(run, a_cell(run)) == said
 
 
 def test_much_of_what_is_drawn_without_end_is_no_path_check(tmp_path):
     run = small(tmp_path, tasks=("arithmetic",), n=2000, base=False)
-    assert other_setting(run, a_cell(run)) == "2,000 of 10,000 test examples"
+    assert differences(run, a_cell(run)) == "2,000 of 10,000 test examples"
 
 
 def test_synthetic_and_unknown_data(tmp_path):
     run = small(tmp_path, models=("Qwen/Qwen2.5-VL-3B",), tasks=(CLOCKS,), n=1440, base=False)
-    assert other_setting(run, a_cell(run)) == "synthetic data"
+    assert differences(run, a_cell(run)) == "synthetic data"
     assert published_beside(run, a_cell(run), "clock") == {}
     write_json(tmp_path / "manifest.json", {**run.manifest, "data": {}})
     run = sb.read_run(tmp_path)
-    assert other_setting(run, a_cell(run)) == "data of unknown source"
+    assert differences(run, a_cell(run)) == "data of unknown source"
 
 
 @pytest.mark.parametrize(
