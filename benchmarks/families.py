@@ -11,7 +11,7 @@ import torch
 
 from smmd_bench.contracts import Checkpoint
 from smmd_bench.decoding.siblings import session_canaries
-from smmd_bench.encoding.data import encode_prompts, encode_targets
+from smmd_bench.encoding.prompts import encode_prompts, encode_targets
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.loading import load_tokenizer
 from smmd_bench.training.stage import train_cell

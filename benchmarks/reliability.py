@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from smmd_bench.plugins.engines import _transformers_session, _vllm_session
+from smmd_bench.plugins.engines import _session
 
 from smmd_bench.contracts import Checkpoint, EngineSettings
 from smmd_bench.decoding import canary_check
@@ -147,14 +147,12 @@ def recorded() -> Iterator[dict[str, Any]]:
         seen[checkpoint.name] = rows
         canary_check.check_canary(checkpoint, rows, dtype)
 
-    modules: list[Any] = [_transformers_session, _vllm_session]
-    for module in modules:
-        module.check_canary = check
+    module: Any = _session
+    module.check_canary = check
     try:
         yield seen
     finally:
-        for module in modules:
-            module.check_canary = canary_check.check_canary
+        module.check_canary = canary_check.check_canary
 
 
 if __name__ == "__main__":

@@ -30,11 +30,15 @@ def write_caption(
 ) -> str:
     """`shown`, the sample, the notes, and which of the cells have no result.
 
-    Each part is one or several sentences; an empty one is left out. `sample` replaces the sentence
+    Each part is one or several sentences, or empty. `sample` replaces the sentence
     with the examples, seeds and parse failures of the cells (`sample_note`).
     """
     sample = sample_note(run, cells) if sample is None else sample
-    parts = [shown, sample, *notes, missing_note(cells)]
+    return join_sentences(shown, sample, *notes, missing_note(cells))
+
+
+def join_sentences(*parts: str) -> str:
+    """The parts with a space between; an empty one is left out."""
     return " ".join(part.strip() for part in parts if part.strip())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from smmd_bench.publishing.style import loss_label, model_label
@@ -33,7 +34,8 @@ def sample_note(run: Run, cells: pd.DataFrame, of_run: pd.DataFrame | None = Non
     if "predictions" not in run.manifest:
         parts.append(_seeds(shown) + ("" if of_run is None else _left_out(cells, of_run)))
     text = "; ".join(filter(None, [*parts, _unreadable(metrics)])) + "."
-    return text + _recipes(shown) + _software(run, shown)
+    made_with = differences(run.current(str(address)) for address in shown["address"])
+    return text + _differing("trained", _recipes(shown)) + _differing("made", made_with)
 
 
 def _examples(metrics: pd.DataFrame) -> str:
@@ -48,74 +50,57 @@ def _examples(metrics: pd.DataFrame) -> str:
 
 
 def _seeds(cells: pd.DataFrame) -> str:
-    """The seeds of the trained cells; what has others than most is named."""
+    """The seeds of most losses; those of others are named."""
     trained = cells[cells["loss"] != BASE]
-    models = trained.groupby("task", observed=True)["model"].nunique().to_dict()
-    which: dict[str, list[str]] = {}
-    fewer = []
-    for (model, task), group in trained.groupby(["model", "task"], observed=True):
-        name = " with ".join(
-            [str(task)] * (len(models) > 1) + [model_label(str(model))] * (models[task] > 1)
-        )
-        found = {loss: named_seeds(rows) for loss, rows in group.groupby("loss", observed=True)}
-        usual = max(found.values(), key=lambda seeds: list(found.values()).count(seeds))
-        which.setdefault(usual, []).append(name)
-        fewer += [
-            f"{loss_label(str(loss))}{f' on {name}' * bool(name)}: {seeds}"
-            for loss, seeds in found.items()
-            if seeds != usual
-        ]
-    if len(which) > 1:
-        text = ", ".join(f"{seeds} ({', '.join(names)})" for seeds, names in which.items())
-    else:
-        text = next(iter(which), "")
-    return f"{text} ({'; '.join(fewer)})" if fewer else text
+    several = {name: trained[name].nunique() > 1 for name in ("model", "task")}
+    losses: dict[str, list[str]] = {}
+    for (model, task, loss), group in trained.groupby(["model", "task", "loss"], observed=True):
+        where = f" on {task}" * several["task"]
+        where += f" with {model_label(str(model))}" * several["model"]
+        losses.setdefault(named_seeds(group), []).append(loss_label(str(loss)) + where)
+    usual = max(losses, key=lambda seeds: len(losses[seeds]), default="")
+    others = [f"{', '.join(named)}: {seeds}" for seeds, named in losses.items() if seeds != usual]
+    return f"{usual} ({'; '.join(others)})" if others else usual
 
 
 def _left_out(cells: pd.DataFrame, of_run: pd.DataFrame) -> str:
     left = of_run[~of_run["address"].isin(cells["address"])]
-    if left.empty:
-        return ""
-    losses = ", ".join(loss_label(str(loss)) for loss in left["loss"].drop_duplicates())
-    return f" ({named_seeds(left)} of {losses} left out, which not every row has)"
+    losses = ", ".join(map(loss_label, left["loss"].unique()))
+    return f" ({named_seeds(left)} of {losses} left out, which not every row has)" if losses else ""
 
 
 def _unreadable(metrics: pd.DataFrame) -> str:
     """The largest shares of completions without an answer, of the trained and untuned models."""
     rates = metrics[metrics["metric"] == "parse_failure_rate"].dropna(subset="value")
     several = rates["task"].nunique() > 1
-    trained, untuned = rates[rates["loss"] != BASE], rates[rates["loss"] == BASE]
-    worst = [kind.iloc[kind["value"].argmax()] for kind in (trained, untuned) if len(kind)]
-    if not worst:
-        return ""
-    names = [loss_label(str(r["loss"])) + f" on {r['task']}" * several for r in worst]
-    besides = [
-        f"{name} {_percent(row['value'])}" for name, row in zip(names[1:], worst[1:], strict=True)
-    ]
-    return (
-        f"at most {_percent(worst[0]['value'])} of a cell's completions have no number "
-        f"({'; '.join([names[0], *besides])})"
+    ranked = rates.assign(untuned=rates["loss"] == BASE).sort_values(
+        ["untuned", "value"], ascending=[True, False], kind="stable"
     )
+    worst = [
+        f"{_percent(row['value'])} ({loss_label(row['loss'])}"
+        + f" on {row['task']}" * several
+        + ")"
+        for row in ranked.drop_duplicates("untuned").to_dict("records")
+    ]
+    return f"at most {', '.join(worst)} of a cell's completions have no number" if worst else ""
 
 
-def _recipes(cells: pd.DataFrame) -> str:
-    """A sentence where the trained cells of a model and task have different recipes."""
+def _recipes(cells: pd.DataFrame) -> dict[str, list[str]]:
+    """The settings in which recipes of trained cells of a model and task differ."""
     found: dict[str, dict[str, None]] = {}
     for _, group in cells[cells["loss"] != BASE].groupby(["model", "task"], observed=True):
         recipes = list(group["recipe"])
         for name in dict.fromkeys(k for r in recipes for k in r if k not in WITHOUT_EFFECT):
             values = dict.fromkeys(str(recipe.get(name)) for recipe in recipes)
             if len(values) > 1:
-                found[name] = {**found.get(name, {}), **values}
-    texts = [f"{name} ({' or '.join(values)})" for name, values in found.items()]
-    return f" The cells were trained with different {' and '.join(texts)}." * bool(texts)
+                found.setdefault(name, {}).update(values)
+    return {name: list(values) for name, values in found.items()}
 
 
-def _software(run: Run, cells: pd.DataFrame) -> str:
-    """A sentence where the cells were made with different versions or on different devices."""
-    found = differences(run.current(str(address)) for address in cells["address"])
+def _differing(what: str, found: Mapping[str, Sequence[str]]) -> str:
+    """A sentence on what the cells were not all made with alike."""
     texts = [f"{name} ({' or '.join(values)})" for name, values in found.items()]
-    return f" The cells were made with different {' and '.join(texts)}." * bool(texts)
+    return f" The cells were {what} with different {' and '.join(texts)}." if texts else ""
 
 
 def _percent(value: float) -> str:

@@ -32,9 +32,12 @@ SMALL = 1000
 
 def data_source(run: Run, task: str) -> str:
     """Where a task's test data is from, as the manifest says; a dash where it does not."""
-    data = (run.manifest.get("data") or {}).get(task) or {}
-    source = ((data.get("identity") or {}).get("test") or {}).get("source")
-    return str(source) if source else UNKNOWN
+    test = (_data(run, task).get("identity") or {}).get("test") or {}
+    return str(test.get("source") or UNKNOWN)
+
+
+def _data(run: Run, task: str) -> Mapping[str, Any]:
+    return (run.manifest.get("data") or {}).get(task) or {}
 
 
 def papers_task(task: str, source: str) -> str | None:
@@ -48,22 +51,13 @@ def papers_task(task: str, source: str) -> str | None:
     return name if set(parameters) <= {"source"} else None
 
 
-def other_setting(run: Run, cell: Mapping[Any, Any]) -> str | None:
-    """What of a cell (a row of `run.cells`) is not as in the paper, in a few words; None: nothing.
-
-    Its model, data, level, and how many test examples were scored; of a trained one its training
-    examples and recipe. What was scored for another program has no recipe that is known.
-    """
-    return ", ".join(_differences(run, cell)) or None
-
-
 def published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
     """The published values by metric of a cell; none where its setting is another."""
     task = papers_task(str(cell["task"]), data_source(run, str(cell["task"])))
     if task is None:
         return {}
     found = published(table, model=str(cell["model"]), task=task, loss=str(cell["loss"]))
-    return {} if found and other_setting(run, cell) else found
+    return {} if found and any(other_setting(run, cell)) else found
 
 
 def setting_note(run: Run, cells: pd.DataFrame) -> str:
@@ -73,14 +67,19 @@ def setting_note(run: Run, cells: pd.DataFrame) -> str:
     for (model, task), group in cells.groupby(["model", "task"], observed=True):
         trained = group[group["loss"] != "base"]
         records = (group if trained.empty else trained).to_dict("records")
-        found = dict.fromkeys(why for cell in records for why in _differences(run, cell))
+        found = dict.fromkeys(why for cell in records for why in other_setting(run, cell))
         name = f"{task} with {model_label(str(model))}" if models[task] > 1 else str(task)
         named.setdefault(", ".join(found), []).append(name)
     texts = [f"{' and '.join(names)}: {why}" for why, names in named.items() if why]
     return f" No published values for {'; '.join(texts)}." if texts else ""
 
 
-def _differences(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
+def other_setting(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
+    """What of a cell (a row of `run.cells`) is not as in the paper, each in a few words.
+
+    Its model, data, level, and how many test examples were scored; of a trained one its training
+    examples and recipe. What was scored for another program has no recipe that is known.
+    """
     task = str(cell["task"])
     source = data_source(run, task)
     if paper_model(str(cell["model"])) is None:
@@ -103,12 +102,11 @@ def other_training(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
     The training examples are those that were there, where a copy of the data has fewer than the
     recipe asks for. The paper says nothing of validation examples, so their number is free.
     """
-    recipe = cell["recipe"]
-    trained_on = cell["trained_on"]
+    recipe, trained_on = cell["recipe"], cell["trained_on"]
     task = trained_on if isinstance(trained_on, str) else str(cell["task"])
     sizes = (recipe.get("train_examples"), _there(run, task) if recipe else None)
     if known := [int(size) for size in sizes if size is not None]:
-        yield from _other_size(task, "training", min(known))
+        yield from _other_size(task, "train", min(known))
     if recipe.get("method", "lora") != "lora":
         yield "full fine-tuning instead of LoRA"
     paper = paper_recipe(split_spec(task)[0])
@@ -124,7 +122,7 @@ def _there(run: Run, task: str) -> int | None:
     A copy of the data that is larger than the paper's counts as the paper's: no more of it is used.
     A manifest of an earlier version says only how many examples its last cell used.
     """
-    data = (run.manifest.get("data") or {}).get(task) or {}
+    data = _data(run, task)
     size = data.get("there", data.get("sizes") or {}).get("train")
     paper = _paper_size(task, "train")
     return None if size is None or paper is None else min(int(size), paper)
@@ -138,13 +136,13 @@ def _paper_size(task: str, split: Split) -> int | None:
         return None
 
 
-def _other_size(task: str, split: str, size: int) -> Iterator[str]:
+def _other_size(task: str, split: Split, size: int) -> Iterator[str]:
     """How many examples there were, where that is not what the paper has."""
-    paper = _paper_size(task, "test" if split == "test" else "train")
+    paper = _paper_size(task, split)
     if paper is None or abs(size - paper) <= ROUNDING * paper:
         return
-    path_check = split == "test" and size < min(SMALL, paper / 2)
+    of = "of" if size < paper else "instead of"
     yield (
-        f"{size:,} {'of' if size < paper else 'instead of'} {paper:,} {split} examples"
-        f"{' (a path check on a small subset)' if path_check else ''}"
+        f"{size:,} {of} {paper:,} {'training' if split == 'train' else split} examples"
+        + " (a path check on a small subset)" * (split == "test" and size < min(SMALL, paper / 2))
     )

@@ -77,19 +77,20 @@ class Sweep:
         )
         several = data.groupby([*GROUP, "loss"], observed=True).size().max() > 1
         spread = f"mean ± {DEVIATION}" if several else INTERVALS
-        shown = (
+        at_zero = f", which is what {self.symbol} = 0 gives: the point at 0, left of any //"
+        caption = write_caption(
+            run,
+            cells,
             f"Exact match by {self.symbol}, all other parameters at their defaults. "
             f"{decoding_note(run)} Bars and bands: {spread}. The band with a line is CE"
-            + (f", which is what {self.symbol} = 0 gives: the point at 0." if self.weight else ".")
-            + " A ring marks the default."
+            f"{at_zero if self.weight else ''}. A ring marks the default, and a cross at the foot "
+            "a value without a result.",
+            self.finding,
+            f"Drawn are {PANELS} of {len(groups)} pairs of model and task."
+            if len(groups) > PANELS
+            else "",
+            sample=sample_note(run, cells, of_groups(self._of_run(run), data)),
         )
-        notes = [*self._axis_notes(data), self.finding]
-        if len(groups) > PANELS:
-            notes.append(f"Drawn are {PANELS} of {len(groups)} pairs of model and task.")
-        if (cells["status"] != "done").any():
-            notes.append("A cross at the foot marks a value without a result.")
-        sample = sample_note(run, cells, of_groups(self._of_run(run), data))
-        caption = write_caption(run, cells, shown, *notes, sample=sample)
         return Artefact(caption, figure=figure, data=data)
 
     def data(self, run: Run) -> pd.DataFrame:
@@ -145,18 +146,6 @@ class Sweep:
             return None
         found = values_of(loss, name, self.parameter)
         return found[0] if found is not None and len(found) == 1 else None
-
-    def _axis_notes(self, data: pd.DataFrame) -> list[str]:
-        """What has to be said of the values along the axis."""
-        notes = []
-        swept = data[data["value"].notna()]
-        counts = swept.groupby([*GROUP, "series"], observed=True)["value"].nunique()
-        if (counts[counts > 1].groupby(GROUP, observed=True).size() > 1).any():
-            notes.append(f"Losses with the same {self.symbol} stand side by side.")
-        grids = swept.groupby(GROUP, observed=True)["value"].apply(list)
-        if self.weight and any(scale_of(grid) == "log" for grid in grids):
-            notes.append("The axis is logarithmic but for 0, left of the //.")
-        return notes
 
 
 def scale_of(values: Sequence[float]) -> str:

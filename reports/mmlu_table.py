@@ -11,21 +11,10 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.tables import DASH
 
+from ._cells import opponent
 from ._main_losses import main_losses
 from ._paper import published, reference
-from ._regression import (
-    checkpoint_columns,
-    difference_columns,
-    difference_names,
-    difference_note,
-    limit_note,
-    opponent_of,
-    published_with_error,
-    setting_columns,
-    truncation_note,
-    with_error,
-    without_constant,
-)
+from ._regression import checks_artefact, row_of, with_error
 from ._setting import other_training
 
 TABLE, SUITE = "mmlu", "mmlu"
@@ -36,7 +25,7 @@ GROUPS = {
     "mmlu_other": ("other", "Other"),
     "mmlu": ("average", "Avg."),
 }
-HERE = "here"
+"""The key in `paper.yaml` and the heading of each group of subjects."""
 PAPER_TASK, PAPER_SHOTS, WHOLE = "gsm8k", 5, 14042
 """The paper's values stand beside checkpoints trained as there on this, and all questions, only."""
 
@@ -57,43 +46,43 @@ class MmluTable:
 
     def build(self, run: Run) -> Artefact:
         """One row a checkpoint; after it, where there is one, the paper's."""
-        run, left_out = main_losses(run)
-        frame = run.regression
-        data = frame[(frame["suite"] == SUITE) & frame["name"].isin(GROUPS)]
-        cells = run.cells.to_dict("records")
-        others = {c["address"]: ", ".join(other_training(run, c)) for c in cells}
-        data = _with_published(data.assign(other_training=data["cell"].map(others)))
-        other = opponent_of(data)
-        rows = []
-        for _, group in data.groupby("address", sort=False):
-            records = {row["name"]: row for row in group.to_dict("records")}
-            rows += _rows({str(name): row for name, row in records.items()}, other)
-        table = pd.DataFrame(rows)
-        if (table["From"] == HERE).all():
-            table = table.drop(columns="From")
-        table, said = without_constant(table, data)
+        run, left = main_losses(run)
+        data = _scores(run)
+        other, beside = opponent(data), data["published"].notna().any()
+        groups = data.groupby("address", sort=False)
+        table = pd.DataFrame([row for _, group in groups for row in _rows(group, other)])
+        table = table if beside else table.drop(columns="From")
         table.attrs["title"] = self.title
-        table.attrs["values"] = [*[label for _, label in GROUPS.values()], *difference_names(other)]
-        return Artefact(caption=_caption(data, other) + said + left_out, table=table, data=data)
+        shots = " or ".join(str(int(n)) for n in sorted(data["shots"].dropna().unique()))
+        others = [text for text in data["other_training"].dropna().unique() if text]
+        said = [
+            f"Accuracy (%) by lm-eval's task mmlu, {shots}-shot, without chat template; ±: its "
+            "standard error (of the n questions asked, by subject).",
+            f"Paper: {reference(TABLE)}, which does not say whether it started from a base or an "
+            "instruction-tuned checkpoint, nor from how many seeds."
+            if beside
+            else "",
+            f"No published values for another training: {'; '.join(others)}." if others else "",
+            left,
+        ]
+        headings = [heading for _, heading in GROUPS.values()]
+        return checks_artefact(table, data, other, headings, *said, part="subject")
 
 
-def _rows(groups: Mapping[str, Mapping[Any, Any]], other: str) -> list[dict[str, str]]:
-    whole = {str(key): value for key, value in groups[SUITE].items()}
-    row = {**checkpoint_columns(whole), "From": HERE}
-    for name, (_, label) in GROUPS.items():
-        row[label] = with_error(groups[name]["value"], groups[name]["stderr"])
-    row |= {**difference_columns(whole, other), **setting_columns(whole)}
-    paper = _paper(whole)
-    if not paper:
-        return [row]
-    same = ("Model", "Params", "Trained on", "Loss", "Shots", "n")  # that is the condition
-    beside = {**dict.fromkeys(row, DASH), **{name: row[name] for name in same}, "From": "paper"}
-    for group, label in GROUPS.values():
-        beside[label] = published_with_error(paper, group)
-    return [row, beside]
+def _scores(run: Run) -> pd.DataFrame:
+    """The rows of MMLU's groups, with other_training (what of it is not as in the paper),
+    published and published_error."""
+    frame, cells = run.regression, run.cells.to_dict("records")
+    data = frame[(frame["suite"] == SUITE) & frame["name"].isin(GROUPS)]
+    others = {cell["address"]: ", ".join(other_training(run, cell)) for cell in cells}
+    data = data.assign(other_training=data["cell"].map(others))
+    papers = [(_paper(row), GROUPS[row["name"]][0]) for row in data.to_dict("records")]
+    found = [(paper.get(group), paper.get(f"{group}_error")) for paper, group in papers]
+    columns = ["published", "published_error"]
+    return data.join(pd.DataFrame(found, data.index, columns, dtype="float64"))
 
 
-def _paper(row: Mapping[str, Any]) -> Mapping[str, float]:
+def _paper(row: Mapping[Any, Any]) -> Mapping[str, float]:
     """The published values, where model, training and setting are the same."""
     same = row["task"] == PAPER_TASK and row["shots"] == PAPER_SHOTS
     whole = pd.isna(row["limit"]) and row["documents"] == WHOLE
@@ -102,30 +91,15 @@ def _paper(row: Mapping[str, Any]) -> Mapping[str, float]:
     return published(TABLE, model=str(row["model"]), task=TABLE, loss=str(row["loss"]))
 
 
-def _with_published(data: pd.DataFrame) -> pd.DataFrame:
-    values: list[float | None] = []
-    errors: list[float | None] = []
-    for row in data.to_dict("records"):
-        group = GROUPS[str(row["name"])][0]
-        paper = _paper({str(key): value for key, value in row.items()})
-        values.append(paper.get(group))
-        errors.append(paper.get(f"{group}_error"))
-    columns = {"published": values, "published_error": errors}
-    return data.join(pd.DataFrame(columns, index=data.index, dtype="float64"))
-
-
-def _caption(data: pd.DataFrame, other: str) -> str:
-    shots = " or ".join(str(int(n)) for n in sorted(data["shots"].dropna().unique()))
-    parts = [
-        f"Accuracy (%) by lm-eval's task mmlu, {shots}-shot, without chat template; ±: standard "
-        "error as lm-eval gives it (of the n questions asked, by subject)."
-    ]
-    parts[0] += difference_note(data, other)
-    if data["published"].notna().any():
-        parts.append(
-            f"Paper: {reference(TABLE)}, which does not say whether it started from a base or an "
-            "instruction-tuned checkpoint, nor from how many seeds."
-        )
-    if others := [text for text in data["other_training"].dropna().unique() if text]:
-        parts.append(f"No values of the paper beside another training: {'; '.join(others)}.")
-    return " ".join(parts) + limit_note(data, "subject") + truncation_note(data)
+def _rows(group: pd.DataFrame, other: str) -> list[dict[str, str]]:
+    """The row of a checkpoint, and the paper's."""
+    rows = group.set_index("name").to_dict("index")
+    ours, papers = (
+        {heading: with_error(rows[n][value], rows[n][error]) for n, (_, heading) in GROUPS.items()}
+        for value, error in (("value", "stderr"), ("published", "published_error"))
+    )
+    row = row_of(rows[SUITE], {"From": "here", **ours}, other)
+    if pd.isna(rows[SUITE]["published"]):
+        return [row]
+    same = {name: row[name] for name in ("Model", "Params", "Trained on", "Loss", "Shots", "n")}
+    return [row, {**dict.fromkeys(row, DASH), **same, "From": "paper", **papers}]

@@ -16,7 +16,8 @@ class NtlLambdaScan(Sweep):
     symbol = "λ"
     beside = ("smmd",)
     finding = (
-        "SMMD is a curve over its own λ where the run has at least three, else a band at its "
-        "default. The paper prints no numbers for its scan; it finds NTL best at λ = 2.0, with "
-        "Qwen2.5-1.5B on GSM8K and Qwen2.5-VL-3B on Clock-Time, and takes that as the default."
+        "SMMD is a curve over its own λ where the run has at least three, side by side with NTL, "
+        "else a band at its default. The paper prints no numbers for its scan; it finds NTL best "
+        "at λ = 2.0, with Qwen2.5-1.5B on GSM8K and Qwen2.5-VL-3B on Clock-Time, and takes that "
+        "as the default."
     )

@@ -15,6 +15,7 @@ from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 
+from ._caption import join_sentences
 from ._paper import published, reference
 
 TABLE, TASK = "runtime", "gsm8k"
@@ -42,20 +43,19 @@ class OverheadTable:
         frames = read_frames(run.path)
         data = overhead_frame(frames["steps"], frames["runs"], settings.rows)
         for name in PUBLISHED:
-            data[f"published_{name}_to_ce"] = [
-                _published_ratio(settings, row, name) for row in settings.rows
-            ]
-        clock = "cpu" if settings.device == "cpu" else "wall"
-        lines = data.to_dict("records")
-        table = pd.DataFrame([_row(line, settings, clock) for line in lines])
+            ratios = [_published_ratio(settings, row, name) for row in settings.rows]
+            data[f"published_{name}_to_ce"] = ratios
+        table = pd.DataFrame([_row(line, settings) for line in data.to_dict("records")])
         table.attrs["title"] = f"{self.title}: {settings.geometry}, {settings.device}"
-        devices = frames["runs"]["device"].dropna().unique()
-        threads = frames["runs"]["threads"].dropna().unique()
-        caption = _caption(settings, data, [str(d) for d in devices], [int(t) for t in threads])
-        return Artefact(caption=caption, table=table, data=data)
+        caption = join_sentences(_setup(settings, frames["runs"]), _reading(settings, data))
+        return Artefact(caption, table, data=data)
 
 
-def _row(line: dict[Any, Any], settings: OverheadSettings, clock: str) -> dict[str, str]:
+def _clock(settings: OverheadSettings) -> str:
+    return "cpu" if settings.device == "cpu" else "wall"
+
+
+def _row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
     row, failed = line["row"], not line["repeats"]
     cells = {"Loss": "CE, stock Trainer" if row == STOCK else loss_label(row)}
     for name, label in (("wall", "Step time (ms)"), ("cpu", "CPU time (ms)")):
@@ -63,18 +63,20 @@ def _row(line: dict[Any, Any], settings: OverheadSettings, clock: str) -> dict[s
             mean, deviation = line[f"{name}_ms"], line[f"{name}_ms_deviation"]
             text = with_deviation(mean, None if pd.isna(deviation) else deviation)
             cells[label] = "failed" if failed else text
-    cells["Time : CE"] = _ratio(line, f"{clock}_to_ce", row)
-    cells["Mem. (GB)"] = number(line["memory_gb"])
-    memory = "1.000" if row == CE else number(line["memory_to_ce"], 3)
-    cells["Mem. : CE"] = DASH if failed else memory
+    is_one = row == CE and not failed
+    memory = DASH if failed else number(line["memory_to_ce"], 3)
     both = [number(line[f"published_{name}_to_ce"], 3) for name in PUBLISHED]
     paper = DASH if DASH in both else " / ".join(both)
-    return {**cells, "Paper ratios": _why_unpublished(settings) or paper}
+    return {
+        **cells,
+        "Time : CE": "1.000" if is_one else _ratio(line, f"{_clock(settings)}_to_ce"),
+        "Mem. (GB)": number(line["memory_gb"]),
+        "Mem. : CE": "1.000" if is_one else memory,
+        "Paper ratios": _why_unpublished(settings) or paper,
+    }
 
 
-def _ratio(line: dict[Any, Any], name: str, row: str) -> str:
-    if row == CE and line["repeats"]:
-        return "1.000"
+def _ratio(line: Any, name: str) -> str:
     return with_interval(line[name], line[f"{name}_low"], line[f"{name}_high"], 3)
 
 
@@ -98,59 +100,48 @@ def _why_unpublished(settings: OverheadSettings) -> str | None:
     return None if same and settings.method == "lora" else OTHER_SETTING
 
 
-def _caption(
-    settings: OverheadSettings, data: pd.DataFrame, devices: list[str], threads: list[int]
-) -> str:
-    on_cpu = settings.device == "cpu"
-    device = " / ".join(devices) or settings.device
-    if on_cpu and threads:
-        device += f", {' / '.join(str(t) for t in threads)} thread{'s' * (threads != [1])}"
+def _setup(settings: OverheadSettings, runs: pd.DataFrame) -> str:
+    """Sentences on the device, the model, the batches, and the order of the steps."""
+    device = " / ".join(runs["device"].dropna().unique()) or settings.device
+    threads = [int(count) for count in runs["threads"].dropna().unique()]
+    if settings.device == "cpu" and threads:
+        device += f", {' / '.join(map(str, threads))} thread{'s' * (threads != [1])}"
+    method = "LoRA r=16, frozen head" if settings.method == "lora" else "full fine-tuning"
     turns = (
-        "rows take one step each in turn, in an order that changes at each step"
+        "rows take turns step by step, in an order that changes at each step"
         if settings.interleave == "steps"
         else "rows run one after the other, in an order that changes at each repeat"
     )
-    method = "LoRA r=16, frozen head" if settings.method == "lora" else "full fine-tuning"
+    return (
+        f"{device}; {settings.geometry} with random weights, {settings.dtype}, {method}, "
+        f"N = {settings.numeric_tokens}; batches of {settings.batch_size} x {settings.length} "
+        f"tokens, the last {settings.supervised_tokens} of each row supervised, "
+        f"{settings.numeric:.0%} of these numeric. "
+        f"{settings.repeats} repeat{'s' * (settings.repeats > 1)} of {settings.steps} optimiser "
+        f"steps, without the first {settings.drop}; each row has a fresh process in each repeat, "
+        f"and {turns}."
+    )
+
+
+def _reading(settings: OverheadSettings, data: pd.DataFrame) -> str:
+    """Sentences on the columns, on CE here against the stock Trainer, and on what failed."""
+    on_cpu, why = settings.device == "cpu", _why_unpublished(settings)
+    ce, to_stock = data[data["row"] == CE].iloc[0], f"{_clock(settings)}_to_stock"
+    of_stock = f"time {_ratio(ce, to_stock)}, memory {number(ce['memory_to_stock'], 3)}"
     memory = (
         "peak resident set of the process in two steps before these, libraries and weights"
         if on_cpu
         else "peak allocated, weights"
     )
-    repeats = f"{settings.repeats} repeat{'s' * (settings.repeats > 1)}"
-    parts = [
-        f"{device}; {settings.geometry} with random weights, {settings.dtype}, {method}, "
-        f"N = {settings.numeric_tokens}; batches of {settings.batch_size} x {settings.length} "
-        f"tokens, the last {settings.supervised_tokens} of each row supervised, "
-        f"{settings.numeric:.0%} of these numeric.",
-        f"{repeats} of {settings.steps} optimiser steps, the first {settings.drop} left out; each "
-        f"row has a fresh process in each repeat, and {turns}.",
+    return join_sentences(
         "Times: mean ± standard deviation over repeats.",
-        f"Time : CE is of {'CPU seconds of the process' if on_cpu else 'wall time'}: the median "
-        "over steps paired by repeat and number, with its 95 % bootstrap interval over these "
-        "pairs.",
+        f"Time : CE: median ratio of {'CPU seconds' if on_cpu else 'wall time'}, with its 95 % "
+        "bootstrap interval over steps paired by repeat and number.",
         f"Memory: {memory} included, median over repeats.",
-    ]
-    parts += _to_stock(data, "cpu" if on_cpu else "wall")
-    why = _why_unpublished(settings)
-    if why is None:
-        parts.append(
-            f"Paper ratios: time and memory of {reference(TABLE)} to its own CE, on an NVIDIA L20; "
-            "it does not give its batch."
-        )
-    else:
-        parts.append(f"{reference(TABLE)} has {why}.")
-    lacking = data[data["error"] != ""]
-    parts += [f"Failed: {e.row}, {e.error}." for e in lacking.itertuples()]
-    return " ".join(parts)
-
-
-def _to_stock(data: pd.DataFrame, clock: str) -> list[str]:
-    """The sentence on CE here against CE in the stock Trainer."""
-    line = data[data["row"] == CE].iloc[0]
-    time = f"{clock}_to_stock"
-    if pd.isna(line[time]):
-        return []
-    text = with_interval(line[time], line[f"{time}_low"], line[f"{time}_high"], 3)
-    return [
-        f"CE here : CE in stock Trainer: time {text}, memory {number(line['memory_to_stock'], 3)}."
-    ]
+        "" if pd.isna(ce[to_stock]) else f"CE here : CE in stock Trainer: {of_stock}.",
+        f"{reference(TABLE)} has {why}."
+        if why
+        else f"Paper ratios: time and memory of {reference(TABLE)} to its own CE, on an NVIDIA "
+        "L20; it does not give its batch.",
+        *(f"Failed: {e.row}, {e.error}." for e in data[data["error"] != ""].itertuples()),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -60,7 +61,11 @@ class SamsumTable(MetricTable):
             more[name] = pd.array([counts.get(name) for counts in targets], dtype="Int64")
         data = one_row_a_metric(run, cells, [*KINDS], self.published).join(more)
         data["data"] = [data_source(run, str(task)) for task in data["task"]]
-        of_ce = [_published_of_ce(row) for row in data.to_dict("records")]
+        rows = zip(data["model"], data["task"], data["metric"], strict=True)
+        of_ce = [
+            published(self.published, model=model, task=task, loss=REFERENCE).get(metric, math.nan)
+            for model, task, metric in rows
+        ]
         data["published_difference"] = data["published"] - of_ce
         return data.sort_index(kind="stable").reset_index(drop=True)[[*DATA]]
 
@@ -92,42 +97,22 @@ class SamsumTable(MetricTable):
 
     def notes(self, run: Run, data: pd.DataFrame) -> list[str]:
         """Sentences on intervals, what of the training is numeric, and published values."""
-        beside, synthetic = data["published"].notna().any(), (data["data"] == SYNTHETIC).any()
-        selects = "" if "predictions" in run.manifest else "Validation ROUGE-L selects the epoch."
-        return [
-            selects,
-            spread_note(data, "metric"),
-            *_numeric_share(data),
-            *_cut_off(data),
-            paper_note(self.published, self.unsaid, VALUE) if beside else "",
-            "Synthetic dialogues are far easier than the corpus." if synthetic else "",
+        known = data.dropna(subset="tokens").drop_duplicates("model")
+        shares = [
+            f"{numeric:,} of {tokens:,} ({numeric / tokens:.1%}) with {model_label(model)}"
+            for model, tokens, numeric in known[["model", "tokens", "numeric"]].to_numpy()
         ]
-
-
-def _published_of_ce(row: dict[Any, Any]) -> float:
-    """What the paper prints for CE with the row's model; NaN where it has none."""
-    table = SamsumTable.published
-    found = published(table, model=str(row["model"]), task=str(row["task"]), loss=REFERENCE)
-    return found.get(row["metric"], float("nan"))
-
-
-def _numeric_share(data: pd.DataFrame) -> list[str]:
-    """How much of what is trained on a numeric loss sees at all, by model."""
-    known = data[data["tokens"].notna()].drop_duplicates("model")
-    shares = [
-        f"{row['numeric']:,} of {row['tokens']:,} ({row['numeric'] / row['tokens']:.1%})"
-        + (f" with {model_label(str(row['model']))}" if len(known) > 1 else "")
-        for row in known.to_dict("records")
-    ]
-    return [
-        f"Supervised tokens of the training set that are numeric: {', '.join(shares)}; on all "
-        "others every loss is cross-entropy."
-    ] * bool(shares)
-
-
-def _cut_off(data: pd.DataFrame) -> list[str]:
-    """How many summaries of the trained losses were cut off, where that is known."""
-    rates = data.loc[data["loss"] != "base", "truncation_rate"].dropna().astype("float64")
-    if rates.empty or rates.max() == 0:
-        return []
-    return [f"Up to {rates.max():.1f} % of a trained loss's summaries reach the limit of tokens."]
+        cut = data.loc[data["loss"] != "base", "truncation_rate"].max()
+        paper = paper_note(self.published, self.unsaid, VALUE)
+        notes = {
+            "Validation ROUGE-L selects the epoch.": "predictions" not in run.manifest,
+            spread_note(data, "metric"): True,
+            f"Supervised tokens of the training set that are numeric: {', '.join(shares)}; on all "
+            "others every loss is cross-entropy.": shares,
+            f"Up to {cut:.1f} % of a trained loss's summaries reach the limit of tokens.": cut > 0,
+            paper: data["published"].notna().any(),
+            "Synthetic dialogues are far easier than the corpus.": (
+                data["data"] == SYNTHETIC
+            ).any(),
+        }
+        return [note for note, holds in notes.items() if holds]

@@ -28,11 +28,11 @@ RULES = {
     r"\b(is|are|was|were) said\b(?! to)": "the command prints, a note names",
     r"\bgo(es|ing)? on with\b": "continue",
     r"\bof the user's\b": "a user's",
-    r"\bwants? (?!to\b)": "needs",
+    r"\bwants? (an?|the|it|one|all|other|another|more)\b": "needs",
     r"\b(held|holds?) [\w ]{0,30}\bagainst\b": "compare with",
     r"\bhas not (a|one|the|any|such)\b": "does not have",
     r"(?<=[.!?] )What [^.?!:|]{3,90} (is|are) [^.?!:|]+\.": "begin with the subject",
-    r"\b([A-Za-z]{2,}) \1\b": "a word twice",
+    r"\b([A-Za-z]{2,}) \1\b(?!-)": "a word twice",
 }
 _NO_PROSE = re.compile(r"^ *(```|~~~).*?^ *\1|<!--.*?-->|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
 _GENERATED = ("docs/api.md", "docs/cli.md")

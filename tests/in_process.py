@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,11 +15,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
 from click.testing import CliRunner
 
 from smmd_bench.cli import cli
 from smmd_bench.contracts import Job, JobResult, Progress
 from smmd_bench.plugin_system import registry
+from smmd_bench.publishing import style
+from smmd_bench.publishing.make_report import FIGURE_METADATA
 from smmd_bench.storage.files import write_json
 
 
@@ -37,11 +41,26 @@ def call(words: Sequence[str], folder: Path, **environment: str) -> Said:
 
     Jobs run here, too, with `--executor=in_process`.
     """
-    with as_a_process(folder, **environment):
+    with as_a_process(folder, **environment), coarse_figures():
         result = CliRunner().invoke(cli, list(words), standalone_mode=False, input="")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Said(int(result.return_value or 0), result.stdout, result.stderr, result.output)
+
+
+@contextlib.contextmanager
+def coarse_figures() -> Iterator[None]:
+    """Figures of few pixels, and none as PDF: nobody looks at them."""
+    text = style.STYLE.read_text().replace("savefig.dpi: 160", "savefig.dpi: 25")
+    with (
+        tempfile.NamedTemporaryFile("w", suffix=".mplstyle") as file,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        file.write(text)
+        file.flush()
+        patch.setattr(style, "STYLE", Path(file.name))
+        patch.delitem(FIGURE_METADATA, "pdf")
+        yield
 
 
 @contextlib.contextmanager

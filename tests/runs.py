@@ -15,66 +15,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from smmd_bench.tasks.samsum import SAMSum
 
 from smmd_bench.conformance.stamped_cell import addresses_of, write_measured, write_trained
-from smmd_bench.contracts import (
-    Answer,
-    ExactMatch,
-    Example,
-    MeanAbsoluteError,
-    Metric,
-    Modality,
-    ParseFailureRate,
-    RSquared,
-    Split,
-    Task,
-    TextMatch,
-    TruncationRate,
-)
 from smmd_bench.results.frames import FORMAT, read_run
 from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.scoring.measure import measure
 from smmd_bench.storage.files import parquet_address, read_json, write_json, write_parquet
 from tests import dialogues, vision_problems, word_problems
+from tests.toy_tasks import toy_task
 
 SKILL = {"base": 0.05, "ce": 0.42, "gce": 0.43, "ntl": 0.45, "ntil": 0.44, "smmd": 0.52}
 SMALL_RECIPE = {"epochs": 4, "method": "full"}
 AUXILIARY = {"ntl": 1.8, "ntil": 2.4, "gce": 1.2, "smmd": 0.6}
-
-
-@dataclass(frozen=True)
-class ToyArithmetic:
-    """A task that reads a line as a fraction; it stands for `arithmetic` in tests."""
-
-    name: ClassVar[str] = "arithmetic"
-    version: ClassVar[int] = 1
-    modality: ClassVar[Modality] = Modality.TEXT
-    max_new_tokens: ClassVar[int] = 32
-    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 10, "validation": 10, "test": 10}
-
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        raise NotImplementedError
-
-    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        return {"split": split, "seed": seed}
-
-    def parse(self, completion: str) -> Answer | None:
-        try:
-            return Answer(Fraction(completion.strip()))
-        except (ValueError, ZeroDivisionError):
-            return None
-
-    def metrics(self) -> Sequence[Metric]:
-        return (
-            ExactMatch(), TextMatch(), MeanAbsoluteError(), RSquared(),
-            ParseFailureRate(), TruncationRate(),
-        )  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -215,18 +172,6 @@ def _examples_of(task: str, n: int, pictures: Path) -> pd.DataFrame:
     if name in vision_problems.TASKS:
         return vision_problems.problems(name, n, seed, pictures)
     return expressions(n, seed)
-
-
-def toy_task(spec: str) -> Task:
-    """The task that stands for the registered one of this name."""
-    name = spec.partition("[")[0]
-    toys: dict[str, Task] = {
-        **dict.fromkeys(word_problems.TASKS, word_problems.ToyWordProblems()),
-        "clock_time": vision_problems.ToyClocks(),
-        "chartqa": vision_problems.ToyCharts(),
-        "samsum": SAMSum(),
-    }
-    return toys.get(name, ToyArithmetic())
 
 
 def expressions(n: int, seed: int) -> pd.DataFrame:

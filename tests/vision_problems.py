@@ -3,93 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw
-from smmd_bench.tasks._clock_metrics import TimeGap, TimeGapWrapped
-from smmd_bench.tasks._lm_eval_relaxed import lm_eval_relaxed
-
-from smmd_bench.contracts import (
-    Answer,
-    ExactMatch,
-    Example,
-    Metric,
-    Modality,
-    ParseFailureRate,
-    Split,
-    TruncationRate,
-)
-from tests.word_problems import Share
 
 TASKS = ("clock_time", "chartqa")
-_TIME = re.compile(r"\s*(\d{1,2}):(\d{2})\s*$")
-_SIZES: Mapping[Split, int] = {"train": 10, "validation": 10, "test": 10}
-
-
-@dataclass(frozen=True)
-class ToyClocks:
-    """A task that reads `h:mm` as minutes; it stands for `clock_time`."""
-
-    name: ClassVar[str] = "clock_time"
-    version: ClassVar[int] = 1
-    modality: ClassVar[Modality] = Modality.VISION
-    max_new_tokens: ClassVar[int] = 8
-    paper_sizes: ClassVar[Mapping[Split, int]] = _SIZES
-
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        raise NotImplementedError
-
-    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        return {"source": "synthetic", "split": split, "seed": seed}
-
-    def parse(self, completion: str) -> Answer | None:
-        found = _TIME.match(completion)
-        if found is None or not 1 <= int(found[1]) <= 12 or int(found[2]) > 59:
-            return None
-        return Answer(Fraction(60 * int(found[1]) + int(found[2])))
-
-    def metrics(self) -> Sequence[Metric]:
-        return ExactMatch(), TimeGap(), TimeGapWrapped(), ParseFailureRate(), TruncationRate()
-
-
-@dataclass(frozen=True)
-class ToyCharts:
-    """A task that reads a whole number; it stands for `chartqa`."""
-
-    name: ClassVar[str] = "chartqa"
-    version: ClassVar[int] = 1
-    modality: ClassVar[Modality] = Modality.VISION
-    max_new_tokens: ClassVar[int] = 8
-    paper_sizes: ClassVar[Mapping[Split, int]] = _SIZES
-
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        raise NotImplementedError
-
-    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        return {"source": "synthetic", "split": split, "seed": seed}
-
-    def parse(self, completion: str) -> Answer | None:
-        try:
-            return Answer(Fraction(completion.strip().removeprefix("~")))
-        except ValueError:
-            return None
-
-    def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
-        read, truth = self.parse(completion), float(target)
-        near = read is not None and abs(float(read) - truth) <= 0.05 * abs(truth)
-        return {"relaxed": near, "relaxed_lm_eval": lm_eval_relaxed(completion, target)}
-
-    def metrics(self) -> Sequence[Metric]:
-        relaxed = Share("relaxed_accuracy", ("relaxed",))
-        by_lm_eval = Share("relaxed_accuracy_lm_eval", ("relaxed_lm_eval",))
-        return ExactMatch(), relaxed, by_lm_eval, ParseFailureRate(), TruncationRate()  # type: ignore[return-value]
 
 
 def problems(task: str, n: int, seed: int, folder: Path) -> pd.DataFrame:

@@ -2,78 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, ClassVar
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import (
-    Answer,
-    ExactMatch,
-    Example,
-    MeanAbsoluteError,
-    Metric,
-    Modality,
-    ParseFailureRate,
-    RSquared,
-    Split,
-    TruncationRate,
-)
-
 TASKS = ("gsm8k", "svamp")
-
-
-@dataclass(frozen=True)
-class Share:
-    """The share of a column of booleans, in percent; it stands for lm-eval's rules."""
-
-    name: str
-    columns: tuple[str, ...]
-    version: ClassVar[int] = 1
-    label: ClassVar[str] = "share"
-    better: ClassVar[str] = "higher"
-    subset: ClassVar[str | None] = None
-
-    def statistic(self, *columns: Any, axis: int = -1) -> Any:
-        return 100 * np.mean(columns[0], axis=axis, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class ToyWordProblems:
-    """A task that reads the number after ####, or else the last word; it stands for `gsm8k`."""
-
-    name: ClassVar[str] = "gsm8k"
-    version: ClassVar[int] = 1
-    modality: ClassVar[Modality] = Modality.TEXT
-    max_new_tokens: ClassVar[int] = 32
-    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 10, "validation": 10, "test": 10}
-
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        raise NotImplementedError
-
-    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        return {"split": split, "seed": seed}
-
-    def parse(self, completion: str) -> Answer | None:
-        words = completion.rpartition("####")[2].split()
-        try:
-            return Answer(Fraction(words[-1])) if words else None
-        except (ValueError, ZeroDivisionError):
-            return None
-
-    def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
-        right = completion.split()[-1:] == target.split()[-1:]
-        return {"strict": right and "####" in completion, "flexible": right}
-
-    def metrics(self) -> Sequence[Metric]:
-        return (
-            ExactMatch(), Share("strict_match", ("strict",)),  # type: ignore[list-item, arg-type]
-            Share("flexible_match", ("flexible",)), MeanAbsoluteError(), RSquared(),  # type: ignore[list-item, arg-type]
-            ParseFailureRate(), TruncationRate(),
-        )  # fmt: skip
 
 
 def problems(n: int, seed: int) -> pd.DataFrame:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from smmd_bench.contracts import Images, Progress
+from smmd_bench.contracts import Images
 from smmd_bench.encoding.images import read_image
 
 if TYPE_CHECKING:
@@ -21,11 +21,10 @@ IN_FLIGHT_WITH_IMAGES = 256
 def run(
     llm: LLM,
     prompts: Sequence[Sequence[int]],
-    images: Images | None,
+    images: Images,
     params: SamplingParams | Sequence[SamplingParams],
     adapter: LoRARequest | None,
-    what: str,
-    progress: Progress | None,
+    report: Callable[[int], None] = lambda _: None,
 ) -> list[RequestOutput]:
     """One request a prompt, in order; its images are read when it goes in.
 
@@ -34,31 +33,29 @@ def run(
     """
     engine = llm.llm_engine
     shared = not isinstance(params, Sequence)
-    most = IN_FLIGHT_WITH_IMAGES if images else IN_FLIGHT
+    most = IN_FLIGHT_WITH_IMAGES if any(images) else IN_FLIGHT
     added: list[str] = []
     done: list[RequestOutput] = []
     try:
         while len(done) < len(prompts):
             more = slice(len(added), len(done) + most)
             added += llm.enqueue(
-                _requests(prompts[more], images[more] if images else None),
+                [_request(*pair) for pair in zip(prompts[more], images[more], strict=True)],
                 params if shared else params[more],
                 lora_request=adapter,
                 use_tqdm=False,
             )
             done += [output for output in engine.step() if output.finished]
-            if progress is not None:
-                progress(what, len(done), len(prompts))
+            report(len(done))
     except BaseException:
         engine.abort_request(added, internal=True)
         raise
     return sorted(done, key=lambda output: int(output.request_id))
 
 
-def _requests(prompts: Sequence[Sequence[int]], images: Images | None) -> list[dict[str, Any]]:
+def _request(prompt: Sequence[int], files: Sequence[Any]) -> dict[str, Any]:
     """What vLLM takes; it puts the tokens of an image in place of its placeholder."""
-    requests: list[dict[str, Any]] = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
-    for request, files in zip(requests, images or (), strict=False):
-        if files:
-            request["multi_modal_data"] = {"image": [read_image(file) for file in files]}
-    return requests
+    request: dict[str, Any] = {"prompt_token_ids": list(prompt)}
+    if files:
+        request["multi_modal_data"] = {"image": [read_image(file) for file in files]}
+    return request

@@ -66,7 +66,7 @@ class VllmEngine:
                 memory = None if _on_cpu() else gpu_memory_request()
                 llm = _start(base, settings, context, memory)
                 note = None if memory is None else memory.note
-                session = VllmSession(llm, base, settings, context, note)
+                session = VllmSession(llm, base, settings, note)
                 yield session
             finally:
                 if session is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -34,14 +34,7 @@ _MARKS = {True: ("right", "green"), False: ("wrong", "red"), None: ("-", "dim")}
 @click.option("--uid", help="Which example (default: the first on which the losses disagree).")
 @options.as_json
 def command(
-    name: str | None,
-    run: Path | None,
-    model: str | None,
-    task: str | None,
-    loss: str | None,
-    seed: int | None,
-    uid: str | None,
-    as_json: bool,
+    name: str | None, run: Path | None, uid: str | None, as_json: bool, **filters: Any
 ) -> None:
     """Show one example: what each loss wrote, and its digits.
 
@@ -63,7 +56,7 @@ def command(
     from .show_views.cells import Wanted, find_group
     from .show_views.example import find_example
 
-    group = find_group(Wanted(name, run, model, task, loss, seed))
+    group = find_group(Wanted(name, run, **filters))
     if group.run.manifest.get("plugins"):
         load_plugins_of([group.run.path], Voice(as_json=as_json))
     shown = find_example(group, uid)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..contracts import Example, Metric, Task
+from ..contracts import Completion, Example, Metric, Task
+from ..decoding.decode import completions_frame
 from ..scoring.score import score_frame
 from .checks import fail, require
 
@@ -30,18 +31,8 @@ _READ = ("parsed", "valid", "exact")
 
 def completions(examples: Sequence[Example], texts: Sequence[str]) -> pd.DataFrame:
     """The frame of completions that a cell would have."""
-    frame = pd.DataFrame(
-        {
-            "uid": [e.uid for e in examples],
-            "prompt": [e.prompt for e in examples],
-            "target": [e.target for e in examples],
-            "completion": list(texts),
-            "finish_reason": "stop",
-            "completion_tokens": 1,
-            "prompt_tokens": 1,
-        }
-    )
-    return frame.join(pd.DataFrame([dict(e.attributes) for e in examples], index=frame.index))
+    answers = [Completion(text, (0,), "stop") for text in texts]
+    return completions_frame(examples, answers, [1] * len(answers))
 
 
 def check_metrics(task: Task, examples: Sequence[Example]) -> str:

@@ -18,22 +18,21 @@ Measured with the right weights in bfloat16 (`docs/reliability.md`: tiny Qwen2, 
 vLLM and transformers on a CPU; 540 checks): the whole is 0.8 to 1.5 s, the part along a rival at
 most 0.65 s; an adapter merged into bfloat16 weights is within 1.5 s too. s is 0.006 to 0.018 nat
 there. Deeper models round more often, so each canary has measured its own.
-Parts of a canary are held against `whole` apart, each with its own s: sequences without and with
-the picture, and the sequence that a prefix cache serves. One must not water down another.
+Parts of a canary are held against `whole` apart, each with its own s, so that none waters down
+another: sequences without and with the picture, and the sequence that a prefix cache serves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..contracts import Canary, Checkpoint
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 Rows = Sequence[Sequence[float]]
+Array = NDArray[np.float64]
 LARGEST = {"float32": 1e-3}
 """How far any token may be off, by the dtype that the engine runs in."""
 NOISE = {"bfloat16": 0.05, "float16": 0.015}
@@ -52,40 +51,33 @@ def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> None:
     checkpoint and the largest deviation, where they are not those of its weights by the rule above,
     or are not numbers; it names the rival that they are nearest to.
     """
-    import numpy as np
-
-    canary = checkpoint.canary
-    if canary is None:
+    if checkpoint.canary is None:
         return
-    found = _found(canary, seen)
-    expected = _flat(canary.log_probabilities)
-    off = found - expected  # [n]
+    rule = _Rule(checkpoint.canary, dtype)
+    found = rule.scored(seen)
+    off = found - rule.exact  # [n]
+    if rule.passes(off[None])[0]:
+        return
     if dtype in LARGEST:
-        within = bool((np.abs(off) <= LARGEST[dtype]).all())  # NaN is not
         allowed = f"at most {LARGEST[dtype]:g} is allowed in {dtype}"
     else:
-        within = bool(np.isfinite(off).all() and _within(canary, off[None], dtype)[0])
-        limit = WHOLE * _noise(canary, dtype).max()
         allowed = (
-            f"rounding in {dtype} explains {limit:.2g} (root mean square), and half of that "
-            "towards another checkpoint"
+            f"rounding in {dtype} explains {WHOLE * rule.noise.max():.2g} (root mean square), and "
+            "half of that towards another checkpoint"
         )
-    if not within:
-        worst = int(np.argmax(np.where(np.isnan(off), np.inf, np.abs(off))))
-        raise RuntimeError(
-            f"The engine does not run the weights of checkpoint '{checkpoint.name}' "
-            f"({checkpoint.path}): the log-probabilities of its canary are off by up to "
-            f"{abs(off[worst]):.3g} (token {worst}: transformers {expected[worst]:.4f}, engine "
-            f"{found[worst]:.4f}){_nearest(canary, found)}; {allowed}. "
-            "Nothing was decoded with it."
-        )
+    worst = int(np.argmax(np.where(np.isnan(off), np.inf, np.abs(off))))
+    raise RuntimeError(
+        f"The engine does not run the weights of checkpoint '{checkpoint.name}' "
+        f"({checkpoint.path}): the log-probabilities of its canary are off by up to "
+        f"{abs(off[worst]):.3g} (token {worst}: transformers {rule.exact[worst]:.4f}, engine "
+        f"{found[worst]:.4f}){rule.nearest(found)}; {allowed}. Nothing was decoded with it."
+    )
 
 
 def indistinguishable(canary: Canary, dtype: str) -> list[str]:
     """The rivals whose weights the rule could take for the canary's own, by name."""
-    if not canary.rivals:
-        return []
-    alike = _could_pass(canary, [rows for _, rows in canary.rivals], dtype)
+    rule = _Rule(canary, dtype)
+    alike = rule.passes(rule.rivals - rule.exact, times=2)
     return [name for (name, _), same in zip(canary.rivals, alike, strict=True) if same]
 
 
@@ -95,14 +87,15 @@ def could_pass(canary: Canary, rows: Rows, dtype: str) -> bool:
     They cannot if they fail the rule even where rounding takes as much from their deviation as it
     may take from the right weights'.
     """
-    return bool(_could_pass(canary, [rows], dtype)[0])
+    rule = _Rule(canary, dtype)
+    return bool(rule.passes((_flat(rows) - rule.exact)[None], times=2)[0])
 
 
 def deviation(canary: Canary, seen: Rows, dtype: str) -> tuple[float, float]:
     """How far a session's log-probabilities are off in half precision, in units of the noise: the
     largest whole of a part, and the largest share along a rival."""
-    off = _found(canary, seen) - _flat(canary.log_probabilities)
-    whole, along = _sizes(canary, off[None], dtype)
+    rule = _Rule(canary, dtype)
+    whole, along = rule.sizes((rule.scored(seen) - rule.exact)[None])
     return float(whole[0]), float(along[0])
 
 
@@ -113,99 +106,67 @@ def resolution(canary: Canary, dtype: str) -> float:
     """
     if dtype in LARGEST:
         return 2 * LARGEST[dtype]
-    return float(2 * WHOLE * _noise(canary, dtype).max())
+    return float(2 * WHOLE * _Rule(canary, dtype).noise.max())
 
 
-def _could_pass(canary: Canary, others: Sequence[Rows], dtype: str) -> NDArray[np.bool_]:
-    """`could_pass` of several [K]."""
-    import numpy as np
+class _Rule:
+    """The rule for one canary with n scored tokens and R rivals, in the dtype of an engine."""
 
-    off = np.stack([_flat(rows) for rows in others]) - _flat(canary.log_probabilities)  # [K, n]
-    if dtype in LARGEST:
-        return np.asarray((np.abs(off) <= 2 * LARGEST[dtype]).all(axis=1))
-    return _within(canary, off, dtype, times=2)
+    def __init__(self, canary: Canary, dtype: str) -> None:
+        self.canary, self.dtype = canary, dtype
+        self.exact = _flat(canary.log_probabilities)  # [n]
+        rivals = [_flat(rows) for _, rows in canary.rivals]
+        self.rivals = np.stack(rivals) if rivals else np.empty((0, len(self.exact)))  # [R, n]
+        # Which tokens are held against WHOLE together: those of every sequence with MANY of them,
+        # those of the other sequences without the picture, and with it.
+        counts = [len(row) for row in canary.log_probabilities]
+        texts = len(counts) - canary.pictures
+        kinds = [
+            index if count >= MANY else -1 - (index >= texts) for index, count in enumerate(counts)
+        ]
+        kind = np.repeat(kinds, counts)  # [n]
+        self.parts = [kind == value for value in np.unique(kind)]
+        self.noise = np.full(len(self.exact), NOISE.get(dtype, 0.0))  # [n], that of its part
+        if canary.rounded:
+            off = _flat(canary.rounded) - self.exact
+            for part in self.parts:
+                self.noise[part] = max(LEAST_NOISE, float(_rms(off[part])))
 
+    def scored(self, seen: Rows) -> Array:
+        """Of what a session gives for the canary's sequences, the tokens that the canary scores."""
+        rows = zip(self.canary.log_probabilities, seen, strict=True)
+        return _flat([row[len(row) - len(known) :] for known, row in rows])
 
-def _within(
-    canary: Canary, off: NDArray[np.float64], dtype: str, times: float = 1
-) -> NDArray[np.bool_]:
-    """Whether each deviation of `off` [K, n] is within `times` what half precision allows."""
-    import numpy as np
+    def passes(self, off: Array, times: float = 1) -> NDArray[np.bool_]:
+        """Whether each deviation of `off` [K, n] is within `times` what is allowed; NaN is not."""
+        if self.dtype in LARGEST:
+            return np.asarray((np.abs(off) <= times * LARGEST[self.dtype]).all(axis=1))
+        whole, along = self.sizes(off)
+        return np.asarray((whole <= times * WHOLE) & (along <= times * ALONG))
 
-    whole, along = _sizes(canary, off, dtype)
-    return np.asarray((whole <= times * WHOLE) & (along <= times * ALONG))
-
-
-def _sizes(
-    canary: Canary, off: NDArray[np.float64], dtype: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of each deviation of `off` [K, n], in units of the noise: the largest whole of a part, and
-    the largest share along a rival that is far enough; [K] each."""
-    import numpy as np
-
-    noise = _noise(canary, dtype)
-    scaled = off / noise
-    whole = np.max([_rms(scaled[:, part]) for part in _parts(canary)], axis=0)
-    along = np.zeros(len(off))
-    if canary.rivals:
-        rivals = np.stack([_flat(rows) for _, rows in canary.rivals])
-        ways = (rivals - _flat(canary.log_probabilities)) / noise  # [R, n]
+    def sizes(self, off: Array) -> tuple[Array, Array]:
+        """Of each deviation of `off` [K, n], in units of the noise: the largest whole of a part,
+        and the largest share along a rival that is far enough; [K] each."""
+        scaled = off / self.noise
+        whole = np.max([_rms(scaled[:, part]) for part in self.parts], axis=0)
+        ways = (self.rivals - self.exact) / self.noise  # [R, n]
         far = _rms(ways)
         ways = ways[far > 2 * ALONG] / far[far > 2 * ALONG, None]
-        along = np.abs(scaled @ ways.T / len(noise)).max(axis=1, initial=0)
-    return whole, along
+        along = np.abs(scaled @ ways.T / len(self.noise)).max(axis=1, initial=0)
+        return whole, along
+
+    def nearest(self, found: Array) -> str:
+        """A clause that names the rival to which they are nearer than to the canary."""
+        far = _rms(found - self.rivals)  # [R]
+        if not len(far) or not far.min() < _rms(found - self.exact):
+            return ""
+        return f", nearer to those of '{self.canary.rivals[int(far.argmin())][0]}'"
 
 
-def _found(canary: Canary, seen: Rows) -> NDArray[np.float64]:
-    """Of what a session gives for the canary's sequences, the tokens that the canary scores."""
-    rows = zip(canary.log_probabilities, seen, strict=True)
-    return _flat([row[len(row) - len(known) :] for known, row in rows])
-
-
-def _flat(rows: Rows) -> NDArray[np.float64]:
-    import numpy as np
-
+def _flat(rows: Rows) -> Array:
     return np.array([value for row in rows for value in row], dtype=float)
 
 
-def _rms(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rms(values: Array) -> Array:
     """[..., n] -> [...]"""
-    import numpy as np
-
     return np.asarray(np.sqrt(np.mean(values**2, axis=-1)))
-
-
-def _parts(canary: Canary) -> list[NDArray[np.bool_]]:
-    """Which scored tokens are held against `WHOLE` together: those of every sequence with `MANY`
-    of them, those of the other sequences without the picture, and with it."""
-    import numpy as np
-
-    counts = [len(row) for row in canary.log_probabilities]
-    texts = len(counts) - canary.pictures
-    kinds = [
-        index if count >= MANY else -1 - (index >= texts) for index, count in enumerate(counts)
-    ]
-    kind = np.repeat(kinds, counts)  # [n]
-    return [kind == value for value in np.unique(kind)]
-
-
-def _noise(canary: Canary, dtype: str) -> NDArray[np.float64]:
-    """The rounding noise of each scored token: that of its part."""
-    import numpy as np
-
-    exact = _flat(canary.log_probabilities)
-    noise = np.full(len(exact), NOISE[dtype])
-    if canary.rounded:
-        off = _flat(canary.rounded) - exact
-        for part in _parts(canary):
-            noise[part] = max(LEAST_NOISE, float(_rms(off[part])))
-    return noise
-
-
-def _nearest(canary: Canary, found: NDArray[np.float64]) -> str:
-    """A clause that names the rival to which they are nearer than to the canary."""
-    exact = _flat(canary.log_probabilities)
-    far = {name: float(_rms(found - _flat(rows))) for name, rows in canary.rivals}
-    if not far or not min(far.values()) < _rms(found - exact):
-        return ""
-    return f", nearer to those of '{min(far, key=lambda name: far[name])}'"

@@ -27,6 +27,9 @@ BLOCK = 8192
 """Prefixes whose distributions are held at a time: 64 MiB at N = 1000."""
 
 
+_DISTRIBUTION = ("p_target", "maximum", "argmax_value", "mean", *(f"p{d}" for d in range(10)))
+
+
 def probe(
     session: EngineSession,
     checkpoint: Checkpoint,
@@ -38,10 +41,9 @@ def probe(
     answer_digits: Sequence[Sequence[int]],
     images: Images | None = None,
     full_vectors: int = 500,
-    every_digit: bool = True,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
-    """One row a numeric token of a target (`every_digit=False`: the first of each target only).
+    """One row a numeric token of a target.
 
     uid; digit (0: the first numeric token of the target), position (its index in the target);
     answer_digit (0: the token begins with the first digit of the final answer, 1: with the second
@@ -49,65 +51,53 @@ def probe(
     over V_num: p_target, maximum, argmax_value, mean (the expected value), p0..p9 (the mass of the
     tokens whose value begins with that decimal digit: at N = 10 p itself), and vector (p, for the
     first `full_vectors` examples; else null).
-    `answer_digits` are those of every token of each target, see `scoring.answer_digits`; `images`
+    `answer_digits` are those of every token of each target, see `decoding.answer_digits`; `images`
     are those of each prompt.
     """
     token_ids = [int(token) for token in vocabulary.token_ids]
     values = np.asarray(vocabulary.values, dtype=np.float64)  # [N]
     index_of = {token: index for index, token in enumerate(token_ids)}
-    where = [
-        (example, digit, position)
-        for example, target in enumerate(targets_ids)
-        for digit, position in enumerate(_numeric_positions(target, index_of, every_digit))
-    ]  # [M] triples
-    examples = np.array([example for example, _, _ in where], dtype=np.int64)
-    targets = np.array(
-        [index_of[targets_ids[example][position]] for example, _, position in where],
-        dtype=np.int64,
-    )  # [M], indices into V_num
-    reduced: list[NDArray[np.float64]] = []
+    numeric = [[at for at, token in enumerate(t) if token in index_of] for t in targets_ids]
+    where = [(e, digit, at) for e, found in enumerate(numeric) for digit, at in enumerate(found)]
+    targets = np.array([index_of[targets_ids[e][at]] for e, _, at in where], dtype=np.int64)  # [M]
+    reduced = [np.empty((0, len(_DISTRIBUTION)))]
     vectors: list[list[float] | None] = []
-    leading = _leading_digits(values)  # [N, 10]
     for start in range(0, len(where), BLOCK):
         block = where[start : start + BLOCK]
         p = session.next_token_probabilities(
-            [[*prompts_ids[e], *targets_ids[e][:position]] for e, _, position in block],
+            [[*prompts_ids[e], *targets_ids[e][:at]] for e, _, at in block],
             token_ids,
             checkpoint,
             images=[images[e] for e, _, _ in block] if images else None,
             progress=_shifted(progress, start, len(where)),
         )  # [m, N]
-        best = p.argmax(axis=1)
-        rows = np.arange(len(block))
-        numbers = (
-            p[rows, targets[start : start + BLOCK]], p[rows, best], values[best], p @ values,
-        )  # fmt: skip
-        reduced.append(np.column_stack([*numbers, p @ leading]))  # [m, 14]
+        reduced.append(_reduce(p, targets[start : start + BLOCK], values))
         vectors += [
             row.tolist() if example < full_vectors else None
             for row, (example, _, _) in zip(p, block, strict=True)
         ]
-    names = ["p_target", "maximum", "argmax_value", "mean", *(f"p{digit}" for digit in range(10))]
-    measured = np.concatenate(reduced) if reduced else np.empty((0, len(names)))
+    measured = np.concatenate(reduced)  # [M, 14]
     frame = pd.DataFrame(
         {
-            "uid": [uids[example] for example in examples],
+            "uid": [uids[e] for e, _, _ in where],
             "digit": np.array([digit for _, digit, _ in where], dtype=np.int64),
-            "position": np.array([position for _, _, position in where], dtype=np.int64),
+            "position": np.array([at for _, _, at in where], dtype=np.int64),
             "answer_digit": np.array([answer_digits[e][at] for e, _, at in where], dtype=np.int64),
             "target_value": values[targets],
-            **{name: measured[:, column] for column, name in enumerate(names)},
+            **dict(zip(_DISTRIBUTION, measured.T, strict=True)),
         }
     )
     frame["vector"] = pd.Series(vectors, dtype=object, index=frame.index)
     return frame
 
 
-def _numeric_positions(
-    target: Sequence[int], numeric: dict[int, int], every_digit: bool
-) -> list[int]:
-    positions = [position for position, token in enumerate(target) if token in numeric]
-    return positions if every_digit else positions[:1]
+def _reduce(
+    p: NDArray[np.float64], targets: NDArray[np.int64], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The columns of `_DISTRIBUTION` of p [m, N]: [m, 14]."""
+    best, rows = p.argmax(axis=1), np.arange(len(p))
+    numbers = p[rows, targets], p[rows, best], values[best], p @ values
+    return np.column_stack([*numbers, p @ _leading_digits(values)])
 
 
 def _leading_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -30,9 +30,8 @@ from ..contracts import (
     EngineSettings,
     Progress,
 )
-from ..encoding.data import encode_targets
 from ..encoding.numbers import numeric_vocabulary
-from ..encoding.prompts import encode_examples, images_of
+from ..encoding.prompts import encode_examples, encode_targets, images_of
 from ..experiment.cell import Cell
 from ..models.circumstances import made_with
 from ..models.loading import load_tokenizer, quiet_libraries

@@ -1,24 +1,103 @@
-"""Prompts of examples that may have images: token ids, and lengths where images count in full."""
+"""Prompts and targets -> token ids, and how many tokens a model reads of them.
+
+A prompt is tokenised with the tokenizer's special tokens, without an end-of-sequence token that it
+may append. A target is tokenised alone, without special tokens, and closed by the end-of-sequence
+token. A picture is one placeholder in the ids; `smmd_bench.encoding.pictures` expands it. Training
+and decoding use the same functions, so both see the same prompt ids. Nothing here imports torch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..contracts import Example, Images
+from ..errors import UserError
+from .images import image_size
+
+CROSS_ATTENTION = "cross_attention_mask"
+_WRAPPED = {"<|image_pad|>": "<|vision_start|><|image_pad|><|vision_end|>"}
+
+
+def encode_prompts(tokenizer: Any, texts: Sequence[str], *, chat: bool = False) -> list[list[int]]:
+    """Token ids of prompts, each with a leading special token where the tokenizer adds one.
+
+    With `chat` each is the turn of a user, in the tokenizer's chat template, up to where the
+    assistant writes. Raises UserError if the tokenizer has no chat template.
+    """
+    if chat:
+        _require_template(tokenizer.chat_template, f"tokenizer {tokenizer.name_or_path}")
+        texts = [_chat(tokenizer, text.strip()) for text in texts]
+    return _encode(tokenizer, texts, special=not chat)
+
+
+def encode_targets(tokenizer: Any, texts: Sequence[str], *, chat: bool = False) -> list[list[int]]:
+    """Token ids of targets, each with the end-of-sequence token that closes it.
+
+    With `chat` a target begins an assistant's turn, so it has no leading space. Raises UserError if
+    the tokenizer has no end-of-sequence token.
+    """
+    if tokenizer.eos_token_id is None:
+        raise UserError(
+            f"The tokenizer {tokenizer.name_or_path} has no end-of-sequence token: set "
+            "eos_token in its tokenizer_config.json."
+        )
+    texts = [text.lstrip() if chat else text for text in texts]
+    rows = tokenizer(texts, add_special_tokens=False)["input_ids"]
+    return [[*row, int(tokenizer.eos_token_id)] for row in rows]
+
+
+def encode_image_prompts(
+    processor: Any,
+    texts: Sequence[str],
+    images_each: Sequence[int],
+    *,
+    chat: bool = False,
+    uids: Sequence[str] | None = None,
+) -> list[list[int]]:
+    """Token ids of prompts, each with one placeholder a picture in front of its text.
+
+    Raises UserError if `chat` and there is no chat template, and for a prompt (named by its uid, if
+    there are `uids`) that does not have one placeholder for each picture.
+    """
+    tokenizer, counts = processor.tokenizer, list(zip(texts, images_each, strict=True))
+    if chat:
+        template = processor.chat_template or tokenizer.chat_template
+        _require_template(template, f"processor {tokenizer.name_or_path}")
+        turns = [[{"type": "image"}] * n + [{"type": "text", "text": t.strip()}] for t, n in counts]
+        texts = [_chat(processor, turn, chat_template=template) for turn in turns]
+        rows = _encode(tokenizer, texts, special=False)
+    elif pictures_cross(processor):  # its pictures stand before the first token
+        texts = [processor.image_token * n + tokenizer.bos_token + text for text, n in counts]
+        rows = _encode(tokenizer, texts, special=False)
+    else:
+        image = _WRAPPED.get(processor.image_token, processor.image_token)
+        rows = _encode(tokenizer, [image * n + text for text, n in counts], special=True)
+    for at, (row, pictures) in enumerate(zip(rows, images_each, strict=True)):
+        if (found := row.count(processor.image_token_id)) != pictures:
+            who = f"Example {uids[at]}" if uids is not None else f"Prompt {at}"
+            raise UserError(
+                f"{who} has {found} placeholders '{processor.image_token}' for {pictures} images: "
+                + (
+                    "its text holds one itself: take it out of the text, or its row out of the "
+                    "data."
+                    if found > pictures
+                    else "the chat template leaves images out: leave out chat_template=true, or "
+                    "take another model."
+                )
+            )
+    return rows
 
 
 def encode_examples(
     tokenizer: Any, processor: Any | None, examples: Sequence[Example], *, chat: bool = False
 ) -> list[list[int]]:
-    """Token ids of the examples' prompts, as in training, with one placeholder an image.
+    """Token ids of the examples' prompts, with one placeholder an image.
 
     `processor` is the checkpoint's, or None where no example has an image. Raises UserError for an
     example whose text holds a placeholder itself.
     """
-    from .data import encode_prompts
-    from .pictures import encode_image_prompts
-
     texts = [example.prompt for example in examples]
     if processor is None:
         return encode_prompts(tokenizer, texts, chat=chat)
@@ -36,29 +115,57 @@ def images_of(examples: Sequence[Example]) -> Images | None:
 def expanded_lengths(
     processor: Any, rows: Sequence[Sequence[int]], images: Images | None
 ) -> list[int]:
-    """The tokens of each row once its images are in it; without images, those that it has.
+    """The tokens of each row once its images are in it, by the headers of their files alone.
 
-    Images of one size take the same number of tokens: one of each size is processed.
+    Images of one size take the same number of tokens, which is worked out once.
     """
-    from .images import image_size
-    from .pictures import expanded_length
-
     if images is None:
         return [len(row) for row in rows]
-    more: dict[tuple[int, int], int] = {}
-    lengths = []
-    for row, files in zip(rows, images, strict=True):
-        length = len(row)
-        for file in files:
-            size = image_size(file)
-            if size not in more:
-                more[size] = expanded_length(processor, [processor.image_token_id], [file]) - 1
-            length += more[size]
-        lengths.append(length)
-    return lengths
+    tokens = lru_cache(None)(lambda size: picture_tokens(processor, size))
+    return [
+        len(row) + sum(tokens(image_size(file)) - 1 for file in files)
+        for row, files in zip(rows, images, strict=True)
+    ]
+
+
+def picture_tokens(processor: Any, size: tuple[int, int]) -> int:
+    """How many tokens a picture of (width, height) takes in place of its placeholder."""
+    if pictures_cross(processor):
+        return 1
+    width, height = size
+    counts = processor._get_num_multimodal_tokens(image_sizes=[(height, width)])
+    return int(counts["num_image_tokens"][0])
+
+
+def pictures_cross(processor: Any) -> bool:
+    """Whether the text attends across to its pictures, as Mllama's does, and does not hold them."""
+    return CROSS_ATTENTION in processor.model_input_names
 
 
 def text_after_images(ids: Sequence[int], placeholder: int | None) -> int:
     """How many tokens follow the last image, or, where there is none, the first token."""
     places = [place for place, token in enumerate(ids) if token == placeholder]
     return len(ids) - 1 - max(places, default=0)
+
+
+def _encode(tokenizer: Any, texts: Sequence[str], *, special: bool) -> list[list[int]]:
+    rows: list[list[int]] = tokenizer(list(texts), add_special_tokens=special)["input_ids"]
+    for row in rows:
+        while row and row[-1] == tokenizer.eos_token_id:
+            row.pop()
+    return rows
+
+
+def _chat(owner: Any, content: Any, **options: Any) -> str:
+    """A user's turn in the template of a tokenizer or processor."""
+    turns = [{"role": "user", "content": content}]
+    options |= {"tokenize": False, "add_generation_prompt": True}
+    return str(owner.apply_chat_template(turns, **options))
+
+
+def _require_template(template: Any, owner: str) -> None:
+    if not template:
+        raise UserError(
+            f"The {owner} has no chat template: leave out chat_template=true, or take an "
+            "instruction-tuned model."
+        )

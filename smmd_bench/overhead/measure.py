@@ -98,19 +98,17 @@ def _measure_repeat(
             for row in group:
                 processes.append(RowProcess(settings, row, repeat, logs, plugins))
             for process in processes:
-                process.wait_until_ready()
+                process.hear()
             for process in processes:
-                if process.failure is None:
-                    process.prepare()
+                process.prepare()
             for _ in range(settings.steps):
                 order.shuffle(group)
                 for process in sorted(processes, key=lambda p: group.index(p.row)):
-                    if process.failure is None:
-                        process.step()
+                    process.step()
                     done += 1
                 progress(label, done, total)
             for process in processes:
-                process.finish()
+                process.hear()
         finally:
             for process in processes:
                 process.close()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -24,30 +25,11 @@ Belongs = Callable[[str, Path], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class ImportStatement:
-    """`from module import names`, as it is written; `level` is the number of leading dots."""
-
-    level: int
-    module: str
-    names: tuple[str, ...] = ()
-
-    def modules(self, package: str) -> Iterator[str]:
-        """Full names of all that may be a module, in a module of `package`."""
-        parts = package.split(".") if package else []
-        if self.level > len(parts):
-            return  # fails at run time, too
-        base = parts[: len(parts) - self.level + 1] if self.level else []
-        module = ".".join([*base, *filter(None, [self.module])])
-        yield module
-        yield from (f"{module}.{name}" for name in self.names)
-
-
-@dataclass(frozen=True, slots=True)
 class FileSource:
     """What a file says: `digest` is None where it has no statement."""
 
     digest: str | None
-    imports: tuple[ImportStatement, ...]
+    imports: tuple[ast.Import | ast.ImportFrom, ...]
 
 
 def module_digests(
@@ -55,9 +37,9 @@ def module_digests(
 ) -> dict[str, str]:
     """The digest of a module and of every module that it imports and that belongs, by name.
 
-    Imports are found wherever they stand, in functions, too; those made by a call
-    (`importlib.import_module`) are not. `beside` are folders in which a top-level name is looked
-    for where the import path has none. A module without a statement has no digest.
+    Imports count wherever they stand, also in functions; calls of `importlib.import_module` do not.
+    `beside`: folders that may hold a top-level name which the import path lacks. A module without
+    a statement has no digest.
     """
     found: dict[str, str | None] = {}
     waiting = [(name, file), *_reached(_parent(name), belongs, beside)]
@@ -69,7 +51,7 @@ def module_digests(
         found[module] = source.digest
         package = module if path.name.startswith("__init__.") else _parent(module)
         for statement in source.imports:
-            for imported in statement.modules(package):
+            for imported in _imported(statement, package):
                 waiting += _reached(imported, belongs, beside)
     return {module: digest for module, digest in found.items() if digest is not None}
 
@@ -90,14 +72,15 @@ def _read(file: Path, size: int, mtime: int) -> FileSource:
         body = _plain(tree.body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # compiled, or no Python
         return FileSource(hashlib.blake2b(content, digest_size=8).hexdigest(), ())
-    return FileSource(address({"body": body}) if body else None, tuple(_imports(tree)))
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    return FileSource(address({"body": body}) if body else None, tuple(imports))
 
 
 def _plain(value: Any) -> Any:
     """A syntax tree as lists and texts, without what changes nothing.
 
-    That is every statement that is only a constant, such as a docstring or `...`, `pass`, and
-    fields that are empty: newer versions of Python have more of them.
+    That is `pass`, every statement that is only a constant, such as a docstring or `...`, and every
+    empty field: newer versions of Python have more of them.
     """
     if isinstance(value, ast.Constant):
         return ["Constant", repr(value.value)]
@@ -119,13 +102,17 @@ def _is_idle(node: Any) -> bool:
     )
 
 
-def _imports(tree: ast.AST) -> Iterator[ImportStatement]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (ImportStatement(0, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            names = tuple(alias.name for alias in node.names if alias.name != "*")
-            yield ImportStatement(node.level, node.module or "", names)
+def _imported(statement: ast.Import | ast.ImportFrom, package: str) -> Iterator[str]:
+    """Full names of all that an import statement in a module of `package` may import."""
+    if isinstance(statement, ast.Import):
+        yield from (alias.name for alias in statement.names)
+        return
+    try:
+        module = resolve_name("." * statement.level + (statement.module or ""), package)
+    except ImportError:  # it leaves the package, so it fails at run time, too
+        return
+    yield module
+    yield from (f"{module}.{alias.name}" for alias in statement.names if alias.name != "*")
 
 
 def _reached(name: str, belongs: Belongs, beside: Sequence[Path]) -> Iterator[tuple[str, Path]]:

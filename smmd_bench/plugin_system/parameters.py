@@ -6,7 +6,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any, Literal
 
@@ -18,14 +18,28 @@ _PLUS = re.compile(r"(?<!\d[eE])(?<!\.[eE])\+")
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """A type that parameters may have: its name for people, and how a text of it is read."""
+
+    name: str
+    read: Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
-    """A plugin parameter as people see it."""
+    """A plugin parameter as people see it. `check` returns what is wrong with a value, or None."""
 
     name: str
     field: str
-    type: str
+    kind: Kind
     default: Any
     help: str
+    check: Callable[[Any], str | None] | None
+
+    @property
+    def type(self) -> str:
+        """The name of its type for people."""
+        return self.kind.name
 
 
 def why_unusable(plugin: Any) -> str | None:
@@ -39,27 +53,26 @@ def why_unusable(plugin: Any) -> str | None:
     for item in dataclasses.fields(plugin):
         if item.init and item.default is MISSING:
             return f"its parameter {item.name} has no default (give it one)"
-        if item.init and not _is_supported(hints[item.name]):
+        if item.init and _kind_of(hints[item.name]) is None:
+            hint = hints[item.name]
+            name = hint.__name__ if type(hint) is type else str(hint)
             return (
-                f"its parameter {item.name} has the type {_type_name(hints[item.name])} (use int, "
-                "float, bool, str, Literal of texts, tuple[float, ...] or tuple[int, int])"
+                f"its parameter {item.name} has the type {name} (use int, float, bool, str, "
+                "Literal of texts, tuple[float, ...] or tuple[int, int])"
             )
     return None
 
 
 def parameters_of(plugin: type) -> dict[str, Parameter]:
-    """The parameters of a plugin class, by public name."""
+    """The parameters of a usable plugin class, by public name."""
     hints = typing.get_type_hints(plugin)
     found = {}
     for item in dataclasses.fields(plugin):
-        if item.init:
-            name = item.metadata.get("name") or item.name
+        kind = _kind_of(hints[item.name])
+        if item.init and kind is not None:
+            name, more = item.metadata.get("name") or item.name, item.metadata
             found[name] = Parameter(
-                name,
-                item.name,
-                _type_name(hints[item.name]),
-                item.default,
-                item.metadata.get("help", ""),
+                name, item.name, kind, item.default, more.get("help", ""), more.get("check")
             )
     return found
 
@@ -81,7 +94,7 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
 
 
 def split_list(text: str) -> list[str]:
-    """Split on the commas that stand outside brackets: `"ce,smmd[sigma=1,lambda=2]"`."""
+    """Split on the commas outside brackets: `"ce,smmd[sigma=1,lambda=2]"`."""
     parts = re.split(r",(?![^\[]*\])", text)
     return [part.strip() for part in parts if part.strip()]
 
@@ -92,33 +105,26 @@ def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
     Raises UserError for an unknown parameter, an unreadable value or a failed check.
     """
     known = parameters_of(plugin)
-    hints = typing.get_type_hints(plugin)
     arguments = {}
     for key, text in values.items():
         if key not in known:
-            raise UserError(
-                f"Unknown parameter '{key}' of {name}: "
-                + (did_you_mean(key, known) if known else f"{name} takes none.")
-            )
+            remedy = did_you_mean(key, known) if known else f"{name} takes none."
+            raise UserError(f"Unknown parameter '{key}' of {name}: {remedy}")
+        parameter = known[key]
         try:
-            arguments[known[key].field] = _read(hints[known[key].field], text)
-        except ValueError:
+            value = parameter.kind.read(text)
+        except (ValueError, KeyError):
             raise UserError(
-                f"'{text}' is no valid value of {name}[{key}]: expected {known[key].type}."
+                f"'{text}' is not a valid value of {name}[{key}]: expected {parameter.type}."
             ) from None
-    checks = {f.name: f.metadata.get("check") for f in dataclasses.fields(plugin)}
-    for key, value in arguments.items():
-        check = checks[key]
-        complaint = check(value) if check is not None and value is not None else None
-        if complaint:
-            public = next(p.name for p in known.values() if p.field == key)
-            raise UserError(f"{name}[{public}={spell(value)}]: {public} {complaint}.")
+        if parameter.check is not None and value is not None and (said := parameter.check(value)):
+            raise UserError(f"{name}[{key}={spell(value)}]: {key} {said}.")
+        arguments[parameter.field] = value
     try:
         return plugin(**arguments)
     except ValueError as error:
-        raise UserError(
-            f"{name}[{','.join(f'{k}={v}' for k, v in values.items())}]: {error}"
-        ) from None
+        spec = ",".join(f"{key}={value}" for key, value in values.items())
+        raise UserError(f"{name}[{spec}]: {error}") from None
 
 
 def canonical(plugin: Any) -> str:
@@ -132,7 +138,7 @@ def canonical(plugin: Any) -> str:
 
 
 def spell(value: Any) -> str:
-    """A value as it is written between brackets."""
+    """A value as people write it between brackets."""
     match value:
         case None:
             return "none"
@@ -148,56 +154,32 @@ def spell(value: Any) -> str:
             return str(value)
 
 
-def _read(hint: Any, text: str) -> Any:
+def _read_range(text: str) -> tuple[int, int]:
+    low, dots, high = text.partition("..")
+    return int(low), int(high if dots else low)
+
+
+_KINDS = {
+    int: Kind("integer", int),
+    float: Kind("number", float),
+    str: Kind("text", str),
+    bool: Kind("true|false", lambda text: {"true": True, "false": False}[text.lower()]),
+    tuple[int, int]: Kind("range such as 1..2", _read_range),
+    tuple[float, ...]: Kind(
+        "number or a sum such as 1+2", lambda text: tuple(map(float, _PLUS.split(text)))
+    ),
+}
+
+
+def _kind_of(hint: Any) -> Kind | None:
+    """The kind of an annotation: one of `_KINDS`, a choice of texts, or either or None."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal and all(isinstance(text, str) for text in arguments):
+        return Kind("|".join(arguments), {text: text for text in arguments}.__getitem__)
     if origin in (typing.Union, types.UnionType):
-        if text == "none" and type(None) in arguments:
+        inner = _kind_of(next(one for one in arguments if one is not type(None)))
+        if inner is None or len(arguments) != 2 or type(None) not in arguments:
             return None
-        return _read(next(a for a in arguments if a is not type(None)), text)
-    if origin is Literal:
-        if text not in arguments:
-            raise ValueError(text)
-        return text
-    if hint == tuple[int, int]:
-        low, dots, high = text.partition("..")
-        return (int(low), int(high if dots else low))
-    if origin is tuple:
-        return tuple(_read(arguments[0], part) for part in _PLUS.split(text))
-    if hint is bool:
-        return (
-            {"true": True, "false": False}[text.lower()]
-            if text.lower() in ("true", "false")
-            else _fail(text)
-        )
-    if hint in (int, float, str):
-        return hint(text)
-    raise TypeError(f"parameters of type {hint} cannot be spelled")
-
-
-def _is_supported(hint: Any) -> bool:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        others = [a for a in arguments if a is not type(None)]
-        return len(others) == 1 and _is_supported(others[0])
-    if origin is Literal:
-        return all(isinstance(a, str) for a in arguments)
-    return hint in (int, float, bool, str, tuple[float, ...], tuple[int, int])
-
-
-def _fail(text: str) -> Any:
-    raise ValueError(text)
-
-
-def _type_name(hint: Any) -> str:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join("none" if a is type(None) else _type_name(a) for a in arguments)
-    if origin is Literal:
-        return "|".join(map(str, arguments))
-    if hint == tuple[int, int]:
-        return "range such as 1..2"
-    if hint == tuple[float, ...]:
-        return f"{_type_name(arguments[0])} or a sum such as 1+2"
-    return {bool: "true|false", int: "integer", float: "number", str: "text"}.get(
-        hint, getattr(hint, "__name__", "") if isinstance(hint, type) else str(hint)
-    )
+        name = " or ".join("none" if a is type(None) else inner.name for a in arguments)
+        return Kind(name, lambda text: None if text == "none" else inner.read(text))
+    return _KINDS.get(hint)

@@ -7,10 +7,9 @@ covered: a task's `identity` is for them.
 from __future__ import annotations
 
 import json
-import re
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import Distribution, distributions
@@ -32,7 +31,7 @@ def source_digest(plugin: type) -> str | None:
 
     It covers the class's module and, transitively, what this imports of its own distribution. For
     a `--plugin FILE` that is the modules in the file's folder and below. Comments, docstrings and
-    formatting do not count. Kept with the class, for that is the code that this process runs.
+    formatting do not count. Kept with the class, because that is the code that this process runs.
     """
     return _digest(plugin)
 
@@ -77,64 +76,47 @@ class _Home:
 
 
 def _home(name: str, file: Path) -> _Home:
-    top = sys.modules.get(name.partition(".")[0])
-    folders: tuple[Path, ...] = ()
-    if getattr(top, "__file__", None):  # no namespace, which several distributions may share
-        folders = tuple(Path(place).resolve() for place in getattr(top, "__path__", ()))
-    for distribution in _distributions(name.partition(".")[0]):
-        home = _Home((*folders, *_editable(distribution)), _files(distribution))
-        if home.owns(name, file):
-            return home
-    if folders:
-        return _Home(folders)
-    folder = _import_folder(file)
+    top = name.partition(".")[0]
+    folders: list[Path] = []
+    if getattr(sys.modules.get(top), "__file__", None):  # not a namespace, which others may share
+        folders += [Path(place).resolve() for place in getattr(sys.modules[top], "__path__", ())]
+    files: set[Path] = set()
+    for distribution in _distributions(top):
+        folders += _editable(distribution)
+        listed = distribution.files or ()
+        files |= {Path(str(distribution.locate_file(one))).resolve() for one in listed}
+    if folders or files:
+        return _Home(tuple(folders), frozenset(files))
+    folder = file.resolve().parent
+    while (folder / "__init__.py").exists():  # to the folder that is on the import path
+        folder = folder.parent
     if folder.name in _INSTALLED:
         return _Home(())
     return _Home((folder,), beside=(folder,))
 
 
-def _distributions(top: str) -> list[Distribution]:
+def _distributions(top: str) -> Iterator[Distribution]:
     """The distributions whose entry points name a plugin in a top-level package."""
-    return [
-        distribution
-        for distribution in distributions()
-        if any(
-            point.group.startswith(f"{_OWN}.") and re.split(r"[.:]", point.value)[0].strip() == top
-            for point in distribution.entry_points
-        )
-    ]
+    for distribution in distributions():
+        points = (p for p in distribution.entry_points if p.group.startswith(f"{_OWN}."))
+        if any(point.module.partition(".")[0] == top for point in points):
+            yield distribution
 
 
-def _files(distribution: Distribution) -> frozenset[Path]:
-    listed = distribution.files or ()
-    return frozenset(Path(str(distribution.locate_file(file))).resolve() for file in listed)
-
-
-def _editable(distribution: Distribution) -> tuple[Path, ...]:
-    """The project's folder, where the distribution is installed from it without a copy."""
+def _editable(distribution: Distribution) -> list[Path]:
+    """The project's folder if the distribution is installed from it without a copy."""
     content = json.loads(distribution.read_text("direct_url.json") or "{}")
     if not content.get("dir_info", {}).get("editable"):
-        return ()
-    return (Path(url2pathname(urlsplit(content["url"]).path)).resolve(),)
-
-
-def _import_folder(file: Path) -> Path:
-    """The folder of a file, or where it is in a package, that of its topmost package."""
-    folder = file.resolve().parent
-    while (folder / "__init__.py").exists():
-        folder = folder.parent
-    return folder
+        return []
+    return [Path(url2pathname(urlsplit(content["url"]).path)).resolve()]
 
 
 def _is_in(file: Path, folder: Path) -> bool:
     """Whether a file is in a folder or below, and in no environment or Python that lies there."""
-    return any(
-        place.is_relative_to(folder)
-        and not _INSTALLED & {*place.relative_to(folder).parts}
-        and not any(_lies(place, library, folder) for library in _STANDARD)
-        for place in (file.absolute(), file.resolve())
-    )
-
-
-def _lies(place: Path, library: Path, folder: Path) -> bool:
-    return place.is_relative_to(library) and library.is_relative_to(folder)
+    for place in (file.absolute(), file.resolve()):
+        if place.is_relative_to(folder):
+            installed = _INSTALLED & {*place.relative_to(folder).parts}
+            standard = (one for one in _STANDARD if one.is_relative_to(folder))
+            if not installed and not any(map(place.is_relative_to, standard)):
+                return True
+    return False

@@ -108,7 +108,7 @@ def load_plugin_file(path: Path) -> None:
     if not path.exists():
         raise UserError(f"The plugin file {path} does not exist: give the path of a Python file.")
     if not path.is_file() or path.suffix != ".py":
-        raise UserError(f"The plugin file {path} is no Python file: give one that ends in .py.")
+        raise UserError(f"The plugin file {path} is not a Python file: give one that ends in .py.")
     digest = hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()
     module_name = f"smmd_bench_plugin_{path.stem}_{digest}"
     specification = importlib.util.spec_from_file_location(module_name, path)

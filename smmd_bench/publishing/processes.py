@@ -32,11 +32,11 @@ def make_reports(
     Which process makes a report changes no byte of its files.
     """
     found: dict[str, Section] = {}
+    if names:
+        progress("make reports", 0, len(names))
     large = len(names) >= SEVERAL and (run.cells["status"] == "done").sum() >= LARGE
     for make in (_in_processes, _in_order) if large else (_in_order,):
         for name, section in make(run, [name for name in names if name not in found], formats):
-            if not found:
-                progress("make reports", 0, len(names))
             found[name] = section
             progress("make reports", len(found), len(names))
     return [found[name] for name in names]

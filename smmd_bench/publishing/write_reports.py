@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UserError, did_you_mean
 from ..plugin_system.registry import entries
 from ..results.frames import read_run
-from ..run.comparison import write_comparisons
+from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import RunDirectory
 from ..storage.files import read_json, write_json
 from .make_report import FORMATS, Section
@@ -80,9 +80,7 @@ def write_some_reports(
 
 def _compare_cells(folder: Path) -> None:
     """Write the comparisons that a killed command left out, unless a process works on the run."""
-    run = read_run(folder)
-    pairs = [[run.current(cell["address"]) for cell in pair] for pair in run.compared]
-    if any(mine.comparison(other) is None for mine, other in pairs):
+    if missing_comparisons(read_run(folder)):
         with suppress(UserError), RunDirectory(folder).locked():
             write_comparisons(read_run(folder))
 

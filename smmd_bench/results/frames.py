@@ -1,14 +1,14 @@
 """Reading a run folder into pandas, lazily: `read_run(path).metrics` and its siblings.
 
-What is shown is current: `smmd_bench.storage.current` decides, and a file with another stamp is as
-good as absent. Nothing is read before it is asked for, and the large files (completions, scores,
-probes, training logs) can be read by column and by cell with `RunFrames.read`: a report over 200
-cells of 10,000 completions touches megabytes. Importing this module brings in no heavy library.
+Only what `smmd_bench.storage.current` calls current is shown. Nothing is read before it is asked
+for, and the large files (completions, scores, probes, training logs) can be read by column and by
+cell with `RunFrames.read`: a report over 200 cells of 10,000 completions touches megabytes.
+Importing this module brings in no heavy library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -54,9 +54,9 @@ class RunFrames:
     def manifest(self) -> dict[str, Any]:
         """What `manifest.json` says: name, experiment, versions, created, command.
 
-        What follows from the cells is as each cell.json says: a kill may have come between.
+        Each cell.json says what follows from the cells: a kill may have come between.
         """
-        found = [content for _, content in self._described]
+        found = [*self._described.values()]
         if not found or any("identity" not in content for content in found):  # made elsewhere
             return self._file
         return {**self._file, **what_the_cells_say(found), "cells": self._file["cells"]}
@@ -72,7 +72,7 @@ class RunFrames:
         """
         import pandas as pd
 
-        rows = in_run_order([self._row(*held) for held in self._held], self.manifest)
+        rows = in_run_order([self._row(address) for address in self._described], self.manifest)
         frame = pd.DataFrame(rows, columns=list(_CELL_COLUMNS))
         frame["seed"] = frame["seed"].astype("int64")
         frame["params"] = frame["params"].astype("Int64")
@@ -92,8 +92,7 @@ class RunFrames:
         rows = [
             {**identity, "metric": metric, **values}
             for identity, cell in self._done_cells()
-            for content in [cell.metrics or {}]
-            for metric, values in content["metrics"].items()
+            for metric, values in (cell.metrics or {})["metrics"].items()
         ]
         return self._frame(rows, _METRIC_COLUMNS, ("value", "low", "high"))
 
@@ -102,7 +101,7 @@ class RunFrames:
         """One row a compared cell and metric: the difference to the cell `against`.
 
         `b`, `c` and `p` are those of McNemar's exact test, the same in every row of a cell; missing
-        where the answers of a task are no numbers.
+        where the answers of a task are not numbers.
         """
         against = {mine["address"]: other for mine, other in self.compared}
         rows = [
@@ -134,9 +133,8 @@ class RunFrames:
                 **epoch,
                 "selected": epoch["epoch"] == content["best_epoch"],
             }
-            for identity in self._identities(self.cells)
-            for content in [self.current(identity["address"]).selection]
-            if content is not None
+            for identity, cell in self._with_files(self.cells)
+            if (content := cell.selection) is not None
             for epoch in content["epochs"]
         ]
         columns = [*IDENTITY, "selection_metric", "epoch", "n", "selected"]
@@ -221,35 +219,33 @@ class RunFrames:
         return read_json(self.path / "manifest.json") or {}
 
     @cached_property
-    def _described(self) -> list[tuple[Path, dict[str, Any]]]:
-        """The folder and the cell.json of each cell that the manifest lists, where it has one."""
-        folders = [self.path / "cells" / str(a) for a in self._file.get("cells") or ()]
-        found = ((folder, read_json(folder / "cell.json")) for folder in folders)
-        return [(folder, content) for folder, content in found if content]
-
-    @cached_property
-    def _held(self) -> list[tuple[dict[str, Any], CurrentCell]]:
-        """cell.json and the files of each cell."""
-        return [(content, current_cell(folder, content)) for folder, content in self._described]
+    def _described(self) -> dict[str, dict[str, Any]]:
+        """The cell.json of each cell that the manifest lists, by address, where it has one."""
+        listed = [str(address) for address in self._file.get("cells") or ()]
+        found = {at: read_json(self.path / "cells" / at / "cell.json") for at in listed}
+        return {address: content for address, content in found.items() if content}
 
     @cached_property
     def _current(self) -> dict[str, CurrentCell]:
-        return {cell.folder.name: cell for _, cell in self._held}
+        root, described = self.path / "cells", self._described.items()
+        return {address: current_cell(root / address, content) for address, content in described}
 
     @cached_property
     def compared(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """cell.json of each measured cell that has one to be compared with, and of that one."""
-        held = {cell_key(content): content for content, cell in self._held if cell.metrics}
+        described = self._described.items()
+        held = {cell_key(content): content for a, content in described if self.current(a).metrics}
         return [(held[k], held[other]) for k, other in opponents(held).items()]
 
-    def _row(self, content: Mapping[str, Any], cell: CurrentCell) -> dict[str, Any]:
+    def _row(self, address: str) -> dict[str, Any]:
+        content, cell = self._described[address], self.current(address)
         failure = cell.failure
         status = "pending" if cell.metrics is None else "done"
         if failure:
             status = "skipped" if failure.get("skipped") else "failed"
         return {
             **{column: content.get(column) for column in _CELL_COLUMNS},
-            "address": cell.folder.name,
+            "address": address,
             "model_label": content.get("model_label") or content["model"],
             "recipe": content.get("recipe") or {},
             "sizes": (content.get("data") or {}).get("sizes", {}),
@@ -259,10 +255,11 @@ class RunFrames:
         }
 
     def _done_cells(self) -> list[tuple[dict[str, Any], CurrentCell]]:
-        return [(cell, self.current(cell["address"])) for cell in self._identities(self._done())]
+        return self._with_files(self._done())
 
-    def _identities(self, cells: pd.DataFrame) -> list[dict[str, Any]]:
-        return [{str(k): v for k, v in c.items()} for c in cells[[*IDENTITY]].to_dict("records")]
+    def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], CurrentCell]]:
+        rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")
+        return [(row, self.current(row["address"])) for row in rows]
 
     def _frame(
         self, rows: list[dict[str, Any]], columns: Sequence[str], floats: Sequence[str]
@@ -282,13 +279,13 @@ class RunFrames:
 def read_run(path: str | Path) -> RunFrames:
     """The frames of a run folder.
 
-    Raises UserError if the folder is no run, or one of an earlier version of this package.
+    Raises UserError if the folder is not a run, or one of an earlier version of this package.
     """
     path = Path(path)
     if not (path / "manifest.json").is_file():
         what = "does not exist" if not path.exists() else "has no manifest.json"
         raise UserError(
-            f"{path} is no run folder: it {what}. Give the folder that `smmd-bench train-eval` "
+            f"{path} is not a run folder: it {what}. Give the folder that `smmd-bench train-eval` "
             "names when it starts, such as runs/NAME."
         )
     manifest = read_json(path / "manifest.json") or {}

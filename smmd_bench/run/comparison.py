@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..plugin_system.registry import load_task
@@ -17,21 +17,28 @@ if TYPE_CHECKING:
     from ..results.frames import RunFrames
 
 
+def missing_comparisons(run: RunFrames) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """cell.json of each cell that has an opponent and no current comparison, and of that one."""
+    return [
+        (mine, other)
+        for mine, other in run.compared
+        if run.current(mine["address"]).comparison(run.current(other["address"])) is None
+    ]
+
+
 def write_comparisons(
     run: RunFrames, task: Callable[[str], Task] = load_task, *, resamples: int = RESAMPLES
 ) -> bool:
-    """Write comparison.json of every cell of a run that has an opponent and no current one.
+    """Write the comparisons that are missing; returns whether any was written.
 
     Whoever made the two cells, the comparison is of what they are now. A cell whose task cannot be
-    loaded here keeps none. Returns whether any was written.
+    loaded here keeps none.
     """
     import pandas as pd
 
     written = False
-    for pair in run.compared:
+    for pair in missing_comparisons(run):
         mine, other = (run.current(cell["address"]) for cell in pair)
-        if mine.comparison(other) is not None:
-            continue
         try:
             plugin = task(pair[0]["task"])
         except UserError:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -41,7 +42,7 @@ class Events:
         except BrokenPipeError:
             os._exit(1)
 
-    def record(self, failures: dict[Path, Exception], stage: str) -> int:
+    def record(self, failures: Mapping[Path, BaseException], stage: str) -> int:
         """Write the FAILED.json of each folder; the exit status."""
         for folder, failure in failures.items():
             record_failure(folder, stage, failure)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,26 +90,21 @@ def _link_all(target: Path, folders: Mapping[str, Path]) -> None:
     for there in target.glob("*"):
         if there.name not in folders:
             shutil.rmtree(there)
+    ignored = shutil.ignore_patterns(".*", *_LEFT_OUT)
     for name, folder in folders.items():
-        linked = set(_link(folder, target / name))
-        for file in [f for f in (target / name).rglob("*") if f.is_file() and f not in linked]:
-            if file.name != COMPARISON:
+        copy = target / name
+        shutil.copytree(folder, copy, ignore=ignored, copy_function=_link, dirs_exist_ok=True)
+        for file in [f for f in copy.rglob("*") if f.is_file() and f.name != COMPARISON]:
+            if not (folder / file.relative_to(copy)).is_file():
                 file.unlink()
 
 
-def _link(source: Path, target: Path) -> Iterator[Path]:
-    """Link the files of a folder of results; yields the links."""
-    if source.name.startswith(".") or source.name in _LEFT_OUT:
+def _link(source: str, target: str) -> None:
+    """Link a file of results, in place of an older one."""
+    there = Path(target)
+    if there.exists() and (there.samefile(source) or there.name == COMPARISON):
         return
-    if source.is_dir():
-        for inner in source.iterdir():
-            yield from _link(inner, target / inner.name)
-        return
-    yield target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists() and (target.samefile(source) or target.name == COMPARISON):
-        return
-    target.unlink(missing_ok=True)
+    there.unlink(missing_ok=True)
     try:
         os.link(source, target)
     except OSError:

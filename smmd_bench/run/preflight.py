@@ -86,8 +86,8 @@ def _pixels(cell: Cell) -> tuple[str, int | None, int | None]:
 
 
 def _check_tokenizer(cell: Cell, tokenizer: Any) -> None:
-    from ..encoding.data import encode_prompts, encode_targets
     from ..encoding.numbers import numeric_vocabulary
+    from ..encoding.prompts import encode_prompts, encode_targets
 
     numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)
     cell.card.require_numeric_tokens(len(numeric_vocabulary(tokenizer, "integer")))

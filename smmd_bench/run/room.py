@@ -133,8 +133,7 @@ def _counts(
     cell: Cell, examples: Sequence[Example], tokenizer: Any, processor: Any | None
 ) -> list[tuple[int, int, bool]]:
     """Of each example: tokens of its prompt with images, of its target, whether it has images."""
-    from ..encoding.data import encode_targets
-    from ..encoding.prompts import encode_examples, expanded_lengths, images_of
+    from ..encoding.prompts import encode_examples, encode_targets, expanded_lengths, images_of
 
     chat = cell.recipe.chat_template
     prompts = encode_examples(tokenizer, processor, examples, chat=chat)
@@ -156,7 +155,7 @@ def _is_at_most(example: Example, tokens: int) -> bool:
 def _tokens_around(tokenizer: Any, *, chat: bool) -> int:
     """At most so many tokens stand around the bytes of a prompt and its target: special tokens, a
     space that is put in front, and a chat template by its bytes."""
-    from ..encoding.data import encode_prompts, encode_targets
+    from ..encoding.prompts import encode_prompts, encode_targets
 
     ids = encode_prompts(tokenizer, ["0"], chat=chat) + encode_targets(tokenizer, ["0"], chat=chat)
     if not chat:

@@ -14,45 +14,36 @@ from pathlib import Path
 from ..experiment.cell import Cell
 from .cell_json import cell_from_json
 from .events import start
-from .run_directory import record_failure
 
 
 def main() -> int:
     """Run one job; status 1 if any of its cells failed."""
     request, events = start()
-    cells = [
-        (cell_from_json(c), Path(request["run"]) / "cells" / c["address"]) for c in request["cells"]
-    ]
-    planned = [content["addresses"] for content in request["cells"]]
-    if request["stage"] == "train":
-        from ..training.stage import train_cell as run_train
-
-        failed = 0
-        for (cell, folder), addresses in zip(cells, planned, strict=True):
-            try:
-                _check_planned(cell, addresses, ["train"])
-                run_train(cell, folder, events.progress, request.get("track"))
-            except (Exception, KeyboardInterrupt) as error:
-                record_failure(folder, "train", error)
-                events.send({"event": "failed", "message": str(error) or type(error).__name__})
-                traceback.print_exc()
-                failed = 1
-        return failed
-    from ..decoding.stage import decode_cells
-
-    failures: dict[Path, Exception] = {}
-    for (cell, folder), addresses in zip(cells, planned, strict=True):
+    failures: dict[Path, BaseException] = {}
+    stage, ready = request["stage"], []
+    planned = ["train"] if stage == "train" else ["train", "validate", "select", "decode"]
+    for content in request["cells"]:
+        folder = Path(request["run"]) / "cells" / content["address"]
         try:
-            _check_planned(cell, addresses, ["train", "validate", "select", "decode"])
+            cell = cell_from_json(content)
+            _check_planned(cell, content["addresses"], planned)
+            ready.append((cell, folder))
         except Exception as error:
             failures[folder] = error
-    ready = [(cell, folder) for cell, folder in cells if folder not in failures]
     try:
-        failures |= decode_cells(ready, events.progress) if ready else {}
-    except Exception as error:  # the engine did not start: no cell was decoded
+        if stage == "train":
+            from ..training.stage import train_cell
+
+            for cell, folder in ready:
+                train_cell(cell, folder, events.progress, request.get("track"))
+        elif ready:
+            from ..decoding.stage import decode_cells
+
+            failures |= decode_cells(ready, events.progress)
+    except (Exception, KeyboardInterrupt) as error:  # a job trains one cell, or has no engine
         traceback.print_exc()
         failures |= {folder: error for _, folder in ready}
-    return events.record(failures, "decode")
+    return events.record(failures, stage)
 
 
 def _check_planned(cell: Cell, planned: Mapping[str, str], stages: Sequence[str]) -> None:

@@ -52,7 +52,7 @@ def general_texts(tokenizer: PreTrainedTokenizerBase, processor: Any | None = No
     rows = [tokenizer(text, add_special_tokens=True)["input_ids"] for text in TEXTS]
     scored = [len(row) - 1 for row in rows]
     if processor is not None:
-        from ..encoding.pictures import encode_image_prompts
+        from ..encoding.prompts import encode_image_prompts
 
         (ids,) = encode_image_prompts(processor, [TEXTS[-1]], [1])
         rows.append(ids)

@@ -11,7 +11,7 @@ from itertools import accumulate, chain, cycle, islice
 from typing import Any
 
 from ..contracts import Example
-from ..encoding.data import encode_prompts, encode_targets
+from ..encoding.prompts import encode_prompts, encode_targets
 from .canary import CanaryTexts, general_texts
 
 SEQUENCES = 24

@@ -23,7 +23,6 @@ from transformers import TrainerCallback, TrainingArguments, set_seed
 
 from ..contracts import Modality, NoAuxiliary, NumericLoss, Progress
 from ..encoding.data import RightPaddingCollator, TokenisedExamples
-from ..encoding.image_data import ImageCollator, ImageExamples
 from ..encoding.numbers import numeric_vocabulary
 from ..errors import UserError
 from ..experiment.cell import Cell
@@ -44,19 +43,11 @@ from .trainer import ObjectiveTrainer, objective_forward
 _DROWNS = 10  # times the cross-entropy
 _ALL_STEPS = math.nextafter(1.0, 0.0)  # to the Trainer, below 1 is a share, and 1 is one step
 _READERS = 2  # about 2 ms a picture of 224 x 224 each
+_SCHEDULES = {"constant": "constant_with_warmup"}  # ours -> the Trainer's
 _LOG_COLUMNS = [
-    "step",
-    "epoch",
-    "loss",
-    "cross_entropy",
-    "auxiliary",
-    "relative_auxiliary",
-    "learning_rate",
-    "grad_norm",
-    "tokens",
-    "units",
-    "seconds",
-]
+    "step", "epoch", "loss", "cross_entropy", "auxiliary", "relative_auxiliary", "learning_rate",
+    "grad_norm", "tokens", "units", "seconds",
+]  # fmt: skip
 
 
 def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None = None) -> None:
@@ -65,72 +56,79 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
     track: a tracker that hears of it, see `smmd_bench.training.tracking`.
     """
     quiet_libraries()
-    tokenizer = load_tokenizer(cell.card.folder)
-    processor = _processor(cell)
-    # Full fine-tuning in bfloat16 keeps float32 weights, or small steps would be lost.
-    dtype = "float32" if cell.recipe.method == "full" else cell.recipe.dtype
-    model = load_model(cell.card.folder, cell.recipe.dtype if cell.is_base else dtype)
+    recipe, tokenizer, processor = cell.recipe, load_tokenizer(cell.card.folder), _processor(cell)
     if cell.is_base:
-        canary = asdict(make_canary(model, tokenizer, processor, dtype=cell.recipe.dtype))
-        _receipt(cell, folder, "base", [{"epoch": 0, "weights": BASE, "canary": canary}])
+        model = load_model(cell.card.folder, recipe.dtype)
+        canary = asdict(make_canary(model, tokenizer, processor, dtype=recipe.dtype))
+        _write_receipt(cell, folder, "base", [{"epoch": 0, "weights": BASE, "canary": canary}])
         return
-    recipe = cell.recipe
-    vocabulary = numeric_vocabulary(tokenizer, recipe.numeric_rule)
-    loss = cell.loss_plugin.bind(vocabulary)
+    loss = cell.loss_plugin.bind(numeric_vocabulary(tokenizer, recipe.numeric_rule))
     label = f"train {cell.loss} seed {cell.seed}"
     examples = cell.task_plugin.examples("train", cell.data_seed, cell.size("train"))
-    reading = TokenisedExamples if processor is None else ImageExamples
     longest = at_most_positions(cell.card.folder, recipe.max_length)
-    data = reading(
-        examples,
-        processor or tokenizer,
-        longest,
-        lambda what, done, total: progress(label.replace("train", what, 1), done, total),
-        chat=recipe.chat_template,
-    )
+    chat = recipe.chat_template
+
+    def report(what: str, done: int, total: int) -> None:
+        progress(label.replace("train", what, 1), done, total)
+
+    data = TokenisedExamples(examples, tokenizer, longest, report, processor=processor, chat=chat)
     targets = data.numeric_targets(tokenizer, loss)
     if (note := _coverage_note(cell.loss, loss, targets)) is not None:
         progress(note, 0, 0)
+    texts = canary_texts(examples, tokenizer, processor, longest, chat=chat)
+    epochs = Epochs(folder, tokenizer, processor, texts=texts, dtype=recipe.dtype)
+    steps = _Steps(label, cell.loss, loss, progress)
+    trainer = _make_trainer(cell, folder, data, loss, tokenizer, [epochs, steps], track)
+    base = epochs.read_base(trainer.model)
+    progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
+    with objective_forward(trainer.model, trainer.numeric_loss):
+        trainer.train(resume_from_checkpoint=epochs.last_complete())
+    log = [line for line in trainer.state.log_history if "cross_entropy" in line]
+    kept = epochs.receipts()
+    stamp = training_stamp(cell.addresses["train"], {e["epoch"]: e["weights"] for e in kept})
+    frame = pd.DataFrame(log).reindex(columns=_LOG_COLUMNS)
+    write_parquet(folder / "train_log.parquet", frame, stamp)
+    relative = (line["relative_auxiliary"] for line in log if "relative_auxiliary" in line)
+    notes = [note, _scale_note(cell.loss, loss, next(relative, None))]
+    facts = {"numeric_targets": targets, "notes": [n for n in notes if n is not None]}
+    _write_receipt(cell, folder, recipe.method, kept, base=asdict(base), **facts)
+    shutil.rmtree(folder / "training")
+
+
+def _make_trainer(
+    cell: Cell,
+    folder: Path,
+    data: TokenisedExamples,
+    loss: NumericLoss,
+    tokenizer: Any,
+    callbacks: list[TrainerCallback],
+    track: str | None,
+) -> ObjectiveTrainer:
+    """The model, fresh from its checkpoint and the cell's seed, in a Trainer."""
+    recipe = cell.recipe
+    # Full fine-tuning in bfloat16 keeps float32 weights, or small steps would be lost.
+    dtype = "float32" if recipe.method == "full" else recipe.dtype
+    model = load_model(cell.card.folder, dtype)
     set_seed(cell.seed)
     if recipe.method == "lora":
         model = add_adapter(model, recipe)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    texts = canary_texts(examples, tokenizer, processor, longest, chat=recipe.chat_template)
-    epochs = Epochs(folder, tokenizer, processor, texts=texts, dtype=recipe.dtype)
-    collator = RightPaddingCollator if processor is None else ImageCollator
-    trainer = ObjectiveTrainer(
+    on_gpu = torch.cuda.is_available()
+    sampler = LengthGroups(data.lengths, recipe.batch_size, cell.seed)
+    return ObjectiveTrainer(
         model=model,
         args=training_arguments(
             recipe,
             cell.seed,
             folder / "training",
-            readers=0 if processor is None or device.type == "cpu" else _READERS,
+            readers=_READERS if on_gpu and data.processor is not None else 0,
             tracker=tracking(track, cell.label, folder),
         ),
         train_dataset=data,
-        data_collator=collator(tokenizer.pad_token_id),
-        callbacks=[epochs, _Steps(label, cell.loss, loss, progress)],
-        numeric_loss=loss.to(device),
-        sampler=LengthGroups(data.lengths, recipe.batch_size, cell.seed)
-        if recipe.group_by_length
-        else None,
+        data_collator=RightPaddingCollator(tokenizer.pad_token_id),
+        callbacks=callbacks,
+        numeric_loss=loss.to("cuda" if on_gpu else "cpu"),
+        sampler=sampler if recipe.group_by_length else None,
     )
-    base = epochs.read_base(model)
-    progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
-    with objective_forward(model, trainer.numeric_loss):
-        trainer.train(resume_from_checkpoint=epochs.last_complete())
-    log = [line for line in trainer.state.log_history if "cross_entropy" in line]
-    kept = epochs.receipts()
-    write_parquet(
-        folder / "train_log.parquet",
-        pd.DataFrame(log).reindex(columns=_LOG_COLUMNS),
-        training_stamp(cell.addresses["train"], {e["epoch"]: e["weights"] for e in kept}),
-    )
-    relative = (line["relative_auxiliary"] for line in log if "relative_auxiliary" in line)
-    scale = _scale_note(cell.loss, loss, next(relative, None))
-    facts = {"numeric_targets": targets, "notes": [n for n in (note, scale) if n is not None]}
-    _receipt(cell, folder, recipe.method, kept, base=asdict(base), **facts)
-    shutil.rmtree(folder / "training")
 
 
 def training_arguments(
@@ -159,9 +157,7 @@ def training_arguments(
         learning_rate=recipe.learning_rate,
         weight_decay=recipe.weight_decay,
         warmup_steps=min(recipe.warmup_ratio, _ALL_STEPS),
-        lr_scheduler_type={"constant": "constant_with_warmup"}.get(
-            recipe.schedule, recipe.schedule
-        ),
+        lr_scheduler_type=_SCHEDULES.get(recipe.schedule, recipe.schedule),
         max_grad_norm=recipe.max_grad_norm,
         gradient_checkpointing=recipe.gradient_checkpointing,
         logging_steps=1,
@@ -246,7 +242,7 @@ def _scale_note(name: str, loss: NumericLoss, relative: float | None) -> str | N
     )
 
 
-def _receipt(
+def _write_receipt(
     cell: Cell, folder: Path, kind: str, epochs: list[dict[str, Any]], **facts: Any
 ) -> None:
     if not epochs:

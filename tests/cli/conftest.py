@@ -1,8 +1,10 @@
-"""The command in a process of its own, on a pipe or on a real pseudo-terminal."""
+"""The command: in this process, in one of its own, or on a real pseudo-terminal."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import io
 import os
 import pty
 import struct
@@ -10,27 +12,49 @@ import subprocess
 import sys
 import termios
 from pathlib import Path
+from unittest import mock
+
+from smmd_bench.cli import main
+from tests.runs import run_folder
+
+__all__ = ["run_folder"]
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
+Ended = subprocess.CompletedProcess[str]
 
 
-def call(
-    *arguments: object, cwd: Path | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def run_here(*arguments: object, cwd: Path | None = None, **environment: str) -> Ended:
+    """Run the command in this process, which has imported most of it already."""
+    words = ["smmd-bench", *map(str, arguments)]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
+        stack.enter_context(mock.patch.dict(os.environ, environment))
+        stack.enter_context(mock.patch.object(sys, "argv", words))
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        try:
+            main()
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+    return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
+
+
+def call(*arguments: object, cwd: Path | None = None, **environment: str) -> Ended:
     """Run the command on pipes; a variable that is empty is left out."""
     return subprocess.run(
         [COMMAND, *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=cwd,
-        env=variables(environment),
+        env=_variables(environment),
     )
 
 
 def on_terminal(
     *arguments: object, columns: int = 80, cwd: Path | None = None, **environment: str
 ) -> str:
-    """What the command writes on a terminal of that width, which ends well."""
+    """What the command writes on a terminal of that width; it must end well."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(
@@ -39,23 +63,18 @@ def on_terminal(
         stdout=theirs,
         stderr=theirs,
         cwd=cwd,
-        env=variables({"TERM": "xterm-256color", "COLUMNS": "", "NO_COLOR": "", **environment}),
+        env=_variables({"TERM": "xterm-256color", "COLUMNS": "", "NO_COLOR": "", **environment}),
     )
     os.close(theirs)
     written = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        written += part
+    with contextlib.suppress(OSError):  # the other end is closed
+        while part := os.read(ours, 65536):
+            written += part
     os.close(ours)
     text = written.decode()
     assert process.wait() == 0, text
     return text
 
 
-def variables(environment: dict[str, str]) -> dict[str, str]:
+def _variables(environment: dict[str, str]) -> dict[str, str]:
     return {k: v for k, v in {**os.environ, **environment}.items() if v}

@@ -20,9 +20,7 @@ from smmd_bench.run.run_parts import run_parts
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.storage.sizes import size_of
 from tests.run.test_run_directory import ALL, PLAIN, finish
-from tests.runs import run_folder, write_failure
-
-__all__ = ["run_folder"]
+from tests.runs import write_failure
 
 WEIGHTS = b"w" * 5000
 
@@ -176,7 +174,7 @@ def test_a_run_leaves_the_cache_alone_unless_its_parts_are_named(run, cache):
     [
         (["--yes"], "name the parts with --what"),
         (["--what", "lgs"], "did you mean logs?"),
-        (["nowhere"], "is no run folder"),
+        (["nowhere"], "is not a run folder"),
     ],
 )
 def test_a_mistake_is_said(arguments, words):

@@ -59,7 +59,7 @@ def test_runs_are_folders_with_a_manifest(tmp_path: Path) -> None:
     assert complete("clean", "runs/one", "runs/t", cwd=tmp_path) == ["runs/two"]
 
 
-def test_completion_imports_no_torch() -> None:
+def test_completion_imports_no_torch_and_offers_summaries() -> None:
     code = (
         "import sys; sys.argv = ['smmd-bench'];\n"
         "from smmd_bench.cli import main\n"
@@ -67,13 +67,13 @@ def test_completion_imports_no_torch() -> None:
         "except SystemExit: pass\n"
         "assert not {'torch', 'pandas', 'transformers', 'numpy'} & set(sys.modules)"
     )
-    words = {"COMP_WORDS": "smmd-bench train-eval --losses ce,", "COMP_CWORD": "3"}
-    environment = {**os.environ, **words, "_SMMD_BENCH_COMPLETE": "bash_complete"}
+    words = {"COMP_WORDS": "smmd-bench train-eval --losses", "COMP_CWORD": "ce,sm"}
+    environment = {**os.environ, **words, "_SMMD_BENCH_COMPLETE": "fish_complete"}
     out = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True
     )
     assert out.returncode == 0, out.stderr
-    assert "plain,ce,smmd" in out.stdout
+    assert "plain,ce,smmd\tL = L_CE + lambda L_SMMD" in out.stdout
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")

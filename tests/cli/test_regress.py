@@ -82,4 +82,4 @@ def test_mistakes_are_one_sentence(
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     done = smmd_bench("regress", tmp_path)
     assert done.returncode == 2
-    assert "is no run folder" in done.stderr
+    assert "is not a run folder" in done.stderr

@@ -1,9 +1,6 @@
 """`smmd-bench score`, end to end."""
 
 import json
-import os
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +9,8 @@ import pytest
 
 from smmd_bench.results.frames import read_run
 
-COMMAND = str(Path(sys.executable).parent / "smmd-bench")
+from .conftest import Ended, run_here
+
 TASK = "arithmetic[level=easy]"
 COUNT = 20
 FIRST, SECOND = range(0, 12), range(4, 19)
@@ -38,14 +36,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "SMMD_BENCH_CACHE": str(folder / "cache")}
-    return subprocess.run(
-        [COMMAND, *arguments], capture_output=True, text=True, cwd=folder, env=environment
-    )
+def call(folder: Path, *arguments: str) -> Ended:
+    return run_here(*arguments, cwd=folder, SMMD_BENCH_CACHE=str(folder / "cache"))
 
 
-def score(folder: Path, *files: str, **options: str) -> subprocess.CompletedProcess[str]:
+def score(folder: Path, *files: str, **options: str) -> Ended:
     arguments = [f"--predictions={file}" for file in files]
     arguments += [
         f"--{name.replace('_', '-')}={value}" if value else f"--{name}"
@@ -115,18 +110,6 @@ def test_unknown_options_and_tasks_are_sentences(folder: Path) -> None:
     assert "did you mean arithmetic" in found.stderr
     assert call(folder, "score", "--task", TASK).returncode == 2
     assert score(folder, "ce.jsonl", split="dev").returncode == 2
-
-
-def test_help_is_quick_to_import() -> None:
-    code = (
-        "import sys; sys.argv = ['smmd-bench', 'score', '--help'];\n"
-        "from smmd_bench.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "assert not {'torch', 'pandas', 'pyarrow', 'rich'} & set(sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert "Examples:" in done.stdout
 
 
 def test_quiet_says_where_the_results_are_and_json_what_they_are(folder: Path) -> None:

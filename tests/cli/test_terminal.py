@@ -3,14 +3,10 @@
 import re
 from pathlib import Path
 
-import click
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 
-from smmd_bench.cli import cli
 from smmd_bench.run.progress import shown
-from tests.runs import run_folder  # noqa: F401  (fixture)
 
 from .conftest import call, on_terminal
 
@@ -36,7 +32,7 @@ def lines(text: str) -> list[str]:
 @pytest.mark.parametrize("name", ["report", "show"])
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_run_fits_the_terminal(
-    run_folder: Path,  # noqa: F811
+    run_folder: Path,
     name: str,
     columns: int,
 ) -> None:
@@ -64,14 +60,6 @@ def test_80_columns_are_enough(arguments: list[str], tmp_path: Path) -> None:
     assert [line for line in seen if len(line) > 80 and " /" not in line] == []
 
 
-def test_every_help_fits_80_columns() -> None:
-    for name in ["", *cli.list_commands(click.Context(cli))]:
-        arguments = [name, "--help"] if name else ["--help"]
-        out = CliRunner().invoke(cli, arguments, env={"COLUMNS": "80"}, terminal_width=80)
-        assert out.exit_code == 0
-        assert [line for line in out.output.splitlines() if len(line) > 80] == []
-
-
 def test_words_are_not_broken_on_a_terminal_and_a_pipe_gets_whole_lines(tmp_path: Path) -> None:
     seen = lines(on_terminal(*DRY, cwd=tmp_path))
     piped = call(*DRY, cwd=tmp_path, COLUMNS="").stdout.splitlines()
@@ -79,7 +67,7 @@ def test_words_are_not_broken_on_a_terminal_and_a_pipe_gets_whole_lines(tmp_path
     assert " ".join(line.strip() for line in seen[:3]).startswith(piped[0][:150])
 
 
-def test_pipes_and_no_color_have_no_colours(run_folder: Path) -> None:  # noqa: F811
+def test_pipes_and_no_color_have_no_colours(run_folder: Path) -> None:
     assert COLOUR.search(on_terminal("show", run_folder))
     assert not COLOUR.search(on_terminal("show", run_folder, NO_COLOR="1"))
     assert "\x1b" not in call("show", run_folder).stdout
@@ -88,7 +76,7 @@ def test_pipes_and_no_color_have_no_colours(run_folder: Path) -> None:  # noqa: 
 
 @pytest.mark.parametrize("columns", ["80", "100"])
 def test_published_tables_follow_columns(
-    run_folder: Path,  # noqa: F811
+    run_folder: Path,
     columns: str,
 ) -> None:
     def published(columns: str) -> list[str]:
@@ -122,7 +110,7 @@ def test_brackets_are_no_markup_in_bars() -> None:
 
 
 def test_what_the_encoding_lacks_is_a_question_mark(
-    run_folder: Path,  # noqa: F811
+    run_folder: Path,
 ) -> None:
     ascii_only = {"PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
     for words in (["validate", "local"], ["compare", run_folder, run_folder], ["show", run_folder]):

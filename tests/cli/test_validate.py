@@ -1,25 +1,14 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from smmd_bench.cli import cli
-from smmd_bench.errors import UserError
-
-COMMAND = str(Path(sys.executable).parent / "smmd-bench")
-
-
-def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, cwd=cwd)
+from .conftest import call, run_here
 
 
 def written(kind: str, name: str, folder: Path, old: str, new: str) -> None:
     """A new plugin with a change."""
-    result = CliRunner().invoke(cli, ["new", kind, name, "--folder", str(folder)])
-    assert result.exit_code == 0
+    assert run_here("new", kind, name, "--folder", folder).returncode == 0
     file = folder / f"{name}.py"
     text = file.read_text()
     assert old in text
@@ -27,8 +16,7 @@ def written(kind: str, name: str, folder: Path, old: str, new: str) -> None:
 
 
 def test_ce_passes_every_check() -> None:
-    result = CliRunner().invoke(cli, ["validate", "ce"])
-    lines = result.output.splitlines()
+    lines = run_here("validate", "ce").stdout.splitlines()
     assert lines[0] == "loss ce"
     assert all(line.startswith(("  ✓ ", "    ")) for line in lines[1:-1])
     assert lines[-1].endswith(" 0 failed, 0 not possible here.")
@@ -56,20 +44,24 @@ def test_what_hangs_on_the_hash_seed_fails_with_status_1(
 
 
 def test_engines_and_executors_say_what_was_not_tried() -> None:
-    result = CliRunner().invoke(cli, ["validate", "executors", "transformers"])
-    assert result.exit_code == 0
-    assert "executor local" in result.output
-    assert "engine transformers" in result.output
-    said = " ".join(result.output.split())
+    out = run_here("validate", "executors", "transformers")
+    assert out.returncode == 0
+    assert "executor local" in out.stdout
+    assert "engine transformers" in out.stdout
+    said = " ".join(out.stdout.split())
     assert "– behaviour: not possible here: that needs a checkpoint" in said
 
 
-def test_an_unknown_name_gives_the_nearest_and_a_missing_file_its_path() -> None:
-    for words, said in (
-        (["smdd"], "did you mean smmd?"),
-        (["./none.py"], "does not exist"),
-        (["smmd[sigma=x]"], "sigma"),
-    ):
-        result = CliRunner().invoke(cli, ["validate", *words])
-        assert isinstance(result.exception, UserError)
-        assert said in str(result.exception)
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("smdd", "did you mean smmd?"),
+        ("./none.py", "does not exist"),
+        ("smmd[sigma=x]", "sigma"),
+    ],
+)
+def test_an_unknown_name_gives_the_nearest_and_a_missing_file_its_path(
+    word: str, said: str
+) -> None:
+    out = run_here("validate", word)
+    assert (out.returncode, said in out.stderr) == (2, True)

@@ -12,19 +12,18 @@ from smmd_bench.errors import CellSkippedError, UserError
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.run_directory import record_failure
 from smmd_bench.storage.files import read_json
-from tests.runs import run_folder  # noqa: F401  (fixture)
 
-from .conftest import call
+from .conftest import run_here
 
 
-def test_quiet_prints_where_the_results_are(run_folder: Path) -> None:  # noqa: F811
-    out = call("report", run_folder, "--quiet")
+def test_quiet_prints_where_the_results_are(run_folder: Path) -> None:
+    out = run_here("report", run_folder, "--quiet")
     assert (out.returncode, out.stderr) == (0, "")
     assert [line.split(":")[0] for line in out.stdout.splitlines()] == ["Tables", "Figures", "Page"]
 
 
-def test_json_is_one_object_with_paths_androws_of(run_folder: Path) -> None:  # noqa: F811
-    out = call("report", run_folder, "--json")
+def test_json_is_one_object_with_paths_and_rows(run_folder: Path) -> None:
+    out = run_here("report", run_folder, "--json")
     content = json.loads(out.stdout)
     assert content["run"] == str(run_folder)
     for file in (content["page"], *content["tables"], *content["figures"]):
@@ -40,19 +39,19 @@ def test_json_is_one_object_with_paths_androws_of(run_folder: Path) -> None:  # 
 
 @pytest.mark.parametrize("flag", ["--quiet", "--json"])
 def test_errors_are_said_all_the_same(flag: str, tmp_path: Path) -> None:
-    out = call("report", tmp_path, flag)
+    out = run_here("report", tmp_path, flag)
     assert (out.returncode, out.stdout) == (2, "")
-    assert "is no run folder" in out.stderr
+    assert "is not a run folder" in out.stderr
 
 
 def test_a_dry_run_for_machines(tmp_path: Path) -> None:
     flags = ["--task", "arithmetic", "--losses", "ce", "--dry-run"]
-    content = json.loads(call("train-eval", *flags, "--json", cwd=tmp_path).stdout)
+    content = json.loads(run_here("train-eval", *flags, "--json", cwd=tmp_path).stdout)
     assert [cell["to_do"] for cell in content["cells"]] == [
         ["decode", "measure"],
         ["train", "decode", "measure"],
     ]
-    assert call("train-eval", *flags, "--quiet", cwd=tmp_path).stdout == ""
+    assert run_here("train-eval", *flags, "--quiet", cwd=tmp_path).stdout == ""
     assert list(tmp_path.iterdir()) == []
 
 
@@ -71,7 +70,7 @@ def test_only_what_the_same_command_can_cure_is_said_to_be_tried_again(tmp_path:
     assert "tries them again; 1 of them fail again until you" in said
 
 
-def test_what_json_has_no_word_for_is_null() -> None:
+def test_missing_and_non_finite_values_are_null() -> None:
     frame = pd.DataFrame(
         {"a": [1.5, math.nan, math.inf], "n": [1, 2, 3], "t": pd.Categorical(["x", None, "y"])}
     )

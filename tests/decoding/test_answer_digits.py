@@ -11,7 +11,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from smmd_bench.contracts import Answer, Example
 from smmd_bench.decoding.answer_digits import answer_digits
-from smmd_bench.encoding.data import encode_targets
+from smmd_bench.encoding.prompts import encode_targets
 
 SOME = Answer(Fraction(1))
 DATA = Path(__file__).parents[1] / "data"

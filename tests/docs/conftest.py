@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from smmd_bench.plugin_system.registry import load_task
-from smmd_bench.publishing import style
-from smmd_bench.publishing.make_report import FIGURE_METADATA as FORMS
 from tests.in_process import call
 from tests.regression.questions import write_mmlu
 
@@ -19,7 +17,6 @@ from .commands import repository
 
 MakeFolder = Callable[[str], Path]
 _RUN = ("--task=arithmetic", "--losses=ce,ntl,smmd", "--seeds=0,1", "--out=runs/NAME")
-_PLUGINS = {"task": ("my_task",), "report": ("my_figure",)}
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -28,15 +25,7 @@ def cache(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SMMD_BENCH_CACHE", str(folder))
-        patch.setattr(style, "STYLE", _coarse(folder))  # nobody looks at these figures
-        patch.delitem(FORMS, "pdf")
         yield folder
-
-
-def _coarse(folder):
-    file = folder / "coarse.mplstyle"
-    file.write_text(style.STYLE.read_text().replace("savefig.dpi: 160", "savefig.dpi: 25"))
-    return file
 
 
 @pytest.fixture(scope="package")
@@ -53,9 +42,8 @@ def place(tmp_path_factory):
         (folder / "runs" / name).symlink_to(folder / "runs/NAME")
     trained = next((folder / "runs/NAME/cells").glob("*/checkpoint"))
     (folder / "other").symlink_to(trained)
-    for kind, names in _PLUGINS.items():
-        for name in names:
-            call(["new", kind, name], folder)
+    for kind, name in (("task", "my_task"), ("report", "my_figure")):
+        call(["new", kind, name], folder)
     write_mmlu(folder / "DIR/mmlu/cais/mmlu")
     (folder / "DIR/samsum").symlink_to(repository("tests/data/samsum"))
     _write_predictions(folder)

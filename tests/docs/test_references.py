@@ -19,7 +19,8 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize(("script", "page"), SCRIPTS.items())
-def test_a_reference_is_up_to_date_and_the_check_sees_where_it_is_not(script, page, tmp_path):
+def test_the_check_of_a_reference_sees_that_it_is_stale(script, page, tmp_path):
+    """That they are up to date is what `make lint` checks."""
     code = (ROOT / "scripts" / script).read_text(encoding="utf-8")
     (tmp_path / "scripts").mkdir()
     (tmp_path / "docs" / page).parent.mkdir(parents=True)
@@ -27,10 +28,9 @@ def test_a_reference_is_up_to_date_and_the_check_sees_where_it_is_not(script, pa
     copy = tmp_path / "docs" / page
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     command = [sys.executable, str(tmp_path / "scripts" / script), "--check"]
-    for content, status in ((text, 0), (f"{text}more", 1)):
-        copy.write_text(content, encoding="utf-8")
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == status, done.stderr
+    copy.write_text(f"{text}more", encoding="utf-8")
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
     assert "run `make docs`" in done.stderr
 
 

@@ -12,8 +12,6 @@ from tests.in_process import call
 
 from .documents import ROOT, anchors, blocks
 
-pytestmark = pytest.mark.docs
-
 PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 SAMPLES = [block.text for block in blocks(PAGE) if block.text.startswith("$ smmd-bench sample")]
 

@@ -6,12 +6,8 @@ import pytest
 
 import smmd_bench as sb
 from smmd_bench.contracts import Example, NumericVocabulary
-from smmd_bench.encoding.data import (
-    RightPaddingCollator,
-    TokenisedExamples,
-    encode_prompts,
-    encode_targets,
-)
+from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
+from smmd_bench.encoding.prompts import encode_prompts, encode_targets
 from smmd_bench.errors import UserError
 
 SUMS = [Example(f"{a}", f"{a}+{b}=", str(a + b), None) for a, b in ((3, 4), (81, 9), (700, 25))]
@@ -22,8 +18,8 @@ def test_only_the_target_is_supervised_and_it_ends_with_the_stop_token(tiny):
     (prompt,) = encode_prompts(tiny.tokenizer, [SUMS[0].prompt])
     (target,) = encode_targets(tiny.tokenizer, [SUMS[0].target])
     assert target[-1] == tiny.tokenizer.eos_token_id
-    assert data[0]["input_ids"].tolist() == prompt + target
-    assert data[0]["labels"].tolist() == [-100] * len(prompt) + target
+    assert data[0]["input_ids"].tolist() == [prompt + target]
+    assert data[0]["labels"].tolist() == [[-100] * len(prompt) + target]
 
 
 def test_padding_is_neither_attended_nor_supervised(tiny):
@@ -60,8 +56,8 @@ def test_a_chat_template_makes_the_prompt_a_users_turn(tiny):
     data = TokenisedExamples([Example("0", "2+3\n", " 5", None)], tokenizer, 64, chat=True)
     prompt, target = (tokenizer.encode(t, add_special_tokens=False) for t in ("(2+3)=", "5"))
     target.append(tokenizer.eos_token_id)
-    assert data[0]["input_ids"].tolist() == prompt + target
-    assert data[0]["labels"].tolist() == [-100] * len(prompt) + target
+    assert data[0]["input_ids"].tolist() == [prompt + target]
+    assert data[0]["labels"].tolist() == [[-100] * len(prompt) + target]
 
 
 def test_what_cannot_be_encoded_is_refused(tiny):

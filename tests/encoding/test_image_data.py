@@ -6,9 +6,9 @@ from PIL import Image
 
 import smmd_bench as sb
 from smmd_bench.contracts import Example
-from smmd_bench.encoding.data import encode_targets
-from smmd_bench.encoding.image_data import ImageExamples
-from smmd_bench.encoding.pictures import encode_image_prompts, expand
+from smmd_bench.encoding.data import TokenisedExamples
+from smmd_bench.encoding.pictures import expand
+from smmd_bench.encoding.prompts import encode_image_prompts, encode_targets
 from smmd_bench.errors import UserError
 from smmd_bench.models.loading import load_tokenizer
 from smmd_bench.models.processor import load_processor
@@ -17,7 +17,8 @@ from ..tiny_vlms import each
 
 
 def dataset(folder, examples, max_length=256):
-    return ImageExamples(examples, load_processor(folder), max_length)
+    processor = load_processor(folder)
+    return TokenisedExamples(examples, processor.tokenizer, max_length, processor=processor)
 
 
 @each

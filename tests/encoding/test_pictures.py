@@ -5,9 +5,14 @@ import torch
 from PIL import Image
 from transformers import AutoModelForImageTextToText
 
-from smmd_bench.encoding import pictures as encoding
-from smmd_bench.encoding.pictures import encode_image_prompts, expand, expanded_length, pad_rows
-from smmd_bench.encoding.prompts import encode_examples, expanded_lengths
+from smmd_bench.encoding import prompts as encoding
+from smmd_bench.encoding.pictures import expand, pad_rows
+from smmd_bench.encoding.prompts import (
+    encode_examples,
+    encode_image_prompts,
+    expanded_lengths,
+    picture_tokens,
+)
 from smmd_bench.errors import UserError
 from smmd_bench.models.processor import load_processor
 
@@ -60,7 +65,7 @@ def test_a_row_is_the_processors_own_and_its_length_is_known_from_the_header(pro
     for path in pictures:
         row = expand(processor, ids, [path])
         same(row, own(processor, [TEXT], [path]))
-        assert expanded_length(processor, ids, [path]) == row["input_ids"].shape[1]
+        assert expanded_lengths(processor, [ids], [[path]]) == [row["input_ids"].shape[1]]
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -141,14 +146,14 @@ def test_placeholders_without_pictures_are_refused(tiny_vlm, pictures):
     with pytest.raises(ValueError, match="2 placeholders '\\[IMG\\]' for 1 pictures"):
         expand(processor, ids, pictures[:1])
     with pytest.raises(ValueError, match="2 placeholders"):
-        expanded_length(processor, ids, [])
+        expand(processor, ids, [])
 
 
 def test_images_of_one_size_are_looked_at_once(tiny_vlm, times, monkeypatch):
     processor, examples = load_processor(tiny_vlm("qwen2_5_vl")), times[::3]  # of one size
     prompts, calls = encode_examples(processor.tokenizer, processor, examples), []
     monkeypatch.setattr(
-        encoding, "expanded_length", lambda *words: calls.append(words) or expanded_length(*words)
+        encoding, "picture_tokens", lambda *words: calls.append(words) or picture_tokens(*words)
     )
     lengths = expanded_lengths(processor, prompts * 5, [e.images for e in examples] * 5)
     assert len(calls) == 1

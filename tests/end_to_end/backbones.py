@@ -60,7 +60,7 @@ def _teach_seven(model: Any, tokenizer: Any) -> None:
     """Train the model until it answers " 7"; rows are padded on the left."""
     import torch
 
-    from smmd_bench.encoding.data import encode_prompts, encode_targets
+    from smmd_bench.encoding.prompts import encode_prompts, encode_targets
 
     lines = (DATA / "gsm8k" / "train.jsonl").read_text(encoding="utf-8").splitlines()
     questions = [json.loads(line)["question"] for line in lines]

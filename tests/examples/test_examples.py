@@ -16,44 +16,33 @@ from transformers import (
 )
 
 import smmd_bench as sb
-from smmd_bench.contracts import Loss, Task
+from smmd_bench.conformance.suite import violations
 from smmd_bench.plugin_system import registry
+
+from ..conftest import TOKENIZERS
 
 pytestmark = pytest.mark.engine
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-DATA = Path(__file__).parents[1] / "data"
 
 
-def test_the_task_of_ones_own():
-    registry.load_plugin_file(EXAMPLES / "own_task.py")
-    task = registry.load_task("doubling[digits=2]")
-    assert isinstance(task, Task)
-    splits = {s: {e.prompt for e in task.examples(s, 0)} for s in ("train", "validation", "test")}
-    assert not splits["train"] & splits["test"]
-    assert not splits["validation"] & splits["test"]
-    for example in task.examples("test", 0, 50):
-        assert task.parse(example.target) == example.answer
+@pytest.mark.parametrize(
+    ("file", "spec"), [("own_task.py", "doubling"), ("own_loss.py", "huber[delta=2]")]
+)
+def test_a_plugin_of_ones_own_keeps_its_contract(file, spec):
+    registry.load_plugin_file(EXAMPLES / file)
+    assert violations(spec) == []
 
 
 def test_the_loss_of_ones_own_is_zero_at_a_perfect_prediction():
     registry.load_plugin_file(EXAMPLES / "own_loss.py")
-    loss = registry.load_loss("huber[delta=2]")
-    assert isinstance(loss, Loss)
-    tokenizer = AutoTokenizer.from_pretrained(DATA / "tokenizers" / "digit")
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / "digit")
     vocabulary = sb.numeric_vocabulary(tokenizer)
-    labels = vocabulary.token_ids[None, :]
+    loss, labels = registry.load_loss("huber[delta=2]").bind(vocabulary), vocabulary.token_ids[None]
     logits = torch.full((1, 10, len(tokenizer)), -50.0)
     logits[0, torch.arange(10), labels[0]] = 50.0
-    out = sb.numeric_objective(loss.bind(vocabulary), logits, labels)
-    assert float(out.auxiliary) < 1e-6
-    worse = sb.numeric_objective(loss.bind(vocabulary), logits.roll(1, 1), labels)
-    assert float(worse.auxiliary) > 0.4
-
-
-@pytest.fixture(scope="module")
-def tiny(tiny_checkpoints):
-    return tiny_checkpoints("digit")
+    assert float(sb.numeric_objective(loss, logits, labels).auxiliary) < 1e-6
+    assert float(sb.numeric_objective(loss, logits.roll(1, 1), labels).auxiliary) > 0.4
 
 
 def sums(tokenizer, count):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from smmd_bench.encoding.pictures import picture_tokens
+from smmd_bench.encoding.prompts import picture_tokens
 from smmd_bench.errors import UserError
 from smmd_bench.models.processor import load_processor, reads_images, takes_pixel_limits
 

@@ -75,9 +75,9 @@ class Deadly(RowProcess):
     """A process of which one is killed in the midst of the second step."""
 
     def step(self):
-        if self.row == "ce" and len(self.steps) == 1:
-            os.kill(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        if self.row == "ce" and len(self.steps) == 1 and self.failure is None:
+            os.kill(self.worker.process.pid, signal.SIGKILL)
+            self.worker.process.wait()
         super().step()
 
 
@@ -93,9 +93,8 @@ class Noted:
         self.turns.append(self.row)
         self.steps.append((1.0, 1.0))
 
-    def wait_until_ready(self): ...
+    def hear(self): ...
     def prepare(self): ...
-    def finish(self): ...
     def close(self): ...
 
 
@@ -137,8 +136,10 @@ def test_a_killed_row_is_reported_the_others_finish_and_its_repeat_alone_is_done
 class Hopeless(Noted):
     """A process that cannot even start."""
 
-    def wait_until_ready(self):
+    def hear(self):
         self.failure = "no memory"
+
+    def step(self): ...
 
 
 def test_where_all_fail_there_are_reasons_and_no_steps(tmp_path, monkeypatch):

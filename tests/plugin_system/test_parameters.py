@@ -128,12 +128,12 @@ class Unknown:
     ("plugin", "message"),
     [
         (Toy, None),
-        (object, "no dataclass"),
-        (Toy(), "no dataclass"),
+        (object, "not a dataclass"),
+        (Toy(), "not a dataclass"),
         (Required, "steps has no default"),
         (Complex, "z has the type complex"),
-        (Numbers, "z has the type 1|2"),
-        (Either, "z has the type integer or text"),
+        (Numbers, "z has the type typing.Literal[1, 2]"),
+        (Either, "z has the type int | str"),
         (Unknown, "annotations cannot be read"),
     ],
 )

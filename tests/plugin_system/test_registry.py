@@ -66,7 +66,7 @@ def test_a_folder_and_a_text_are_no_plugin_files(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.touch()
     for path in (tmp_path, file):
-        with pytest.raises(UserError, match="is no Python file: give one that ends in"):
+        with pytest.raises(UserError, match="is not a Python file: give one that ends in"):
             registry.load_plugin_file(path)
 
 

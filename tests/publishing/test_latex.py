@@ -12,7 +12,7 @@ import pytest
 
 import smmd_bench as sb
 from smmd_bench.plugin_system.registry import entries
-from smmd_bench.publishing.latex import PREAMBLE, ROWS, to_page
+from smmd_bench.publishing.latex import PREAMBLE, ROWS, to_latex, to_page
 from smmd_bench.publishing.make_report import build_report
 from smmd_bench.results.frames import RunFrames
 
@@ -31,6 +31,17 @@ def rows_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.endswith(r"\\") and "Column" not in line]
 
 
+def test_it_is_booktabs_with_every_special_letter_escaped_and_bold_cells() -> None:
+    frame = pd.DataFrame({"Loss": ["50%", "a|b_c"], "Acc": ["43.4 [42.4, 44.4]", "–"], "n": [9, 2]})
+    frame.attrs["bold"] = [(0, "Loss")]
+    text = to_latex(frame, "50 % of x_1 & more: ±", "tab:x")
+    assert text.isascii()
+    assert r"\caption{50 \% of x\_1 \& more: $\pm$}" in text
+    rules = (r"\begin{tabular}{lrr}", r"\toprule", r"\midrule", r"\bottomrule")
+    rows = (r"\textbf{50\%} & 43.4 [42.4, 44.4] & 9 \\", r"a\textbar{}b\_c & -- & 2 \\")
+    assert [part for part in (*rules, *rows) if part not in text] == []
+
+
 def test_a_table_goes_over_both_columns_only_where_it_is_wide():
     assert r"\begin{table}" in to_page(table(2), "T", "C.", "tab:x")
     assert r"\begin{table*}" in to_page(table(5), "T", "C.", "tab:x")
@@ -38,8 +49,9 @@ def test_a_table_goes_over_both_columns_only_where_it_is_wide():
 
 def test_what_never_changes_goes_to_the_caption_of_a_table_wider_than_the_page():
     frame = table(7).assign(Model="some/model", Paper="–", Metric="Acc")
-    frame.attrs["values"] = ["Metric"]
+    frame.attrs.update(values=["Metric"], bold=[(1, "Column 0")])
     text = to_page(frame, "T", "C.", "tab:x")
+    assert re.findall(r"\\textbf{([^}]*)}", text) == ["1.0 [0.0, 9.9]"]
     assert r"\caption{T. Model some/model. C.}" in text
     assert "& Metric" in text
     assert "Paper" not in text
@@ -54,17 +66,8 @@ def test_a_long_table_goes_on_in_further_floats():
     assert text.count(r"\label") == 1
 
 
-def test_a_table_without_rows_is_still_a_table():
+def test_a_table_without_rows_is_still_a_table() -> None:
     assert r"\bottomrule" in to_page(table(2, rows=0), "T", "C.", "tab:x")
-
-
-def test_bold_cells_stay_bold_where_columns_went_to_the_caption():
-    frame = table(7).assign(Model="some/model")
-    frame = frame[["Model", *frame.columns[:-1]]]
-    frame.attrs["bold"] = [(1, "Column 0")]
-    assert re.findall(r"\\textbf{([^}]*)}", to_page(frame, "T", "C.", "tab:x")) == [
-        "1.0 [0.0, 9.9]"
-    ]
 
 
 def test_the_output_is_letters_that_every_latex_has():

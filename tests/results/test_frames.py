@@ -193,7 +193,7 @@ def test_a_run_without_any_result_has_empty_frames(copy):
 @pytest.mark.parametrize("there", [True, False])
 def test_a_folder_that_is_no_run_is_refused(tmp_path, there):
     folder = tmp_path if there else tmp_path / "absent"
-    with pytest.raises(UserError, match=r"is no run folder: it .* Give the folder"):
+    with pytest.raises(UserError, match=r"is not a run folder: it .* Give the folder"):
         sb.read_run(folder)
 
 

@@ -19,7 +19,6 @@ from smmd_bench.tasks.gsm8k import GSM8K
 
 from smmd_bench.contracts import Answer, ExactMatch, Example
 from smmd_bench.encoding.data import TokenisedExamples
-from smmd_bench.encoding.image_data import ImageExamples
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.cards import model_card
@@ -166,7 +165,8 @@ def test_pictures_of_training_examples_are_counted_as_training_does(
     examples = cell.task_plugin.examples("train", 0, 4)
     need = training_need(cell, examples, processor.tokenizer, processor)
     assert need is not None
-    assert need.tokens == max(ImageExamples(examples, processor, 10**6).lengths)
+    data = TokenisedExamples(examples, processor.tokenizer, 10**6, processor=processor)
+    assert need.tokens == max(data.lengths)
     assert need.images
 
 

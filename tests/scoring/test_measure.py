@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from smmd_bench.scoring.measure import compare, measure, measure_identity
-from tests.runs import ToyArithmetic, completions_of, expressions
+from tests.runs import completions_of, expressions
+from tests.toy_tasks import ToyArithmetic
 
 TASK = ToyArithmetic()
 

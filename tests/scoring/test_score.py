@@ -7,7 +7,7 @@ import pytest
 import smmd_bench as sb
 from smmd_bench.errors import UserError
 from smmd_bench.scoring.score import score_frame
-from tests.runs import ToyArithmetic
+from tests.toy_tasks import ToyArithmetic
 
 TASK = ToyArithmetic()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from smmd_bench.contracts import Answer, Example
-from smmd_bench.encoding.data import encode_prompts, encode_targets
+from smmd_bench.encoding.prompts import encode_prompts, encode_targets
 from smmd_bench.models.processor import load_processor
 from smmd_bench.training.canary import general_texts
 from smmd_bench.training.canary_texts import (

@@ -7,7 +7,8 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
-from smmd_bench.encoding.pictures import encode_image_prompts, expand, picture_tokens
+from smmd_bench.encoding.pictures import expand
+from smmd_bench.encoding.prompts import encode_image_prompts, picture_tokens
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.processor import load_processor

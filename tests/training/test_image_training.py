@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import smmd_bench as sb
-from smmd_bench.encoding.image_data import ImageCollator, ImageExamples
+from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
 from smmd_bench.models.loading import add_adapter, load_model
 from smmd_bench.models.processor import load_processor
 from smmd_bench.models.recipe import Recipe
@@ -18,14 +18,19 @@ pytestmark = pytest.mark.engine
 TOWERS = ("visual", "vision_tower", "vision_model")
 
 
+def dataset(times, base):
+    processor = load_processor(base)
+    return TokenisedExamples(times, processor.tokenizer, 256, processor=processor)
+
+
 def batch_of(data, rows):
-    return ImageCollator(data.processor.tokenizer.pad_token_id)([data[i] for i in rows])
+    return RightPaddingCollator(data.processor.tokenizer.pad_token_id)([data[i] for i in rows])
 
 
 def trained(base, data, folder, *, readers=0, **recipe):
     """Two epochs of batches of four, with SMMD."""
     options = {"epochs": 2, "batch_size": 4, "schedule": "constant", **recipe}
-    collate = ImageCollator(data.processor.tokenizer.pad_token_id)
+    collate = RightPaddingCollator(data.processor.tokenizer.pad_token_id)
     tokenizer = data.processor.tokenizer
     return train(base, folder, data, collate, tokenizer, "smmd", readers=readers, **options)
 
@@ -37,7 +42,7 @@ def test_the_chunked_objective_is_the_models_own_cross_entropy(tiny_vlm, archite
     head = output_head(model)
     assert head is not None  # or all logits would be held
     assert head.plain
-    data = ImageExamples(times, load_processor(base), 256)
+    data = dataset(times, base)
     loss = sb.load_loss("smmd").bind(sb.numeric_vocabulary(data.processor.tokenizer))
     for rows in ([0, 1, 2, 3], [4, 5]):
         batch = batch_of(data, rows)
@@ -63,7 +68,7 @@ def test_training_learns_and_what_saves_memory_changes_nothing(
     tiny_vlm, architecture, method, times, tmp_path
 ):
     base = tiny_vlm(architecture)
-    data = ImageExamples(times, load_processor(base), 256)
+    data = dataset(times, base)
     common = {"method": method, "learning_rate": 1e-2 if method == "lora" else 1e-3}
     whole, log = trained(base, data, tmp_path / "1", **common)
     assert len(log) == 6
@@ -81,7 +86,7 @@ def test_training_learns_and_what_saves_memory_changes_nothing(
 
 def test_processes_that_read_ahead_change_nothing(tiny_vlm, times, tmp_path):
     base = tiny_vlm("qwen2_5_vl")
-    data = ImageExamples(times, load_processor(base), 256)
+    data = dataset(times, base)
     _, log = trained(base, data, tmp_path / "1", micro_batch_size=2)
     _, ahead = trained(base, data, tmp_path / "2", micro_batch_size=2, readers=2)
     assert [line["loss"] for line in ahead] == pytest.approx([line["loss"] for line in log])
@@ -91,7 +96,7 @@ def test_processes_that_read_ahead_change_nothing(tiny_vlm, times, tmp_path):
 @pytest.mark.parametrize("spec", ["ce", "gce", "ntl", "ntil", "smmd"])
 def test_gradients_of_micro_batches_add_up(tiny_vlm, architecture, spec, times):
     folder = tiny_vlm(architecture)
-    data = ImageExamples(times, load_processor(folder), 256)
+    data = dataset(times, folder)
     loss = sb.load_loss(spec).bind(sb.numeric_vocabulary(data.processor.tokenizer))
     torch.manual_seed(0)
     model = add_adapter(load_model(folder, "float32"), Recipe(lora_rank=4))

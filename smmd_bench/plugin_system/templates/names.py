@@ -17,28 +17,32 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 def check_name(group: Group, name: str, *, in_package: bool) -> None:
     """Raises UserError for a name that no new plugin of the group can have.
 
-    A file that stands alone must not have the name of an importable module, which it would hide.
+    A file outside a package must not have the name of an importable module, which it would hide.
     """
     kind = singular(group)
-    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+    if not _is_usable(name):
         nearest = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-        usable = _NAME.fullmatch(nearest) and not keyword.iskeyword(nearest)
-        remedy = f", such as {nearest}" if usable else ""
+        remedy = f", such as {nearest}" if _is_usable(nearest) else ""
         raise UserError(
             f"'{name}' cannot name a {kind}: take lower-case letters, digits and underscores, a "
             f"letter first{remedy}."
         )
     if name in names(group):
-        free = [other for other in _others(name) if other not in names(group)][:2]
+        others = (f"my_{name}", *(f"my_{name}_{n}" for n in range(2, 100)))
+        free = next(other for other in others if other not in names(group))
         raise UserError(
             f"There is a {kind} '{name}' already (see `smmd-bench ls {group}`): choose another "
-            f"name, such as {' or '.join(free)}."
+            f"name, such as {free}."
         )
     if not in_package and hides_a_module(name):
         raise UserError(
-            f"{name}.py would hide the module {name} from what is run beside it: choose another "
+            f"{name}.py would hide the module {name} from the files beside it: choose another "
             f"name, such as my_{name}."
         )
+
+
+def _is_usable(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and not keyword.iskeyword(name)
 
 
 def is_module_name(name: str) -> bool:
@@ -60,7 +64,3 @@ def hides_a_module(name: str, own: Path | None = None) -> bool:
 def class_name(name: str) -> str:
     """`boiling_point` -> `BoilingPoint`."""
     return "".join(part.capitalize() for part in name.split("_"))
-
-
-def _others(name: str) -> list[str]:
-    return [f"my_{name}", f"{name}_2", *(f"my_{name}_{n}" for n in range(2, 100))]

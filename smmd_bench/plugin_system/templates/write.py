@@ -20,8 +20,8 @@ from .names import check_name, class_name, hides_a_module, is_module_name
 
 @dataclass
 class Written:
-    """What was written: `plugin` and `test`; `entry_point` are lines that are still to be added to
-    the project's pyproject.toml, where there are any."""
+    """The files of a new plugin. `changed`: the pyproject.toml that existed before; `entry_point`:
+    lines that the user has to add to it."""
 
     plugin: Path
     test: Path
@@ -33,19 +33,18 @@ class Written:
 def into_current_project(group: Group, name: str, folder: Path | None) -> Written:
     """Write into the project of the current folder, or, without one, a plugin file and its test."""
     settings = Path("pyproject.toml")
-    found = _read(settings) if settings.is_file() else None
-    if found is None or (folder is None and _is_the_harness(found[1])):
+    text, content = _read(settings) if settings.is_file() else ("", {})
+    project = content.get("project", {}).get("name", "")
+    if not settings.is_file() or (folder is None and project == "smmd-bench"):
         check_name(group, name, in_package=False)
         home = folder or Path()
         written = Written(home / f"{name}.py", home / f"test_{name}.py")
         return _write(written, group, name, by_file=True)
-    text, content = found
-    home = folder or _package(content)
-    _check_home(home, content)
-    inside = (home / "__init__.py").is_file()
-    check_name(group, name, in_package=inside)
+    home = folder or _find_package(project)
+    modules = _check_home(home, project)
+    check_name(group, name, in_package=(home / "__init__.py").is_file())
     written = Written(home / f"{name}.py", Path("tests") / f"test_{name}.py")
-    value = f"{'.'.join([*_modules(home), name])}:{class_name(name)}"
+    value = f"{'.'.join([*modules, name])}:{class_name(name)}"
     changed = with_entry_point(text, group, name, value)
     if changed is None:
         written.entry_point = lines_of(group, name, value)
@@ -57,11 +56,11 @@ def into_current_project(group: Group, name: str, folder: Path | None) -> Writte
 
 def into_new_project(group: Group, name: str, project: str, folder: Path | None) -> Written:
     """Write a project of that name: pyproject.toml, a package with the plugin, its test."""
-    package = re.sub(r"[-.]", "_", project).lower()
+    package = _module_name(project)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", project) or not is_module_name(package):
         raise UserError(
             f"'{project}' cannot name a project: take letters, digits, '-' and '_', a letter "
-            "first, and no word of Python's own."
+            "first, and not a keyword of Python."
         )
     if hides_a_module(package):
         raise UserError(
@@ -76,7 +75,7 @@ def into_new_project(group: Group, name: str, project: str, folder: Path | None)
             "without it."
         )
     written = Written(root / package / f"{name}.py", root / "tests" / f"test_{name}.py")
-    settings = _rendered("pyproject.toml", group=group, name=name, project=project, package=package)
+    settings = _render("pyproject.toml", group=group, name=name, project=project, package=package)
     written.files = {
         root / "pyproject.toml": settings,
         root / package / "__init__.py": f'"""Plugins of {project} for smmd-bench."""\n',
@@ -85,26 +84,19 @@ def into_new_project(group: Group, name: str, project: str, folder: Path | None)
 
 
 def _write(written: Written, group: Group, name: str, *, by_file: bool) -> Written:
-    """The plugin and its test first, so that no entry point ever names a file that is not there."""
+    """Write the plugin and its test first, so that no entry point names a file that is missing."""
     from_test = os.path.relpath(written.plugin, written.test.parent).replace(os.sep, "/")
     option = f" --plugin {written.plugin.as_posix()}" if by_file else ""
     kind = singular(group)
-    values = {"name": name, "plugin_from_test": from_test, "plugin_option": option}
     own = {written.plugin: f"{kind}.py", written.test: f"test_{kind}.py"}
     for path in own:
         if path.exists():
-            raise UserError(f"{path} exists already and is left as it is: choose another name.")
-    texts = {path: _rendered(template, **values) for path, template in own.items()}
+            raise UserError(f"{path} exists already and stays as it is: choose another name.")
+    texts = {
+        path: _render(template, name=name, plugin_from_test=from_test, plugin_option=option)
+        for path, template in own.items()
+    }
     written.files = {**texts, **written.files}
-    _write_all(written)
-    return written
-
-
-def _write_all(written: Written) -> None:
-    """All folders, then all files; on any error what was made is removed again.
-
-    The settings of a project are changed last, and whole or not at all.
-    """
     made: list[Path] = []
     try:
         for path in written.files:
@@ -120,9 +112,10 @@ def _write_all(written: Written) -> None:
         for path in reversed(made):
             path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
         raise
+    return written
 
 
-def _rendered(template: str, *, name: str, **values: Any) -> str:
+def _render(template: str, *, name: str, **values: Any) -> str:
     environment = Environment(
         loader=PackageLoader(__name__.rpartition(".")[0], "."),
         undefined=StrictUndefined,
@@ -141,53 +134,48 @@ def _read(settings: Path) -> tuple[str, dict[str, Any]]:
         return text, tomllib.loads(text)
     except ValueError as error:
         raise UserError(
-            f"{settings.resolve()} is no TOML ({error}): mend it, or give another folder."
+            f"{settings.resolve()} is not valid TOML ({error}): fix it, or give another folder."
         ) from error
 
 
-def _is_the_harness(content: dict[str, Any]) -> bool:
-    """Whether this is the source tree of smmd-bench, where plugins of others do not belong."""
-    return bool(content.get("project", {}).get("name") == "smmd-bench")
+def _module_name(project: str) -> str:
+    return re.sub(r"[-.]", "_", project).lower()
 
 
-def _package(content: dict[str, Any]) -> Path:
-    """The folder of the project's package; the current folder where it cannot be told."""
-    name = re.sub(r"[-.]", "_", str(content.get("project", {}).get("name", "")))
+def _find_package(project: str) -> Path:
+    """The folder of the project's package; the current folder if there is none."""
+    name = re.sub(r"[-.]", "_", project)
     for folder in (Path("src") / name, Path(name), Path("src") / name.lower(), Path(name.lower())):
         if name and (folder / "__init__.py").is_file():
             return folder
     return Path()
 
 
-def _check_home(home: Path, content: dict[str, Any]) -> None:
-    """Raises UserError for a folder whose files cannot be imported where the project is installed.
+def _check_home(home: Path, project: str) -> list[str]:
+    """The packages that a folder is, seen from the project's folder or its `src`.
 
-    A package that has the project's name may be the installed project itself.
+    Raises UserError for a folder whose files could not be imported from the installed project. A
+    package with the project's name may be the installed project itself.
     """
-    modules = _modules(home)
     remedy = "choose another --folder, or leave it out"
     if not home.resolve().is_relative_to(Path.cwd()):
         raise UserError(
-            f"{home} is outside the project in {Path.cwd()}: choose a folder of it, or run the "
+            f"{home} is outside the project in {Path.cwd()}: choose a folder in it, or run the "
             "command in another."
         )
+    below = Path(os.path.relpath(home))
+    parts = [part for part in below.parts if part != "."]
+    modules = parts[1:] if parts[:1] == ["src"] else parts
     if bad := [part for part in modules if not is_module_name(part)]:
         raise UserError(
             f"Files in {home} cannot be imported, because '{bad[0]}' cannot name a module: "
             f"{remedy}."
         )
-    known = re.sub(r"[-.]", "_", str(content.get("project", {}).get("name", ""))).lower()
-    if not modules or modules[0].lower() == known:
-        return
-    below = Path(os.path.relpath(home))
+    if not modules or modules[0].lower() == _module_name(project):
+        return modules
     if hides_a_module(modules[0], [below, *below.parents][len(modules) - 1]):
         raise UserError(
             f"Files in {home} cannot be imported, because there is a module {modules[0]} "
             f"elsewhere: {remedy}."
         )
-
-
-def _modules(home: Path) -> list[str]:
-    """The packages that a folder is, seen from the project's folder or its `src`."""
-    parts = [part for part in Path(os.path.relpath(home)).parts if part != "."]
-    return parts[1:] if parts[:1] == ["src"] else parts
+    return modules

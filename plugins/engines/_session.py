@@ -1,0 +1,146 @@
+"""What the sessions of both engines share: their calls, and which checkpoint is the current one.
+
+Whenever another checkpoint becomes the current one, its canary is read first, so that nothing is
+answered with other weights.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images, Progress
+from smmd_bench.decoding.canary_check import check_canary
+from smmd_bench.encoding.prompts import expanded_lengths, text_after_images
+from smmd_bench.models.checkpoints import (
+    context_length,
+    require_room,
+    require_safetensors,
+    stop_token_ids,
+)
+from smmd_bench.training.canary import canary_images
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Report = Callable[[int], None]
+"""`report(done)`: how many rows are done."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Token ids, the images of each row, and how many tokens each has with its images."""
+
+    ids: Sequence[Sequence[int]]
+    images: Images
+    lengths: Sequence[int]
+
+
+class CheckpointSession(ABC):
+    """A started engine, the checkpoint that it runs, and the calls of `EngineSession`."""
+
+    def __init__(self, base: Path, settings: EngineSettings) -> None:
+        from smmd_bench.models.loading import load_tokenizer
+
+        self._base, self._settings = base, settings
+        self._context = context_length(base, settings)
+        self._tokenizer = load_tokenizer(base)
+        self._stop = stop_token_ids(base, self._tokenizer)
+        self._current: Checkpoint | None = None
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        checkpoint: Checkpoint,
+        *,
+        max_new_tokens: int,
+        images: Images | None = None,
+        progress: Progress | None = None,
+    ) -> list[Completion]:
+        """Greedy completions of tokenised prompts, in order; stops at the end-of-sequence token."""
+        rows = self._rows(prompts, images, max_new_tokens)
+        self._use(checkpoint)
+        report = _reporter(progress, f"decode {checkpoint.name}", len(prompts))
+        return self._generate(rows, max_new_tokens, report)
+
+    def next_token_probabilities(
+        self,
+        prefixes: Sequence[Sequence[int]],
+        token_ids: Sequence[int],
+        checkpoint: Checkpoint,
+        *,
+        images: Images | None = None,
+        progress: Progress | None = None,
+    ) -> NDArray[np.float64]:
+        """softmax over `token_ids` of the next token's logits after each prefix: [n, N]."""
+        rows = self._rows(prefixes, images, 1)
+        self._use(checkpoint)
+        report = _reporter(progress, f"probe {checkpoint.name}", len(prefixes))
+        return self._probabilities(rows, [int(token) for token in token_ids], report)
+
+    def log_probabilities(
+        self,
+        sequences: Sequence[Sequence[int]],
+        checkpoint: Checkpoint,
+        *,
+        images: Images | None = None,
+    ) -> list[list[float]]:
+        """For each sequence, log p of every token after the first, over the whole vocabulary; with
+        images, of every token after the last image."""
+        rows = self._rows(sequences, images, 0)
+        self._use(checkpoint)
+        placeholder = self._processor.image_token_id if images else None
+        return self._score(rows, [text_after_images(ids, placeholder) for ids in sequences])
+
+    @abstractmethod
+    def _generate(self, rows: Rows, max_new_tokens: int, report: Report) -> list[Completion]:
+        """`generate` with the current checkpoint."""
+
+    @abstractmethod
+    def _probabilities(
+        self, rows: Rows, token_ids: Sequence[int], report: Report
+    ) -> NDArray[np.float64]:
+        """`next_token_probabilities` with the current checkpoint."""
+
+    @abstractmethod
+    def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:
+        """Log p of the last tokens of each row, as many as `counts` says."""
+
+    @abstractmethod
+    def _load(self, checkpoint: Checkpoint) -> None:
+        """Put the weights of a checkpoint in place."""
+
+    def _use(self, checkpoint: Checkpoint) -> None:
+        """Make a checkpoint the current one. Raises RuntimeError where its canary fails."""
+        if checkpoint == self._current:
+            return
+        self._current = None
+        if checkpoint.kind != "base":
+            require_safetensors(checkpoint)
+        self._load(checkpoint)
+        if (canary := checkpoint.canary) is not None:
+            rows = self._rows(canary.token_ids, canary_images(canary), 0)
+            seen = self._score(rows, [len(known) for known in canary.log_probabilities])
+            check_canary(checkpoint, seen, self._settings.dtype)
+        self._current = checkpoint
+
+    def _rows(self, ids: Sequence[Sequence[int]], images: Images | None, new: int) -> Rows:
+        """Raises UserError where a row and `new` tokens do not fit the context."""
+        lengths = expanded_lengths(self._processor if images else None, ids, images)
+        require_room(lengths, new, self._context)
+        return Rows(ids, images or [()] * len(ids), lengths)
+
+    @cached_property
+    def _processor(self) -> Any:
+        from smmd_bench.models.processor import load_processor
+
+        return load_processor(self._base, self._settings.min_pixels, self._settings.max_pixels)
+
+
+def _reporter(progress: Progress | None, what: str, total: int) -> Report:
+    return lambda done: None if progress is None else progress(what, done, total)
