@@ -190,8 +190,8 @@ def test_each_model_and_task_has_a_panel(tmp_path):
     )  # fmt: skip
     figure = built(SigmaSensitivity(), sb.read_run(tmp_path)).figure
     assert [axis.get_title() for axis in figure.axes if axis.get_title()] == [
-        "builtin/tiny\narithmetic\n[level=easy,operations=1..2]", "builtin/tiny\ngsm8k",
-        "Qwen2.5-0.5B\narithmetic\n[level=easy,operations=1..2]", "Qwen2.5-0.5B\ngsm8k",
+        "builtin/tiny\narithmetic [level=easy,\noperations=1..2]", "builtin/tiny\ngsm8k",
+        "Qwen2.5-0.5B\narithmetic [level=easy,\noperations=1..2]", "Qwen2.5-0.5B\ngsm8k",
     ]  # fmt: skip
 
 
