@@ -39,7 +39,7 @@ def test_the_list_of_commands_has_a_whole_sentence_for_each() -> None:
         (["ls", "models"], "Qwen2.5-0.5B, 0.5B, N=10, bfloat16", {"pandas", "numpy"}),
         (["show", "RUN"], "Completion", {"matplotlib"}),
     ],
-    ids=" ".join,
+    ids=["version", "help", "help of score", "ls", "ls models", "show"],
 )
 def test_what_must_be_quick_imports_no_heavy_library(
     arguments: list[str], said: str, heavy: set[str], run_folder: Path
