@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.in_process import call
-
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
 SMALL = "--train-examples 512 --epochs 2 --validation-examples 60 --test-examples 80"
 
@@ -63,14 +61,13 @@ def cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def finish(cache):
-    """`finish(words, *more)`: a command in this process, its jobs too, that ends well."""
+def finish(smmd_bench):
+    """`finish(words, *more)`: a command that ends well."""
 
     def run(words, *more, **environment):
-        command = [*shlex.split(words), *map(str, more), "--executor=in_process"]
-        said = call(command, Path.cwd(), SMMD_BENCH_CACHE=str(cache), **environment)
-        assert said.status == 0, said.stdout + said.stderr
-        return said
+        done = CommandLine({**smmd_bench.environment, **environment})(words, *more)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
 
     return run
 
