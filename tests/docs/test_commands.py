@@ -68,7 +68,7 @@ def test_marked_commands_have_options_that_exist(tmp_path):
     marked = [command for command in COMMANDS if command.marked]
     assert marked
     for command in marked:
-        words = [word for word in command.words if "$" not in word]
+        words = ["0" if "$" in word else word for word in command.words]
         assert calls.meaning(words, tmp_path)
 
 

@@ -76,5 +76,5 @@ def test_links_that_lead_nowhere_fail_the_build(tmp_path):
         page.write("".join(f"\n[a link]({link})\n" for link in bad))
     done = build(tmp_path / "mkdocs.yml", tmp_path / "bad")
     assert done.returncode != 0
-    assert done.stderr.count("WARNING") == len(bad), done.stderr
+    assert done.stderr.count("WARNING -") == len(bad), done.stderr
     assert all(link.rpartition("/")[2] in done.stderr for link in bad)
