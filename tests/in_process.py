@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -113,6 +114,7 @@ def _work(stem: Path, module: str, progress: Progress) -> str | None:
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore", ResourceWarning)  # its end is what closes its events
             failed = import_module(module).main()
+            gc.collect()
     finally:
         sys.argv = arguments
         signal.signal(signal.SIGINT, interrupt)
