@@ -27,6 +27,7 @@ from ._process_pool import map_in_order
 EXAMPLES_PER_LEVEL_IN_A_BLOCK = 1000
 BLOCKS_IN_A_ROW_GROUP = 20
 IN_PROCESS_BELOW = 5000  # starting processes costs more than so many examples
+SPLITS = ("train", "validation", "test")
 SCHEMA = pa.schema(
     [
         ("uid", pa.string()),
@@ -51,8 +52,14 @@ def generate(
 ) -> None:
     """Write `count` examples of a split to `path`; the file appears under this name when complete.
 
-    operations: their smallest and largest number; None: as the reference draws it.
+    operations: their smallest and largest number; None: as the reference draws it. Raises
+    ValueError for an unknown split or level.
     """
+    if split not in SPLITS or not levels or not {*levels} <= {*REGIMES}:
+        raise ValueError(
+            f"Unknown split {split!r} or levels {[*levels]}: choose from {', '.join(SPLITS)}, and "
+            f"from {', '.join(REGIMES)}."
+        )
     identity = (seed, split, tuple(levels), operations)
     size = EXAMPLES_PER_LEVEL_IN_A_BLOCK * len(levels)
     ranges = [range(start, min(start + size, count)) for start in range(0, count, size)]

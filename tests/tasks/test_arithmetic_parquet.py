@@ -108,16 +108,8 @@ def test_a_killed_process_leaves_no_file_under_the_name(tmp_path):
     assert drawn(path, 9000, levels=("easy",)).num_rows == 9000
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"split": "dev"}, "'dev'.*train, validation, test"),
-        ({"levels": ("easy", "esay")}, r"\['esay'\].*easy, medium"),
-        ({"levels": ()}, "No arithmetic level"),
-        ({"operations": (2, 1)}, "1 <= low <= high"),
-    ],
-)
-def test_bad_parameters_are_refused(tmp_path, change, message):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("change", [{"split": "dev"}, {"levels": ("easy", "esay")}, {"levels": ()}])
+def test_bad_parameters_are_refused(tmp_path, change):
+    with pytest.raises(ValueError, match=r"train, validation, test.*easy, medium"):
         drawn(tmp_path / "a.parquet", 10, **change)
     assert list(tmp_path.iterdir()) == []
