@@ -15,7 +15,7 @@ import pytest
 
 from .conftest import call
 
-TINY = Path(str(files("smmd_bench") / "builtin" / "tiny"))
+TINY = Path(str(files("smmd_bench.models") / "builtin" / "tiny"))
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 README = b"---\nlicense: mit\nlanguage: en\n---\n# A model\n"
 
