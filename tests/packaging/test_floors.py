@@ -56,9 +56,10 @@ def made(lowest, locked, tmp_path_factory):
     folders = tmp_path_factory.mktemp("lowest_run"), tmp_path_factory.mktemp("locked_run")
     running = []
     for python, folder in zip((lowest, locked), folders, strict=True):
-        (folder / "tests").mkdir()
-        for file in (ROOT / "tests").glob("*.py"):
-            shutil.copy(file, folder / "tests")
+        (folder / "tests" / "packaging").mkdir(parents=True)
+        needed = (*(ROOT / "tests").glob("*.py"), *(ROOT / "tests" / "packaging").glob("*.py"))
+        for file in needed:
+            shutil.copy(file, folder / file.relative_to(ROOT))
         with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
             command = [str(python), "-m", "tests.packaging.report_path"]
             running.append(
