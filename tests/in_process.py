@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import os
 import signal
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -111,10 +109,7 @@ def _work(stem: Path, module: str, progress: Progress) -> str | None:
             log = stack.enter_context(stem.with_suffix(".log").open("w"))
             stack.enter_context(contextlib.redirect_stdout(log))
             stack.enter_context(contextlib.redirect_stderr(log))
-            stack.enter_context(warnings.catch_warnings())
-            warnings.simplefilter("ignore", ResourceWarning)  # its end is what closes its events
             failed = import_module(module).main()
-            gc.collect()
     finally:
         sys.argv = arguments
         signal.signal(signal.SIGINT, interrupt)

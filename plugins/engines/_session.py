@@ -42,9 +42,12 @@ class Rows:
 
 
 class CheckpointSession(ABC):
-    """A started engine, the checkpoint that it runs, and the calls of `EngineSession`."""
+    """A started engine, the checkpoint that it runs, and the calls of `EngineSession`.
 
-    def __init__(self, base: Path, settings: EngineSettings) -> None:
+    `note` is said once, to the first progress of a call that generates.
+    """
+
+    def __init__(self, base: Path, settings: EngineSettings, note: str | None = None) -> None:
         from smmd_bench.models.loading import load_tokenizer
 
         self._base, self._settings = base, settings
@@ -52,6 +55,7 @@ class CheckpointSession(ABC):
         self._tokenizer = load_tokenizer(base)
         self._stop = stop_token_ids(base, self._tokenizer)
         self._current: Checkpoint | None = None
+        self._note = note
 
     def generate(
         self,
@@ -63,6 +67,9 @@ class CheckpointSession(ABC):
         progress: Progress | None = None,
     ) -> list[Completion]:
         """Greedy completions of tokenised prompts, in order; stops at the end-of-sequence token."""
+        if self._note is not None and progress is not None:
+            progress(self._note, 0, 0)
+            self._note = None
         rows = self._rows(prompts, images, max_new_tokens)
         self._use(checkpoint)
         report = _reporter(progress, f"decode {checkpoint.name}", len(prompts))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images, Progress
+from smmd_bench.contracts import Checkpoint, Completion, EngineSettings
 
 from ._session import CheckpointSession, Report, Rows
 from ._vllm_requests import run
@@ -22,21 +22,17 @@ MOST_LOGPROB_TOKEN_IDS = 128
 
 
 class VllmSession(CheckpointSession):
-    """A running engine, which weights are loaded in it, and which checkpoint was verified last.
-
-    `note` is said once, to the first progress of a call.
-    """
+    """A running engine, which weights are loaded in it, and which checkpoint was verified last."""
 
     def __init__(
         self, llm: LLM, base: Path, settings: EngineSettings, note: str | None = None
     ) -> None:
-        super().__init__(base, settings)
+        super().__init__(base, settings, note)
         self._llm = llm
         self._weights = base
         self._adapter: LoRARequest | None = None
         self._adapters: dict[Path, int] = {}
         self._broken: str | None = None
-        self._note = note
 
     def close(self) -> None:
         """Shut the engine down; the session cannot be used any more."""
@@ -51,23 +47,6 @@ class VllmSession(CheckpointSession):
             raise ValueError(f"'{checkpoint.name}' is an adapter: merge it first.")
         self._use(checkpoint)
         return self._llm
-
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        checkpoint: Checkpoint,
-        *,
-        max_new_tokens: int,
-        images: Images | None = None,
-        progress: Progress | None = None,
-    ) -> list[Completion]:
-        """As `CheckpointSession.generate`; says the note first."""
-        if self._note is not None and progress is not None:
-            progress(self._note, 0, 0)
-            self._note = None
-        return super().generate(
-            prompts, checkpoint, max_new_tokens=max_new_tokens, images=images, progress=progress
-        )
 
     def _generate(self, rows: Rows, max_new_tokens: int, report: Report) -> list[Completion]:
         from vllm import SamplingParams

@@ -128,15 +128,15 @@ def _silent(what: str, done: int, total: int) -> None:
 
 def main() -> int:
     """Run one job; status 1 if any of its evaluations failed."""
-    request, events = start()
-    try:
-        failures = run_job(request, events.progress)
-    except Exception as error:  # the engine did not start: nothing was evaluated
-        traceback.print_exc()
-        run = Path(request["run"])
-        wanted = evaluations_of(request)
-        failures = {e.folder(run): error for e in wanted if not e.is_done(run)}
-    return events.record(failures, "regress")
+    with start() as (request, events):
+        try:
+            failures = run_job(request, events.progress)
+        except Exception as error:  # the engine did not start: nothing was evaluated
+            traceback.print_exc()
+            run = Path(request["run"])
+            wanted = evaluations_of(request)
+            failures = {e.folder(run): error for e in wanted if not e.is_done(run)}
+        return events.record(failures, "regress")
 
 
 if __name__ == "__main__":

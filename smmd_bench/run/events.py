@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -50,7 +51,8 @@ class Events:
         return 1 if failures else 0
 
 
-def start() -> tuple[dict[str, Any], Events]:
+@contextmanager
+def start() -> Iterator[tuple[dict[str, Any], Events]]:
     """The request and the events of this process: `python -m MODULE REQUEST.json EVENTS_FD`.
 
     Ctrl-C on a terminal reaches every process there: this one leaves it to its parent, which ends
@@ -61,7 +63,7 @@ def start() -> tuple[dict[str, Any], Events]:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     request = read_json(Path(sys.argv[1]))
     assert request is not None
-    events = Events(os.fdopen(int(sys.argv[2]), "w", encoding="utf-8"))
-    for file in request["plugins"]:
-        load_plugin_file(Path(file))
-    return request, events
+    with os.fdopen(int(sys.argv[2]), "w", encoding="utf-8") as stream:
+        for file in request["plugins"]:
+            load_plugin_file(Path(file))
+        yield request, Events(stream)

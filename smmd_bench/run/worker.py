@@ -10,7 +10,9 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from ..contracts import Progress
 from ..experiment.cell import Cell
 from .cell_json import cell_from_json
 from .events import start
@@ -18,7 +20,12 @@ from .events import start
 
 def main() -> int:
     """Run one job; status 1 if any of its cells failed."""
-    request, events = start()
+    with start() as (request, events):
+        return events.record(_run(request, events.progress), request["stage"])
+
+
+def _run(request: Mapping[str, Any], progress: Progress) -> dict[Path, BaseException]:
+    """The error of each cell that failed, by its folder."""
     failures: dict[Path, BaseException] = {}
     stage, ready = request["stage"], []
     planned = ["train"] if stage == "train" else ["train", "validate", "select", "decode"]
@@ -35,15 +42,15 @@ def main() -> int:
             from ..training.stage import train_cell
 
             for cell, folder in ready:
-                train_cell(cell, folder, events.progress, request.get("track"))
+                train_cell(cell, folder, progress, request.get("track"))
         elif ready:
             from ..decoding.stage import decode_cells
 
-            failures |= decode_cells(ready, events.progress)
+            failures |= decode_cells(ready, progress)
     except (Exception, KeyboardInterrupt) as error:  # a job trains one cell, or has no engine
         traceback.print_exc()
         failures |= {folder: error for _, folder in ready}
-    return events.record(failures, stage)
+    return failures
 
 
 def _check_planned(cell: Cell, planned: Mapping[str, str], stages: Sequence[str]) -> None:
