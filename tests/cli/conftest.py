@@ -1,7 +1,5 @@
 """The command: in this process, in one of its own, or on a real pseudo-terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import io

@@ -12,7 +12,6 @@ import smmd_bench as sb
 from smmd_bench.cli import cli
 from smmd_bench.decoding.selection import settle
 from smmd_bench.errors import UserError
-from smmd_bench.experiment.cell import Cell
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.removal import remove
 from smmd_bench.run.run_directory import RunDirectory
@@ -26,7 +25,7 @@ WEIGHTS = b"w" * 5000
 
 
 @pytest.fixture
-def run(run_folder: Path, tmp_path: Path) -> Path:
+def run(run_folder, tmp_path):
     """A run with something of every part: NTL 0 failed, NTL 1 stopped, SMMD 1 was replaced."""
     run = Path(shutil.copytree(run_folder, tmp_path / "runs" / "one"))
     for cell in sb.read_run(run).cells.to_dict("records"):
@@ -54,7 +53,7 @@ def run(run_folder: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(cache))
     for name in ("arithmetic/a.parquet", "clock_time/v1/1.png", "canary/1.png"):
@@ -203,7 +202,7 @@ def test_a_link_goes_and_not_what_it_leads_to(run, tmp_path):
 def test_a_folder_is_renamed_before_it_goes(tmp_path, monkeypatch):
     put(tmp_path / "checkpoint" / "canary.json")
 
-    def killed(_: Path) -> None:
+    def killed(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("smmd_bench.run.removal.shutil.rmtree", killed)
@@ -215,7 +214,7 @@ def test_a_folder_is_renamed_before_it_goes(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def finished(tmp_path: Path) -> tuple[RunDirectory, Cell]:
+def finished(tmp_path):
     """A run that `RunDirectory.missing` takes for finished, and its CE cell."""
     run = RunDirectory(tmp_path / "runs" / "finished")
     with run.locked():

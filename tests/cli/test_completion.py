@@ -44,11 +44,11 @@ def complete(*words: str, cwd: Path | None = None) -> list[str]:
         (["train-evil", "--t"], []),
     ],
 )
-def test_names_are_completed(words: list[str], found: list[str]) -> None:
+def test_names_are_completed(words, found):
     assert complete(*words) == found
 
 
-def test_runs_are_folders_with_a_manifest(tmp_path: Path) -> None:
+def test_runs_are_folders_with_a_manifest(tmp_path):
     for name in ("runs/one", "runs/two", "elsewhere/three", "runs/none"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("runs/one", "runs/two", "elsewhere/three"):
@@ -59,7 +59,7 @@ def test_runs_are_folders_with_a_manifest(tmp_path: Path) -> None:
     assert complete("clean", "runs/one", "runs/t", cwd=tmp_path) == ["runs/two"]
 
 
-def test_completion_imports_no_torch_and_offers_summaries() -> None:
+def test_completion_imports_no_torch_and_offers_summaries():
     code = (
         "import sys; sys.argv = ['smmd-bench'];\n"
         "from smmd_bench.cli import main\n"
@@ -77,7 +77,7 @@ def test_completion_imports_no_torch_and_offers_summaries() -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-def test_bash_completes_after_the_line_of_the_documentation() -> None:
+def test_bash_completes_after_the_line_of_the_documentation():
     line = 'eval "$(_SMMD_BENCH_COMPLETE=bash_source smmd-bench)"'
     code = (
         f"{line}\nCOMP_WORDS=(smmd-bench train-eval --task clo) COMP_CWORD=3\n"

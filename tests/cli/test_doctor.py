@@ -3,7 +3,6 @@
 import json
 import sys
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +24,7 @@ NAMES = {
 LATE = Said({}, "it took more than 60 s", late=True)
 
 
-def test_here_everything_is_looked_at_and_vllm_can_be_used(tmp_path: Path) -> None:
+def test_here_everything_is_looked_at_and_vllm_can_be_used(tmp_path):
     out = call("doctor", "--json", cwd=tmp_path, SMMD_BENCH_CACHE=str(tmp_path / "cache"))
     content = json.loads(out.stdout)
     findings = {finding["name"]: finding for finding in content["findings"]}
@@ -231,14 +230,14 @@ def test_the_limits_of_a_container_count(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def hub(monkeypatch):
     """A server on this machine that refuses every request."""
 
     class Refuses(BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
+        def do_HEAD(self):
             self.send_error(403)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             pass
 
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):

@@ -1,7 +1,5 @@
 """A plugin file is edited between two runs of one command: what it does is what the run shows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -58,7 +56,7 @@ def auxiliary(folder: Path, cell: str) -> float:
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_a_loss_is_trained_again_when_it_is_edited(tmp_path: Path) -> None:
+def test_a_loss_is_trained_again_when_it_is_edited(tmp_path):
     file = tmp_path / "steep.py"
     file.write_text(LOSS)
     train(tmp_path)

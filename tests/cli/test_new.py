@@ -17,7 +17,7 @@ KINDS = ("task", "loss", "report")
 
 
 @pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -43,7 +43,7 @@ def run(*command: str | Path, cwd: Path, **more: str) -> str:
     return out.stdout
 
 
-def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path: Path) -> None:
+def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path):
     for kind in KINDS:
         new(kind, f"my_{kind}")
     rules = ["--isolated", "--line-length", "100", "--quiet"]
@@ -59,7 +59,7 @@ def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path: Path)
     assert "Sums of two numbers." in listed
 
 
-def test_a_new_project_is_installed_and_found_by_name(tmp_path: Path) -> None:
+def test_a_new_project_is_installed_and_found_by_name(tmp_path):
     said = new("task", "boiling", "--project", "kitchen-sums").output
     assert "pip install -e ./kitchen-sums" in said
     root = tmp_path / "kitchen-sums"
@@ -78,7 +78,7 @@ def test_a_new_project_is_installed_and_found_by_name(tmp_path: Path) -> None:
     assert "plus" in run(BIN / "smmd-bench", *sample, cwd=tmp_path, PYTHONPATH=str(target))
 
 
-def test_the_current_project_gets_the_entry_point_and_keeps_all_else(tmp_path: Path) -> None:
+def test_the_current_project_gets_the_entry_point_and_keeps_all_else(tmp_path):
     settings = tmp_path / "pyproject.toml"
     settings.write_text(
         '# mine\n[project]\nname = "my-pack"  # a comment\nversion = "1"\n\n'
@@ -102,7 +102,7 @@ def test_the_current_project_gets_the_entry_point_and_keeps_all_else(tmp_path: P
     }
 
 
-def test_lines_are_printed_where_the_settings_cannot_be_edited_safely(tmp_path: Path) -> None:
+def test_lines_are_printed_where_the_settings_cannot_be_edited_safely(tmp_path):
     inline = '[project]\nname = "p"\nversion = "1"\nentry-points = {}\n'
     (tmp_path / "pyproject.toml").write_text(inline)
     output = new("report", "by_length", "--folder", "sub").output
@@ -122,7 +122,7 @@ def test_lines_are_printed_where_the_settings_cannot_be_edited_safely(tmp_path: 
         '[project.entry-points]\n"smmd_bench.losses" = {a = "b:C"}\n',
     ],
 )
-def test_an_edit_adds_the_entry_point_and_nothing_else(text: str) -> None:
+def test_an_edit_adds_the_entry_point_and_nothing_else(text):
     changed = with_entry_point(text, "tasks", "new", "p.new:New")
     if changed is None:  # never a wrong one
         assert "[no table]" in text
@@ -146,16 +146,14 @@ def test_an_edit_adds_the_entry_point_and_nothing_else(text: str) -> None:
         (("task", "fine", "--project", "no name"), "cannot name a project"),
     ],
 )
-def test_a_name_that_cannot_be_is_refused_and_nothing_is_written(
-    arguments: tuple[str, ...], said: str, tmp_path: Path
-) -> None:
+def test_a_name_that_cannot_be_is_refused_and_nothing_is_written(arguments, said, tmp_path):
     with pytest.raises(UserError, match=said):
         new(*arguments)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("there", ["fine.py", "test_fine.py"])
-def test_nothing_is_overwritten_and_nothing_half_written(there: str, tmp_path: Path) -> None:
+def test_nothing_is_overwritten_and_nothing_half_written(there, tmp_path):
     (tmp_path / there).write_text("mine")
     with pytest.raises(UserError, match="exists already"):
         new("task", "fine")
@@ -163,7 +161,7 @@ def test_nothing_is_overwritten_and_nothing_half_written(there: str, tmp_path: P
     assert (tmp_path / there).read_text() == "mine"
 
 
-def test_a_project_that_exists_is_left_alone(tmp_path: Path) -> None:
+def test_a_project_that_exists_is_left_alone(tmp_path):
     (tmp_path / "mine").mkdir()
     with pytest.raises(UserError, match="exists already"):
         new("task", "fine", "--project", "mine")
@@ -179,9 +177,7 @@ def test_a_project_that_exists_is_left_alone(tmp_path: Path) -> None:
         ("torch/mine", "a module torch elsewhere"),
     ],
 )
-def test_a_folder_of_which_nothing_can_be_imported_is_refused(
-    folder: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_which_nothing_can_be_imported_is_refused(folder, said, tmp_path, monkeypatch):
     project = tmp_path / "project"
     project.mkdir()
     settings = project / "pyproject.toml"
@@ -194,9 +190,7 @@ def test_a_folder_of_which_nothing_can_be_imported_is_refused(
     assert settings.read_text() == before
 
 
-def test_what_is_installed_within_the_project_is_another_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_installed_within_the_project_is_another_module(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"\nversion = "1"\n')
     installed = tmp_path / ".venv" / "site"
     (installed / "other_pack").mkdir(parents=True)
@@ -207,9 +201,7 @@ def test_what_is_installed_within_the_project_is_another_module(
     assert not (tmp_path / "other_pack").exists()
 
 
-def test_a_folder_of_the_project_that_can_be_imported_is_no_other_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_the_project_that_can_be_imported_is_no_other_module(tmp_path, monkeypatch):
     settings = tmp_path / "pyproject.toml"
     settings.write_text('[project]\nname = "mine"\nversion = "1"\n')
     (tmp_path / "extra_losses").mkdir()
@@ -223,15 +215,13 @@ def test_a_folder_of_the_project_that_can_be_imported_is_no_other_module(
     ("project", "said"),
     [("class", "cannot name a project"), ("torch", "would hide the module"), ("Json", "hide")],
 )
-def test_a_project_whose_package_cannot_be_imported_is_refused(
-    project: str, said: str, tmp_path: Path
-) -> None:
+def test_a_project_whose_package_cannot_be_imported_is_refused(project, said, tmp_path):
     with pytest.raises(UserError, match=said):
         new("task", "fine", "--project", project)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_in_the_place_of_a_folder_leaves_nothing_half_written(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_folder_leaves_nothing_half_written(tmp_path):
     settings = tmp_path / "pyproject.toml"
     settings.write_text('[project]\nname = "mine"\nversion = "1"\n')
     before = settings.read_text()
@@ -242,10 +232,8 @@ def test_a_file_in_the_place_of_a_folder_leaves_nothing_half_written(tmp_path: P
     assert settings.read_text() == before
 
 
-def test_what_was_written_is_removed_when_a_later_file_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(path: Path, text: str) -> None:
+def test_what_was_written_is_removed_when_a_later_file_fails(tmp_path, monkeypatch):
+    def fails(path, text):
         if path.name == "pyproject.toml":
             raise OSError(28, "No space left on device", str(path))
         write_text(path, text)

@@ -1,9 +1,6 @@
 """A file of several experiments: one folder, one table, and nothing to do the second time."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +20,7 @@ parts:
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_the_parts_of_a_file_end_in_one_folder(tmp_path: Path) -> None:
+def test_the_parts_of_a_file_end_in_one_folder(tmp_path):
     (tmp_path / "two.yaml").write_text(FILE)
     planned = call("run", "two.yaml", "--dry-run", "--json", cwd=tmp_path)
     assert len(json.loads(planned.stdout)["cells"]) == 4

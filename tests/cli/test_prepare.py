@@ -1,11 +1,8 @@
 """`smmd-bench prepare` with checkpoints: of a folder, and of a small hub on this machine."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
@@ -82,7 +79,7 @@ def _digest(data: bytes) -> str:
 
 
 @pytest.fixture
-def hub() -> Iterator[Hub]:
+def hub():
     with Hub() as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -102,7 +99,7 @@ def online(hub: Hub, home: Path) -> dict[str, str]:
     }
 
 
-def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub: Hub, tmp_path: Path) -> None:
+def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub, tmp_path):
     environment = online(hub, tmp_path)
     first = call("prepare", "arithmetic", "--model", "someone/whole", **environment)
     assert first.returncode == 0, first.stderr
@@ -123,7 +120,7 @@ def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub: Hub, tmp_path: P
     assert (offline.returncode, offline.stdout) == (0, f"{folder.strip()}\n")
 
 
-def test_a_plan_fetches_no_weights(hub: Hub, tmp_path: Path) -> None:
+def test_a_plan_fetches_no_weights(hub, tmp_path):
     plan = ("train-eval", "--task", "arithmetic", "--losses", "ce", "--model", "someone/whole")
     sizes = ("--train-examples", "8", "--test-examples", "4", "--out", tmp_path / "run")
     out = call(*plan, *sizes, "--dry-run", **online(hub, tmp_path / "home"))
@@ -136,7 +133,7 @@ def test_a_plan_fetches_no_weights(hub: Hub, tmp_path: Path) -> None:
     assert list((tmp_path / "home").rglob("*.safetensors"))
 
 
-def test_a_repository_of_pickles_is_refused(hub: Hub, tmp_path: Path) -> None:
+def test_a_repository_of_pickles_is_refused(hub, tmp_path):
     out = call("prepare", "--model", "someone/pickled", "-q", **online(hub, tmp_path))
     assert out.returncode == 2
     (line,) = out.stderr.splitlines()
@@ -144,7 +141,7 @@ def test_a_repository_of_pickles_is_refused(hub: Hub, tmp_path: Path) -> None:
     assert not any("pytorch_model" in path for path in hub.asked)
 
 
-def test_out_of_reach_is_one_sentence(tmp_path: Path) -> None:
+def test_out_of_reach_is_one_sentence(tmp_path):
     out = call("prepare", "--model", "someone/whole", HF_HOME=str(tmp_path), HF_HUB_OFFLINE="1")
     assert (out.returncode, out.stdout) == (2, "")
     (line,) = out.stderr.splitlines()
@@ -152,7 +149,7 @@ def test_out_of_reach_is_one_sentence(tmp_path: Path) -> None:
     assert "give a local folder" in line
 
 
-def test_a_local_checkpoint_and_a_built_in_one(tmp_path: Path) -> None:
+def test_a_local_checkpoint_and_a_built_in_one(tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
     for file in TINY.iterdir():
@@ -174,7 +171,7 @@ def test_a_local_checkpoint_and_a_built_in_one(tmp_path: Path) -> None:
         (["arithmatic"], "did you mean arithmetic"),
     ],
 )
-def test_mistakes_are_one_sentence(arguments: list[str], words: str) -> None:
+def test_mistakes_are_one_sentence(arguments, words):
     out = call("prepare", *arguments)
     assert (out.returncode, out.stdout) == (2, "")
     (line,) = out.stderr.splitlines()

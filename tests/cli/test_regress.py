@@ -1,7 +1,5 @@
 """`smmd-bench regress` from the command line, and what it says of mistakes."""
 
-from pathlib import Path
-
 import pytest
 
 from smmd_bench.results.frames import read_run
@@ -19,10 +17,10 @@ from tests.regression.conftest import (  # noqa: F401  (fixtures)
 @pytest.mark.engine
 @pytest.mark.slow
 def test_two_suites_in_one_call_and_nothing_the_second_time(
-    make_run: MakeRun,  # noqa: F811
-    mmlu: Path,  # noqa: F811
-    tmp_path: Path,
-) -> None:
+    make_run,  # noqa: F811
+    mmlu,  # noqa: F811
+    tmp_path,
+):
     run = make_run(losses=("smmd",))
     (mmlu / "samsum").mkdir(exist_ok=True)
     (mmlu / "samsum" / "test.json").write_bytes((DATA / "samsum" / "test.json").read_bytes())
@@ -65,11 +63,11 @@ def test_two_suites_in_one_call_and_nothing_the_second_time(
     ],
 )
 def test_mistakes_are_one_sentence(
-    arguments: tuple[str, ...],
-    words: str,
-    make_run: MakeRun,  # noqa: F811
-    tmp_path: Path,
-) -> None:
+    arguments,
+    words,
+    make_run,  # noqa: F811
+    tmp_path,
+):
     run = make_run(losses=("smmd",))
     done = smmd_bench("regress", run, *arguments, **{VARIABLE: str(tmp_path)})
     assert done.returncode == 2, done.stdout
@@ -79,7 +77,7 @@ def test_mistakes_are_one_sentence(
     assert not (run / "regression").exists()
 
 
-def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run(tmp_path):
     done = smmd_bench("regress", tmp_path)
     assert done.returncode == 2
     assert "is not a run folder" in done.stderr

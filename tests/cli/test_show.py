@@ -29,7 +29,7 @@ PLANTED = Planted(
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def planted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "planted"
     write_run(folder, losses=("ce", "ntl", "smmd"), tasks=("gsm8k",), planted=PLANTED, resamples=20)
     return folder

@@ -94,7 +94,7 @@ def details(loss: Any) -> dict[str, str]:
     return {finding.check: finding.detail for finding in LOSS_CHECKS.run(loss)}
 
 
-def test_a_loss_without_a_fault_passes_every_check() -> None:
+def test_a_loss_without_a_fault_passes_every_check():
     assert set(states(Spec()).values()) == {"passed"}
 
 
@@ -111,7 +111,7 @@ def test_a_loss_without_a_fault_passes_every_check() -> None:
         (CountsNothing, "no numeric targets"),
     ],
 )
-def test_a_defect_is_found_by_its_check(module: type[NumericLoss], check: str) -> None:
+def test_a_defect_is_found_by_its_check(module, check):
     found = states(Spec(module))
     assert found[check] == "failed"
     if module not in (Noisy, NotSeparable):
@@ -119,16 +119,16 @@ def test_a_defect_is_found_by_its_check(module: type[NumericLoss], check: str) -
 
 
 @pytest.mark.parametrize("name", names("losses"))
-def test_the_losses_here_pass(name: str) -> None:
+def test_the_losses_here_pass(name):
     assert set(states(load_loss(name)).values()) == {"passed"}
 
 
-def test_what_cannot_apply_is_no_failure() -> None:
+def test_what_cannot_apply_is_no_failure():
     from smmd_bench.errors import CellSkippedError
 
     @dataclass(frozen=True)
     class DigitsOnly(Spec):
-        def bind(self, vocabulary: NumericVocabulary) -> NumericLoss:
+        def bind(self, vocabulary):
             if len(vocabulary) > 10:
                 raise CellSkippedError("it needs single digits")
             return super().bind(vocabulary)
@@ -139,10 +139,10 @@ def test_what_cannot_apply_is_no_failure() -> None:
     assert detail.endswith("at N = 10 alone (at 1,000: it needs single digits)")
 
 
-def test_any_other_error_at_1000_tokens_fails_the_micro_batches_too() -> None:
+def test_any_other_error_at_1000_tokens_fails_the_micro_batches_too():
     @dataclass(frozen=True)
     class Overflows(Spec):
-        def bind(self, vocabulary: NumericVocabulary) -> NumericLoss:
+        def bind(self, vocabulary):
             if len(vocabulary) > 10:
                 raise ValueError("too many tokens")
             return super().bind(vocabulary)
@@ -152,6 +152,6 @@ def test_any_other_error_at_1000_tokens_fails_the_micro_batches_too() -> None:
     assert details(Spec())["micro-batches"].endswith("of 4, at N = 10 and 1,000")
 
 
-def test_forward_need_not_take_an_empty_batch_and_the_line_says_so() -> None:
+def test_forward_need_not_take_an_empty_batch_and_the_line_says_so():
     assert states(Spec(OnlyInBatches))["no numeric targets"] == "passed"
     assert "forward is not called" in details(Spec(OnlyInBatches))["no numeric targets"]

@@ -197,10 +197,10 @@ def with_metric(metric: Metric) -> Good:
 
 
 @pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_this_process(monkeypatch):
     """The task of a test has no file from which another process could load it."""
 
-    def here(spec: str, files: Any, sizes: Any, seed: int, *, made_here: bool) -> Any:
+    def here(spec, files, sizes, seed, *, made_here):
         return fingerprints(current[0], sizes, seed)
 
     monkeypatch.setattr(tasks, "fingerprints_elsewhere", here)
@@ -215,7 +215,7 @@ def states(task: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("task", [Good(), RationaleWithStart()], ids=lambda x: type(x).__name__)
-def test_a_task_without_a_fault_passes_every_check(task: Good) -> None:
+def test_a_task_without_a_fault_passes_every_check(task):
     assert set(states(task).values()) == {"passed"}
 
 
@@ -241,7 +241,7 @@ def test_a_task_without_a_fault_passes_every_check(task: Good) -> None:
     ],
     ids=lambda x: type(x).__name__,
 )
-def test_a_defect_is_found_by_its_check(task: Good, check: str) -> None:
+def test_a_defect_is_found_by_its_check(task, check):
     found = {name: state for name, state in states(task).items() if state != "passed"}
     if check == "attributes" and isinstance(task, ReservedAttribute):
         found.pop("metrics", None)  # scoring refuses such a column, too
@@ -257,15 +257,15 @@ def test_a_defect_is_found_by_its_check(task: Good, check: str) -> None:
     ],
     ids=lambda x: type(x).__name__,
 )
-def test_a_defect_with_consequences_is_among_what_is_found(task: Good, check: str) -> None:
+def test_a_defect_with_consequences_is_among_what_is_found(task, check):
     assert states(task)[check] == "failed"
 
 
-def test_a_broken_picture_is_found(tmp_path: Path) -> None:
+def test_a_broken_picture_is_found(tmp_path):
     class Pictures(Good):
         modality: ClassVar[Modality] = Modality.VISION
 
-        def example(self, split: Split, n: int) -> Example:
+        def example(self, split, n):
             picture = tmp_path / f"{n}.png"
             if not picture.exists():
                 Image.new("RGB", (8, 8)).save(picture)
@@ -276,9 +276,9 @@ def test_a_broken_picture_is_found(tmp_path: Path) -> None:
     assert states(Pictures())["images"] == "failed"
 
 
-def test_data_that_are_not_here_are_no_failure() -> None:
+def test_data_that_are_not_here_are_no_failure():
     class Elsewhere(Good):
-        def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+        def examples(self, split, seed, limit=None):
             raise UserError("The data cannot be fetched: run `smmd-bench prepare good`.")
 
     found = task_findings(Elsewhere())
@@ -287,7 +287,7 @@ def test_data_that_are_not_here_are_no_failure() -> None:
 
 
 @pytest.mark.parametrize("name", ["arithmetic", "gsm8k", "svamp", "samsum"])
-def test_the_text_tasks_here_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text_tasks_here_pass(name, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
     found = states(load_task(name))
     assert "failed" not in found.values()
