@@ -1,12 +1,11 @@
 import json
-from pathlib import Path
 
 import pytest
 
 from smmd_bench.plugin_system.listing import listing
 from smmd_bench.plugin_system.registry import GROUPS
 
-from .conftest import call
+from .conftest import call, write_distribution
 
 LOSS = '''
 from dataclasses import dataclass
@@ -27,15 +26,6 @@ ODD = {
     "b": ("relative_scale: ClassVar = 5", "AttributeError: 'int' object has no attribute 'items'"),
     "c": ("relative_scale: ClassVar = {10: float('nan')}", "ValueError: relative_scale is not"),
 }
-
-
-def write_distribution(site: Path, name: str, source: str) -> None:
-    """Install a distribution with one loss."""
-    (site / f"{name}.py").write_text(source)
-    facts = site / f"{name}_package-2.5.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-package\nVersion: 2.5\n")
-    (facts / "entry_points.txt").write_text(f"[smmd_bench.losses]\n{name} = {name}:Own\n")
 
 
 def test_a_line_a_plugin_and_everything_with_v():

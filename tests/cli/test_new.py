@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 import tomllib
@@ -14,6 +15,7 @@ from smmd_bench.storage.files import write_text
 
 BIN = Path(sys.executable).parent
 KINDS = ("task", "loss", "report")
+SETTINGS = '[project]\nname = "mine"\nversion = "1"\n'
 
 
 @pytest.fixture(autouse=True)
@@ -30,15 +32,8 @@ def new(*arguments: str) -> Result:
 
 
 def run(*command: str | Path, cwd: Path, **more: str) -> str:
-    import os
-
-    out = subprocess.run(
-        [str(c) for c in command],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **more},
-    )
+    words, environment = [str(word) for word in command], {**os.environ, **more}
+    out = subprocess.run(words, cwd=cwd, capture_output=True, text=True, env=environment)
     assert out.returncode == 0, out.stdout + out.stderr
     return out.stdout
 
@@ -138,33 +133,46 @@ def test_an_edit_adds_the_entry_point_and_nothing_else(text):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("task", "arithmetic"), r"There is a task 'arithmetic' already .* such as my_arithmetic"),
-        (("loss", "Earth-Mover"), "such as earth_mover"),
-        (("loss", "class"), "cannot name a loss"),
-        (("task", "2nd"), "a letter first"),
-        (("report", "json"), "would hide the module json"),
-        (("task", "fine", "--project", "no name"), "cannot name a project"),
+        ("task arithmetic", r"There is a task 'arithmetic' already .* such as my_arithmetic"),
+        ("loss Earth-Mover", "such as earth_mover"),
+        ("loss class", "cannot name a loss"),
+        ("task 2nd", "a letter first"),
+        ("report json", "would hide the module json"),
+        ("task fine --project no+name", "cannot name a project"),
+        ("task fine --project class", "cannot name a project"),
+        ("task fine --project torch", "would hide the module"),
+        ("task fine --project Json", "hide"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_and_nothing_is_written(arguments, said, tmp_path):
     with pytest.raises(UserError, match=said):
-        new(*arguments)
+        new(*arguments.split())
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("there", ["fine.py", "test_fine.py"])
+@pytest.mark.parametrize("there", ["fine.py", "test_fine.py", "mine/notes.txt"])
 def test_nothing_is_overwritten_and_nothing_half_written(there, tmp_path):
-    (tmp_path / there).write_text("mine")
+    file = tmp_path / there
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
     with pytest.raises(UserError, match="exists already"):
-        new("task", "fine")
-    assert [p.name for p in tmp_path.iterdir()] == [there]
-    assert (tmp_path / there).read_text() == "mine"
+        new("task", "fine", *(["--project", "mine"] if "/" in there else []))
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
+    assert file.read_text() == "mine"
 
 
-def test_a_project_that_exists_is_left_alone(tmp_path):
-    (tmp_path / "mine").mkdir()
-    with pytest.raises(UserError, match="exists already"):
-        new("task", "fine", "--project", "mine")
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The current folder, of a project; below it is a package that is installed there."""
+    folder = tmp_path / "project"
+    for package in ("extra_losses", ".venv/site/other_pack"):
+        (folder / package).mkdir(parents=True)
+        (folder / package / "__init__.py").touch()
+    (folder / "pyproject.toml").write_text(SETTINGS)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.syspath_prepend(folder / ".venv" / "site")
+    monkeypatch.chdir(folder)
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -175,61 +183,30 @@ def test_a_project_that_exists_is_left_alone(tmp_path):
         ("src/mine/class", "'class' cannot name a module"),
         ("json", "a module json elsewhere"),
         ("torch/mine", "a module torch elsewhere"),
+        ("other_pack/mine", "a module other_pack elsewhere"),
     ],
 )
-def test_a_folder_of_which_nothing_can_be_imported_is_refused(folder, said, tmp_path, monkeypatch):
-    project = tmp_path / "project"
-    project.mkdir()
-    settings = project / "pyproject.toml"
-    settings.write_text('[project]\nname = "mine"\nversion = "1"\n')
-    before = settings.read_text()
-    monkeypatch.chdir(project)
+def test_a_folder_of_which_nothing_can_be_imported_is_refused(folder, said, project):
+    before = sorted(project.parent.rglob("*"))
     with pytest.raises(UserError, match=said):
         new("task", "fine", "--folder", folder)
-    assert [*tmp_path.iterdir(), *project.iterdir()] == [project, settings]
-    assert settings.read_text() == before
+    assert sorted(project.parent.rglob("*")) == before
+    assert (project / "pyproject.toml").read_text() == SETTINGS
 
 
-def test_what_is_installed_within_the_project_is_another_module(tmp_path, monkeypatch):
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"\nversion = "1"\n')
-    installed = tmp_path / ".venv" / "site"
-    (installed / "other_pack").mkdir(parents=True)
-    (installed / "other_pack" / "__init__.py").touch()
-    monkeypatch.syspath_prepend(installed)
-    with pytest.raises(UserError, match="a module other_pack elsewhere"):
-        new("loss", "fine", "--folder", "other_pack/mine")
-    assert not (tmp_path / "other_pack").exists()
+def test_a_folder_of_the_project_that_can_be_imported_is_no_other_module(project):
+    new("loss", "fine", "--folder", str(project / "extra_losses" / "more"))
+    settings = (project / "pyproject.toml").read_text()
+    assert 'fine = "extra_losses.more.fine:Fine"' in settings
 
 
-def test_a_folder_of_the_project_that_can_be_imported_is_no_other_module(tmp_path, monkeypatch):
-    settings = tmp_path / "pyproject.toml"
-    settings.write_text('[project]\nname = "mine"\nversion = "1"\n')
-    (tmp_path / "extra_losses").mkdir()
-    (tmp_path / "extra_losses" / "__init__.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    new("loss", "fine", "--folder", str(tmp_path / "extra_losses" / "more"))
-    assert 'fine = "extra_losses.more.fine:Fine"' in settings.read_text()
-
-
-@pytest.mark.parametrize(
-    ("project", "said"),
-    [("class", "cannot name a project"), ("torch", "would hide the module"), ("Json", "hide")],
-)
-def test_a_project_whose_package_cannot_be_imported_is_refused(project, said, tmp_path):
-    with pytest.raises(UserError, match=said):
-        new("task", "fine", "--project", project)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_in_the_place_of_a_folder_leaves_nothing_half_written(tmp_path):
-    settings = tmp_path / "pyproject.toml"
-    settings.write_text('[project]\nname = "mine"\nversion = "1"\n')
-    before = settings.read_text()
-    (tmp_path / "tests").touch()
+def test_a_file_in_the_place_of_a_folder_leaves_nothing_half_written(project):
+    (project / "tests").touch()
+    before = sorted(project.rglob("*"))
     with pytest.raises(FileExistsError):
         new("task", "fine", "--folder", "mine/parts")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["pyproject.toml", "tests"]
-    assert settings.read_text() == before
+    assert sorted(project.rglob("*")) == before
+    assert (project / "pyproject.toml").read_text() == SETTINGS
 
 
 def test_what_was_written_is_removed_when_a_later_file_fails(tmp_path, monkeypatch):

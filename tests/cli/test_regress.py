@@ -24,16 +24,8 @@ def test_two_suites_in_one_call_and_nothing_the_second_time(
     run = make_run(losses=("smmd",))
     (mmlu / "samsum").mkdir(exist_ok=True)
     (mmlu / "samsum" / "test.json").write_bytes((DATA / "samsum" / "test.json").read_bytes())
-    arguments = (
-        "regress",
-        run,
-        "--suite",
-        "mmlu_anatomy,samsum",
-        "--limit",
-        "2",
-        "--data-dir",
-        mmlu,
-    )
+    suites = ("--suite", "mmlu_anatomy,samsum", "--limit", "2", "--data-dir", mmlu)
+    arguments = ("regress", run, *suites)
     done = smmd_bench(*arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 checkpoints x mmlu_anatomy, samsum with hf, 2 questions" in done.stdout
@@ -75,9 +67,3 @@ def test_mistakes_are_one_sentence(
     assert line.startswith("Error: ")
     assert words in line
     assert not (run / "regression").exists()
-
-
-def test_a_folder_that_is_no_run(tmp_path):
-    done = smmd_bench("regress", tmp_path)
-    assert done.returncode == 2
-    assert "is not a run folder" in done.stderr
