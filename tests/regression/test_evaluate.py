@@ -146,26 +146,6 @@ def test_what_does_not_fit_the_context_is_counted(make_run, checkpoints, mmlu, m
 @pytest.mark.engine
 @pytest.mark.slow
 @needs_real
-def test_all_real_subjects_equal_lm_eval_by_hand(make_run, checkpoints, tmp_path):
-    from transformers import AutoModelForCausalLM
-
-    ((results, samples),) = evaluate(make_run(losses=()), "mmlu", 2, ["base"])
-    copy = tmp_path / "link" / "mmlu"
-    copy.parent.mkdir()
-    copy.symlink_to(REAL.resolve())
-    model = AutoModelForCausalLM.from_pretrained(checkpoints.base)
-    hand = by_hand(model, checkpoints.base, copy, 2)
-    assert_same(results, samples, hand)
-    sizes = {row["name"]: row["n"] for row in results["rows"] if row["kind"] == "group"}
-    assert sizes == {
-        "mmlu": 114, "mmlu_stem": 38, "mmlu_humanities": 26, "mmlu_social_sciences": 24,
-        "mmlu_other": 26,
-    }  # fmt: skip
-
-
-@pytest.mark.engine
-@pytest.mark.slow
-@needs_real
 def test_a_whole_subject_equals_the_command_line(make_run, checkpoints, tmp_path):
     ((results, samples),) = evaluate(make_run(losses=()), "mmlu_abstract_algebra", None, ["base"])
     (tmp_path / "suite").mkdir()
