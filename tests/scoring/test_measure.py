@@ -2,11 +2,11 @@ import json
 
 import pytest
 
+from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.scoring.measure import compare, measure, measure_identity
 from tests.runs import completions_of, expressions
-from tests.toy_tasks import ToyArithmetic
 
-TASK = ToyArithmetic()
+TASK = load_task("arithmetic")
 
 
 @pytest.fixture(scope="module")

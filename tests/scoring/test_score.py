@@ -6,10 +6,10 @@ import pytest
 
 import smmd_bench as sb
 from smmd_bench.errors import UserError
+from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.scoring.score import score_frame
-from tests.toy_tasks import ToyArithmetic
 
-TASK = ToyArithmetic()
+TASK = load_task("arithmetic")
 
 
 def completions(pairs: list[tuple[str, str]], **columns: object) -> pd.DataFrame:

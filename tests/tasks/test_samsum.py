@@ -3,7 +3,6 @@
 The dialogues of `tests/data/samsum` are of our own: the corpus must not be redistributed.
 """
 
-import json
 import logging
 from importlib.resources import files
 from pathlib import Path
@@ -148,10 +147,15 @@ def test_texts_can_be_scored_alone():
         sb.score("gsm8k", ["The cat has a cold."], ["The cat only has a cold."])
 
 
-def test_one_empty_dialogue_is_kept(tmp_path, monkeypatch):
+@pytest.fixture
+def test_file(tmp_path, monkeypatch):
+    """The file of the test split in a folder of local copies, to be written."""
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    rows = [{"id": "1", "dialogue": None, "summary": "Nothing."}]
-    (tmp_path / "test.json").write_text(json.dumps(rows))
+    return tmp_path / "test.json"
+
+
+def test_one_empty_dialogue_is_kept(test_file):
+    test_file.write_text('[{"id": "1", "dialogue": null, "summary": "Nothing."}]')
     (example,) = SAMSum().examples("test", 0)
     assert example.prompt == "Summarize the dialogue.\n\n\n\nSummary:"
 
@@ -166,9 +170,8 @@ def test_one_empty_dialogue_is_kept(tmp_path, monkeypatch):
         ("", r"test\.json is no readable json file"),
     ],
 )
-def test_a_broken_file_is_the_users_error(content, message, tmp_path, monkeypatch):
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    (tmp_path / "test.json").write_text(content)
+def test_a_broken_file_is_the_users_error(content, message, test_file):
+    test_file.write_text(content)
     with pytest.raises(UserError, match=message):
         SAMSum().examples("test", 0)
     with pytest.raises(UserError, match=r"has no samsum/train\.json: put the file there"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from smmd_bench.tasks.arithmetic import Arithmetic
 
 from smmd_bench.contracts import Answer, Example
 from smmd_bench.errors import UserError
@@ -18,7 +19,6 @@ from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
 from smmd_bench.run.run_directory import Outcome, RunDirectory
-from tests.toy_tasks import ToyArithmetic
 
 from .conftest import COUNT, TASK, json_lines
 
@@ -171,7 +171,7 @@ def test_an_experiment_does_not_move_into_the_folder(files):
         RunDirectory(out).require_own([Experiment((TASK,), ("ce",))], extend=False)
 
 
-class Grumpy(ToyArithmetic):
+class Grumpy(Arithmetic):
     """A task whose parser cannot bear the word "boom", and whose uids are integers."""
 
     name = "grumpy"
