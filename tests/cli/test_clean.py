@@ -22,6 +22,8 @@ from smmd_bench.storage.sizes import size_of
 from tests.run.test_run_directory import ALL, PLAIN, finish
 from tests.runs import write_failure
 
+from .conftest import cell_folder
+
 WEIGHTS = b"w" * 5000
 
 
@@ -35,7 +37,7 @@ def run(run_folder, tmp_path):
             put(folder / "checkpoint" / "model.safetensors")
             last = read_json(folder / "train.json")["epochs"][-1]
             write_json(folder / "checkpoint" / "canary.json", last)
-    failed, stopped, other = (folder_of(run, *c) for c in (("ntl", 0), ("ntl", 1), ("smmd", 1)))
+    failed, stopped, other = (cell_folder(run, *c) for c in (("ntl", 0), ("ntl", 1), ("smmd", 1)))
     for folder in (failed, stopped):
         (folder / "metrics.json").unlink()
         put(folder / "training" / "checkpoint-3" / "optimizer.pt")
@@ -47,8 +49,8 @@ def run(run_folder, tmp_path):
     listed = [a for a in sb.read_run(run).cells["address"] if a not in (other.name, "0new")]
     manifest = read_json(run / "manifest.json") or {}
     write_json(run / "manifest.json", {**manifest, "cells": [*listed, "0new"]})
-    put(folder_of(run, "ce", 0) / "epochs" / "4" / "model.safetensors")
-    put(folder_of(run, "ce", 1) / ".scores.parquet.123.part")
+    put(cell_folder(run, "ce", 0) / "epochs" / "4" / "model.safetensors")
+    put(cell_folder(run, "ce", 1) / ".scores.parquet.123.part")
     put(run / "logs" / "train-1.log")
     return run
 
@@ -69,12 +71,6 @@ def cache(tmp_path, monkeypatch):
 def put(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(WEIGHTS)
-
-
-def folder_of(run: Path, loss: str, seed: int) -> Path:
-    cells = sb.read_run(run).cells
-    chosen = cells[(cells["loss"] == loss) & (cells["seed"] == seed)]
-    return run / "cells" / str(chosen["address"].iloc[0])
 
 
 def clean(*arguments: object, answers: str = "") -> Result:
@@ -128,7 +124,7 @@ def test_what_a_part_names_goes_and_all_else_stays(run, tmp_path):
 
 def test_what_reports_read_of_the_cells_that_count_stays(run_folder, tmp_path, cache):
     run = Path(shutil.copytree(run_folder, tmp_path / "runs" / "one"))
-    put(folder_of(run, "smmd", 0) / "checkpoint" / "model.safetensors")
+    put(cell_folder(run, "smmd", 0) / "checkpoint" / "model.safetensors")
     put(run / "logs" / "a.log")
     names = ("cells", "metrics", "comparisons", "selection", "completions", "probes", "train_log")
     before = [getattr(sb.read_run(run), name) for name in names]
@@ -184,7 +180,7 @@ def test_a_run_that_another_process_works_on_is_left_as_it_is(run):
 def test_a_link_goes_and_not_what_it_leads_to(run, tmp_path):
     target = tmp_path / "weights"
     put(target / "model.safetensors")
-    mine = folder_of(run, "ce", 0) / "checkpoint"
+    mine = cell_folder(run, "ce", 0) / "checkpoint"
     shutil.rmtree(mine)
     mine.symlink_to(target)
     clean(run, "--what", "checkpoints", "--yes")

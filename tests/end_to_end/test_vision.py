@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from PIL import Image
 from safetensors import safe_open
 
 from ..conftest import DATA
@@ -101,30 +100,3 @@ def test_the_architectures_of_the_backbones(finish, tmp_path):
     assert {Path(model).name: engine["name"] for model, engine in used.items()} == {
         "qwen2_5_vl": "vllm", "mistral3": "vllm", "mllama": "transformers"
     }  # fmt: skip
-
-
-def test_a_text_model_on_a_vision_task_is_refused_before_anything(smmd_bench, tmp_path):
-    words = "train-eval --task clock_time --losses ce --model builtin/tiny --out"
-    refused = smmd_bench(words, tmp_path / "run")
-    assert refused.returncode == 2
-    assert "clock_time has images, and the model builtin/tiny" in " ".join(refused.stderr.split())
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_broken_picture_ends_a_run_before_it_starts(smmd_bench, tmp_path):
-    folder = tmp_path / "data" / "clock_time"
-    lines = ["class index,filepaths,labels,data set"]
-    for number, (hour, minute) in enumerate((h, m) for h in range(1, 13) for m in range(0, 60, 5)):
-        for split in ("train", "valid", "test"):
-            path = folder / split / f"{hour}-{minute:02}" / f"{number % 100}.jpg"
-            path.parent.mkdir(parents=True)
-            Image.new("RGB", (16, 16), (number, 0, 0)).save(path)
-            lines.append(f"{number},{path.relative_to(folder)},{hour}_{minute:02},{split}")
-    (folder / "clocks.csv").write_text("\n".join(lines) + "\n")
-    bad = next((folder / "train" / "3-30").iterdir())
-    bad.write_bytes(b"no picture")
-    words = "train-eval --task clock_time --losses ce --data-dir"
-    refused = smmd_bench(words, tmp_path / "data", "--out", tmp_path / "run")
-    assert refused.returncode == 2
-    assert str(bad) in refused.stderr.replace("\n", "")
-    assert not (tmp_path / "run").exists()

@@ -1,9 +1,7 @@
 """A run folder whose cells have real (tiny, random) adapters, and questions of our own."""
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -24,7 +22,6 @@ from tests.tiny_lms import tiny_config
 
 from .questions import write_mmlu
 
-COMMAND = str(Path(sys.executable).parent / "smmd-bench")
 LM_EVAL = str(Path(sys.executable).parent / "lm_eval")
 LOSSES = ("ce", "smmd")
 SHORT = 232
@@ -112,13 +109,3 @@ def _canary(base: Path, adapter: Path | None) -> dict[str, Any]:
         model = PeftModel.from_pretrained(model, adapter)
     canary = make_canary(model, AutoTokenizer.from_pretrained(base))
     return dict(json.loads(json.dumps(asdict(canary))))
-
-
-def smmd_bench(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line."""
-    return subprocess.run(
-        [COMMAND, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    )
