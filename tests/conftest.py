@@ -50,6 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in long)
 
 
+def read_files(folder: Path) -> dict[str, bytes]:
+    """The files of a folder, but for the lock of a run."""
+    found = (file for file in folder.rglob("*") if file.is_file() and file.name != ".lock")
+    return {str(file.relative_to(folder)): file.read_bytes() for file in found}
+
+
 @dataclass(frozen=True)
 class TinyCheckpoints:
     """A base with two adapters (lora1, lora2) and two full variants (full1, full2), by name."""

@@ -55,13 +55,8 @@ def test_what_must_be_quick_imports_no_heavy_library(arguments, said, heavy, run
         f"assert not {heavy | {'torch', 'transformers'}!r} & set(sys.modules)"
     )
     more = COMPLETION if arguments == "completion" else {}
-    out = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **more},
-    )
+    words, env = [sys.executable, "-c", code], {**os.environ, **more}
+    out = subprocess.run(words, check=True, capture_output=True, text=True, env=env)
     assert said in out.stdout
 
 

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from safetensors import safe_open
 
-from ..conftest import DATA
 from ..tiny_vlms import ARCHITECTURES, build_vlm
 from .conftest import cells, content
 
@@ -55,21 +54,6 @@ def test_every_example_keeps_its_picture_and_both_probe_figures_are_drawn(clocks
     figures = {file.stem for file in (clocks[0] / "reports" / "figures").glob("*.png")}
     assert {"digit_distribution", "digit_probe", "dataset_samples", "training_curves"} <= figures
     assert not {"error_histogram", "signed_errors"} & figures  # of numbers, not of times
-
-
-@pytest.mark.slow
-def test_charts_synthetic_and_official(finish, tmp_path):
-    few = "--epochs 1 --train-examples {0} --validation-examples {1} --test-examples {1} --out"
-    words = "train-eval --task 'chartqa[source=synthetic]' --losses ce,smmd "
-    finish(words + few.format(32, 16), tmp_path / "synthetic")
-    table = (tmp_path / "synthetic" / "reports" / "tables" / "chart_table.md").read_text()
-    assert "synthetic" in table
-    assert "SMMD" in table
-    words = "train-eval --task chartqa --losses ce --no-base "
-    finish(words + few.format(4, 2), tmp_path / "official", "--data-dir", DATA)
-    (data,) = content(tmp_path / "official", "manifest.json")["data"].items()
-    assert data[0] == "chartqa[source=official]"  # what `auto` meant is written down
-    assert data[1]["identity"]["test"]["source"] == "official"
 
 
 @pytest.mark.slow

@@ -47,14 +47,12 @@ def test_about_95_percent_of_intervals_hold_the_truth():
     assert 0.90 <= held <= 0.985
 
 
-def test_a_higher_confidence_gives_a_wider_interval():
-    narrow, wide = (interval(RSquared(), scored(), confidence=c) for c in (0.8, 0.99))
+def test_the_interval_follows_from_the_seed_and_widens_with_the_confidence():
+    frame = scored()
+    narrow, wide = (interval(RSquared(), frame, confidence=c) for c in (0.8, 0.99))
     assert wide.low < narrow.low < narrow.high < wide.high
-
-
-def test_the_same_seed_gives_the_same_interval():
-    assert interval(RSquared(), scored()) == interval(RSquared(), scored())
-    assert interval(RSquared(), scored(), seed=1) != interval(RSquared(), scored())
+    assert interval(RSquared(), frame) == interval(RSquared(), frame)
+    assert interval(RSquared(), frame, seed=1) != interval(RSquared(), frame)
 
 
 def test_metrics_of_a_subset_count_only_its_examples():
@@ -95,16 +93,12 @@ def test_the_paired_difference_is_the_difference_of_the_values():
     assert found.low < found.value < found.high
 
 
-def test_examples_are_paired_by_uid_and_not_by_place():
+def test_shared_examples_are_paired_by_uid_and_not_by_place():
     a, b = scored(seed=1), scored(seed=2)
     shuffled = b.sample(frac=1, random_state=0)
     assert paired_difference(RSquared(), a, shuffled) == paired_difference(RSquared(), a, b)
     assert mcnemar_exact(a, shuffled) == mcnemar_exact(a, b)
-
-
-def test_only_shared_examples_are_compared():
-    found = paired_difference(ExactMatch(), scored(seed=1)[:300], scored(seed=2)[100:])
-    assert found.n == 200
+    assert paired_difference(ExactMatch(), a[:300], b[100:]).n == 200
 
 
 def test_a_subset_metric_is_compared_where_both_are_valid():

@@ -152,15 +152,11 @@ def test_parse(text):
     assert (None if answer is None else answer.value) == TEXTS[text]
 
 
-@given(st.text())
-def test_parse_never_fails(text):
+@given(st.text(), st.integers(1, 12), st.integers(0, 59))
+def test_parse_never_fails_and_gives_every_time_back(text, hour, minute):
     answer, time = ClockTime().parse(text), time_of(text)
     assert answer is None or 60 <= answer.value < 780
     assert time is None or (1 <= time[0] <= 12 and 0 <= time[1] < 60)
-
-
-@given(st.integers(1, 12), st.integers(0, 59))
-def test_parse_gives_every_time_back(hour, minute):
     assert ClockTime().parse(f" {hour}:{minute:02}").value == Fraction(60 * hour + minute)
 
 
@@ -202,13 +198,16 @@ def test_a_kaggle_folder_is_read_as_it_is(kaggle):
     assert task.identity("test", 0) == task.identity("test", 1)
 
 
-def test_the_identity_follows_the_bytes_of_the_pictures(kaggle):
+def test_the_identity_follows_the_bytes_of_the_pictures_and_names_an_absent_one(kaggle):
     task = ClockTime()
     before = task.identity("test", 0)
     Image.new("RGB", (8, 8), (1, 2, 3)).save(kaggle / "test" / "4-20" / "2.jpg")
     _clock_folder._digest.cache_clear()  # another process
     assert task.identity("test", 0) != before
     assert task.identity("train", 0) == ClockTime().identity("train", 0)
+    (kaggle / "valid" / "1-00" / "1.jpg").unlink()
+    with pytest.raises(UserError, match=r"1 of the 144 validation pictures .*1-00/1\.jpg"):
+        ClockTime().identity("validation", 0)
 
 
 def spoil_pictures(change, *names):
@@ -276,12 +275,6 @@ def test_what_is_missing_or_wrong_in_it_is_named(kaggle, spoil, message):
     with pytest.raises(UserError, match=message):
         ClockTime().examples("train", 0, 5)
     assert ClockTime(source="synthetic").examples("train", 0, 1)
-
-
-def test_an_absent_picture_is_named_by_the_identity_too(kaggle):
-    (kaggle / "valid" / "1-00" / "1.jpg").unlink()
-    with pytest.raises(UserError, match=r"1 of the 144 validation pictures .*1-00/1\.jpg"):
-        ClockTime().identity("validation", 0)
 
 
 def test_an_experiment_keeps_what_auto_means(kaggle, monkeypatch):
