@@ -14,6 +14,7 @@ from unittest import mock
 
 from smmd_bench.cli import main
 from smmd_bench.results.frames import read_run
+from tests.in_process import coarse_figures
 from tests.runs import run_folder
 
 __all__ = ["run_folder"]
@@ -23,10 +24,11 @@ Ended = subprocess.CompletedProcess[str]
 
 
 def run_here(*arguments: object, cwd: Path | None = None, **environment: str) -> Ended:
-    """Run the command in this process, which has imported most of it already."""
+    """Run the command in this process, which has imported most of it; figures are coarse."""
     words = ["smmd-bench", *map(str, arguments)]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(coarse_figures())
         stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
         stack.enter_context(mock.patch.dict(os.environ, environment))
         stack.enter_context(mock.patch.object(sys, "argv", words))

@@ -19,6 +19,7 @@ from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
 from smmd_bench.run.run_directory import Outcome, RunDirectory
+from tests.in_process import coarse_figures
 
 from .conftest import COUNT, TASK, json_lines
 
@@ -92,7 +93,7 @@ def test_labels_stand_in_the_order_of_the_command_also_ce_and_base(tmp_path, rig
 @pytest.mark.parametrize("labels", [["ce", "smmd"], ["first run", "küche [2]"]])
 def test_every_report_works_or_says_why_not(files, labels, caplog):
     outcome = scored(files, labels=labels)
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING), coarse_figures():
         write_reports(outcome.path)
     assert not caplog.records
     page = (outcome.path / "reports" / "index.html").read_text()
