@@ -6,7 +6,7 @@ from smmd_bench.plugin_system.listing import listing
 from smmd_bench.plugin_system.registry import GROUPS
 from tests.plugin_system.loss_file import LOSS
 
-from .conftest import call, write_distribution
+from .conftest import call, run_here, write_distribution
 
 ODD = {
     "a": ("sources: ClassVar = 5", "TypeError: 'int' object is not iterable"),
@@ -16,13 +16,13 @@ ODD = {
 
 
 def test_a_line_a_plugin_and_everything_with_v():
-    short = call("ls", COLUMNS="80").stdout.splitlines()
+    short = run_here("ls", COLUMNS="80").stdout.splitlines()
     words = {line.split()[0] for line in short}
     assert {*GROUPS, "models", "arithmetic", "ntl", "smmd", "vllm", "local"} <= words
     assert "builtin/tiny" in words
     assert max(map(len, short)) <= 80
     assert sum(line.startswith("  smmd ") for line in short) == 1
-    long = " ".join(call("ls", "-v", COLUMNS="80").stdout.split())
+    long = " ".join(run_here("ls", "-v", COLUMNS="80").stdout.split())
     for text in (
         "sigma=2 (number or a sum such as 1+2) bandwidths of the kernel",
         "lambda * auxiliary : cross-entropy at a uniform guess: 2.9 (N=10), 97 (N=1000)",

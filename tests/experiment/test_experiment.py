@@ -236,12 +236,9 @@ def test_the_default_model_suits_the_tasks(tasks, model):
     assert default.name == named.name
 
 
-def test_text_and_vision_have_no_default_in_common():
+def test_a_model_that_suits_not_all_tasks_is_refused_in_planning():
     with pytest.raises(UserError, match="arithmetic is a text task and clock_time a vision task"):
         Experiment(("clock_time", "arithmetic"), ("ce",))
-
-
-def test_a_model_that_reads_no_images_is_refused_in_planning():
     experiment = Experiment(("clock_time",), ("ce",), models=("builtin/tiny",))
     with pytest.raises(UserError, match=r"clock_time has images.*builtin/tiny reads text only"):
         _ = experiment.cells

@@ -106,6 +106,7 @@ def assert_same(results: dict[str, Any], samples: pd.DataFrame, hand: Any) -> No
     assert right == {(s.subtask, s.doc_id): s.acc for s in samples.itertuples()}
 
 
+@pytest.mark.slow
 def test_adapters_equal_lm_eval_by_hand(make_run, checkpoints, mmlu, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(mmlu))
     (results, samples), (_, others) = evaluate(make_run(), "mmlu", 2, ["base", "smmd"])[::-1]
