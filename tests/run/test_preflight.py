@@ -257,26 +257,6 @@ def test_pictures_count_with_the_tokens_that_a_model_reads(tiny_vlm):
     heard(pictures(folder, max_length=length - 1, min_pixels=28 * 28, max_pixels=56 * 56))
 
 
-def test_pixels_too_few_for_a_token_are_refused(tiny_vlm):
-    message = refusal(pictures(tiny_vlm("qwen2_5_vl"), max_pixels=5))
-    assert message.startswith("max_pixels=5 is less than the 784 pixels (28 x 28) that one token ")
-
-
-def test_a_question_that_holds_a_placeholder_is_named(tiny_vlm, monkeypatch, tmp_path):
-    folder = shutil.copytree(DATA, tmp_path / "data")
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(folder))
-    for file in (folder / "chartqa" / "ChartQA Dataset" / "val").glob("val_*.json"):
-        rows = json.loads(file.read_text())
-        for row in rows:
-            row["query"] += " <|image_pad|>"
-        file.write_text(json.dumps(rows))
-    experiment = Experiment(
-        ("chartqa",), ("ce",), (str(tiny_vlm("qwen2_5_vl")),), recipe={**FEW, "max_length": 800}
-    )
-    message = refusal(experiment)
-    assert re.match(r"Example chartqa-official-validation-\S+ has 2 placeholders", message)
-
-
 def test_broken_pictures_are_named_and_counted_before_anything_starts(
     tiny_vlm, monkeypatch, tmp_path
 ):
