@@ -8,8 +8,8 @@ from torch.utils.checkpoint import checkpoint
 
 from smmd_bench.objective import numeric_term
 
-from ..training.toys import IDS, H, T, V, bind, literal, random_hidden, random_labels
 from .entries import assert_same, each_loss, gradients, of_hidden, parts, trainable_or_not
+from .toys import IDS, H, T, V, bind, literal, random_hidden, random_labels
 
 
 @pytest.mark.parametrize("one_by_one", [False, True], ids=["", "position by position"])

@@ -18,8 +18,8 @@ from smmd_bench.objective.objective import (
 from smmd_bench.objective.output_head import OutputHead
 from smmd_bench.plugin_system.registry import load_loss
 
-from ..training.toys import IDS, H, V, bind, literal, random_hidden, random_labels
 from .entries import assert_same, both_entries, each_loss, gradients, of_hidden, of_logits, parts
+from .toys import IDS, H, V, bind, literal, random_hidden, random_labels
 
 
 @pytest.mark.parametrize("shares", [{}, {"numeric": 1, "ignored": 0}])
