@@ -97,6 +97,12 @@ def random_hidden(labels, seed=1, dtype=torch.float64):
     return hidden.to(dtype).requires_grad_(), weight.to(dtype).requires_grad_()
 
 
+def random_batch(dtype=torch.float64, **shares):
+    """Labels, hidden states and a weight."""
+    labels = random_labels(**shares)
+    return labels, *random_hidden(labels, dtype=dtype)
+
+
 def literal(loss, logits, labels):
     """(total, cross-entropy, auxiliary), by the definition, token by token."""
     cross_entropy = trained = 0.0
