@@ -24,7 +24,8 @@ def listed_models() -> list[ListedModel]:
         for name, folder in builtin_folders().items()
     ]
     for name, card in backbones().items():
-        summary = f"{card.label}, {card.params}, N={card.numeric_tokens}, {card.settings['dtype']}"
+        known = (card.label, card.params, card.numeric_tokens and f"N={card.numeric_tokens}")
+        summary = ", ".join([*filter(None, known), card.recipe_of("").dtype])
         sizes = {str(gb): size for gb, size in card.micro_batch_sizes.items()}
         found.append(ListedModel(name, summary, sizes))
     return found
