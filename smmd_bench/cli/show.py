@@ -53,10 +53,10 @@ def command(
       smmd-bench show runs/NAME --task arithmetic --uid test-0-5 --json
     """
     from .run_plugins import load_plugins_of
-    from .show_views.cells import Wanted, find_group
+    from .show_views.cells import find_group
     from .show_views.example import find_example
 
-    group = find_group(Wanted(name, run, **filters))
+    group = find_group(name, run, filters)
     if group.run.manifest.get("plugins"):
         load_plugins_of([group.run.path], Voice(as_json=as_json))
     shown = find_example(group, uid)
@@ -114,20 +114,15 @@ def _print_distributions(console: Console, answers: tuple[Answered, ...]) -> Non
     from rich.text import Text
 
     from ..decoding.answer_digits import OUTSIDE
-    from .show_views.plot import BLOCKS, draw_bands
+    from .show_views.plot import draw_bands
 
     probed = [answer for answer in answers if answer.distributions]
     if not probed:
         console.print(Text("\nThis example has no digit probes.", style="dim"))
         return
-    try:
-        (BLOCKS + "▼").encode(console.encoding)
-        blocks = True
-    except UnicodeEncodeError:
-        blocks = False
     longest = min(22, max(len(answer.loss) for answer in probed))
     console.print(Text("\nProbability of each digit, given the true text before it", style="bold"))
-    for band in draw_bands(probed, console.width - longest - 2, blocks=blocks):
+    for band in draw_bands(probed, console.width - longest - 2):
         console.print()
         for head in band.heads:
             console.print(Text(f"{'':<{longest}}  {head}", style="dim"), soft_wrap=True)
@@ -135,8 +130,7 @@ def _print_distributions(console: Console, answers: tuple[Answered, ...]) -> Non
             name = loss if len(loss) <= longest else loss[: longest - 1] + "~"
             console.print(Text(f"{name:<{longest}}  {line}"), soft_wrap=True)
     found = [distribution for answer in probed for distribution in answer.distributions]
-    mark = "▼" if blocks else "v"
-    note = f"\n{mark} the true digit; p: the probability of the true token among numeric tokens."
+    note = "\n▼ the true digit; p: the probability of the true token among numeric tokens."
     if any(distribution.answer_digit == OUTSIDE for distribution in found):
         note += " answer 1: the first digit of the final answer; token 1: the first number of the"
         note += " target, outside the answer."
