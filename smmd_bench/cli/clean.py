@@ -76,8 +76,7 @@ def command(
 def _find_parts(runs: tuple[Path, ...], what: Sequence[str]) -> list[Part]:
     """The parts of these runs (none: of all in runs/), and of the cache if it is meant."""
     from ..errors import UserError
-    from ..run.removal import cache_parts
-    from ..run.run_parts import run_parts
+    from ..run.removal import cache_parts, run_parts
 
     found = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
     parts: list[Part] = []
@@ -117,9 +116,8 @@ def _remove(parts: Sequence[Part]) -> int:
     Looks the parts up again first, because a run may have gone on while people were asked. Raises
     UserError if another process works on one of the runs; nothing is removed then.
     """
-    from ..run.removal import remove
+    from ..run.removal import remove, run_parts
     from ..run.run_directory import RunDirectory
-    from ..run.run_parts import run_parts
 
     runs = dict.fromkeys(part.run for part in parts if part.run is not None)
     with ExitStack() as locks:

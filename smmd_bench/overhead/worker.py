@@ -29,7 +29,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, set_seed
 
 from ..models.loading import quiet_libraries
 from ..plugin_system.registry import load_loss
-from ..run.events import start
+from ..run.process import start
 from ..training.stage import training_arguments
 from ..training.trainer import ObjectiveTrainer, objective_forward
 from .batches import PREPARATION, synthetic_rows, synthetic_vocabulary

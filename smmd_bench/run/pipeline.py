@@ -22,8 +22,7 @@ from ..plugin_system.registry import load, load_plugin_file, plugin_files
 from ..results.frames import read_run
 from ..storage.files import read_json, write_json_if_new
 from .cell_json import cell_from_json, cell_to_json
-from .comparison import write_comparisons
-from .measurement import measure_cell
+from .comparison import measure_cell, write_comparisons
 from .preflight import preflight
 from .run_directory import Outcome, RunDirectory, Stage, record_failure
 

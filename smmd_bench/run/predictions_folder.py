@@ -22,8 +22,7 @@ from ..scoring.measure import measure_identity
 from ..storage.addresses import address, folder_name
 from ..storage.current import CurrentCell
 from ..storage.files import write_json, write_json_if_new, write_parquet
-from .comparison import write_comparisons
-from .measurement import measure_cell
+from .comparison import measure_cell, write_comparisons
 from .run_directory import RunDirectory
 
 if TYPE_CHECKING:
