@@ -59,16 +59,15 @@ def command(
             "--dry-run lists them)."
         )
     parts = _find_parts(runs, what)
-    removing = not dry_run and (yes or not as_json)
     if as_json:
-        freed = _remove(parts) if removing else 0
+        freed = _remove(parts) if yes and not dry_run else 0
         print_json({"parts": [part.to_dict() for part in parts], "removed_bytes": freed})
         return
     if not parts:
         click.echo("There is nothing to remove.")
         return
     _print(parts)
-    chosen = [] if not removing else parts if yes else _ask(parts)
+    chosen = [] if dry_run else parts if yes else _ask(parts)
     freed = _remove(chosen)
     click.echo(f"Removed {spell_bytes(freed)}." if chosen else "Nothing was removed.")
 
@@ -134,17 +133,13 @@ def _print(parts: Sequence[Part]) -> None:
     from ..run.removal import PARTS
     from ..storage.sizes import spell_bytes
 
-    console = new_console()
+    console, word = new_console(), {"no_wrap": True}
     for place in dict.fromkeys(part.place for part in parts):
-        console.print(Text(str(place), style="bold"), soft_wrap=True)
-        table = new_table(
-            {"no_wrap": True},
-            {"no_wrap": True, "justify": "right"},
-            {"overflow": "fold", "ratio": 1},
-        )
+        console.print(str(place), style="bold", soft_wrap=True)
+        table = new_table(word, {**word, "justify": "right"}, {"overflow": "fold", "ratio": 1})
         for part in parts:
             if part.place == place:
-                text = Text(f"{PARTS[part.name]}\n").append(f"-> {part.cost}", style="dim")
-                table.add_row(Text(f"  {part.name}"), Text(spell_bytes(part.size)), text)
+                text = Text.assemble(PARTS[part.name], "\n", (f"-> {part.cost}", "dim"))
+                table.add_row(f"  {part.name}", spell_bytes(part.size), text)
         print_table(console, table)
     click.echo(f"In all {spell_bytes(sum(part.size for part in parts))}.")
