@@ -126,11 +126,11 @@ class Voice:
 
 
 def advise_retry(failures: Iterable[Mapping[str, Any] | None]) -> str:
-    """Whether the same command can help, from the FAILED.json of cells; None has not failed.
+    """Whether the same command can help, from the FAILED.json of cells, if they have one.
 
     A user's mistake fails again until the user changes what its error names.
     """
-    found = [f for f in failures if f is not None and not f.get("skipped")]
+    found = [f for f in failures if f and not f.get("skipped")]
     mistakes = sum(bool(f.get("user_error")) for f in found)
     if not mistakes:
         return "The same command tries them again."
