@@ -57,7 +57,7 @@ def score_predictions(
         say(f"{each}.")
     if len(kept) < len(examples):
         say(f"Scored are the {len(kept):,} of {scope} that every file has.")
-    settings = Settings(canonical(plugin), split, data_seed, limit, model, tuple(names))
+    settings = Settings(canonical(plugin), split, data_seed, limit, model, names)
     scored = [
         ScoredFile(
             settings,
@@ -67,9 +67,7 @@ def score_predictions(
         )
         for name, each in zip(names, matched, strict=True)
     ]
-    folder = out or default_folder(scored)
-    worked, failed = score_into(folder, scored)
-    return Outcome(folder, worked, failed)
+    return score_into(out or default_folder(scored), scored)
 
 
 def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
@@ -81,7 +79,7 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     labels = [label.strip() for label in given] or [file.stem for file in files]
     for label in labels:
         if not label or not label.isprintable():
-            raise UserError(f"The label {label!r} is no name: give one line of text with --label.")
+            raise UserError(f"The label {label!r} is not a line of text: name it with --label.")
         if labels.count(label) > 1:
             raise UserError(
                 f"Two files have the label '{label}': name each file with a --label of its own."

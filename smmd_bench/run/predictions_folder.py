@@ -22,9 +22,8 @@ from ..scoring.measure import measure_identity
 from ..storage.addresses import address, folder_name
 from ..storage.current import CurrentCell
 from ..storage.files import write_json, write_json_if_new, write_parquet
-from .comparison import write_comparisons
-from .measurement import measure_cell
-from .run_directory import RunDirectory
+from .comparison import measure_cell, write_comparisons
+from .run_directory import Outcome, RunDirectory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,23 +31,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is scored, but for the completions. task: a canonical spec; limit: None for all."""
+    """What is scored, without the completions. task: a canonical spec; limit: None for all."""
 
     task: str
     split: Split
     data_seed: int
     limit: int | None
     model: str
-    labels: tuple[str, ...]
+    labels: list[str]
 
     @cached_property
     def task_plugin(self) -> Task:
         """The task."""
         return load_task(self.task)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return {**asdict(self), "labels": list(self.labels)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +59,7 @@ class ScoredFile:
     def addresses(self) -> dict[str, str]:
         """`train` names the folder and does not follow from the completions; decode, measure."""
         settings, task = self.settings, self.settings.task_plugin
-        train = address({"predictions": {**settings.to_dict(), "labels": self.label}})
+        train = address({"predictions": {**asdict(settings), "labels": self.label}})
         texts = self.completions.to_json(orient="split", index=False)
         decode = address(
             {
@@ -107,19 +102,19 @@ class ScoredFile:
 def default_folder(files: Sequence[ScoredFile]) -> Path:
     """runs/score_TASK_LABELS_DIGEST; the digest is that of settings and completions."""
     settings = files[0].settings
-    content = {**settings.to_dict(), "completions": [f.addresses["decode"] for f in files]}
+    content = {**asdict(settings), "completions": [f.addresses["decode"] for f in files]}
     return Path("runs") / folder_name(("score", settings.task, *settings.labels), content)
 
 
-def score_into(folder: Path, files: Sequence[ScoredFile]) -> tuple[bool, dict[str, str]]:
+def score_into(folder: Path, files: Sequence[ScoredFile]) -> Outcome:
     """Score the files, the first being the reference of the others, and write what is missing.
 
-    Returns whether anything was, and the error of each label whose scoring failed. Raises UserError
-    if the folder holds anything else.
+    `failed` has the error of each label whose scoring failed. Raises UserError if the folder holds
+    anything else.
     """
-    run, failed = RunDirectory(folder), {}
+    run, outcome = RunDirectory(folder), Outcome(folder)
     with run.locked():
-        if run.manifest and run.manifest.get("predictions") != files[0].settings.to_dict():
+        if run.manifest and run.manifest.get("predictions") != asdict(files[0].settings):
             raise UserError(
                 f"The output folder {folder} belongs to another command "
                 f"({run.manifest.get('command')}): choose another with --out."
@@ -136,8 +131,9 @@ def score_into(folder: Path, files: Sequence[ScoredFile]) -> tuple[bool, dict[st
             write_parquet(now.folder / "completions.parquet", file.completions, now.decode_stamp)
             error = measure_cell(now, file.settings.task_plugin, file.completions)
             if error is not None:
-                failed[file.label] = f"{type(error).__name__}: {error}"
-        return bool(todo) | write_comparisons(read_run(folder)), failed
+                outcome.failed[file.label] = f"{type(error).__name__}: {error}"
+        outcome.worked = bool(todo) | write_comparisons(read_run(folder))
+    return outcome
 
 
 def _write_manifest(run: RunDirectory, files: Sequence[ScoredFile]) -> None:
@@ -151,12 +147,12 @@ def _write_manifest(run: RunDirectory, files: Sequence[ScoredFile]) -> None:
             "experiment": {
                 "models": [settings.model],
                 "tasks": [settings.task],
-                "losses": list(settings.labels),
+                "losses": settings.labels,
                 "seeds": [0],
                 "data_seed": settings.data_seed,
             },
             "experiments": [],  # none that `train-eval` could add to
-            "predictions": settings.to_dict(),
+            "predictions": asdict(settings),
             "files": {file.label: dict(file.source) for file in files},
             **now,
             "created": (run.manifest or now)["created"],

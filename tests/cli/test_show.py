@@ -217,7 +217,7 @@ def test_a_mistake_is_one_sentence_with_its_remedy(run_folder, tmp_path, monkeyp
     assert "--run" in no_run
     for arguments, words in (
         ([run_folder, "--loss", "smd"], "did you mean smmd?"),
-        ([run_folder, "--seed", 7], "it has 0, 1"),
+        ([run_folder, "--seed", 7], "known: 0, 1"),
         ([run_folder, "--uid", "test-00000"], "did you mean test-000"),
         (["zz", "--run", run_folder], "has the address 'zz': give one of"),
         (["./nowhere"], "is not a run folder"),

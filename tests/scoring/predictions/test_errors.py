@@ -214,8 +214,8 @@ def test_files_without_a_common_example_are_refused(tmp_path: Path) -> None:
     [
         (["ce"], "1 labels and 2 files of predictions were given: give one --label a file"),
         (["ce", "ce"], "Two files have the label 'ce': name each file with a --label of its own"),
-        (["ce", " "], "The label '' is no name"),
-        (["ce", "a\nb"], r"The label 'a\\nb' is no name"),
+        (["ce", " "], "The label '' is not a line of text"),
+        (["ce", "a\nb"], r"The label 'a\\nb' is not a line of text"),
         ([], "Two files have the label 'a': name each file with a --label of its own"),
     ],
 )
