@@ -11,7 +11,7 @@ from ..contracts import Split
 from ..errors import UserError
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_task
-from ..scoring.predictions.match import Matched, completions_frame, match
+from ..scoring.predictions.match import Matched, match
 from ..scoring.predictions.read import read_predictions
 from .predictions_folder import ScoredFile, Settings, default_folder, score_into
 from .run_directory import Outcome
@@ -62,7 +62,7 @@ def score_predictions(
         ScoredFile(
             settings,
             name,
-            completions_frame([examples[at] for at in kept], [each.found[at] for at in kept]),
+            each.frame(examples, kept),
             _source(each),
         )
         for name, each in zip(names, matched, strict=True)
