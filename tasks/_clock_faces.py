@@ -24,16 +24,9 @@ Colour = tuple[int, int, int]
 
 ROMAN = ("XII", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI")
 FONTS = (
-    "DejaVuSans",
-    "DejaVuSans-Bold",
-    "DejaVuSerif",
-    "DejaVuSerif-Bold",
-    "DejaVuSansMono-Bold",
-    "STIXGeneral",
-    "STIXGeneralBol",
-    "cmr10",
-    "cmss10",
-)
+    "DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif", "DejaVuSerif-Bold", "DejaVuSansMono-Bold",
+    "STIXGeneral", "STIXGeneralBol", "cmr10", "cmss10",
+)  # fmt: skip
 NUMERALS = ("arabic", "arabic", "roman", "roman", "quarters", "ticks", "none")
 """Drawn at random; the first two are the most common on real clocks."""
 TEXTURES = ("plain", "plain", "gradient", "grain", "stripes", "rings")
