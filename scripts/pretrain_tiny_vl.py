@@ -38,8 +38,7 @@ from _pretraining import (
     set_rates,
     update,
 )
-from smmd_bench.tasks._clock_drawing import draw_clock
-from smmd_bench.tasks._clock_faces import face_style
+from smmd_bench.tasks._clock_drawing import FaceStyle, draw_clock
 from smmd_bench.tasks.clock_time import PROMPT
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -121,7 +120,7 @@ def build(recipe: Recipe, processor: object) -> Qwen2_5_VLForConditionalGenerati
 def clocks(key: str, count: int, faces: int) -> tuple[np.ndarray, np.ndarray]:
     """Pictures [count, PIXELS, PIXELS, 3] uint8 and their (hour, minute) [count, 2]."""
     rng = random.Random(key)
-    styles = [face_style(f"pretraining {key} {i}") for i in range(faces)]
+    styles = [FaceStyle(f"pretraining {key} {i}") for i in range(faces)]
     pictures = np.empty((count, PIXELS, PIXELS, 3), np.uint8)
     times = np.empty((count, 2), np.int64)
     for i in range(count):

@@ -61,7 +61,7 @@ def test_a_data_folder_without_the_file_is_the_users_error(
 def test_a_broken_file_is_named(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     (tmp_path / "train.jsonl").write_text(text)
-    with pytest.raises(UserError, match=r"train\.jsonl is no readable jsonl file \(") as error:
+    with pytest.raises(UserError, match=r"train\.jsonl is not a readable jsonl file \(") as error:
         SOURCE.rows("train")
     assert ("line 2" in str(error.value)) == (text.count("\n") == 1)
 
