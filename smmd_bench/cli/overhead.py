@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
+@options.commas(
     "--losses",
+    word="LOSS",
     default="ce,ntl,ntil,smmd",
-    metavar="LOSS,...",
-    callback=options.split_commas,
     shell_complete=completion.losses,
     help="Losses, such as ntl,'smmd[sigma=1]'; ce is always measured, in the stock Trainer too.",
 )
@@ -58,11 +57,7 @@ if TYPE_CHECKING:
 )
 @click.option("--threads", type=int, help="Of the CPU (default: torch's own).")
 @click.option("--seed", default=0, help="Of weights, rows and turns.")
-@click.option(
-    "--out",
-    type=options.PATH,
-    help="Output folder (default: runs/NAME, a name that follows from the settings).",
-)
+@options.out("the settings")
 @options.voice
 @options.plugin
 def command(
@@ -82,7 +77,7 @@ def command(
     Examples:
       smmd-bench overhead
       smmd-bench overhead --losses ntl,smmd --steps 6 --drop 2 --repeats 1
-      smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # wants a GPU
+      smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # needs a GPU
     """
     settings = _settings(losses, geometry, numeric_tokens, device, sizes)
 

@@ -40,7 +40,7 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool) -> Non
 
     \b
     Examples:
-      smmd-bench prepare gsm8k --model Qwen/Qwen2.5-1.5B    # wants the hub
+      smmd-bench prepare gsm8k --model Qwen/Qwen2.5-1.5B    # needs the hub
       smmd-bench prepare clock_time
       smmd-bench prepare gsm8k --data-dir ./data    # check a local copy
     """

@@ -13,12 +13,11 @@ from .voice import Voice, advise_retry
 
 @click.command()
 @click.argument("run", type=options.PATH, shell_complete=completion.runs)
-@click.option(
+@options.commas(
     "--suite",
     "suites",
+    word="SUITE",
     default="mmlu",
-    metavar="SUITE,...",
-    callback=options.split_commas,
     help="mmlu, samsum, or any task or group of lm-eval, such as gsm8k,hellaswag.",
 )
 @click.option(
@@ -28,11 +27,10 @@ from .voice import Voice, advise_retry
     type=options.PATH,
     help="Also this folder: a full checkpoint, or an adapter on the run's model; may be repeated.",
 )
-@click.option(
+@options.commas(
     "--losses",
+    word="LOSS",
     default="",
-    metavar="LOSS,...",
-    callback=options.split_commas,
     shell_complete=completion.run_losses,
     help="Only the cells of these losses; base is the untuned model (default: all).",
 )
