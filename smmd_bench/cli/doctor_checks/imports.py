@@ -12,8 +12,8 @@ from packaging.requirements import Requirement
 
 from ...plugin_system.registry import plugin_files, singular
 from ...storage.sizes import spell_bytes
+from . import Finding
 from .child_process import Said
-from .finding import Finding
 from .libraries import installed
 
 TORCH = """

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 from packaging.requirements import Requirement
 
-from .finding import Finding
+from . import Finding
 
 _NAMED = (
     "smmd-bench", "torch", "torchvision", "transformers", "peft", "accelerate", "datasets", "vllm",
