@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -105,17 +104,11 @@ def command(
         voice.say("Nothing to do: the run has every result.")
     voice.tables(run, ("mmlu_table", "regression_table"))
     voice.conclude(run, worked=outcome.worked, failed=outcome.failed)
-    left = [e for e in plan(targets, found, setting) if not e.is_done(run)]
-    failures = [read_json(e.folder(run) / "FAILED.json") for e in left]
-    return _say_failures(voice, run, len(outcome.failed), failures)
-
-
-def _say_failures(voice: Voice, run: Path, count: int, failures: list[Any]) -> int:
-    """Say how many evaluations failed, if any; returns the exit status."""
-    if not count:
-        return 0
-    voice.fail(
-        f"{count} evaluations failed; tracebacks are in {run / 'regression'}/*/FAILED.json. "
-        f"{advise_retry(failures)}"
-    )
-    return 1
+    if outcome.failed:
+        left = (e.folder(run) for e in plan(targets, found, setting) if not e.is_done(run))
+        advice = advise_retry(read_json(folder / "FAILED.json") for folder in left)
+        voice.fail(
+            f"{len(outcome.failed)} evaluations failed; tracebacks are in "
+            f"{run / 'regression'}/*/FAILED.json. {advice}"
+        )
+    return 1 if outcome.failed else 0

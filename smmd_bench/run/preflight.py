@@ -9,7 +9,7 @@ from typing import Any
 from ..contracts import Checkpoint, Completion, Example, Progress, Split
 from ..errors import UserError
 from ..experiment.cell import Cell
-from .room import Need, decoding_need, require_room, training_need
+from .room import Need, largest_need, require_room
 
 _SCORED = 4
 
@@ -129,9 +129,7 @@ def _need(
     progress: Progress,
 ) -> Need | None:
     """The largest need for room, where it is more than there is."""
-    if split == "train":
-        return training_need(cell, examples, tokenizer, processor)
-    need, beyond = decoding_need(cell, split, examples, tokenizer, processor)
+    need, beyond = largest_need(cell, split, examples, tokenizer, processor)
     if beyond:
         progress(
             f"{cell.task}, {split}: {beyond:,} of {len(examples):,} targets are longer than "
