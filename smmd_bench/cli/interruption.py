@@ -41,4 +41,4 @@ def farewell(error: BaseException) -> str:
     if not isinstance(error, Interrupted):
         return "Interrupted."
     command = shlex.join(["smmd-bench", *sys.argv[1:]])
-    return "\n".join(["Interrupted.", *error.kept, f"Go on with: {command}"])
+    return "\n".join(["Interrupted.", *error.kept, f"Continue with: {command}"])

@@ -69,7 +69,7 @@ def command(
     \b
     Examples:
       smmd-bench regress runs/NAME --suite mmlu,samsum
-      smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir DIR
+      smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir ./data
       smmd-bench regress runs/NAME --suite samsum --losses ce --checkpoint ./other
     """
     from ..publishing.report_stamp import reports_are_current

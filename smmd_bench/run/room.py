@@ -6,7 +6,7 @@ which it bounds too, and writes up to `max_new_tokens`; probes of the test split
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,11 +88,10 @@ def largest_need(
     return worst, beyond
 
 
-def require_room(needs: Iterable[Need], *, pixels: bool = False) -> None:
+def require_room(needs: Sequence[Need], *, pixels: bool = False) -> None:
     """Raise UserError where examples do not fit: it names the largest need, and its remedy is one
     for all of them. `pixels`: a processor takes limits on the pixels of an image.
     """
-    needs = list(needs)
     if not needs:
         return
     length = max(need.max_length for need in needs)
