@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 from filelock import FileLock
 
 from smmd_bench.contracts import UserError, cache_folder
-from smmd_bench.storage.files import write_text
+from smmd_bench.storage.data_files import read_rows
+from smmd_bench.storage.files import atomic, write_text
 
 from ._charts_rows import OFFICIAL_NAMES, ChartSource, Row
 
@@ -48,8 +49,7 @@ class HubCharts(ChartSource):
     def rows(self, split: str) -> Iterator[Row]:
         """All rows of a split, in the hub's order."""
         file = self.file(split)
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
-            row = json.loads(line)
+        for number, row in enumerate(read_rows(file)):
             image = file.parent / row["image"]
             yield Row(image, row["query"], row["label"], row["origin"], number)
 
@@ -64,7 +64,7 @@ def _fetch(file: Path, split: str) -> None:
             {
                 "image": _keep_picture(row["image"], file.parent),
                 "query": " ".join(str(row["query"]).split()),
-                "label": _join_labels(row["label"]),
+                "label": _label(row["label"]),
                 "origin": _origin(row["human_or_machine"], names),
             }
             for row in found.cast_column("image", Image(decode=False))
@@ -91,15 +91,13 @@ def _keep_picture(image: Mapping[str, Any], folder: Path) -> str:
     name = f"images/{digest[:2]}/{digest}.{ending}"
     file = folder / name
     if not file.is_file():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_suffix(".part")
-        temporary.write_bytes(content)
-        temporary.replace(file)
+        with atomic(file) as temporary:
+            temporary.write_bytes(content)
     return name
 
 
-def _join_labels(label: Any) -> str:
-    """The label of a list of one; several together are no plain number."""
+def _label(label: Any) -> str:
+    """The label of a list of one; several labels together are not a plain number."""
     return ", ".join(map(str, label)) if isinstance(label, list) else str(label)
 
 

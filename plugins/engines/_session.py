@@ -22,7 +22,7 @@ from smmd_bench.models.checkpoints import (
     require_safetensors,
     stop_token_ids,
 )
-from smmd_bench.training.canary import canary_images
+from smmd_bench.training.canary_texts import canary_images
 
 if TYPE_CHECKING:
     import numpy as np

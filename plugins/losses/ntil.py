@@ -85,7 +85,6 @@ class IntegrityTerm(NumericLoss):
 
     def __init__(self, loss: NumericTokenIntegrityLoss, vocabulary: NumericVocabulary) -> None:
         super().__init__(loss, vocabulary)
-        self.loss = loss
         digits = torch.arange(10)
         matches = vocabulary.values == digits[:, None]  # [10, N]
         tokens = matches.sum(1).tolist()

@@ -67,14 +67,10 @@ class NumberTokenTerm(NumericLoss):
     """L_NTL, summed over positions."""
 
     separable = True
-    values: Tensor  # [N]
 
     def __init__(self, loss: NumberTokenLoss, vocabulary: NumericVocabulary) -> None:
         super().__init__(loss, vocabulary)
-        self.loss = loss
-        v = vocabulary.values
-        self.constant("values", v)
-        self.range = distance_range(v)
+        self.range = distance_range(vocabulary.values)
 
     def distance(self, difference: Tensor) -> Tensor:
         """|v_i - v_j|, squashed where asked for; elementwise."""

@@ -108,7 +108,7 @@ def _print_answers(console: Console, group: Group, answers: tuple[Answered, ...]
 
 
 def _print_distributions(console: Console, answers: tuple[Answered, ...]) -> None:
-    from ..decoding.answer_digits import OUTSIDE
+    from ..decoding.probe import OUTSIDE
     from .show_views.plot import draw_bands
 
     probed = [answer for answer in answers if answer.distributions]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..decoding.answer_digits import OUTSIDE
+from ..decoding.probe import OUTSIDE
 
 Question = Callable[[int, int], tuple[str, str, dict[str, Any]]]
 """(prompt, target, attributes) of the example with two drawn numbers; the second is below 60."""

@@ -35,7 +35,7 @@ class Canary:
 
     `log_probabilities[k]` are those of the last tokens of `token_ids[k]`, as many as are given:
     `EngineSession.log_probabilities` must end with them. The last `pictures` sequences read the
-    picture of `smmd_bench.training.canary_picture`. `rounded` is the same in the dtype that the
+    picture of `smmd_bench.training.canary_texts`. `rounded` is the same in the dtype that the
     engine runs in (empty in float32), from which the rounding noise is known. `rivals` are the
     checkpoints that an engine could run in place of this one: names and `log_probabilities`.
     """

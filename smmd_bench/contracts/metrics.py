@@ -48,7 +48,6 @@ class ExactMatch(Percentage):
     """
 
     name: ClassVar[str] = "exact_match"
-    version: ClassVar[int] = 1
     label: ClassVar[str] = "Acc (%)"
     columns: ClassVar[tuple[str, ...]] = ("exact",)
 
@@ -57,7 +56,6 @@ class TextMatch(Percentage):
     """Share of examples whose completion is the target text, letter by letter, in percent."""
 
     name: ClassVar[str] = "text_match"
-    version: ClassVar[int] = 1
     label: ClassVar[str] = "Text match (%)"
     columns: ClassVar[tuple[str, ...]] = ("text_match",)
 
@@ -66,7 +64,6 @@ class TruncationRate(Percentage):
     """Share of completions cut off by the limit of new tokens, in percent."""
 
     name: ClassVar[str] = "truncation_rate"
-    version: ClassVar[int] = 1
     label: ClassVar[str] = "Truncated (%)"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     columns: ClassVar[tuple[str, ...]] = ("truncated",)
@@ -76,7 +73,6 @@ class ParseFailureRate(Percentage):
     """Share of completions in which no answer can be read, in percent."""
 
     name: ClassVar[str] = "parse_failure_rate"
-    version: ClassVar[int] = 1
     label: ClassVar[str] = "Parse failures (%)"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     columns: ClassVar[tuple[str, ...]] = ("valid",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +17,9 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
     a differentiable scalar of the dtype of `numeric.logits`, and the number of units. A unit is a
     numeric position unless the loss overrides `units`. The module holds no trainable parameter.
 
-    weight: lambda. replaces_cross_entropy: see `smmd_bench.objective.objective`.
-    token_ids: buffer [N] int64. Constants are made in float64; `forward` casts them to the logits.
+    loss: the plugin. weight: lambda. replaces_cross_entropy: see `smmd_bench.objective.objective`.
+    token_ids: buffer [N] int64. values: buffer [N] float64, of V_num; `forward` casts constants to
+    the logits.
     """
 
     separable: ClassVar[bool] = False
@@ -32,14 +33,17 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
     """Epsilon of the cross-entropy that is trained, as in `torch.nn.functional.cross_entropy`."""
 
     token_ids: Tensor
+    values: Tensor
 
     def __init__(self, loss: Weighting, vocabulary: NumericVocabulary) -> None:
         super().__init__()
+        self.loss: Any = loss
         self.weight = loss.weight
         self.replaces_cross_entropy = loss.replaces_cross_entropy
         self.vocabulary = vocabulary
         self.largest_token_id = int(vocabulary.token_ids.max())
         self.constant("token_ids", vocabulary.token_ids)
+        self.constant("values", vocabulary.values)
 
     def constant(self, name: str, value: Tensor) -> None:
         """Register a tensor that moves with the module and is in no checkpoint."""

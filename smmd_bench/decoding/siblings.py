@@ -18,7 +18,7 @@ from ..contracts import Canary
 from ..experiment.cell import Cell
 from ..storage.current import BASE
 from ..storage.files import read_json
-from ..training.canary import canary_from
+from ..training.canary_texts import canary_from
 from .canary_check import indistinguishable, resolution
 
 _NAMED = 4

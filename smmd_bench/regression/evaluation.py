@@ -11,7 +11,7 @@ results.json is written last: an evaluation that has it is whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -158,12 +158,3 @@ def plan(targets: Sequence[Target], suites: Sequence[Suite], setting: Setting) -
     """Every suite with every checkpoint, each once; those of one checkpoint follow one another."""
     every = [Evaluation(target, suite, setting) for target in targets for suite in suites]
     return list({evaluation.address: evaluation for evaluation in every}.values())
-
-
-def by_base(evaluations: Iterable[Evaluation]) -> list[list[Evaluation]]:
-    """The evaluations that one engine can serve together: those of one base and dtype."""
-    groups: dict[tuple[str, str], list[Evaluation]] = {}
-    for evaluation in evaluations:
-        key = (evaluation.target.base, evaluation.target.dtype)
-        groups.setdefault(key, []).append(evaluation)
-    return list(groups.values())

@@ -13,7 +13,7 @@ from ..models.cards import ModelCard, model_card
 from ..results.frames import RunFrames, read_run
 from ..storage.current import BASE
 from ..storage.files import read_json
-from ..training.canary import canary_from
+from ..training.canary_texts import canary_from
 from .evaluation import Target
 from .folder_target import folder_targets
 

@@ -24,7 +24,8 @@ from ..contracts import Canary, Checkpoint, CheckpointKind, EngineSettings
 from ..decoding.canary_check import check_canary
 from ..models.loading import load_model
 from ..plugin_system.registry import load_engine
-from ..training.canary import canary_from, make_canary
+from ..training.canary import make_canary
+from ..training.canary_texts import canary_from
 from .evaluation import Target
 
 BATCH = 128

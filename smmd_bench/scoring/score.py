@@ -30,7 +30,7 @@ from ..errors import UserError
 from .categories import CATEGORIES, category
 
 if TYPE_CHECKING:
-    from ..contracts import Task
+    from ..contracts import Example, Task
 
 VERSION = 2
 """Raise it when a scored frame would come out differently; part of the measure address."""
@@ -51,6 +51,28 @@ SCORE_COLUMNS = (
 
 NUMERIC_COLUMNS = frozenset({"answer", "parsed", "valid", "exact", "error", "category"})
 """The columns that say nothing if the answers of a task are no numbers."""
+
+
+def completions_frame(
+    examples: Sequence[Example], columns: Mapping[str, Sequence[Any]]
+) -> pd.DataFrame:
+    """A frame of completions: uid, prompt and target, these columns, the examples' attributes.
+
+    Raises UserError where an attribute has the name of a column.
+    """
+    frame: dict[str, Sequence[Any]] = {
+        name: [getattr(example, name) for example in examples]
+        for name in ("uid", "prompt", "target")
+    } | dict(columns)
+    names = dict.fromkeys(name for example in examples for name in example.attributes)
+    if taken := sorted(set(names) & set(frame)):
+        raise UserError(
+            f"The attribute '{taken[0]}' of the examples is the name of a column of completions: "
+            "give it another name in the task."
+        )
+    for name in names:
+        frame[name] = [example.attributes.get(name) for example in examples]
+    return pd.DataFrame(frame)
 
 
 def reads_numbers(task: Task) -> bool:

@@ -1,15 +1,15 @@
 """Where the rows of a task's data come from: a local copy, the cache, or the hub.
 
 `--data-dir DIR` (or `$SMMD_BENCH_DATA`) names a folder with local copies: `DIR/gsm8k/train.jsonl`,
-or `DIR/train.jsonl`. What is fetched from the hub, at a pinned revision, is kept as JSON lines in
-the cache folder, `data/NAME/REVISION/SPLIT.jsonl`, and never fetched again.
+or `DIR/train.jsonl`. Data from the hub, at a pinned revision, are kept as JSON lines in the cache
+folder, `data/NAME/REVISION/SPLIT.jsonl`, and never fetched again.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,24 +82,8 @@ class DataSource:
         return kept
 
     def rows(self, split: str) -> list[dict[str, Any]]:
-        """The rows of a split, in the order of the file.
-
-        Raises UserError for a file that cannot be read.
-        """
-        file = self.file(split)
-        try:
-            rows = _read(file)
-            if not rows:
-                raise ValueError("it has no rows")
-            for number, row in enumerate(rows, start=1):
-                if lacking := [name for name in self.columns if row.get(name) is None]:
-                    raise ValueError(f"row {number} has no {lacking[0]}")
-            return rows
-        except (ValueError, OSError) as error:
-            raise UserError(
-                f"{file} is no readable {file.suffix.removeprefix('.')} file "
-                f"({' '.join(str(error).split())}): copy it again."
-            ) from error
+        """The rows of a split, in the order of the file; see `read_rows`."""
+        return read_rows(self.file(split), self.columns)
 
     def identity(self, split: str) -> dict[str, Any]:
         """What identifies the rows: the digest of the file."""
@@ -130,20 +114,36 @@ class DataSource:
             ) from error
 
 
-def _read(file: Path) -> list[dict[str, Any]]:
-    """Raises ValueError for what is no list of rows."""
+def read_rows(file: Path, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The rows of JSON lines, a JSON list or Parquet, all of which have the columns.
+
+    Raises UserError for a file that cannot be read, has no rows or lacks a column.
+    """
+    try:
+        rows = _parse(file)
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise ValueError("it is not a list of rows")
+        if not rows:
+            raise ValueError("it has no rows")
+        for number, row in enumerate(rows, start=1):
+            if lacking := [name for name in columns if row.get(name) is None]:
+                raise ValueError(f"row {number} has no {lacking[0]}")
+        return rows
+    except (ValueError, OSError) as error:
+        raise UserError(
+            f"{file} is not a readable {file.suffix.removeprefix('.')} file "
+            f"({' '.join(str(error).split())}): copy it again."
+        ) from error
+
+
+def _parse(file: Path) -> Any:
     if file.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        return list(pq.read_table(file).to_pylist())
+        return pq.read_table(file).to_pylist()
     text = file.read_text(encoding="utf-8")
-    content = json.loads(text) if file.suffix == ".json" else _lines(text)
-    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
-        raise ValueError("it is no list of rows")
-    return content
-
-
-def _lines(text: str) -> list[Any]:
+    if file.suffix == ".json":
+        return json.loads(text)
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):  # U+2028 is no end of a line
         try:

@@ -10,54 +10,24 @@ picture, and so see the vision tower. `smmd_bench.decoding.canary_check` has the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+from torch import Tensor
+
 from ..contracts import Canary
-from ..encoding.prompts import text_after_images
-from .canary_picture import canary_picture
+from ..encoding.pictures import expand
+from .canary_texts import CanaryTexts, canary_picture, general_texts
+from .precision import computing_in
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from transformers import PreTrainedTokenizerBase
-
-TEXTS = (
-    "What is 12 + 345? 357",
-    "Calculate (7 - 28)*9/3. -63",
-    "A farmer has 160 sheep and sells 48. How many are left? 112",
-    "The time is 10:42.",
-)
-"""What a canary reads where there is no training data: numbers, because fine-tuning moves those."""
 
 BATCH = 8
 """Sequences of a forward pass without a picture."""
 Rows = tuple[tuple[float, ...], ...]
-
-
-@dataclass(frozen=True)
-class CanaryTexts:
-    """What a canary reads: sequences of token ids, how many of the last tokens of each it scores,
-    and how many of the last sequences have a placeholder for the canary's picture."""
-
-    token_ids: tuple[tuple[int, ...], ...]
-    scored: tuple[int, ...]
-    pictures: int = 0
-
-
-def general_texts(tokenizer: PreTrainedTokenizerBase, processor: Any | None = None) -> CanaryTexts:
-    """The sequences of `TEXTS`; with the model's processor comes one that reads a picture."""
-    rows = [tokenizer(text, add_special_tokens=True)["input_ids"] for text in TEXTS]
-    scored = [len(row) - 1 for row in rows]
-    if processor is not None:
-        from ..encoding.prompts import encode_image_prompts
-
-        (ids,) = encode_image_prompts(processor, [TEXTS[-1]], [1])
-        rows.append(ids)
-        scored.append(text_after_images(ids, processor.image_token_id))
-    return CanaryTexts(tuple(map(tuple, rows)), tuple(scored), int(processor is not None))
 
 
 def make_canary(
@@ -87,29 +57,6 @@ def make_canary(
     return Canary(texts.token_ids, exact, texts.pictures, rounded)
 
 
-def canary_from(content: Mapping[str, Any]) -> Canary:
-    """A canary out of the JSON of a receipt."""
-
-    def rows(values: Any) -> Any:
-        return tuple(map(tuple, values))
-
-    return Canary(
-        rows(content["token_ids"]),
-        rows(content["log_probabilities"]),
-        content["pictures"],
-        rows(content["rounded"]),
-        tuple((name, rows(values)) for name, values in content["rivals"]),
-    )
-
-
-def canary_images(canary: Canary | CanaryTexts) -> list[list[Path]] | None:
-    """The images of a canary's sequences, as an engine session takes them."""
-    if not canary.pictures:
-        return None
-    without = len(canary.token_ids) - canary.pictures
-    return [[]] * without + [[canary_picture()]] * canary.pictures
-
-
 @contextmanager
 def _evaluating(model: Any) -> Iterator[None]:
     """Every module in evaluation mode inside, and in its own mode again afterwards."""
@@ -124,10 +71,6 @@ def _evaluating(model: Any) -> Iterator[None]:
 
 def _log_probabilities(model: Any, texts: CanaryTexts, processor: Any | None, dtype: str) -> Rows:
     """log p of the scored tokens; the logits become float32 before their softmax."""
-    import torch
-
-    from .precision import computing_in
-
     device = next(model.parameters()).device
     found: list[tuple[float, ...]] = []
     with torch.no_grad(), computing_in(model, getattr(torch, dtype)):
@@ -153,8 +96,6 @@ def _batches(
 ) -> Iterator[tuple[dict[str, Tensor], list[tuple[int | None, int]]]]:
     """What a model takes for some sequences; of each where it ends (None: with the batch), and how
     many tokens are scored."""
-    import torch
-
     without = len(texts.token_ids) - texts.pictures
     for start in range(0, without, BATCH):
         rows = texts.token_ids[start : min(start + BATCH, without)]
@@ -163,6 +104,4 @@ def _batches(
         counts = zip(map(len, rows), texts.scored[start:], strict=False)
         yield {"input_ids": ids}, list(counts)
     for row, scored in zip(texts.token_ids[without:], texts.scored[without:], strict=True):
-        from ..encoding.pictures import expand
-
         yield expand(processor, row, [canary_picture()]), [(None, scored)]

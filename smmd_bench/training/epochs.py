@@ -14,7 +14,8 @@ from ..objective.output_head import causal_model
 from ..storage.addresses import digest_of_weights
 from ..storage.current import BASE
 from ..storage.files import read_json, write_json
-from .canary import CanaryTexts, make_canary
+from .canary import make_canary
+from .canary_texts import CanaryTexts
 from .trainer import own_forward
 
 

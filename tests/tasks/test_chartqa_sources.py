@@ -134,16 +134,16 @@ def human_text(content):
         ),
         (
             human_rows(lambda rows: rows[2].pop("label")),
-            r"Row 3 of .*test_human\.json has no label",
+            r"test_human\.json .*\(row 3 has no label\)",
         ),
         (
             human_rows(lambda rows: rows[1].update(imgname="../x.png")),
-            r"Row 2 of .*no plain file name",
+            r"Row 2 of .*not a plain file name",
         ),
-        (human_rows(lambda rows: rows.insert(0, "text")), r"Row 1 of .*is no row"),
-        (human_text(b"[{"), r"test_human\.json is no readable json file"),
-        (human_text(b'{"a": 1}'), r"test_human\.json is no list"),
-        (human_text(b"\xff"), r"test_human\.json is no readable json file"),
+        (human_rows(lambda rows: rows.insert(0, "text")), r"is not a list of rows"),
+        (human_text(b"[{"), r"test_human\.json is not a readable json file"),
+        (human_text(b'{"a": 1}'), r"is not a list of rows"),
+        (human_text(b"\xff"), r"test_human\.json is not a readable json file"),
     ],
 )
 def test_what_is_missing_or_broken_is_named(official, spoil, message):

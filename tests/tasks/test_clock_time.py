@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from smmd_bench.tasks import _clock_folder
-from smmd_bench.tasks._clock_drawing import draw_clock
-from smmd_bench.tasks._clock_faces import CENTRE, face_style
+from smmd_bench.tasks._clock_drawing import CENTRE, FaceStyle, draw_clock
 from smmd_bench.tasks._clock_index import FACES, SIZES, TIMES, in_turn, own_index, time_of
 from smmd_bench.tasks._clock_pictures import quarter_turns, task_face
 from smmd_bench.tasks.clock_time import ClockTime
@@ -88,7 +87,7 @@ def test_the_hands_point_where_they_should():
     """On a bare face: the pixels that a hand changes lie at its angle, up to its length."""
     style = next(
         s
-        for s in (face_style(f"hands {i}") for i in range(500))
+        for s in (FaceStyle(f"hands {i}") for i in range(500))
         if s.hand == "straight" and not s.tail and s.numerals == "none"
     )
     midnight = np.asarray(draw_clock(style, 12, 0)).astype(int)
