@@ -122,8 +122,8 @@ def _settings(
     device: Literal["auto", "cpu", "cuda"],
     sizes: dict[str, Any],
 ) -> OverheadSettings:
-    """The checked settings; what needs torch, which is slow to import, is checked last."""
-    from dataclasses import replace
+    """The checked settings."""
+    import torch
 
     from ..errors import CellSkippedError, UserError
     from ..overhead.batches import synthetic_vocabulary
@@ -143,23 +143,20 @@ def _settings(
             f"The geometry {geometry} does not say how many numeric tokens its tokenizer has: give "
             "--numeric-tokens, such as 10 (digits) or 1000 (groups of three digits)."
         )
+    has_gpu = torch.cuda.is_available()
+    if device == "cuda" and not has_gpu:
+        raise UserError(
+            "--device cuda: torch finds no GPU here. Give --device cpu, or install a torch with "
+            "CUDA on a machine that has one."
+        )
     settings = OverheadSettings(
         geometry=shape.name,
         config=shape.config,
         losses={canonical(loss): version_of(loss) for loss in found},
         numeric_tokens=numeric_tokens,
-        device="cpu",
+        device="cuda" if has_gpu and device != "cpu" else "cpu",
         **sizes,
     )
-    import torch
-
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            "--device cuda: torch finds no GPU here. Give --device cpu, or install a torch with "
-            "CUDA on a machine that has one."
-        )
-    if device != "cpu" and torch.cuda.is_available():
-        settings = replace(settings, device="cuda")
     check_geometry(shape.name, shape.config, settings.recipe)
     vocabulary = synthetic_vocabulary(settings.config["vocab_size"], numeric_tokens)
     for loss in found:
