@@ -1,7 +1,5 @@
 """Ctrl-C: what is kept, and the command that goes on."""
 
-from __future__ import annotations
-
 import shlex
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Options that several commands share, and how their values are read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import wraps

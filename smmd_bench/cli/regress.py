@@ -1,7 +1,5 @@
 """`smmd-bench regress RUN`: what a run's checkpoints can still do besides numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """`smmd-bench report RUN ...`: tables, figures and page again, from what is on disk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

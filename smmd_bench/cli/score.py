@@ -1,7 +1,5 @@
 """`smmd-bench score`: tables and figures of completions made elsewhere."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

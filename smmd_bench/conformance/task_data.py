@@ -5,8 +5,6 @@ process, with another PYTHONHASHSEED and, for a task that makes its data itself,
 that a check finds out what depends on either.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

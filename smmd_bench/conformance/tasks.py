@@ -1,7 +1,5 @@
 """The checks of a task."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable
 from itertools import combinations

@@ -1,7 +1,5 @@
 """The process of one row, which does a step when it is told to."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import subprocess

@@ -3,8 +3,6 @@
 Killed at any point, the same call later does only what is missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass

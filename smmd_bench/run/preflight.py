@@ -1,8 +1,6 @@
 """What is found before anything starts: tokenizers without numbers, missing data or weights, broken
 images, tasks that cannot be scored, examples that are too long."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Training reads prompt and target, which `max_length` bounds together. Decoding r
 which it bounds too, and writes up to `max_new_tokens`; probes of the test split read the target.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

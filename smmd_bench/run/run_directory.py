@@ -1,7 +1,5 @@
 """The folder of a run: who may write there, what is done in it, and what each stage left."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

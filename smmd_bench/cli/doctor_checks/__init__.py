@@ -1,7 +1,5 @@
 """What `smmd-bench doctor` looks at, a file for each kind of thing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Whether torch, torchvision, vLLM and every plugin can be imported, and which GPU torch sees."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Versions: of this package, and of the libraries that it requires."""
 
-from __future__ import annotations
-
 import platform
 from importlib.metadata import PackageNotFoundError, requires, version
 

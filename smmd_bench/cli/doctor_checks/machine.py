@@ -1,7 +1,5 @@
 """Memory, cores, caches, disks and the network, as far as this process may use them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

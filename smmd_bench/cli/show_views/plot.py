@@ -1,7 +1,5 @@
 """Digit distributions as text: a block a digit, as high as its probability."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
