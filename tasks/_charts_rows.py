@@ -57,7 +57,7 @@ def plain_number(label: str) -> Fraction | None:
 
 
 class ChartSource(ABC):
-    """Where rows come from. What is read of a file is remembered until the file changes."""
+    """Where rows come from; their content is cached until a file changes."""
 
     name: ClassVar[str]
     remedy: ClassVar[str]

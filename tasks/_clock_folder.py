@@ -146,7 +146,7 @@ def _clock(row: Mapping[str, str | None]) -> Clock | str:
         return f"the data set '{split}' is none of {', '.join(FOLDERS.values())}"
     path = PurePosixPath(file or "")
     if len(path.parts) != 3 or not path.stem.isdecimal():
-        return f"'{file}' is no picture such as train/1-05/7.jpg"
+        return f"'{file}' is not a picture such as train/1-05/7.jpg"
     if path.parts[0] != split or time_of(path.parts[1]) != time:
         return f"{file} is not in the folder {split}/{time[0]}-{time[1]:02} of its label"
     return Clock(*time, int(path.stem))

@@ -191,7 +191,7 @@ def _synthetic(split: Split, seed: int, count: int) -> Iterator[Example]:
 def _example(source: str, split: Split, row: Row) -> Example:
     value = plain_number(row.label)
     if value is None:
-        raise ValueError(f"{row.label!r} is no plain number")
+        raise ValueError(f"{row.label!r} is not a plain number")
     return Example(
         uid=f"chartqa-{source}-{split}-{row.origin}-{row.number}",
         prompt=PROMPT.format(question=row.query),

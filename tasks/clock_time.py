@@ -6,8 +6,8 @@ One example: a clock, "Question: What time does the clock show, as h:mm?\\nAnswe
 Source: the folder of Kaggle's gpiosenka/time-image-datasetclassification (CC0) by --data-dir, or,
 without one, synthetic clocks of our own with the same times, sizes and index. Quirks: Kaggle turns
 whole pictures by quarter turns, so that 3:00 can look like 6:15 on a face without numerals; here
-`rotate` does that, and is off. A minute such as "05" is no canonical integer: where a tokenizer has
-it as one token, it is outside V_num, and only cross-entropy sees it.
+`rotate` does that, and is off. A minute such as "05" is not a canonical integer: a token of it is
+outside V_num, and only cross-entropy sees it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class ClockTime:
     def parse(self, completion: str) -> Answer | None:
         """The first h:mm, as minutes h * 60 + m with h from 1 to 12.
 
-        None where there is none, or where it is no time of a 12-hour clock: 0:15, 13:05, 7:75.
+        None where there is none, or it is not a time of a 12-hour clock: 0:15, 13:05, 7:75.
         """
         match = _TIME.search(completion)
         if match is None:
@@ -121,7 +121,7 @@ class ClockTime:
         return Answer(Fraction(60 * hour + minute))
 
     def metrics(self) -> Sequence[Metric]:
-        """Exact match selects; the gaps leave out what is no time, whose rate is beside."""
+        """Exact match selects; the gaps leave out what is not a time, whose rate is beside."""
         return (ExactMatch(), TimeGap(), TimeGapWrapped(), ParseFailureRate(), TruncationRate())
 
     def _folder(self) -> Path | None:

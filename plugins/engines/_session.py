@@ -44,7 +44,7 @@ class Rows:
 class CheckpointSession(ABC):
     """A started engine, the checkpoint that it runs, and the calls of `EngineSession`.
 
-    `note` is said once, to the first progress of a call that generates.
+    The first call that generates passes `note` to its progress.
     """
 
     def __init__(self, base: Path, settings: EngineSettings, note: str | None = None) -> None:

@@ -35,7 +35,7 @@ class VllmSession(CheckpointSession):
         self._broken: str | None = None
 
     def close(self) -> None:
-        """Shut the engine down; the session cannot be used any more."""
+        """Shut the engine down; the session cannot be used again."""
         self._broken = "its engine was closed"
         self._llm.llm_engine.engine_core.shutdown()
         del self._llm
@@ -155,8 +155,8 @@ class VllmSession(CheckpointSession):
 
 
 def _pack_embeddings(model: Any) -> None:
-    """Make the CPU kernels' packed copy of (tied) embeddings anew; without it they answer with the
-    weights of before. On a GPU there is no such copy."""
+    """Make the CPU kernels' packed copy of (tied) embeddings again, or they answer with the old
+    weights. On a GPU there is no such copy."""
     from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
     from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
 

@@ -107,8 +107,8 @@ def _start(base: Path, settings: EngineSettings, context: int, memory: MemoryReq
 
 
 def _attention_scaling(base: Path) -> dict[str, float] | None:
-    """Ministral-3's scaling of queries by position, under the name by which vLLM looks for it:
-    as transformers spells it, vLLM leaves it out without a word."""
+    """Ministral-3's scaling of queries by position, under vLLM's name for it: vLLM silently ignores
+    the name that transformers has."""
     text = (read_json(base / "config.json") or {}).get("text_config") or {}
     rope = text.get("rope_parameters") or {}
     if text.get("model_type") != "ministral3" or "llama_4_scaling_beta" not in rope:

@@ -2,7 +2,7 @@
 
 Every `statistic` reduces one axis of its columns, so that `scipy.stats.bootstrap(paired=True)`
 computes a whole batch of resamples in one call. Values are in the unit that the label names: an
-accuracy of 43.39 is 43.39 %, as in the paper. The tests hold them against scikit-learn.
+accuracy of 43.39 is 43.39 %, as in the paper. The tests compare them with scikit-learn.
 
 Parsed values can be wild: forty digits in a row are a number, and one such completion honestly
 ruins a mean absolute error or an R². Sums are float64; beyond its range they become infinite,

@@ -51,7 +51,7 @@ def last_number(text: str) -> Fraction | None:
     number, `1,23` two. A hyphen is a sign unless it follows a letter, a digit, a closing bracket, a
     percent sign or another hyphen, or is followed by a space: `x-5` and `3-5` end in 5, `= -5` in
     -5. Digits after an ASCII letter belong to an identifier (`x5`, `GPT4.1`); those before one
-    count (`10km`). Versions (`3.11.2`) and dates with slashes are no numbers.
+    count (`10km`). Versions (`3.11.2`) and dates with slashes are not numbers.
     """
     return _first_value(reversed(list(_NEXT.finditer(text))))
 

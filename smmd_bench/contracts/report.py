@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 class Run(Protocol):
     """A run as frames: what `smmd_bench.read_run` returns, and reports read.
 
-    In every frame the rows stand in the order of the experiment (models, tasks, then losses with
-    the untuned base and `ce` first, seeds), and model, task and loss are categoricals whose
-    categories have that order, so that a `groupby` or a `pivot` keeps it. Every frame has the
-    columns address, model, task, loss and seed, and shows only what is current.
+    Every frame has the columns address, model, task, loss and seed, in the order of the experiment,
+    and shows only what is current; see `smmd_bench.results.frames`.
     """
 
     @property

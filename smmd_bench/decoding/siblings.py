@@ -1,8 +1,8 @@
 """Checkpoints that one session decodes: each is the other's rival, and some are too near to tell.
 
-A session decodes the base, and every epoch of every loss and seed. Those that read the same
-sequences in their canaries can be compared before any engine runs. The decode stage writes beside a
-cell's completions which of them the canary could not have told from the weights that it decoded:
+A session decodes the base, and every epoch of every loss and seed. Those whose canaries read the
+same sequences can be compared before any engine runs. The decode stage writes beside a cell's
+completions which of them the canary cannot tell from the decoded weights:
 
 CELL/decode.json   address, noise and resolution of the canary, indistinguishable, notes for people
 """

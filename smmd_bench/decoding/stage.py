@@ -62,8 +62,8 @@ class _Open:
 def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict[Path, Exception]:
     """Decode cells of one base; returns the error of each cell that failed, by its folder.
 
-    One engine start serves all, but for cells that want other limits on the pixels of an image. A
-    start that fails is the failure of the cells that it was for.
+    One engine start serves all cells with the same limits on the pixels of an image. If it fails,
+    all of its cells fail.
     """
     quiet_libraries()
     tokenizer = load_tokenizer(cells[0][0].card.folder)
@@ -183,10 +183,7 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
 
 
 def _select(cell: Cell, run: Path, running: _Open, name: str) -> Checkpoint:
-    """The checkpoint to test: the base itself, or the best epoch's on the validation split.
-
-    What is already on disk of it is taken from there.
-    """
+    """The checkpoint to test: the base itself, or the best epoch's on the validation split."""
     folder, now = cell.folder(run), cell.files(run)
     assert now.receipt is not None
     canaries = running.canaries[folder]

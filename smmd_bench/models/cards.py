@@ -104,7 +104,7 @@ def without_weights() -> Iterator[None]:
 def model_card(name: str) -> ModelCard:
     """Find a model by name.
 
-    Raises UserError for an unknown built-in, a folder that is no checkpoint, a hub name that
+    Raises UserError for an unknown built-in, a folder that is not a checkpoint, a hub name that
     cannot be fetched, a broken safetensors file or a card with a mistake.
     """
     card = _find(name)
@@ -158,8 +158,8 @@ def _hub(name: str) -> ModelCard:
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
-            f"The model '{name}' is no folder here and cannot be fetched from the hub ({reason}): "
-            "check the name and the connection, or give a local folder."
+            f"The model '{name}' is not a folder here and cannot be fetched from the hub "
+            f"({reason}): check the name and the connection, or give a local folder."
         ) from error
     if (lacking := _lacking(folder)) is not None:
         raise UserError(
@@ -200,7 +200,7 @@ def _weights_in(file: Path) -> int:
             return sum(math.prod(tensors.get_slice(name).get_shape()) for name in names)
     except SafetensorError as error:
         raise UserError(
-            f"The weights {file} are no whole safetensors file ({error}): copy or save the "
+            f"The weights {file} are not a whole safetensors file ({error}): copy or save the "
             "checkpoint again."
         ) from error
 

@@ -1,7 +1,7 @@
 """Cross-entropy over the full vocabulary that never holds the logits of all tokens.
 
 One autograd Function makes a few logits at a time and, in the same pass, the gradients of the
-hidden states and of a weight that wants one. With x_t = W h_t, Z_t = sum_v exp x_tv,
+hidden states and of a weight that needs one. With x_t = W h_t, Z_t = sum_v exp x_tv,
 p_t = softmax(x_t) and a coefficient c_t per token, the total is
 
     sum_t c_t (log Z_t - x_{t,y_t})  +  F(x[numeric rows, V_num], log Z[numeric rows])

@@ -92,7 +92,7 @@ def load_engine(spec: str) -> Engine:
 
 @cache
 def engine_identity(spec: str) -> Mapping[str, Any]:
-    """What of the engine that a spec names can change its answers; asked once, for it is slow."""
+    """What of the engine that a spec names can change its answers; cached, because it is slow."""
     engine = load_engine(spec)
     return with_source(engine.identity(), engine)
 

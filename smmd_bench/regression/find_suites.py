@@ -74,7 +74,7 @@ def _is_fixed(name: str) -> bool:
 def _own_shots(member: str | Mapping[str, Any], given: int | None) -> set[int | None]:
     """The numbers in the files of a task, or of the tasks of a group or tag; None: none is there.
 
-    `given` is what a group says for its tasks. No data is loaded.
+    `given` is what a group says for its tasks.
     """
     if isinstance(member, str):
         entry = _task_manager().task_index.get(member)

@@ -26,9 +26,8 @@ def find_targets(
 ) -> tuple[list[Target], list[str]]:
     """The base and the selected checkpoint of every finished cell of a run, then the folders.
 
-    `losses` keeps those of these losses (`base` is one). Also gives a sentence for each cell that
-    cannot be evaluated. Raises UserError if nothing can, or if a model has changed since the run
-    was made.
+    `losses` keeps those of these losses (`base` is one). The second value has a sentence for each
+    cell that cannot be evaluated. Raises UserError if none can, or if a model has changed.
     """
     run = read_run(path)
     cells = _cells(run, losses)
@@ -68,10 +67,7 @@ def _cells(run: RunFrames, losses: Sequence[str]) -> pd.DataFrame:
 
 
 def _card(name: str, run: RunFrames) -> ModelCard:
-    """The model as it was when the run was made.
-
-    Raises UserError if it is another one now: the adapters belong to other weights.
-    """
+    """The model of the run. Raises UserError if its weights have changed since."""
     then = (run.manifest.get("models") or {}).get(name)
     if then is None:
         return model_card(name)
@@ -129,7 +125,7 @@ def _trained(card: ModelCard, cell: Mapping[str, Any], run: RunFrames) -> Target
     if cell["status"] != "done" or now.receipt is None or now.tested is None:
         return f"{name} is {cell['status']} and is left out."
     if now.checkpoint is None:
-        return f"{name} has no weights in {now.folder / 'checkpoint'} any more and is left out."
+        return f"{name} has no weights in {now.folder / 'checkpoint'} and is left out."
     return Target.on(
         card,
         kind=str(now.receipt["kind"]),

@@ -23,10 +23,7 @@ _FETCH = (
 
 
 def load_tasks(suite: Suite) -> dict[str, Any]:
-    """lm-eval's task dictionary of a suite, with the number of shots set as lm-eval sets it.
-
-    Raises UserError if its data cannot be loaded.
-    """
+    """lm-eval's task dictionary of a suite. Raises UserError if its data cannot be loaded."""
     datasets.disable_progress_bars()
     try:
         loaded = _load(suite)
@@ -77,10 +74,7 @@ def _load(suite: Suite) -> dict[str, Any]:
 
 
 def _mmlu(name: str) -> dict[str, Any]:
-    """Our file of the whole, lm-eval's of a group, or one that stands for lm-eval's of a subject.
-
-    The place of the data is added to it, which lm-eval hands on to the subjects of a group.
-    """
+    """Our file of the whole, lm-eval's of a group, or one that includes lm-eval's of a subject."""
     subject = lm_eval_mmlu() / f"{name}.yaml"
     if subject.exists():
         return {"task": name, "include": str(subject)}

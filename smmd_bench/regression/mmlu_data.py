@@ -74,10 +74,7 @@ def is_mmlu(name: str) -> bool:
 
 
 def lm_eval_mmlu() -> Path:
-    """The folder of lm-eval's MMLU task files, found without importing lm-eval.
-
-    Raises UserError if lm-eval is not installed.
-    """
+    """The folder of lm-eval's MMLU task files. Raises UserError if lm-eval is not installed."""
     found = find_spec("lm_eval")
     if found is None or not found.submodule_search_locations:
         raise UserError("lm-eval is not installed: pip install 'smmd-bench[lm-eval]'.")

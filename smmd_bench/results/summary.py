@@ -9,8 +9,7 @@ from ..storage.current import BASE
 
 
 def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What a manifest says of its cells, from each cell.json: experiment, models, data, generation,
-    plugins, and cells."""
+    """The keys experiment, models, data, generation, plugins and cells of a manifest."""
     models: dict[str, Any] = {}
     data: dict[str, dict[str, Any]] = {}
     generation: dict[str, dict[str, Any]] = {}
@@ -41,8 +40,7 @@ def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _listed(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Models, tasks, losses and seeds in the order of the cells; of tests of transfer alone where
-    nothing else is there."""
+    """Models, tasks, losses and seeds in the order of the cells; not of tests of transfer."""
     own = [cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")] or cells
     keys = {"models": "model", "tasks": "task", "losses": "loss", "seeds": "seed"}
     return {name: distinct(cell[key] for cell in own) for name, key in keys.items()}

@@ -107,8 +107,7 @@ def canary_texts(
 def canary_picture() -> Path:
     """The file of the picture that a canary reads, in the cache folder; written if it is not there.
 
-    It is drawn by arithmetic, so that it is the same everywhere: rings, squares and a ramp, one a
-    channel, something to see for patches of every size.
+    Arithmetic draws it, the same everywhere: rings, squares and a ramp, one a channel.
     """
     import numpy as np
     from PIL import Image
@@ -168,9 +167,8 @@ def _few(rows: Sequence[tuple[tuple[int, ...], int]]) -> list[tuple[tuple[int, .
 
 
 def _on_end(rows: Sequence[tuple[tuple[int, ...], int]], longest: int) -> CanaryTexts:
-    """The first `CACHED` tokens (at most `longest`) of the sequences one behind the other, again
-    from the first where they are few; scored are those after a block of the cache. None where
-    every sequence is that long."""
+    """The first `CACHED` tokens (at most `longest`) of the sequences on end, repeated if needed;
+    scored are those after a block of the cache. Empty if every sequence is that long."""
     wanted = min(CACHED, longest)
     if len(rows[0][0]) >= wanted:
         return CanaryTexts((), ())

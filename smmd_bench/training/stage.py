@@ -4,7 +4,7 @@ CELL/train.json          receipt: address, kind, what it was made with, the dige
                          each epoch's weights, notes for people
 CELL/train_log.parquet   loss and its parts at every step
 CELL/epochs/K/           weights after epoch K (an adapter, or the full model)
-CELL/training/           the state from which a killed training goes on; removed at the end
+CELL/training/           the state from which a killed training resumes; removed at the end
 """
 
 from __future__ import annotations

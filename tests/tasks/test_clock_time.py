@@ -266,7 +266,7 @@ def row(text):
             row("575,valid/12-55/0.jpg,12_55,validation"),
             "line 434: .*the data set 'validation' is none of",
         ),
-        (row("575,train/12-55/one.jpg,12_55,train"), "line 434: .*is no picture such as"),
+        (row("575,train/12-55/one.jpg,12_55,train"), "line 434: .*is not a picture such as"),
         (row("575,train/12-55/7.jpg"), "line 434: .*the label 'None' is not a time"),
         (
             index(lambda rows: rows.replace(",1_00,", ",noon,").replace(",2_05,", ",x,")),

@@ -154,8 +154,7 @@ def _find_package(project: str) -> Path:
 def _check_home(home: Path, project: str) -> list[str]:
     """The packages that a folder is, seen from the project's folder or its `src`.
 
-    Raises UserError for a folder whose files could not be imported from the installed project. A
-    package with the project's name may be the installed project itself.
+    Raises UserError for a folder whose files could not be imported from the installed project.
     """
     remedy = "choose another --folder, or leave it out"
     if not home.resolve().is_relative_to(Path.cwd()):
