@@ -26,7 +26,6 @@ _INSTALLED = {"site-packages", "dist-packages"}
 _STANDARD = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
 
 
-@cache
 def source_digest(plugin: type) -> str | None:
     """The digest of the source of a plugin class; None: it is first-party, or in no file.
 
@@ -34,6 +33,11 @@ def source_digest(plugin: type) -> str | None:
     a `--plugin FILE` that is the modules in the file's folder and below. Comments, docstrings and
     formatting do not count. Cached by class, because that is the code that this process runs.
     """
+    return _digest(plugin)
+
+
+@cache
+def _digest(plugin: type) -> str | None:
     name = plugin.__module__
     file = Path(getattr(sys.modules.get(name), "__file__", None) or "")
     if name.partition(".")[0] == _OWN or not file.is_file():
