@@ -35,8 +35,8 @@ from _pretraining import (
     recipe_of,
     resume,
     save,
+    set_rates,
     update,
-    warm_up,
 )
 from smmd_bench.tasks._clock_drawing import FaceStyle, draw_clock
 from smmd_bench.tasks.clock_time import PROMPT
@@ -247,7 +247,7 @@ def train(folder: Path, recipe: Recipe, steps: int, log_every: int) -> None:
     batches = blocks(recipe, step)
     while step < steps:
         pictures, times = next(batches)
-        warm_up(optimizers, recipe, step)
+        set_rates(optimizers, recipe, min(1.0, (step + 1) / recipe.warmup_steps))
         with torch.autocast("cpu", torch.bfloat16, enabled=recipe.bf16):
             loss, reading, _ = reader(pictures, times)
         (loss + recipe.reading_weight * reading).backward()

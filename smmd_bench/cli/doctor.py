@@ -90,6 +90,5 @@ def _print(console: Console, findings: list[Finding]) -> None:
         text = Text(finding.text)
         if finding.remedy is not None:
             text.append(f"\n-> {finding.remedy}", style="bold")
-        state = Text(finding.state, style=_STYLES[finding.state])
-        table.add_row(state, Text(finding.name), text)
+        table.add_row(Text(finding.state, _STYLES[finding.state]), finding.name, text)
     print_table(console, table)

@@ -15,7 +15,7 @@ from ..objective.supervised import numeric_positions, supervised_targets
 from .checks import Checks, UncheckedError, fail, require
 from .loss_cases import OTHERS, Batch, gradient, integers, make_batch
 
-LOSS_CHECKS = Checks[Loss]()
+LOSS_CHECKS = Checks()
 
 
 @LOSS_CHECKS.add("contract")

@@ -23,7 +23,7 @@ class Tried:
     runs: GeneratedRuns
 
 
-REPORT_CHECKS = Checks[Tried]()
+REPORT_CHECKS = Checks()
 
 
 @REPORT_CHECKS.add("contract")

@@ -85,8 +85,8 @@ def violations(name: str) -> list[str]:
         ]
 
 
-_PLUGIN_CHECKS = Checks[Target]()
-_PROTOCOL_CHECKS = Checks[Target]()
+_PLUGIN_CHECKS = Checks()
+_PROTOCOL_CHECKS = Checks()
 
 
 @_PLUGIN_CHECKS.add("plugin")

@@ -22,8 +22,8 @@ _STRANGE = (
     "no number at all", "1:2:3", "[", "\\frac{1}{0}",
 )  # fmt: skip
 _MEASURED = 300
-_TASK_CHECKS = Checks[TaskData]()
-_EXAMPLE_CHECKS = Checks[TaskData]()
+_TASK_CHECKS = Checks()
+_EXAMPLE_CHECKS = Checks()
 """Those that look at examples, which must be here."""
 
 
@@ -33,7 +33,7 @@ def task_findings(task: Task) -> list[Finding]:
     found = _TASK_CHECKS.run(data)
     if found[-1].state == "passed":
         return [*found, *_EXAMPLE_CHECKS.run(data)]
-    names = ", ".join(_EXAMPLE_CHECKS.functions)
+    names = ", ".join(_EXAMPLE_CHECKS)
     return [*found, Finding(names, "unchecked", "they need the examples")]
 
 

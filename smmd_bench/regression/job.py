@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from ..contracts import Progress
 from ..models.loading import quiet_libraries
-from ..run.events import start
+from ..run.process import start
 from ..storage.files import write_json, write_parquet
 from .evaluate import run_suite
 from .evaluation import Evaluation, Setting, Suite, Target

@@ -24,14 +24,17 @@ _GPU_TRAINING, _GPU_DECODING = 0.33, 0.05
 
 def seconds(cell: Cell, stages: list[Stage]) -> float:
     """A rough estimate for the missing stages of a cell, on this machine's CPU."""
+    if not stages:
+        return 0.0
     trained, decoded = _operations(cell, stages)
-    total = (trained + decoded) / _flops()
-    total += _START_SECONDS if trained else 0.0
-    return total + (2.0 if decoded else 0.0)
+    starts = (_START_SECONDS if trained else 0.0) + (2.0 if decoded else 0.0)
+    return starts + (trained + decoded) / _flops()
 
 
 def gpu_hours(cell: Cell, stages: list[Stage]) -> float:
     """The same on one A100, in hours."""
+    if not stages:
+        return 0.0
     trained, decoded = _operations(cell, stages)
     return (trained / _GPU_TRAINING + decoded / _GPU_DECODING) / _A100 / 3600
 

@@ -25,8 +25,7 @@ from ..scoring.predictions.read import read_predictions
 from ..storage.addresses import address, folder_name
 from ..storage.current import CurrentCell
 from ..storage.files import write_json, write_json_if_new, write_parquet
-from .comparison import write_comparisons
-from .measurement import measure_cell
+from .comparison import measure_cell, write_comparisons
 from .run_directory import Outcome, RunDirectory
 
 if TYPE_CHECKING:
@@ -178,8 +177,7 @@ def _score_into(folder: Path, files: Sequence[_ScoredFile]) -> Outcome:
 
     Raises UserError if the folder holds anything else.
     """
-    run = RunDirectory(folder)
-    failed: dict[str, str] = {}
+    run, outcome = RunDirectory(folder), Outcome(folder)
     with run.locked():
         if run.manifest and run.manifest.get("predictions") != files[0].settings:
             raise UserError(
@@ -198,9 +196,9 @@ def _score_into(folder: Path, files: Sequence[_ScoredFile]) -> Outcome:
             write_parquet(now.folder / "completions.parquet", file.completions, now.decode_stamp)
             error = measure_cell(now, file.task, file.completions)
             if error is not None:
-                failed[file.label] = f"{type(error).__name__}: {error}"
-        worked = bool(todo) | write_comparisons(read_run(folder))
-    return Outcome(folder, worked, failed)
+                outcome.failed[file.label] = f"{type(error).__name__}: {error}"
+        outcome.worked = bool(todo) | write_comparisons(read_run(folder))
+    return outcome
 
 
 def _write_manifest(run: RunDirectory, files: Sequence[_ScoredFile]) -> None:

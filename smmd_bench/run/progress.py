@@ -18,7 +18,6 @@ from rich.progress import (
 )
 from rich.progress import Progress as RichProgress
 from rich.table import Column
-from rich.text import Text
 
 from ..contracts import Progress
 
@@ -59,7 +58,7 @@ class _Bars:
 
     def __call__(self, what: str, done: int, total: int) -> None:
         if not total:
-            self.bars.console.print(Text(what))
+            self.bars.console.print(what, markup=False)
             return
         if what not in self.tasks:
             self.tasks[what] = self.bars.add_task(what, total=total, rate="")
@@ -93,5 +92,5 @@ class _Plain:
         self._print(f"{what}: {done} of {total}{speed}{left}")
 
     def _print(self, line: str) -> None:
-        self.console.print(Text(line), soft_wrap=True)
+        self.console.print(line, markup=False, soft_wrap=True)
         self.console.file.flush()

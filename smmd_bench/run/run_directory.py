@@ -65,9 +65,9 @@ class RunDirectory:
             return _from("decode")
         return _from("measure") if now.metrics is None else []
 
-    def failure(self, cell: Cell) -> dict[str, Any] | None:
-        """The cell's FAILED.json."""
-        return self.current(cell).failure or None
+    def failure(self, cell: Cell) -> dict[str, Any]:
+        """The cell's FAILED.json; empty: it did not fail."""
+        return self.current(cell).failure
 
     def notes(self, cell: Cell) -> list[str]:
         """What training and decoding noted for people."""
@@ -79,10 +79,16 @@ class RunDirectory:
     def locked(self) -> Iterator[None]:
         """Hold the folder for this process alone.
 
-        Raises UserError if it holds something that is no run, if another process works on it, or if
-        it cannot be made.
+        Raises UserError if it holds something that is not a run, if another process works on it, or
+        if it cannot be made.
         """
-        self._require_run_or_nothing()
+        if self.path.is_dir() and not (self.path / "manifest.json").exists():
+            strange = sorted(p.name for p in self.path.iterdir() if p.name != ".lock")
+            if strange:
+                raise UserError(
+                    f"The output folder {self.path} is not empty and holds no run ({strange[0]}): "
+                    "choose another with --out."
+                )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -90,18 +96,15 @@ class RunDirectory:
                 f"The output folder {self.path} cannot be made ({error.strerror}): choose another "
                 "with --out."
             ) from error
-        lock = FileLock(self.path / ".lock")
         try:
-            lock.acquire(timeout=0)
+            lock = FileLock(self.path / ".lock").acquire(timeout=0)
         except Timeout:
             raise UserError(
                 f"Another process is working on {self.path}: wait for it, or choose another folder "
                 "with --out."
             ) from None
-        try:
+        with lock:
             yield
-        finally:
-            lock.release()
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -164,20 +167,6 @@ class RunDirectory:
         there = {None, *(content["address"] for content in held)}
         cells = [content for content in held if content.get("source") in there]
         write_json_if_new(self.path / "manifest.json", {**manifest, **what_the_cells_say(cells)})
-
-    def forget_failure(self, cell: Cell) -> None:
-        """Remove FAILED.json before the cell is tried again."""
-        (self.cell_folder(cell) / "FAILED.json").unlink(missing_ok=True)
-
-    def _require_run_or_nothing(self) -> None:
-        if not self.path.is_dir() or (self.path / "manifest.json").exists():
-            return
-        strange = sorted(p.name for p in self.path.iterdir() if p.name != ".lock")
-        if strange:
-            raise UserError(
-                f"The output folder {self.path} is not empty and holds no run ({strange[0]}): "
-                "choose another with --out."
-            )
 
     def _described(self, addresses: Iterable[str]) -> list[dict[str, Any]]:
         """The cell.json of these cells, where they have one."""

@@ -15,7 +15,7 @@ from typing import Any
 from ..contracts import Progress
 from ..experiment.cell import Cell
 from .cell_json import cell_from_json
-from .events import start
+from .process import start
 
 
 def main() -> int:
