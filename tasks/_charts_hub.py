@@ -60,15 +60,18 @@ def _fetch(file: Path, split: str) -> None:
     try:
         found = load_dataset(REPOSITORY, split=OFFICIAL_NAMES[split], revision=REVISION)
         names = found.features["human_or_machine"]
-        rows = [
-            {
-                "image": _keep_picture(row["image"], file.parent),
-                "query": " ".join(str(row["query"]).split()),
-                "label": _label(row["label"]),
-                "origin": _origin(row["human_or_machine"], names),
-            }
-            for row in found.cast_column("image", Image(decode=False))
-        ]
+        rows = []
+        for row in found.cast_column("image", Image(decode=False)):
+            label, maker = row["label"], row["human_or_machine"]
+            maker = names.int2str(maker) if isinstance(maker, int) else maker
+            rows.append(
+                {
+                    "image": _keep_picture(row["image"], file.parent),
+                    "query": " ".join(str(row["query"]).split()),
+                    "label": ", ".join(map(str, label)) if isinstance(label, list) else str(label),
+                    "origin": "human" if maker == "human" else "augmented",  # the official words
+                }
+            )
     except Exception as error:  # whatever lies between here and the hub
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
@@ -94,14 +97,3 @@ def _keep_picture(image: Mapping[str, Any], folder: Path) -> str:
         with atomic(file) as temporary:
             temporary.write_bytes(content)
     return name
-
-
-def _label(label: Any) -> str:
-    """The label of a list of one; several labels together are not a plain number."""
-    return ", ".join(map(str, label)) if isinstance(label, list) else str(label)
-
-
-def _origin(value: Any, feature: Any) -> str:
-    """`human` or `augmented`, the official files' word for `machine`."""
-    name = feature.int2str(value) if isinstance(value, int) else str(value)
-    return "human" if name == "human" else "augmented"

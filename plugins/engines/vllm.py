@@ -83,8 +83,12 @@ def _start(base: Path, settings: EngineSettings, context: int, memory: MemoryReq
     if memory is not None:
         more["gpu_memory_utilization"] = memory.utilization
     if settings.adapters:
-        rank = _lora_rank(settings.max_lora_rank)
-        more |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": rank}
+        rank = settings.max_lora_rank
+        fitting = [known for known in LORA_RANKS if known >= rank]
+        if not fitting:
+            most = LORA_RANKS[-1]
+            raise UserError(f"LoRA rank {rank} is more than vLLM can: use {most} or less.")
+        more |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": fitting[0]}
     if scaling := _attention_scaling(base):
         more["hf_overrides"] = {"text_config": {"llama_4_scaling": scaling}}
     if reads_images(base):
@@ -124,13 +128,6 @@ def _pixel_limits(base: Path, settings: EngineSettings) -> dict[str, Any] | None
     processor = load_processor(base, settings.min_pixels, settings.max_pixels)
     size = dict(processor.image_processor.size)
     return {"size": {edge: size[edge] for edge in ("shortest_edge", "longest_edge")}}
-
-
-def _lora_rank(rank: int) -> int:
-    fitting = [known for known in LORA_RANKS if known >= rank]
-    if not fitting:
-        raise UserError(f"LoRA rank {rank} is more than vLLM can: use {LORA_RANKS[-1]} or less.")
-    return fitting[0]
 
 
 def _distribution() -> tuple[str, str]:

@@ -138,13 +138,8 @@ def _reduce(
     """The columns of `_DISTRIBUTION` of p [m, N]: [m, 14]."""
     best, rows = p.argmax(axis=1), np.arange(len(p))
     numbers = p[rows, targets], p[rows, best], values[best], p @ values
-    return np.column_stack([*numbers, p @ _leading_digits(values)])
-
-
-def _leading_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[N, 10]: 1 where the value's first significant decimal digit is that one (0 has 0)."""
-    digits = [int(f"{abs(value):e}"[0]) for value in values]
-    return np.eye(10)[digits]
+    leading = [int(f"{abs(value):e}"[0]) for value in values]  # [N], significant digits; 0 has 0
+    return np.column_stack([*numbers, p @ np.eye(10)[leading]])
 
 
 def _shifted(progress: Progress | None, start: int, total: int) -> Progress | None:

@@ -47,7 +47,10 @@ def session_canaries(cells: Sequence[tuple[Cell, Path]]) -> Canaries:
     The base takes the canary that a training wrote down of it, so that it reads what the trained
     ones do. A cell without a receipt is left out.
     """
-    owners = {_weights(cell, folder): cell.source or cell for cell, folder in cells}
+    owners: dict[Path, Cell] = {}  # by the folders that hold the weights
+    for cell, folder in cells:
+        home = folder if cell.source is None else folder.parent / cell.source.addresses["train"]
+        owners[home] = cell.source or cell
     receipts = {folder: read_json(folder / "train.json") for folder in owners}
     named: dict[str, Canary] = {}
     places: dict[tuple[Path, int], str] = {}
@@ -78,11 +81,6 @@ def decode_receipt(canary: Canary, dtype: str, address: str) -> dict[str, Any]:
         "indistinguishable": same,
         "notes": notes,
     }
-
-
-def _weights(cell: Cell, folder: Path) -> Path:
-    """The folder that holds the weights with which a cell is decoded."""
-    return folder if cell.source is None else folder.parent / cell.source.addresses["train"]
 
 
 def _scored(canary: Canary) -> Any:

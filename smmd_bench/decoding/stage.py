@@ -92,7 +92,9 @@ def _decode_group(
     with load_engine(engine).open(base, together) as session:
         progress("start engine", 1, 1)
         running = _Open(session, tokenizer, processor, progress, session_canaries(cells))
-        for cell, folder in sorted(cells, key=_turn):
+        # The base comes first, and a test of transfer after the cell that it tests.
+        turns = sorted(cells, key=lambda pair: (not pair[0].is_base, pair[0].source is not None))
+        for cell, folder in turns:
             failure = None
             try:
                 name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
@@ -133,12 +135,6 @@ def _together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
             len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)) for cell in cells
         ),
     )
-
-
-def _turn(pair: tuple[Cell, Path]) -> tuple[bool, bool]:
-    """The base first, and each test of transfer after the cell that it tests."""
-    cell, _ = pair
-    return not cell.is_base, cell.source is not None
 
 
 def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:

@@ -107,18 +107,15 @@ def model_card(name: str) -> ModelCard:
     Raises UserError for an unknown built-in, a folder that is not a checkpoint, a hub name that
     cannot be fetched, a broken safetensors file or a card with a mistake.
     """
-    card = _find(name)
+    folder = Path(name).expanduser()
+    if name.startswith(_BUILTIN):
+        card = _builtin(name)
+    elif folder.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
+        card = _local(name, folder)
+    else:
+        card = _hub(name)
     card.parameter_count()
     return card
-
-
-def _find(name: str) -> ModelCard:
-    if name.startswith(_BUILTIN):
-        return _builtin(name)
-    folder = Path(name).expanduser()
-    if folder.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
-        return _local(name, folder)
-    return _hub(name)
 
 
 def _builtin(name: str) -> ModelCard:

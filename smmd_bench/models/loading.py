@@ -60,23 +60,19 @@ def add_adapter(model: Any, recipe: Recipe) -> Any:
     language model alone."""
     from peft import LoraConfig, get_peft_model
 
+    targets: list[str] | str = recipe.lora_targets.split()
+    if getattr(model.config, "vision_config", None) is not None:
+        targets = rf".*language_model.*\.({'|'.join(map(re.escape, targets))})"  # a whole name
     return get_peft_model(
         model,
         LoraConfig(
             r=recipe.lora_rank,
             lora_alpha=recipe.lora_alpha,
             lora_dropout=recipe.lora_dropout,
-            target_modules=_lora_targets(model, recipe.lora_targets.split()),
+            target_modules=targets,
             task_type="CAUSAL_LM",
         ),
     )
-
-
-def _lora_targets(model: Any, names: list[str]) -> list[str] | str:
-    """What PEFT takes: names, or a pattern that a module's whole name matches."""
-    if getattr(model.config, "vision_config", None) is None:
-        return names
-    return rf".*language_model.*\.({'|'.join(map(re.escape, names))})"
 
 
 def quiet_libraries() -> None:

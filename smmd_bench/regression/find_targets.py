@@ -46,8 +46,14 @@ def find_targets(
     found += folder_targets([*checkpoints], [*cards.values()], _dtype(cells.iloc[0]))
     if not found:
         raise UserError(f"{path} has no finished cell to evaluate: {' '.join(notes)}")
-    tasks = cells.loc[cells["loss"] != BASE, "task"].unique()
-    return _with_rivals([_named(target, len(cards) > 1, len(tasks) > 1) for target in found]), notes
+    models, tasks = len(cards) > 1, cells.loc[cells["loss"] != BASE, "task"].nunique() > 1
+    named = []
+    for target in found:
+        words = target.model_label if models else "", target.task if tasks else ""
+        named.append(replace(target, of=" ".join(word for word in words if word)))
+    # one engine serves them all, so each canary has the others as rivals
+    canaries = with_rivals({t.label: canary_from(t.canary) for t in named if t.canary})
+    return [replace(t, canary=asdict(canaries[t.label])) if t.canary else t for t in named], notes
 
 
 def _cells(run: RunFrames, losses: Sequence[str]) -> pd.DataFrame:
@@ -79,17 +85,6 @@ def _card(name: str, run: RunFrames) -> ModelCard:
         "checkpoints belong to other weights: put the old files back there, or train again into "
         "another run."
     )
-
-
-def _named(target: Target, models: bool, tasks: bool) -> Target:
-    words = (target.model_label if models else "", (target.task or "") if tasks else "")
-    return replace(target, of=" ".join(word for word in words if word))
-
-
-def _with_rivals(targets: Sequence[Target]) -> list[Target]:
-    """The targets, the canary of each with the others as rivals: one engine serves them all."""
-    canaries = with_rivals({t.label: canary_from(t.canary) for t in targets if t.canary})
-    return [replace(t, canary=asdict(canaries[t.label])) if t.canary else t for t in targets]
 
 
 def _dtype(cell: Any) -> str:

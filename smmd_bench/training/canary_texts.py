@@ -99,7 +99,9 @@ def canary_texts(
         return CanaryTexts(
             (*general.token_ids[:texts], *ids), (*general.scored[:texts], *scored), len(ids)
         )
-    ids, scored = zip(*_few(shortest), strict=True)
+    ends = accumulate(len(ids) for ids, _ in shortest[:SEQUENCES])
+    few = max(sum(end <= MOST_TOKENS for end in ends), SEQUENCES_WITH_PICTURES)
+    ids, scored = zip(*shortest[:few], strict=True)
     more = _on_end(shortest, longest)
     return CanaryTexts(ids + more.token_ids, scored + more.scored)
 
@@ -158,12 +160,6 @@ def _encode(
     targets = encode_targets(tokenizer, [e.target for e in examples], chat=chat)
     cut = [target[:SCORED] for target in targets]
     return [((*p, *t), len(t)) for p, t in zip(prompts, cut, strict=True) if p]
-
-
-def _few(rows: Sequence[tuple[tuple[int, ...], int]]) -> list[tuple[tuple[int, ...], int]]:
-    ends = accumulate(len(ids) for ids, _ in rows[:SEQUENCES])
-    count = sum(end <= MOST_TOKENS for end in ends)
-    return list(rows[: max(count, SEQUENCES_WITH_PICTURES)])
 
 
 def _on_end(rows: Sequence[tuple[tuple[int, ...], int]], longest: int) -> CanaryTexts:
