@@ -1,8 +1,8 @@
 """Arithmetic examples, drawn in parallel and written to one Parquet file.
 
-Example i is of the level `levels[i % len(levels)]`. The examples are cut in blocks, and each block
-has random generators of its own, whose seed follows from what identifies the block. So a file does
-not depend on the number of processes, and a smaller file is the beginning of a larger one.
+Example i is of the level `levels[i % len(levels)]`. Each block of examples has random generators of
+its own, seeded by what identifies the block. So a file does not depend on the number of processes,
+and a smaller file is the beginning of a larger one.
 """
 
 from __future__ import annotations

@@ -44,11 +44,10 @@ def local_folder() -> Path | None:
 
 
 def folder_clocks(folder: Path, split: Split) -> Mapping[Clock, Path]:
-    """The clocks of a split with their pictures, in the order of `in_turn`.
+    """The clocks of a split with their pictures, in the order of `in_turn`; cached until a change.
 
     Raises UserError for an index that cannot be read, rows with a mistake, times without a picture,
-    and pictures that are absent: the first is named, and how many there are. Read once a process,
-    and again when the index or a folder of pictures changes.
+    and pictures that are absent: the first is named, and how many there are.
     """
     return _clocks(folder, split, _stamp(folder, split))
 
@@ -93,10 +92,7 @@ def _clocks(folder: Path, split: Split, stamp: object) -> Mapping[Clock, Path]:
 
 
 def checked_digest(folder: Path, split: Split) -> str:
-    """A digest of the split's pictures, names and bytes, all of which open.
-
-    Raises UserError for broken pictures, and as `folder_clocks` does.
-    """
+    """A digest of the split's pictures. Raises UserError for broken ones."""
     return _digest(folder, split, _stamp(folder, split))
 
 

@@ -52,11 +52,7 @@ class VllmEngine:
 
     @contextmanager
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
-        """Start vLLM on `base`; leaving the context frees its memory and its process group.
-
-        `settings.memory_gb` is the size of the key-value cache on a CPU; on a GPU vLLM asks for
-        most of what is free there, see `_gpu_memory`.
-        """
+        """Start vLLM on `base`; leaving the context frees its memory and its process group."""
         context = context_length(base, settings)
         with _environment(cpu=_on_cpu()):
             from vllm.distributed import cleanup_dist_env_and_memory
@@ -152,9 +148,9 @@ def _on_cpu() -> bool:
 def _environment(cpu: bool) -> Iterator[None]:
     """What vLLM reads from the environment; afterwards everything is as it was before.
 
-    vLLM itself sets LD_PRELOAD for its children and replaces `torch.set_num_threads`: neither may
-    outlive the engine. `OMP_*` count only where torch was not imported before: set them earlier,
-    because without PASSIVE a busy machine decodes up to twenty times slower.
+    vLLM itself sets LD_PRELOAD for its children and replaces `torch.set_num_threads`. `OMP_*` count
+    only where torch was not imported before; without PASSIVE a busy machine decodes up to twenty
+    times slower.
     """
     before = dict(os.environ)
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"

@@ -61,9 +61,7 @@ class Weighting(Protocol):
     @property
     def replaces_cross_entropy(self) -> bool:
         """Whether the auxiliary stands in place of the cross-entropy at numeric positions."""
-        ...
 
     @property
     def weight(self) -> float:
         """Lambda, by which an additive auxiliary is multiplied."""
-        ...

@@ -33,8 +33,7 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
     separable: ClassVar[bool] = False
     """The auxiliary is a sum over positions of terms that each depend on one position alone.
 
-    The harness then evaluates it a few positions at a time, in less memory, and spares a trainable
-    head a second pass over the vocabulary where the loss differentiates `log_partition`.
+    The harness then evaluates it a few positions at a time, in less memory and fewer passes.
     """
 
     label_smoothing: float = 0.0

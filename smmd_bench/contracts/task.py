@@ -59,8 +59,7 @@ class Metric(Protocol):
 
     `columns` are columns of the scored frame (see `smmd_bench.scoring.score`); only rows where the
     boolean column `subset` is true count (None: every row). `statistic` takes one array per
-    column and reduces `axis`; it is vectorised, so that `scipy.stats.bootstrap(paired=True)` can
-    call it on resamples.
+    column; it is vectorised over the other axes, for `scipy.stats.bootstrap(paired=True)`.
     """
 
     name: ClassVar[str]
@@ -72,7 +71,6 @@ class Metric(Protocol):
 
     def statistic(self, *columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
         """Reduce `axis` of every column (all of one shape) to the metric."""
-        ...
 
 
 @runtime_checkable
@@ -87,16 +85,12 @@ class Task(Protocol):
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` examples of a split (None: the paper's number of them)."""
-        ...
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """What identifies the split's data: generator version, parameters, seed, or digests."""
-        ...
 
     def parse(self, completion: str) -> Answer | None:
         """The answer that a completion gives; None: unparsable, counted."""
-        ...
 
     def metrics(self) -> Sequence[Metric]:
         """The metrics of the task, the one that selects checkpoints first."""
-        ...

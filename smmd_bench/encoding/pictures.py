@@ -1,8 +1,7 @@
 """Token ids with placeholders, and their pictures -> what a model takes.
 
-`expand` puts as many tokens as the model reads of a picture in the place of its placeholder, as the
-checkpoint's own processor would, and adds the pixels. Engines that expand themselves, such as vLLM,
-take the same ids.
+`expand` replaces the placeholder of a picture by as many tokens as the model reads of it, as the
+checkpoint's own processor would, and adds the pixels. vLLM takes the same ids and expands itself.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def pad_rows(
 
     Rows may hold `labels` [1, T] too, padded with -100. Pictures follow one another; those of other
     sizes are padded with zeros. Raises ValueError for rows of Mllama of which only some have
-    pictures: its model would let the others read what is padding.
+    pictures.
     """
     width = max(row["input_ids"].shape[1] for row in rows)
     fills = {"input_ids": pad_token_id, "labels": IGNORE}

@@ -46,7 +46,7 @@ class DataSource:
     columns: tuple[str, ...] = ()
 
     def file(self, split: str) -> Path:
-        """The file with the rows of a split, fetched where it is nowhere here.
+        """The file with the rows of a split, fetched if there is none.
 
         Raises UserError if the folder given for local copies lacks it, or if it cannot be fetched.
         """
@@ -68,10 +68,7 @@ class DataSource:
         return kept if kept.is_file() else None
 
     def fetch(self, split: str) -> Path:
-        """Fetch a split from the hub into the cache; returns the file.
-
-        Raises UserError if that fails.
-        """
+        """Fetch a split from the hub into the cache. Raises UserError if that fails."""
         kept = self._kept(split)
         kept.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(kept.with_suffix(".lock")):
