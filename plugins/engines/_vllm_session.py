@@ -52,10 +52,7 @@ class VllmSession(CheckpointSession):
         from vllm import SamplingParams
 
         params = SamplingParams(
-            temperature=0.0,
-            max_tokens=max_new_tokens,
-            stop_token_ids=self._stop,
-            detokenize=False,
+            temperature=0.0, max_tokens=max_new_tokens, stop_token_ids=self._stop, detokenize=False
         )
         outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, report)
         token_ids = [tuple(output.outputs[0].token_ids) for output in outputs]

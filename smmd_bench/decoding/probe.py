@@ -72,7 +72,7 @@ def probe(
             token_ids,
             checkpoint,
             images=[images[e] for e, _, _ in block] if images else None,
-            progress=_shifted(progress, start, len(where)),
+            progress=None if progress is None else shifted(progress, start, len(where)),
         )  # [m, N]
         reduced.append(_reduce(p, targets[start : start + BLOCK], values))
         vectors += [
@@ -142,8 +142,6 @@ def _reduce(
     return np.column_stack([*numbers, p @ np.eye(10)[leading]])
 
 
-def _shifted(progress: Progress | None, start: int, total: int) -> Progress | None:
+def shifted(progress: Progress, start: int, total: int) -> Progress:
     """`progress` for a block that begins at `start`."""
-    if progress is None:
-        return None
     return lambda what, done, _: progress(what, start + done, total)

@@ -9,6 +9,7 @@ CELL/decode.json   address, noise and resolution of the canary, indistinguishabl
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,16 +29,14 @@ Canaries = dict[Path, dict[int, Canary]]
 
 def with_rivals(canaries: Mapping[str, Canary]) -> dict[str, Canary]:
     """Each canary with every other one that scores the same tokens, besides those that it has."""
-    groups: dict[Any, list[tuple[str, Canary]]] = {}
+    alike: dict[Any, dict[str, Any]] = defaultdict(dict)
     for name, canary in canaries.items():
-        groups.setdefault(_scored(canary), []).append((name, canary))
+        alike[_scored(canary)][name] = canary.log_probabilities
     found = {}
     for name, canary in canaries.items():
-        own = dict(canary.rivals)
-        own |= {
-            other: its.log_probabilities for other, its in groups[_scored(canary)] if other != name
-        }
-        found[name] = replace(canary, rivals=tuple(own.items()))
+        rivals = {**dict(canary.rivals), **alike[_scored(canary)]}
+        rivals.pop(name)
+        found[name] = replace(canary, rivals=tuple(rivals.items()))
     return found
 
 

@@ -17,6 +17,7 @@ import dataclasses
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from ..contracts import (
     CheckpointKind,
     EngineSession,
     EngineSettings,
+    Example,
     Progress,
 )
 from ..encoding.numbers import numeric_vocabulary
@@ -39,7 +41,7 @@ from ..models.processor import load_processor
 from ..plugin_system.registry import load_engine
 from ..storage.files import write_json, write_parquet
 from .decode import decode_checkpoint
-from .probe import answer_digits, probe
+from .probe import answer_digits, probe, shifted
 from .selection import settle
 from .siblings import Canaries, decode_receipt, session_canaries
 
@@ -57,6 +59,21 @@ class _Open:
     def processor_for(self, cell: Cell) -> Any | None:
         """The processor where the cell's task has images."""
         return self.processor if cell.reads_images else None
+
+    def decode(
+        self, cell: Cell, checkpoint: Checkpoint, examples: Sequence[Example], report: Progress
+    ) -> pd.DataFrame:
+        """Completions of the examples of a cell's task."""
+        return decode_checkpoint(
+            self.session,
+            checkpoint,
+            examples,
+            self.tokenizer,
+            cell.task_plugin.max_new_tokens,
+            report,
+            chat=cell.recipe.chat_template,
+            processor=self.processor_for(cell),
+        )
 
 
 def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict[Path, Exception]:
@@ -148,16 +165,8 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
         said = decode_receipt(checkpoint.canary, cell.recipe.dtype, now.decode_stamp)
         write_json(folder / "decode.json", said)
     if not now.has("completions"):
-        frame = decode_checkpoint(
-            running.session,
-            checkpoint,
-            examples,
-            tokenizer,
-            cell.task_plugin.max_new_tokens,
-            lambda _, done, total: progress(f"test {name}", done, total),
-            chat=chat,
-            processor=running.processor_for(cell),
-        )
+        test = partial(_named, progress, f"test {name}")
+        frame = running.decode(cell, checkpoint, examples, test)
         write_parquet(folder / "completions.parquet", frame, now.decode_stamp, software)
     if not now.has("probes"):
         count = cell.recipe.probe_examples
@@ -173,7 +182,7 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
             answer_digits=answer_digits(tokenizer, probed, targets),
             images=images_of(probed),
             full_vectors=cell.recipe.probe_vectors,
-            progress=lambda _, done, total: progress(f"probe {name}", done, total),
+            progress=partial(_named, progress, f"probe {name}"),
         )
         write_parquet(folder / "probes.parquet", frame, now.decode_stamp, software)
 
@@ -205,28 +214,19 @@ def _validate(
     name: str,
 ) -> pd.DataFrame:
     """Completions of the validation split with every epoch's weights."""
-    task = cell.task_plugin
-    examples = task.examples("validation", cell.data_seed, cell.size("validation"))
+    examples = cell.task_plugin.examples("validation", cell.data_seed, cell.size("validation"))
+    report = partial(_named, running.progress, f"validate {name}")
     total = len(examples) * len(canaries)
     frames = []
     for before, (epoch, canary) in enumerate(canaries.items()):
         checkpoint = Checkpoint(
             f"{folder.name}-{epoch}", kind, folder / "epochs" / str(epoch), canary
         )
-        first = before * len(examples)
-
-        def report(_: str, done: int, __: int, first: int = first) -> None:
-            running.progress(f"validate {name}", first + done, total)
-
-        frame = decode_checkpoint(
-            running.session,
-            checkpoint,
-            examples,
-            running.tokenizer,
-            task.max_new_tokens,
-            report,
-            chat=cell.recipe.chat_template,
-            processor=running.processor_for(cell),
-        )
+        part = shifted(report, before * len(examples), total)
+        frame = running.decode(cell, checkpoint, examples, part)
         frames.append(frame.assign(epoch=epoch))
     return pd.concat(frames)
+
+
+def _named(progress: Progress, name: str, _: str, done: int, total: int) -> None:
+    progress(name, done, total)

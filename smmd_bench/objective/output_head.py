@@ -52,10 +52,7 @@ def output_head(model: Any) -> OutputHead | None:
         return None
     config = causal.config.get_text_config()
     head = OutputHead(
-        layer.weight,
-        layer.bias,
-        _scale(config),
-        getattr(config, "final_logit_softcapping", None),
+        layer.weight, layer.bias, _scale(config), getattr(config, "final_logit_softcapping", None)
     )
     return head if _explains(head, causal) else None
 

@@ -42,11 +42,7 @@ def measure(
 
 
 def compare(
-    task: Task,
-    scores: pd.DataFrame,
-    other: pd.DataFrame,
-    *,
-    resamples: int = statistics.RESAMPLES,
+    task: Task, scores: pd.DataFrame, other: pd.DataFrame, *, resamples: int = statistics.RESAMPLES
 ) -> dict[str, Any]:
     """How a cell's scores differ from another's: the content of `comparison.json`.
 

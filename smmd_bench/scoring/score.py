@@ -162,10 +162,7 @@ def _check_completions(completions: Sequence[object], references: Sequence[objec
 
 
 def _scores(
-    task: Task,
-    texts: Sequence[str],
-    targets: Sequence[str],
-    answers: Sequence[Fraction | None],
+    task: Task, texts: Sequence[str], targets: Sequence[str], answers: Sequence[Fraction | None]
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """The columns of the scores, and those of `task.annotate(completion, target)`, if any."""
     pairs = [(_value(task, text), answer) for text, answer in zip(texts, answers, strict=True)]

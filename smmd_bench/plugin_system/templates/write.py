@@ -97,20 +97,16 @@ def _write(written: Written, group: Group, name: str, *, by_file: bool) -> Writt
         for path, template in own.items()
     }
     written.files = {**texts, **written.files}
-    made: list[Path] = []
+    new = {p for path in written.files for p in (path, *path.parents) if not p.exists()}
     try:
-        for path in written.files:
-            for folder in [*reversed(path.parent.parents), path.parent]:
-                if not folder.is_dir():
-                    folder.mkdir()
-                    made.append(folder)
         for path, text in written.files.items():
-            if path != written.changed:
-                made.append(path)
             write_text(path, text)
     except BaseException:
-        for path in reversed(made):
-            path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
+        for path in sorted(new, reverse=True):  # what is in a folder, then the folder
+            if path.is_dir():
+                path.rmdir()
+            else:
+                path.unlink(missing_ok=True)
         raise
     return written
 
