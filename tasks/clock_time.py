@@ -32,7 +32,7 @@ from smmd_bench.contracts import (
     parameter,
 )
 
-from ._clock_folder import checked_digest, folder_clocks, local_folder
+from ._clock_folder import folder_clocks, local_folder, pictures_digest
 from ._clock_index import FACES, SIZES, Clock, own_index
 from ._clock_metrics import TimeGap, TimeGapWrapped
 from ._clock_pictures import drawn_by, picture_files, task_face
@@ -86,7 +86,6 @@ class ClockTime:
         folder = self._folder()
         if folder is not None:
             found = folder_clocks(folder, split)
-            checked_digest(folder, split)
             return [_example(clock, path, {}) for clock, path in [*found.items()][:limit]]
         clocks = own_index(split)[:limit]
         numerals = {face: task_face(seed, face).numerals for face in range(FACES)}
@@ -103,7 +102,7 @@ class ClockTime:
         folder = self._folder()
         if folder is not None:
             found = {"kept": len(folder_clocks(folder, split))}
-            return {**same, "source": "kaggle", "digest": checked_digest(folder, split), **found}
+            return {**same, "source": "kaggle", "digest": pictures_digest(folder, split), **found}
         drawing = {"generator": drawn_by(), "seed": seed, "rotate": self.rotate}
         return {**same, "source": "synthetic", **drawing}
 

@@ -21,15 +21,16 @@ import pandas as pd
 import torch
 from transformers import TrainerCallback, TrainingArguments, set_seed
 
-from ..contracts import Modality, NoAuxiliary, NumericLoss, Progress
+from ..contracts import NoAuxiliary, NumericLoss, Progress
 from ..encoding.data import RightPaddingCollator, TokenisedExamples
 from ..encoding.numbers import numeric_vocabulary
 from ..errors import UserError
 from ..experiment.cell import Cell
+from ..experiment.suitability import require_images
 from ..models.checkpoints import at_most_positions
 from ..models.circumstances import made_with
 from ..models.loading import add_adapter, load_model, load_tokenizer, quiet_libraries
-from ..models.processor import load_processor, reads_images
+from ..models.processor import load_processor
 from ..models.recipe import Recipe
 from ..storage.current import BASE, training_stamp
 from ..storage.files import write_json, write_parquet
@@ -214,13 +215,9 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
 
 def _processor(cell: Cell) -> Any | None:
     """The processor of the checkpoint where the task has pictures, with the recipe's limits."""
-    if cell.task_plugin.modality is not Modality.VISION:
+    if not cell.reads_images:
         return None
-    if not reads_images(cell.card.folder):
-        raise UserError(
-            f"{cell.model} reads no images, but the task {cell.task} has them: take a vision model "
-            "with --model, such as builtin/tiny-vl."
-        )
+    require_images(cell.task, cell.card)
     return load_processor(cell.card.folder, cell.recipe.min_pixels, cell.recipe.max_pixels)
 
 
