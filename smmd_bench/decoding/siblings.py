@@ -2,9 +2,7 @@
 
 A session decodes the base, and every epoch of every loss and seed. Those whose canaries read the
 same sequences can be compared before any engine runs. The decode stage writes beside a cell's
-completions which of them the canary cannot tell from the decoded weights:
-
-CELL/decode.json   address, noise and resolution of the canary, indistinguishable, notes for people
+completions, in decode.json, which of them the canary cannot tell from the decoded weights.
 """
 
 from __future__ import annotations

@@ -24,7 +24,6 @@ from transformers import TrainerCallback, TrainingArguments, set_seed
 from ..contracts import NoAuxiliary, NumericLoss, Progress
 from ..encoding.data import RightPaddingCollator, TokenisedExamples
 from ..encoding.numbers import numeric_vocabulary
-from ..errors import UserError
 from ..experiment.cell import Cell
 from ..experiment.suitability import require_images
 from ..models.checkpoints import at_most_positions
@@ -242,8 +241,6 @@ def _scale_note(name: str, loss: NumericLoss, relative: float | None) -> str | N
 def _write_receipt(
     cell: Cell, folder: Path, kind: str, epochs: list[dict[str, Any]], **facts: Any
 ) -> None:
-    if not epochs:
-        raise UserError(f"{cell.label} trained for no epoch: set epochs to 1 or more.")
     write_json(
         folder / "train.json",
         {
