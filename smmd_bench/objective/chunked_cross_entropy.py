@@ -49,16 +49,21 @@ def chunked_cross_entropy(
     device = hidden.device.type
     autocast = torch.is_autocast_enabled(device)
     compute = torch.get_autocast_dtype(device) if autocast else weight.dtype
-    elements = chunk_elements or default_chunk_elements(weight)
+    inputs = HeadInputs(
+        hidden.detach().to(compute),
+        weight.detach().to(compute),
+        label,
+        coefficient.to(torch.promote_types(compute, torch.float32)),
+        term,
+        smoothing,
+        chunk_elements or _default_chunk_elements(weight),
+    )
     with torch.autocast(device, enabled=False):
-        total, losses = _ChunkedCrossEntropy.apply(
-            *(hidden, weight, label, coefficient, term, smoothing),
-            *(elements, compute, torch.is_grad_enabled()),
-        )
+        total, losses = _ChunkedCrossEntropy.apply(hidden, weight, inputs, torch.is_grad_enabled())
     return total, losses
 
 
-def default_chunk_elements(weight: Tensor) -> int:
+def _default_chunk_elements(weight: Tensor) -> int:
     """How many logits to hold at once (measured: benchmarks/README.md).
 
     A trainable head's gradient [V, H] is updated once a chunk, so its chunks are longer. A GPU has
@@ -72,22 +77,10 @@ def default_chunk_elements(weight: Tensor) -> int:
 class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(
-        ctx: Any,
-        hidden: Tensor,
-        weight: Tensor,
-        label: Tensor,
-        coefficient: Tensor,
-        term: NumericTerm | None,
-        smoothing: float,
-        elements: int,
-        compute: torch.dtype,
-        differentiate: bool,
+        ctx: Any, hidden: Tensor, weight: Tensor, inputs: HeadInputs, differentiate: bool
     ) -> tuple[Tensor, Tensor]:
         for_hidden, for_weight = (differentiate and need for need in ctx.needs_input_grad[:2])
         ctx.dtypes = hidden.dtype, weight.dtype
-        hidden, weight = hidden.detach().to(compute), weight.detach().to(compute)
-        coefficient = coefficient.to(torch.promote_types(compute, torch.float32))
-        inputs = HeadInputs(hidden, weight, label, coefficient, term, smoothing, elements)
         weight_gradient = None
         if for_weight:
             total, losses, hidden_gradient, weight_gradient = trainable_head_pass(
@@ -107,4 +100,4 @@ class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
             if gradient is not None and scale != 1:  # a copy as large as W: only where it must be
                 gradient = gradient * scale
             gradients.append(None if gradient is None else gradient.to(dtype))
-        return *gradients, *[None] * 7
+        return *gradients, None, None

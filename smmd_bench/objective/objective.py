@@ -27,24 +27,9 @@ from ..contracts import NumericLoss
 from .chunked_cross_entropy import chunked_cross_entropy
 from .numeric_term import NumericTerm
 from .output_head import OutputHead
-from .supervised import (
-    NumericPositions,
-    SupervisedTargets,
-    count_units,
-    numeric_positions,
-    supervised_targets,
-)
+from .supervised import NumericPositions, SupervisedTargets, numeric_positions, supervised_targets
 
 Count: TypeAlias = int | Tensor
-__all__ = [
-    "ObjectiveOutput",
-    "SupervisedTargets",
-    "count_units",
-    "hidden_objective",
-    "logits_objective",
-    "numeric_objective",
-    "supervised_targets",
-]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

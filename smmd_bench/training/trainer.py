@@ -17,14 +17,9 @@ from torch import Tensor
 from transformers import Trainer
 
 from ..contracts import NumericLoss, mixed
-from ..objective.objective import (
-    ObjectiveOutput,
-    count_units,
-    hidden_objective,
-    logits_objective,
-    supervised_targets,
-)
+from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective
 from ..objective.output_head import causal_model, output_head
+from ..objective.supervised import count_units, supervised_targets
 from .sampler import LengthGroups
 
 
