@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from filelock import FileLock
 
 from smmd_bench.contracts import UserError, cache_folder
+from smmd_bench.errors import reason_of
 from smmd_bench.storage.data_files import read_rows
 from smmd_bench.storage.files import atomic, write_text
 
@@ -73,11 +74,10 @@ def _fetch(file: Path, split: str) -> None:
                 }
             )
     except Exception as error:  # whatever lies between here and the hub
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
-            f"The data {REPOSITORY} cannot be fetched from the hub ({reason}): run `smmd-bench "
-            "prepare 'chartqa[source=hub]'` where there is a network, or give a folder that holds "
-            "'ChartQA Dataset' with --data-dir."
+            f"The data {REPOSITORY} cannot be fetched from the hub ({reason_of(error)}): run "
+            "`smmd-bench prepare 'chartqa[source=hub]'` where there is a network, or give a folder "
+            "that holds 'ChartQA Dataset' with --data-dir."
         ) from error
     lines = (json.dumps(row, ensure_ascii=True) for row in rows)
     write_text(file, "".join(f"{line}\n" for line in lines))

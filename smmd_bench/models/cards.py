@@ -19,6 +19,7 @@ from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import spell, split_spec
 from ..plugin_system.registry import load_task
 from ..storage.addresses import cache_folder, digest_of_files
+from ..storage.data_files import fetch_snapshot
 from .card_content import CardContent, backbones, builtin_folders, card_content
 from .recipe import Recipe
 
@@ -143,21 +144,14 @@ def _local(name: str, folder: Path) -> ModelCard:
 
 
 def _hub(name: str) -> ModelCard:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
     repository, _, revision = name.partition("@")
-    parts = [part for part in _PARTS if _WITH_WEIGHTS.get() or part != _WEIGHTS]
-    try:
-        folder = Path(
-            snapshot_download(repository, revision=revision or None, allow_patterns=parts)
-        )
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(
-            f"The model '{name}' is not a folder here and cannot be fetched from the hub "
-            f"({reason}): check the name and the connection, or give a local folder."
-        ) from error
+    folder = fetch_snapshot(
+        f"The model '{name}' is not a folder here and",
+        "check the name and the connection, or give a local folder",
+        repository,
+        revision=revision or None,
+        allow_patterns=[part for part in _PARTS if _WITH_WEIGHTS.get() or part != _WEIGHTS],
+    )
     if (lacking := _lacking(folder)) is not None:
         raise UserError(
             f"The model '{name}' has no {lacking} on the hub, and pickles are never loaded: take "

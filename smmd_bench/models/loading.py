@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ..errors import UserError
+from ..errors import UserError, reason_of
 from .processor import reads_images
 from .recipe import Recipe
 
@@ -25,10 +25,9 @@ def load_tokenizer(folder: Path) -> Any:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0]
         raise UserError(
-            f"The checkpoint {folder} has no tokenizer that transformers can load ({reason}): put "
-            "its tokenizer.json and tokenizer_config.json there."
+            f"The checkpoint {folder} has no tokenizer that transformers can load "
+            f"({reason_of(error)}): put its tokenizer.json and tokenizer_config.json there."
         ) from error
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -47,10 +46,9 @@ def load_model(folder: Path, dtype: str) -> Any:
     try:
         model = auto.from_pretrained(folder, dtype=getattr(torch, dtype), use_safetensors=True)
     except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
         raise UserError(
-            f"The checkpoint {folder} cannot be loaded ({reason}): it needs config.json and "
-            "safetensors weights of a causal language model."
+            f"The checkpoint {folder} cannot be loaded ({reason_of(error)}): it needs config.json "
+            "and safetensors weights of a causal language model."
         ) from error
     return model.eval()
 
