@@ -105,8 +105,8 @@ def _write(written: Written, group: Group, name: str, *, by_file: bool) -> Writt
         for path in sorted(new, reverse=True):  # what is in a folder, then the folder
             if path.is_dir():
                 path.rmdir()
-            else:
-                path.unlink(missing_ok=True)
+            elif path.exists():
+                path.unlink()
         raise
     return written
 
