@@ -189,8 +189,7 @@ def _synthetic(split: Split, seed: int, count: int) -> Iterator[Example]:
 
 def _example(source: str, split: Split, row: Row) -> Example:
     value = plain_number(row.label)
-    if value is None:
-        raise ValueError(f"{row.label!r} is not a plain number")
+    assert value is not None  # no other row is kept
     return Example(
         uid=f"chartqa-{source}-{split}-{row.origin}-{row.number}",
         prompt=PROMPT.format(question=row.query),
