@@ -162,7 +162,7 @@ def test_a_bad_file_says_what_is_wrong(text, message):
         ({"recipe": {"epochs": 0}}, "must be greater than 0"),
         ({"recipe": {"learning_rate": -1}}, "must be greater than or equal to 0"),
         ({"recipe": {"method": "half"}}, "must be 'lora' or 'full'"),
-        ({"recipe": {"micro_batch_size": 3}}, "no multiple"),
+        ({"recipe": {"micro_batch_size": 3}}, "not a multiple"),
         ({"models": ("builtin/tini",)}, "did you mean builtin/tiny"),
         ({"models": ("./nowhere",)}, "does not exist"),
         ({"tasks": ("arithmatic",)}, "did you mean arithmetic"),

@@ -91,15 +91,9 @@ def test_the_identity_is_the_content(official):
     assert task.identity("test", 0)["images"] != before["images"]
 
 
-@pytest.mark.parametrize("what", ["absent", "broken", "cut"])
-def test_a_picture_that_is_not_whole_is_named_and_counted(official, what):
-    picture = official / TEST / "png" / "1057.png"
-    content = picture.read_bytes()
-    picture.unlink()
-    if what != "absent":
-        picture.write_bytes(content[: len(content) - 300] if what == "cut" else b"<html>")
-    word = "absent" if what == "absent" else "broken"
-    message = rf"1057\.png is {word} \(1 of the 4 images .*\): copy the official folder again\."
+def test_an_absent_picture_is_named_and_counted(official):
+    (official / TEST / "png" / "1057.png").unlink()
+    message = r"1057\.png is absent \(1 of the 4 images .*\): copy the official folder again\."
     for read in (ChartQA().examples, ChartQA().identity):
         with pytest.raises(UserError, match=message):
             read("test", 0)
