@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from smmd_bench.decoding.answer_digits import OUTSIDE
+from smmd_bench.decoding.probe import OUTSIDE
 
 from ._cells import without_numbers
 

@@ -14,9 +14,8 @@ from smmd_bench.decoding.selection import settle
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.removal import remove
+from smmd_bench.run.removal import remove, run_parts
 from smmd_bench.run.run_directory import RunDirectory
-from smmd_bench.run.run_parts import run_parts
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.storage.sizes import size_of
 from tests.conftest import read_files

@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from smmd_bench.models import card_content
+from smmd_bench.models import listing as models
 from smmd_bench.plugin_system.listing import listing
 from smmd_bench.plugin_system.registry import GROUPS
 from tests.plugin_system.loss_file import LOSS
@@ -79,3 +81,13 @@ def test_a_plugin_file_is_listed_with_its_place_and_json_has_every_group(tmp_pat
     assert found["origin"] == {"file": str(file)}
     assert [*content] == [*GROUPS, "models"]
     assert {model["name"] for model in content["models"]} >= {"builtin/tiny", "Qwen/Qwen2.5-1.5B"}
+
+
+def test_a_backbone_needs_neither_settings_nor_a_number_of_tokens(tmp_path, monkeypatch):
+    (tmp_path / "backbones.yaml").write_text("org/Small: {label: Small, params: 1B}\n")
+    monkeypatch.setattr(card_content, "_FOLDER", tmp_path)
+    card_content.backbones.cache_clear()
+    try:
+        assert [model.summary for model in models.listed_models()] == ["Small, 1B, float32"]
+    finally:
+        card_content.backbones.cache_clear()

@@ -199,7 +199,7 @@ def test_predictions_without_probes_are_shown(planted, tmp_path):
         ([], "no run in"),
         ([], "--run"),
         (["RUN", "--loss", "smd"], "did you mean smmd?"),
-        (["RUN", "--seed", "7"], "it has 0, 1"),
+        (["RUN", "--seed", "7"], "known: 0, 1"),
         (["RUN", "--uid", "test-00000"], "did you mean test-000"),
         (["zz", "--run", "RUN"], "has the address 'zz': give one of"),
         (["./nowhere"], "is not a run folder"),

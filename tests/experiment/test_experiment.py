@@ -145,7 +145,7 @@ def test_a_bad_file_says_what_is_wrong(text, message):
     ("change", "message"),
     [
         ({"recipe": {"epoch": 1}}, "did you mean epochs"),
-        ({"recipe": {"micro_batch_size": 3}}, "no multiple"),
+        ({"recipe": {"micro_batch_size": 3}}, "not a multiple"),
         ({"models": ("builtin/tini",)}, "did you mean builtin/tiny"),
         ({"models": ("./nowhere",)}, "does not exist"),
         ({"tasks": ("arithmatic",)}, "did you mean arithmetic"),

@@ -166,7 +166,7 @@ def test_another_numeric_vocabulary_than_the_card_says_is_refused(hub, name):
 def test_a_truncated_safetensors_file_is_named(folder):
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(UserError, match=f"The weights {weights} are no whole safetensors file"):
+    with pytest.raises(UserError, match=f"The weights {weights} are not a whole safetensors file"):
         model_card(str(folder))
 
 

@@ -112,7 +112,7 @@ def test_a_model_of_the_hub_is_that_of_the_runs_commit(make_run, checkpoints, mo
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"base_model_name_or_path": "org/other"}, "trained from org/other, which is no model"),
+        ({"base_model_name_or_path": "org/other"}, "trained from org/other, which is not a model"),
         ("{", "adapter_config.json is not valid JSON .*: save or copy it again"),
     ],
 )

@@ -64,7 +64,7 @@ def test_an_absent_and_a_broken_file_are_named(text, data):
     said = r"has no toy/train\.jsonl: put the file there"
     if text is not None:
         (data / "train.jsonl").write_text(text)
-        said = r"train\.jsonl is no readable jsonl file \("
+        said = r"train\.jsonl is not a readable jsonl file \("
         said += ".*line 2" if "\n" in text else ""
     with pytest.raises(UserError, match=said):
         SOURCE.rows("train")

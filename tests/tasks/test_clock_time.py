@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from smmd_bench.tasks import _clock_folder
-from smmd_bench.tasks._clock_drawing import draw_clock
-from smmd_bench.tasks._clock_faces import CENTRE, face_style
+from smmd_bench.tasks._clock_drawing import CENTRE, FaceStyle, draw_clock
 from smmd_bench.tasks._clock_index import FACES, SIZES, TIMES, in_turn, own_index, time_of
 from smmd_bench.tasks._clock_pictures import quarter_turns, task_face
 from smmd_bench.tasks.clock_time import ClockTime
@@ -96,7 +95,7 @@ def test_the_hands_point_where_they_should():
     """On a bare face: the pixels that a hand changes lie at its angle, up to its length."""
     style = next(
         s
-        for s in (face_style(f"hands {i}") for i in range(500))
+        for s in (FaceStyle(f"hands {i}") for i in range(500))
         if s.hand == "straight" and not s.tail and s.numerals == "none"
     )
     midnight = np.asarray(draw_clock(style, 12, 0)).astype(int)
@@ -222,15 +221,11 @@ def spoil_index(change):
     return spoil
 
 
-def cut_picture(path):
-    path.write_bytes(path.read_bytes()[:200])
-
-
 ROWS = {  # one row more: what is said of it
     "575,test/12-55/2.jpg,12_55,train": "line 434: .*is not in the folder train/12-55 of its label",
     "575,train/12-55/0.jpg,12_55,train": r"clocks\.csv, line 434: .*is listed twice",
     "575,valid/12-55/0.jpg,12_55,validation": "line 434: .*the data set 'validation' is none of",
-    "575,train/12-55/one.jpg,12_55,train": "line 434: .*is no picture such as",
+    "575,train/12-55/one.jpg,12_55,train": "line 434: .*is not a picture such as",
     "575,train/12-55/7.jpg": "line 434: .*the label 'None' is not a time",
 }
 LABELS = {  # another label of the first row: what is said of it
@@ -245,10 +240,6 @@ SPOILT = [
         (spoil_index(lambda all, new=new: all.replace(",1_00,train", f",{new},train")), said)
         for new, said in LABELS.items()
     ],
-    (
-        spoil_pictures(cut_picture, "4-20/0.jpg", "5-00/0.jpg"),
-        r"2 of 144 pictures cannot be read.*4-20/0\.jpg",
-    ),
     (
         spoil_pictures(Path.unlink, "1-00/0.jpg", "1-05/0.jpg"),
         r"2 of the 144 train pictures .*1-00/0\.jpg",

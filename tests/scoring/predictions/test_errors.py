@@ -170,8 +170,8 @@ def test_a_mistake_in_the_second_file_writes_nothing(tmp_path, first, second, pa
     [
         (["ce"], "1 labels and 2 files of predictions were given: give one --label a file"),
         (["ce", "ce"], "Two files have the label 'ce': name each file with a --label of its own"),
-        (["ce", " "], "The label '' is no name"),
-        (["ce", "a\nb"], r"The label 'a\\nb' is no name"),
+        (["ce", " "], "The label '' is not a line of text"),
+        (["ce", "a\nb"], r"The label 'a\\nb' is not a line of text"),
         ([], "Two files have the label 'a': name each file with a --label of its own"),
     ],
 )
