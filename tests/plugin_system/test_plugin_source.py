@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.plugin_system import registry
+from smmd_bench.plugin_system import plugin_source, registry
 from smmd_bench.plugin_system.plugin_source import source_digest
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.cell_json import describe_cells
@@ -89,45 +89,45 @@ def test_an_edit_within_the_second_is_run_and_not_its_bytecode(tmp_path):
         assert registry.load_loss("huber").weight == default
 
 
+def digests_of(plugin: Path, text: str, helper: Path, *rates: str) -> list[str | None]:
+    """The digest of a plugin file for each text of the module that it imports."""
+    found = []
+    for rate in rates:
+        helper.write_text(rate)
+        found.append(digest_of(plugin, text))
+    return found
+
+
 def test_modules_beside_a_plugin_file_count(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
-    helper = tmp_path / "rates_of_mine.py"
-    digests = []
-    for text in ("RATE = 1", "RATE = 1  # of an hour", "RATE = 2"):
-        helper.write_text(text)
-        digests.append(digest_of(tmp_path / "mine.py", HELPED))
-    assert digests[0] == digests[1] != digests[2]
+    plugin, helper = tmp_path / "mine.py", tmp_path / "rates_of_mine.py"
+    rates = ("RATE = 1", "RATE = 1  # of an hour", "RATE = 2")
+    one, same, two = digests_of(plugin, HELPED, helper, *rates)
+    assert one == same != two
     (tmp_path / "unused.py").write_text("RATE = 3")
-    assert digest_of(tmp_path / "mine.py") == digests[2]
+    assert digest_of(plugin) == two
 
 
 def test_a_module_beside_it_counts_before_it_is_imported(tmp_path):
     """Its import may be in a function, after the plugin has put its folder on the path."""
-    text = LOSS.replace(
-        "        return _Huber(", "        import rates_of_mine\n        return _Huber("
-    )
-    digests = []
-    for rate in (1, 2):
-        (tmp_path / "rates_of_mine.py").write_text(f"RATE = {rate}")
-        digests.append(digest_of(tmp_path / "mine.py", text))
-    assert digests[0] != digests[1]
+    first = "        return _Huber("
+    text = LOSS.replace(first, f"        import rates_of_mine\n{first}")
+    helper = tmp_path / "rates_of_mine.py"
+    one, two = digests_of(tmp_path / "mine.py", text, helper, "RATE = 1", "RATE = 2")
+    assert one != two
 
 
 @pytest.mark.parametrize("library", ["elsewhere", "project/.venv/lib/python3.11/site-packages"])
 def test_modules_of_others_do_not_count(tmp_path, monkeypatch, library):
-    (tmp_path / "project").mkdir()
-    (tmp_path / library).mkdir(parents=True)
+    for folder in ("project", library):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     monkeypatch.syspath_prepend(str(tmp_path / library))
-    digests = set()
-    for text in ("RATE = 1", "RATE = 2"):
-        (tmp_path / library / "rates_of_mine.py").write_text(text)
-        digests.add(digest_of(tmp_path / "project" / "mine.py", HELPED))
-    assert len(digests) == 1
+    plugin, helper = tmp_path / "project" / "mine.py", tmp_path / library / "rates_of_mine.py"
+    one, two = digests_of(plugin, HELPED, helper, "RATE = 1", "RATE = 2")
+    assert one == two
 
 
-def test_python_below_the_folder_of_a_plugin_does_not_count(tmp_path, monkeypatch):
-    from smmd_bench.plugin_system import plugin_source
-
+def test_python_below_the_folder_of_a_plugin_does_not_count():
     standard = Path(sysconfig.get_path("stdlib"))
     home = plugin_source._Home((standard.parent.parent.parent,))
     assert not home.owns("random", standard / "random.py")
