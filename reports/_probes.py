@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Run
-from smmd_bench.decoding.answer_digits import OUTSIDE
+from smmd_bench.decoding.probe import OUTSIDE
 
 from ._cells import in_order, without_numbers
 

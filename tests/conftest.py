@@ -1,7 +1,5 @@
 """What every test shares: the environment before torch is imported, and tiny checkpoints."""
 
-from __future__ import annotations
-
 import os
 
 # libgomp reads these once, when torch is loaded. Two one-thread trainings at once do 1.8 times the
@@ -13,7 +11,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -62,14 +60,12 @@ class TinyCheckpoints:
 
 
 @pytest.fixture(scope="session")
-def tiny_checkpoints(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[Kind], TinyCheckpoints]:
+def tiny_checkpoints(tmp_path_factory):
     """`tiny_checkpoints("digit")`: a Qwen2 with tied embeddings and N = 10; `"triple"`: a Llama
     with a head of its own and N = 1000. Each is made once, in about five seconds."""
-    made: dict[Kind, TinyCheckpoints] = {}
+    made = {}
 
-    def make(kind: Kind) -> TinyCheckpoints:
+    def make(kind):
         if kind not in made:
             made[kind] = _build(kind, tmp_path_factory.mktemp(kind))
         return made[kind]
@@ -78,13 +74,13 @@ def tiny_checkpoints(
 
 
 @pytest.fixture(scope="session")
-def tiny(tiny_checkpoints: Callable[[Kind], TinyCheckpoints]) -> TinyCheckpoints:
+def tiny(tiny_checkpoints):
     """The one with a token a digit."""
     return tiny_checkpoints("digit")
 
 
 @pytest.fixture(scope="session")
-def times(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
+def times(tmp_path_factory):
     """Twelve pictures of three sizes, each with a time of its own."""
     from .tiny_vlms import draw_picture
 
@@ -103,7 +99,7 @@ def times(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
 
 
 @pytest.fixture(scope="session")
-def tiny_vlm(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def tiny_vlm(tmp_path_factory):
     """`tiny_vlm("mllama")`: the folder of a random checkpoint of an architecture of
     `tests.tiny_vlms`, made once, in about a second."""
     from .tiny_vlms import build_vlm
@@ -160,7 +156,7 @@ def _build(kind: Kind, root: Path) -> TinyCheckpoints:
             name,
             name.rstrip("12"),
             root / name,
-            make_canary(trained, tokenizer),  # type: ignore[arg-type]
+            make_canary(trained, tokenizer),
         )
 
     _train(model, tokenizer, steps=100, seed=0, offset=0, learning_rate=4e-3)

@@ -1,7 +1,5 @@
 """The command: in this process, in one of its own, or on a real pseudo-terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import io
@@ -78,3 +76,12 @@ def on_terminal(
 
 def _variables(environment: dict[str, str]) -> dict[str, str]:
     return {k: v for k, v in {**os.environ, **environment}.items() if v}
+
+
+def write_distribution(site: Path, name: str, source: str) -> None:
+    """Install a distribution whose module, of that name, has a loss `Own`."""
+    (site / f"{name}.py").write_text(source)
+    facts = site / f"{name}_package-2.5.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-package\nVersion: 2.5\n")
+    (facts / "entry_points.txt").write_text(f"[smmd_bench.losses]\n{name} = {name}:Own\n")

@@ -14,9 +14,8 @@ from smmd_bench.decoding.selection import settle
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.removal import remove
+from smmd_bench.run.removal import remove, run_parts
 from smmd_bench.run.run_directory import RunDirectory
-from smmd_bench.run.run_parts import run_parts
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.storage.sizes import size_of
 from tests.run.test_run_directory import ALL, PLAIN, finish
@@ -26,7 +25,7 @@ WEIGHTS = b"w" * 5000
 
 
 @pytest.fixture
-def run(run_folder: Path, tmp_path: Path) -> Path:
+def run(run_folder, tmp_path):
     """A run with something of every part: NTL 0 failed, NTL 1 stopped, SMMD 1 was replaced."""
     run = Path(shutil.copytree(run_folder, tmp_path / "runs" / "one"))
     for cell in sb.read_run(run).cells.to_dict("records"):
@@ -54,7 +53,7 @@ def run(run_folder: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(cache))
     for name in ("arithmetic/a.parquet", "clock_time/v1/1.png", "canary/1.png"):
@@ -126,7 +125,7 @@ def test_what_a_part_names_goes_and_all_else_stays(run, tmp_path):
     assert run_parts(run) == []
 
 
-def test_what_reports_read_of_the_cells_that_count_stays(run_folder, tmp_path):
+def test_what_reports_read_of_the_cells_that_count_stays(run_folder, tmp_path, cache):
     run = Path(shutil.copytree(run_folder, tmp_path / "runs" / "one"))
     put(folder_of(run, "smmd", 0) / "checkpoint" / "model.safetensors")
     put(run / "logs" / "a.log")
@@ -138,11 +137,7 @@ def test_what_reports_read_of_the_cells_that_count_stays(run_folder, tmp_path):
         pd.testing.assert_frame_equal(getattr(sb.read_run(run), name), frame)
     pd.testing.assert_frame_equal(sb.read_run(run).read("probes", ["vector"]), vectors)
     assert not (run / "logs").exists()
-
-
-def test_only_our_own_folders_of_the_cache_go(cache):
-    clean("--what", "all", "--yes")
-    assert list(files(cache)) == ["somebody-elses/thesis.tex"]
+    assert list(files(cache)) == ["somebody-elses/thesis.tex"]  # only our own folders of it go
 
 
 def test_each_part_is_asked_for_and_no_is_the_default(run):
@@ -152,12 +147,8 @@ def test_each_part_is_asked_for_and_no_is_the_default(run):
     assert {part.name for part in run_parts(run)} == {
         "leftovers", "failed", "replaced", "unfinished", "epochs", "checkpoints",
     }  # fmt: skip
-
-
-def test_where_nobody_answers_nothing_goes(run):
     before = files(run)
-    result = clean(run, answers="y\n")
-    assert "Nobody answers" in result.output
+    assert "Nobody answers" in clean(run, answers="y\n").output
     assert files(run) == before
 
 
@@ -203,7 +194,7 @@ def test_a_link_goes_and_not_what_it_leads_to(run, tmp_path):
 def test_a_folder_is_renamed_before_it_goes(tmp_path, monkeypatch):
     put(tmp_path / "checkpoint" / "canary.json")
 
-    def killed(_: Path) -> None:
+    def killed(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("smmd_bench.run.removal.shutil.rmtree", killed)
@@ -215,7 +206,7 @@ def test_a_folder_is_renamed_before_it_goes(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def finished(tmp_path: Path) -> tuple[RunDirectory, Cell]:
+def finished(tmp_path):
     """A run that `RunDirectory.missing` takes for finished, and its CE cell."""
     run = RunDirectory(tmp_path / "runs" / "finished")
     with run.locked():
@@ -231,6 +222,12 @@ def cost(run: RunDirectory, name: str) -> str:
     return found
 
 
+def keep_epoch(run: RunDirectory, cell: Cell) -> None:
+    """The checkpoint is among the epochs, too."""
+    folder = run.cell_folder(cell)
+    put(shutil.copytree(folder / "checkpoint", folder / "epochs" / "2") / "model.safetensors")
+
+
 def test_a_finished_cell_without_its_checkpoint_is_trained_again_as_is_said(finished):
     run, cell = finished
     assert run.missing(cell) == []
@@ -242,10 +239,7 @@ def test_a_finished_cell_without_its_checkpoint_is_trained_again_as_is_said(fini
 
 def test_a_checkpoint_whose_epoch_is_kept_can_go_for_nothing_as_is_said(finished):
     run, cell = finished
-    epoch = shutil.copytree(
-        run.cell_folder(cell) / "checkpoint", run.cell_folder(cell) / "epochs" / "2"
-    )
-    put(epoch / "model.safetensors")
+    keep_epoch(run, cell)
     assert "have the same weights among their epochs" in cost(run, "checkpoints")
     assert "again" not in cost(run, "checkpoints")
     clean(run.path, "--what", "checkpoints", "--yes")
@@ -254,21 +248,13 @@ def test_a_checkpoint_whose_epoch_is_kept_can_go_for_nothing_as_is_said(finished
     assert run.current(cell).checkpoint is not None
 
 
-def test_epochs_can_go_for_nothing_while_the_checkpoint_stays_as_is_said(finished):
+def test_epochs_logs_leftovers_and_the_cache_redo_nothing_as_is_said(finished):
     run, cell = finished
-    epoch = shutil.copytree(
-        run.cell_folder(cell) / "checkpoint", run.cell_folder(cell) / "epochs" / "2"
-    )
-    put(epoch / "model.safetensors")
-    assert cost(run, "epochs").startswith("nothing, as long as")
-    clean(run.path, "--what", "epochs", "--yes")
-    assert run.missing(cell) == []
-
-
-def test_logs_leftovers_and_the_cache_redo_nothing(finished, cache):
-    run, cell = finished
+    keep_epoch(run, cell)
     put(run.path / "logs" / "a.log")
     put(run.cell_folder(cell) / "training" / "checkpoint-1" / "optimizer.pt")
-    clean("--what", "logs,leftovers,cache-digests,cache-fetched,cache-generated", "--yes")
-    assert not (run.cell_folder(cell) / "training").exists()
+    assert cost(run, "epochs").startswith("nothing, as long as")
+    clean("--what", "epochs,logs,leftovers,cache-digests,cache-fetched,cache-generated", "--yes")
+    for name in ("training", "epochs"):
+        assert not (run.cell_folder(cell) / name).exists()
     assert run.missing(cell) == []

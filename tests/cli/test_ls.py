@@ -1,12 +1,13 @@
 import json
-from pathlib import Path
 
 import pytest
 
+from smmd_bench.models import card_content
+from smmd_bench.models import listing as models
 from smmd_bench.plugin_system.listing import listing
-from smmd_bench.plugin_system.registry import GROUPS, Group
+from smmd_bench.plugin_system.registry import GROUPS
 
-from .conftest import call
+from .conftest import call, write_distribution
 
 LOSS = '''
 from dataclasses import dataclass
@@ -29,16 +30,7 @@ ODD = {
 }
 
 
-def write_distribution(site: Path, name: str, source: str) -> None:
-    """Install a distribution with one loss."""
-    (site / f"{name}.py").write_text(source)
-    facts = site / f"{name}_package-2.5.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-package\nVersion: 2.5\n")
-    (facts / "entry_points.txt").write_text(f"[smmd_bench.losses]\n{name} = {name}:Own\n")
-
-
-def test_a_line_a_plugin_and_everything_with_v() -> None:
+def test_a_line_a_plugin_and_everything_with_v():
     short = call("ls", COLUMNS="80").stdout.splitlines()
     words = {line.split()[0] for line in short}
     assert {*GROUPS, "models", "arithmetic", "ntl", "smmd", "vllm", "local"} <= words
@@ -59,13 +51,13 @@ def test_a_line_a_plugin_and_everything_with_v() -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_the_summary_is_the_same_whether_the_plugin_is_imported_or_not(group: Group) -> None:
+def test_the_summary_is_the_same_whether_the_plugin_is_imported_or_not(group):
     known = {item.name: item.summary for item in listing(group)}
     assert {item.name: item.summary for item in listing(group, whole=False)} == known
     assert all(known.values())
 
 
-def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path: Path) -> None:
+def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path):
     write_distribution(tmp_path, "broken", "raise RuntimeError('out of order')")
     write_distribution(tmp_path, "own", LOSS)
     for name, (attribute, _) in ODD.items():
@@ -100,7 +92,7 @@ def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path: Path) 
     }
 
 
-def test_a_plugin_file_is_listed_with_its_place_and_json_has_every_group(tmp_path: Path) -> None:
+def test_a_plugin_file_is_listed_with_its_place_and_json_has_every_group(tmp_path):
     file = tmp_path / "own.py"
     file.write_text(LOSS)
     content = json.loads(call("ls", "--json", "--plugin", file).stdout)
@@ -108,3 +100,13 @@ def test_a_plugin_file_is_listed_with_its_place_and_json_has_every_group(tmp_pat
     assert found["origin"] == {"file": str(file)}
     assert [*content] == [*GROUPS, "models"]
     assert {model["name"] for model in content["models"]} >= {"builtin/tiny", "Qwen/Qwen2.5-1.5B"}
+
+
+def test_a_backbone_needs_neither_settings_nor_a_number_of_tokens(tmp_path, monkeypatch):
+    (tmp_path / "backbones.yaml").write_text("org/Small: {label: Small, params: 1B}\n")
+    monkeypatch.setattr(card_content, "_FOLDER", tmp_path)
+    card_content.backbones.cache_clear()
+    try:
+        assert [model.summary for model in models.listed_models()] == ["Small, 1B, float32"]
+    finally:
+        card_content.backbones.cache_clear()

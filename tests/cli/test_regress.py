@@ -1,7 +1,5 @@
 """`smmd-bench regress` from the command line, and what it says of mistakes."""
 
-from pathlib import Path
-
 import pytest
 
 from smmd_bench.results.frames import read_run
@@ -19,23 +17,15 @@ from tests.regression.conftest import (  # noqa: F401  (fixtures)
 @pytest.mark.engine
 @pytest.mark.slow
 def test_two_suites_in_one_call_and_nothing_the_second_time(
-    make_run: MakeRun,  # noqa: F811
-    mmlu: Path,  # noqa: F811
-    tmp_path: Path,
-) -> None:
+    make_run,  # noqa: F811
+    mmlu,  # noqa: F811
+    tmp_path,
+):
     run = make_run(losses=("smmd",))
     (mmlu / "samsum").mkdir(exist_ok=True)
     (mmlu / "samsum" / "test.json").write_bytes((DATA / "samsum" / "test.json").read_bytes())
-    arguments = (
-        "regress",
-        run,
-        "--suite",
-        "mmlu_anatomy,samsum",
-        "--limit",
-        "2",
-        "--data-dir",
-        mmlu,
-    )
+    suites = ("--suite", "mmlu_anatomy,samsum", "--limit", "2", "--data-dir", mmlu)
+    arguments = ("regress", run, *suites)
     done = smmd_bench(*arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 checkpoints x mmlu_anatomy, samsum with hf, 2 questions" in done.stdout
@@ -65,11 +55,11 @@ def test_two_suites_in_one_call_and_nothing_the_second_time(
     ],
 )
 def test_mistakes_are_one_sentence(
-    arguments: tuple[str, ...],
-    words: str,
-    make_run: MakeRun,  # noqa: F811
-    tmp_path: Path,
-) -> None:
+    arguments,
+    words,
+    make_run,  # noqa: F811
+    tmp_path,
+):
     run = make_run(losses=("smmd",))
     done = smmd_bench("regress", run, *arguments, **{VARIABLE: str(tmp_path)})
     assert done.returncode == 2, done.stdout
@@ -77,9 +67,3 @@ def test_mistakes_are_one_sentence(
     assert line.startswith("Error: ")
     assert words in line
     assert not (run / "regression").exists()
-
-
-def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
-    done = smmd_bench("regress", tmp_path)
-    assert done.returncode == 2
-    assert "is not a run folder" in done.stderr

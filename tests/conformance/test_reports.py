@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -18,7 +17,7 @@ _calls = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> GeneratedRuns:
+def runs(tmp_path_factory):
     return GeneratedRuns(tmp_path_factory.mktemp("generated"))
 
 
@@ -85,13 +84,13 @@ def states(report: Any, runs: GeneratedRuns) -> dict[str, str]:
     ],
     ids=lambda x: type(x).__name__,
 )
-def test_a_defect_is_found(report: Good, failing: set[str], runs: GeneratedRuns) -> None:
+def test_a_defect_is_found(report, failing, runs):
     found = states(report, runs)
     assert {check for check, state in found.items() if state == "failed"} == failing
     assert "unchecked" not in found.values()
 
 
-def test_a_report_that_skips_all_could_not_be_checked(runs: GeneratedRuns) -> None:
+def test_a_report_that_skips_all_could_not_be_checked(runs):
     assert states(SkipsAll(), runs)["a full run"] == "unchecked"
     found = REPORT_CHECKS.run(Tried(SkipsAll(), runs))
     assert "--run" in found[-1].detail
@@ -100,11 +99,11 @@ def test_a_report_that_skips_all_could_not_be_checked(runs: GeneratedRuns) -> No
 @pytest.mark.parametrize(
     "name", ["arithmetic_table", "clock_table", "mmlu_table", "overhead_table", "samsum_table"]
 )
-def test_tables_here_pass(name: str, runs: GeneratedRuns) -> None:
+def test_tables_here_pass(name, runs):
     assert set(states(load("reports", name), runs).values()) == {"passed"}
 
 
-def test_the_full_run_has_every_state(runs: GeneratedRuns) -> None:
+def test_the_full_run_has_every_state(runs):
     run = read_run(runs.full["full"])
     assert set(run.cells["status"]) == {"done", "failed"}
     assert set(read_run(runs.empty["without results"]).cells["status"]) == {
@@ -118,7 +117,7 @@ def test_the_full_run_has_every_state(runs: GeneratedRuns) -> None:
     assert set(run.regression["suite"]) == {"mmlu", "piqa"}
 
 
-def test_a_run_of_ones_own_is_tried_as_well(tmp_path: Path, runs: GeneratedRuns) -> None:
+def test_a_run_of_ones_own_is_tried_as_well(tmp_path, runs):
     from smmd_bench.conformance.generated_run import GeneratedCell, write_run
 
     own = write_run(tmp_path / "own", [GeneratedCell("a", "gsm8k", "ce", 3)])

@@ -10,7 +10,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from smmd_bench.contracts import Answer, Example
-from smmd_bench.decoding.answer_digits import answer_digits
+from smmd_bench.decoding.probe import answer_digits
 from smmd_bench.encoding.prompts import encode_targets
 
 SOME = Answer(Fraction(1))

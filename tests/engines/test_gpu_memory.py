@@ -75,7 +75,7 @@ def test_a_session_says_its_note_once(monkeypatch):
     session = object.__new__(VllmSession)  # no engine is started
     session._note = "vLLM asks for 36.0 GiB."
     monkeypatch.setattr(VllmSession, "_rows", stop)
-    heard: list[tuple[str, int, int]] = []
+    heard = []
     base = Checkpoint("base", "base", Path())
     for progress in (None, lambda *said: heard.append(said), lambda *said: heard.append(said)):
         with pytest.raises(InterruptedError):

@@ -129,7 +129,7 @@ def test_its_loss_is_cross_entropy_and_three_times_smmd(tiny, tmp_path):
     numeric = target >= 0
     p = outputs.logits[:, :-1][numeric][:, vocabulary.token_ids].double().softmax(-1)  # [M, N]
     r = p - torch.nn.functional.one_hot(target[numeric], 10)
-    matrix: torch.Tensor = registry.load_loss("smmd").matrix(vocabulary)  # type: ignore[attr-defined]
+    matrix = registry.load_loss("smmd").matrix(vocabulary)
     auxiliary = ((r @ matrix) * r).sum(-1).mean()
     assert float(total) == pytest.approx(float(cross_entropy + 3 * auxiliary), rel=1e-5)
 

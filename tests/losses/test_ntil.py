@@ -13,7 +13,8 @@ from transformers import AutoTokenizer
 from smmd_bench.contracts import NumericVocabulary, gumbel, mixed
 from smmd_bench.encoding.numbers import numeric_vocabulary
 from smmd_bench.errors import CellSkippedError
-from smmd_bench.objective.objective import count_units, numeric_objective
+from smmd_bench.objective.objective import numeric_objective
+from smmd_bench.objective.supervised import count_units
 from smmd_bench.plugin_system.registry import load_loss
 
 from ..conftest import TOKENIZERS

@@ -1,5 +1,4 @@
 import shutil
-from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -18,7 +17,7 @@ QWEN_VL = {"chat_template": True, "min_pixels": 3136, "max_pixels": 602112}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     return Path(shutil.copytree(model_card("builtin/tiny").folder, tmp_path / "mine"))
 
 
@@ -43,18 +42,18 @@ def folder(tmp_path: Path) -> Path:
         ("training_args.bin", False),
     ],
 )
-def test_what_is_fetched_of_a_checkpoint(file: str, wanted: bool) -> None:
+def test_what_is_fetched_of_a_checkpoint(file, wanted):
     assert any(fnmatch(file, pattern) for pattern in model_cards._PARTS) == wanted
 
 
-def test_an_added_token_is_another_identity(folder: Path) -> None:
+def test_an_added_token_is_another_identity(folder):
     before = model_card(str(folder)).identity
     (folder / "added_tokens.json").write_text("{}")
     model_card.cache_clear()
     assert model_card(str(folder)).identity != before
 
 
-def test_weights_are_counted_over_all_files(folder: Path) -> None:
+def test_weights_are_counted_over_all_files(folder):
     once = model_card(str(folder)).parameter_count()
     shutil.copy(folder / "model.safetensors", folder / "model-2.safetensors")
     assert once > 0
@@ -83,7 +82,7 @@ def test_weights_are_counted_over_all_files(folder: Path) -> None:
         ("micro_batch_sizes: {24: 0}", "micro_batch_sizes[24] must be greater than 0, not 0"),
     ],
 )
-def test_a_mistake_in_a_card_names_the_card(folder: Path, text: str | bytes, message: str) -> None:
+def test_a_mistake_in_a_card_names_the_card(folder, text, message):
     card = folder / "card.yaml"
     card.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UserError) as error:
@@ -98,7 +97,7 @@ def made(folder: Path, text: str) -> ModelCard:
     return model_card(str(folder))
 
 
-def test_a_task_parameter_that_does_not_exist_names_the_card(folder: Path) -> None:
+def test_a_task_parameter_that_does_not_exist_names_the_card(folder):
     card = made(folder, "tasks: {arithmetic: {parameters: {levle: easy}}, gsm8k: {}}")
     assert card.task_spec("gsm8k") == "gsm8k"
     assert card.task_spec("arithmetic[level=hard]") == "arithmetic[level=hard]"
@@ -106,11 +105,11 @@ def test_a_task_parameter_that_does_not_exist_names_the_card(folder: Path) -> No
         card.task_spec("arithmetic")
 
 
-def test_a_card_without_a_recipe_has_the_papers(folder: Path) -> None:
+def test_a_card_without_a_recipe_has_the_papers(folder):
     assert made(folder, "label: mine").recipe("arithmetic").epochs == 15
 
 
-def test_settings_come_on_top_of_the_recipe(folder: Path) -> None:
+def test_settings_come_on_top_of_the_recipe(folder):
     text = "settings: {dtype: bfloat16, lora_rank: 8}\ntasks: {gsm8k: {lora_rank: 4}}"
     card = made(folder, text)
     recipe = card.recipe("arithmetic")
@@ -122,7 +121,7 @@ def test_settings_come_on_top_of_the_recipe(folder: Path) -> None:
 
 
 @pytest.fixture
-def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def hub(folder, monkeypatch):
     """Every name of the hub is a copy of `builtin/tiny`, whose tokenizer has N = 10."""
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(folder))
     yield folder
@@ -138,7 +137,7 @@ def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("meta-llama/Meta-Llama-3-8B", "Llama3-8B", 1000),
     ],
 )
-def test_the_papers_backbones(hub: Path, name: str, label: str, n: int) -> None:
+def test_the_papers_backbones(hub, name, label, n):
     card = model_card(f"{name}@main")
     assert card.label == label
     assert card.identity == {"hub": name, "commit": hub.name}
@@ -161,9 +160,7 @@ def test_the_papers_backbones(hub: Path, name: str, label: str, n: int) -> None:
         ("meta-llama/Llama-3.2-11B-Vision", "Llama-3.2-Vision-11B", 1000, {}),
     ],
 )
-def test_the_papers_vision_backbones(
-    hub: Path, name: str, label: str, n: int, changes: dict[str, object]
-) -> None:
+def test_the_papers_vision_backbones(hub, name, label, n, changes):
     card = model_card(name)
     assert card.label == label
     for task, epochs in (("clock_time", 15), ("chartqa", 5)):
@@ -177,14 +174,14 @@ def test_the_papers_vision_backbones(
     card.require_numeric_tokens(n)
 
 
-def test_a_processors_files_identify_a_checkpoint(folder: Path) -> None:
+def test_a_processors_files_identify_a_checkpoint(folder):
     before = model_card(str(folder)).identity
     (folder / "processor_config.json").write_text("{}")
     model_card.cache_clear()
     assert model_card(str(folder)).identity != before
 
 
-def test_another_name_of_the_hub_has_the_papers_recipe_alone(hub: Path) -> None:
+def test_another_name_of_the_hub_has_the_papers_recipe_alone(hub):
     card = model_card("someone/model")
     assert card.label == "someone/model"
     assert card.recipe("gsm8k") == paper_recipe("gsm8k")
@@ -192,7 +189,7 @@ def test_another_name_of_the_hub_has_the_papers_recipe_alone(hub: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["meta-llama/Meta-Llama-3-8B", "HuggingFaceTB/SmolLM3-3B-Base"])
-def test_another_numeric_vocabulary_than_the_card_says_is_refused(hub: Path, name: str) -> None:
+def test_another_numeric_vocabulary_than_the_card_says_is_refused(hub, name):
     experiment = Experiment(
         tasks=("arithmetic",), losses=("ce",), models=(name,), recipe={"train_examples": 8}
     )
@@ -203,16 +200,14 @@ def test_another_numeric_vocabulary_than_the_card_says_is_refused(hub: Path, nam
     assert "\n" not in str(error.value)
 
 
-def test_a_truncated_safetensors_file_is_named(folder: Path) -> None:
+def test_a_truncated_safetensors_file_is_named(folder):
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(UserError, match=f"The weights {weights} are no whole safetensors file"):
+    with pytest.raises(UserError, match=f"The weights {weights} are not a whole safetensors file"):
         model_card(str(folder))
 
 
-def test_a_cache_that_cannot_be_written_is_named(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_cannot_be_written_is_named(folder, tmp_path, monkeypatch):
     cache = tmp_path / "file"
     cache.touch()
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(cache))

@@ -9,13 +9,9 @@ from torch.nn import functional as F
 from smmd_bench import numeric_objective
 from smmd_bench.contracts import NumericLoss
 from smmd_bench.objective import objective
-from smmd_bench.objective.objective import (
-    count_units,
-    hidden_objective,
-    logits_objective,
-    supervised_targets,
-)
+from smmd_bench.objective.objective import hidden_objective, logits_objective
 from smmd_bench.objective.output_head import OutputHead
+from smmd_bench.objective.supervised import count_units, supervised_targets
 from smmd_bench.plugin_system.registry import load_loss
 
 from ..training.toys import IDS, H, V, bind, literal, random_hidden, random_labels

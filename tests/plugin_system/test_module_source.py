@@ -1,7 +1,5 @@
 """What counts as a change of a module, and which modules it is taken to import."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -61,9 +59,7 @@ def changed(tmp_path: Path, old: str, new: str) -> bool:
         ("\n", "\r\n"),
     ],
 )
-def test_comments_docstrings_and_formatting_do_not_count(
-    tmp_path: Path, old: str, new: str
-) -> None:
+def test_comments_docstrings_and_formatting_do_not_count(tmp_path, old, new):
     assert not changed(tmp_path, old, new)
 
 
@@ -85,18 +81,18 @@ def test_comments_docstrings_and_formatting_do_not_count(
         ("import math", "import cmath as math"),
     ],
 )
-def test_a_constant_or_a_statement_counts(tmp_path: Path, old: str, new: str) -> None:
+def test_a_constant_or_a_statement_counts(tmp_path, old, new):
     assert changed(tmp_path, old, new)
 
 
-def test_the_digest_is_the_same_with_every_python(tmp_path: Path) -> None:
+def test_the_digest_is_the_same_with_every_python(tmp_path):
     """`ast.dump` writes another text in Python 3.12 and 3.13. The value holds what it does not."""
     file = tmp_path / "module.py"
     file.write_text(SOURCE, encoding="utf-8")
     assert read_source(file).digest == "f107aca75583850c"
 
 
-def test_what_is_no_python_is_read_as_bytes(tmp_path: Path) -> None:
+def test_what_is_no_python_is_read_as_bytes(tmp_path):
     digests = set()
     for content in (b"def broken(:\n", b"def broken(: \n", b"\x7fELF\x00\x01", b"\x7fELF\x00\x02"):
         file = tmp_path / f"{len(digests)}.so"
@@ -105,21 +101,21 @@ def test_what_is_no_python_is_read_as_bytes(tmp_path: Path) -> None:
     assert len(digests) == 4
 
 
-def test_a_file_that_would_warn_is_read_without_a_warning(tmp_path: Path) -> None:
+def test_a_file_that_would_warn_is_read_without_a_warning(tmp_path):
     file = tmp_path / "regex.py"
     file.write_text('PATTERN = "\\d"\nassert (1, "always true")\n')
     assert read_source(file).digest
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+def package(tmp_path, monkeypatch):
     """Writes modules of a package `mylab` that is on the import path, and never imported."""
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "mylab" / "parts").mkdir(parents=True)
     for folder in ("mylab", "mylab/parts"):
         (tmp_path / folder / "__init__.py").write_text('"""Nothing."""\n')
 
-    def write(name: str, text: str) -> Path:
+    def write(name, text):
         file = tmp_path / "mylab" / name
         file.write_text(text)
         return file
@@ -148,7 +144,7 @@ def reached(file: Path, name: str = "mylab.loss") -> set[str]:
         "try:\n    import no_such_module\nexcept ImportError:\n    from .parts import kernel",
     ],
 )
-def test_every_spelling_of_an_import_is_followed(package: Write, statement: str) -> None:
+def test_every_spelling_of_an_import_is_followed(package, statement):
     package("parts/kernel.py", "from . import width\n")
     package("parts/width.py", "from ..shared import WIDTH\n")
     package("shared.py", "WIDTH = 1\n")
@@ -158,12 +154,12 @@ def test_every_spelling_of_an_import_is_followed(package: Write, statement: str)
     }  # fmt: skip
 
 
-def test_modules_that_import_each_other_are_each_read_once(package: Write) -> None:
+def test_modules_that_import_each_other_are_each_read_once(package):
     package("shared.py", "from .loss import SIZE\nfrom . import loss\n")
     assert reached(package("loss.py", "SIZE = 3\nfrom . import shared\n")) == {"loss", "shared"}
 
 
-def test_what_a_package_runs_when_it_is_imported_counts(package: Write) -> None:
+def test_what_a_package_runs_when_it_is_imported_counts(package):
     loss = package("loss.py", "SIZE = 3\n")
     package("patches.py", "VALUE = 1\n")
     assert reached(loss) == {"loss"}
@@ -171,10 +167,10 @@ def test_what_a_package_runs_when_it_is_imported_counts(package: Write) -> None:
     assert reached(loss) == {"loss", "mylab", "patches"}
 
 
-def test_a_broken_module_is_read_and_leads_nowhere(package: Write) -> None:
+def test_a_broken_module_is_read_and_leads_nowhere(package):
     package("shared.py", "from . import never\ndef broken(:\n")
     assert reached(package("loss.py", "from . import shared\n")) == {"loss", "shared"}
 
 
-def test_a_relative_import_that_leaves_the_package_leads_nowhere(package: Write) -> None:
+def test_a_relative_import_that_leaves_the_package_leads_nowhere(package):
     assert reached(package("loss.py", "from ... import shared\n")) == {"loss"}

@@ -36,17 +36,17 @@ def made(text: str) -> Toy:
     return toy
 
 
-def test_values_are_read_by_the_type_of_the_parameter() -> None:
+def test_values_are_read_by_the_type_of_the_parameter():
     toy = made("toy[sigma=1+2.5,lambda=5,term=mmd,hard=true,steps=4,operations=1..2]")
     assert toy == Toy((1.0, 2.5), 5.0, "mmd", True, 4, (1, 2))
 
 
-def test_the_plus_of_an_exponent_adds_nothing() -> None:
+def test_the_plus_of_an_exponent_adds_nothing():
     assert made("toy[sigma=1e+20+1.5E+2+3]").sigma == (1e20, 150.0, 3.0)
     assert canonical(Toy(sigma=(1e20,))) == "toy[sigma=1e20]"
 
 
-def test_canonical_spelling_names_only_what_differs_from_the_default() -> None:
+def test_canonical_spelling_names_only_what_differs_from_the_default():
     assert canonical(made("toy[ sigma=2.0 , lambda=5 ]")) == "toy[lambda=5]"
     assert canonical(Toy()) == "toy"
 
@@ -63,11 +63,11 @@ def test_canonical_spelling_names_only_what_differs_from_the_default() -> None:
         st.text("az09 _.+-=/", min_size=1).map(str.strip).filter(bool),
     )
 )
-def test_the_canonical_spelling_reads_back_as_the_same_plugin(toy: Toy) -> None:
+def test_the_canonical_spelling_reads_back_as_the_same_plugin(toy):
     assert made(canonical(toy)) == toy
 
 
-def test_lists_split_only_outside_brackets() -> None:
+def test_lists_split_only_outside_brackets():
     assert split_list("ce, ntl,smmd[sigma=1,lambda=2]") == ["ce", "ntl", "smmd[sigma=1,lambda=2]"]
 
 
@@ -85,14 +85,14 @@ def test_lists_split_only_outside_brackets() -> None:
         ("toy[lambda=1", "not of the form name"),
     ],
 )
-def test_a_bad_spelling_says_what_is_wrong(text: str, message: str) -> None:
+def test_a_bad_spelling_says_what_is_wrong(text, message):
     with pytest.raises(UserError) as error:
         made(text)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_parameters_are_documented() -> None:
+def test_parameters_are_documented():
     found = parameters_of(Toy)
     assert found["lambda"].help == "lambda"
     assert found["steps"].type == "integer or none"
@@ -121,7 +121,7 @@ class Either:
 
 @dataclass(frozen=True)
 class Unknown:
-    z: "Nowhere" = 1  # type: ignore[name-defined]  # noqa: F821
+    z: "Nowhere" = 1  # noqa: F821
 
 
 @pytest.mark.parametrize(
@@ -137,6 +137,6 @@ class Unknown:
         (Unknown, "annotations cannot be read"),
     ],
 )
-def test_a_class_that_cannot_be_spelled_is_found(plugin: object, message: str | None) -> None:
+def test_a_class_that_cannot_be_spelled_is_found(plugin, message):
     found = why_unusable(plugin)
     assert found is None if message is None else message in str(found)

@@ -1,7 +1,5 @@
 """A run folder whose cells have real (tiny, random) adapters, and questions of our own."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -37,7 +35,7 @@ class Checkpoints:
 
 
 @pytest.fixture(scope="session")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Checkpoints:
+def checkpoints(tmp_path_factory):
     import torch
     from peft import LoraConfig, get_peft_model
     from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
@@ -81,7 +79,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Checkpoints:
 
 
 @pytest.fixture(scope="session")
-def mmlu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mmlu(tmp_path_factory):
     """A data folder with questions of our own in the hub's layout: 2 a subject, 5 shots."""
     folder = tmp_path_factory.mktemp("data")
     write_mmlu(folder / "mmlu" / "cais" / "mmlu")
@@ -92,10 +90,10 @@ MakeRun = Callable[..., Path]
 
 
 @pytest.fixture
-def make_run(checkpoints: Checkpoints, tmp_path: Path) -> MakeRun:
+def make_run(checkpoints, tmp_path):
     """`make_run()`: the folder of a run of base, ce and smmd that was trained, selected, scored."""
 
-    def make(base: Path | None = None, losses: tuple[str, ...] = ("ce", "smmd")) -> Path:
+    def make(base=None, losses=("ce", "smmd")):
         folder = tmp_path / "run"
         write_run(folder, base or checkpoints.base, {k: checkpoints.adapters[k] for k in losses})
         return folder

@@ -6,16 +6,13 @@ from pathlib import Path
 import pytest
 
 from smmd_bench.errors import UserError
-from smmd_bench.regression.evaluation import Suite
 from smmd_bench.regression.find_suites import find_suites, shots_notes
 from smmd_bench.regression.mmlu_data import REPOSITORY, REVISION, is_mmlu, mmlu_folder, subjects
 from smmd_bench.storage.data_files import VARIABLE
 from tests.conftest import DATA
 
 
-def test_mmlu_has_57_subjects_five_shots_and_its_groups(
-    mmlu: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mmlu_has_57_subjects_five_shots_and_its_groups(mmlu, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(mmlu))
     assert len(subjects()) == 57
     assert all(map(is_mmlu, ["mmlu", "mmlu_stem", "mmlu_anatomy"]))
@@ -35,9 +32,7 @@ def test_mmlu_has_57_subjects_five_shots_and_its_groups(
 
 
 @pytest.mark.parametrize("place", ["mmlu/cais/mmlu", "cais/mmlu", "mmlu", ""])
-def test_a_copy_may_lie_anywhere_near(
-    place: str, mmlu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_may_lie_anywhere_near(place, mmlu, tmp_path, monkeypatch):
     copy = tmp_path / "data" / place
     shutil.copytree(mmlu / "mmlu" / "cais" / "mmlu", copy, dirs_exist_ok=True)
     monkeypatch.setenv(VARIABLE, str(tmp_path / "data"))
@@ -47,9 +42,7 @@ def test_a_copy_may_lie_anywhere_near(
     assert mmlu_folder()[1] == identity
 
 
-def test_other_questions_are_other_data(
-    mmlu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_questions_are_other_data(mmlu, tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(mmlu))
     folder, before = mmlu_folder()
     shutil.copytree(folder, tmp_path / "mmlu")
@@ -60,9 +53,7 @@ def test_other_questions_are_other_data(
 
 
 @pytest.mark.parametrize("lacking", ["virology/dev-00000-of-00001.parquet"])
-def test_half_a_copy_is_refused(
-    lacking: str, mmlu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_a_copy_is_refused(lacking, mmlu, tmp_path, monkeypatch):
     shutil.copytree(mmlu / "mmlu" / "cais" / "mmlu", tmp_path / "mmlu")
     (tmp_path / "mmlu" / lacking).unlink()
     monkeypatch.setenv(VARIABLE, str(tmp_path))
@@ -70,9 +61,7 @@ def test_half_a_copy_is_refused(
         mmlu_folder()
 
 
-def test_only_the_files_of_the_two_splits_matter(
-    mmlu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_files_of_the_two_splits_matter(mmlu, tmp_path, monkeypatch):
     """A README.md with a split that was not copied is no hindrance, nor is none at all."""
     from smmd_bench.regression.load_tasks import load_tasks
 
@@ -95,10 +84,10 @@ def test_only_the_files_of_the_two_splits_matter(
         load_tasks(*find_suites(["mmlu_anatomy"], None))
 
 
-def test_a_missing_package_is_named(mmlu: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(mmlu, monkeypatch):
     from smmd_bench.regression import load_tasks as tasks
 
-    def fail(_: Suite) -> None:
+    def fail(_):
         raise ModuleNotFoundError("No module named 'sympy_of_old'")
 
     monkeypatch.setenv(VARIABLE, str(mmlu))
@@ -107,7 +96,7 @@ def test_a_missing_package_is_named(mmlu: Path, monkeypatch: pytest.MonkeyPatch)
         tasks.load_tasks(*find_suites(["mmlu_anatomy"], None))
 
 
-def test_samsum_is_always_0_shot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samsum_is_always_0_shot(monkeypatch):
     monkeypatch.setenv(VARIABLE, str(DATA))
     plain, asked = (find_suites(["samsum"], shots) for shots in (None, 5))
     assert plain == asked
@@ -116,17 +105,13 @@ def test_samsum_is_always_0_shot(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plain[0].data["scorer"].keys() == {"task", "metrics", "rouge-score"}
 
 
-def test_an_empty_data_folder_says_what_to_fetch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_data_folder_says_what_to_fetch(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     with pytest.raises(UserError, match=f"hf download {REPOSITORY} .*{REVISION}.*--data-dir DIR"):
         find_suites(["mmlu"], None)
 
 
-def test_no_network_and_no_copy_says_what_to_fetch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_network_and_no_copy_says_what_to_fetch(tmp_path, monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(tmp_path))
@@ -136,7 +121,7 @@ def test_no_network_and_no_copy_says_what_to_fetch(
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_an_unknown_suite_gets_the_nearest_names() -> None:
+def test_an_unknown_suite_gets_the_nearest_names():
     with pytest.raises(UserError, match="Unknown suite 'helaswag': did you mean hellaswag"):
         find_suites(["helaswag"], None)
     with pytest.raises(UserError, match="lm-eval ls tasks"):
@@ -145,7 +130,7 @@ def test_an_unknown_suite_gets_the_nearest_names() -> None:
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_shots_that_change_nothing_make_no_other_address() -> None:
+def test_shots_that_change_nothing_make_no_other_address():
     names = ["ifeval", "gsm8k", "hellaswag", "truthfulqa", "bbh"]
     five = find_suites(names, 5)
     assert [suite.shots for suite in five] == [None, None, 5, None, 5]  # gsm8k has 5 of its own

@@ -12,12 +12,8 @@ from smmd_bench.models.cards import model_card
 from smmd_bench.regression.find_targets import find_targets
 from smmd_bench.storage.files import read_json, write_json
 
-from .conftest import Checkpoints, MakeRun
 
-
-def test_the_base_once_and_every_selected_checkpoint(
-    make_run: MakeRun, checkpoints: Checkpoints
-) -> None:
+def test_the_base_once_and_every_selected_checkpoint(make_run, checkpoints):
     run = make_run()
     targets, notes = find_targets(run)
     assert [t.label for t in targets] == ["base", "ce seed 0", "smmd seed 0"]
@@ -31,7 +27,7 @@ def test_the_base_once_and_every_selected_checkpoint(
     assert [t.loss for t in find_targets(run, ["base", "smmd"])[0]] == ["base", "smmd"]
 
 
-def test_another_epoch_is_another_checkpoint(make_run: MakeRun) -> None:
+def test_another_epoch_is_another_checkpoint(make_run):
     run = make_run()
     before = find_targets(run)[0][1]
     file = run / "cells" / str(before.cell) / "selection.json"
@@ -39,7 +35,7 @@ def test_another_epoch_is_another_checkpoint(make_run: MakeRun) -> None:
     assert find_targets(run)[0][1].identity != before.identity
 
 
-def test_what_has_no_weights_is_left_out_with_a_note(make_run: MakeRun) -> None:
+def test_what_has_no_weights_is_left_out_with_a_note(make_run):
     run = make_run()
     (ce, smmd) = find_targets(run)[0][1:]
     shutil.rmtree(Path(ce.path))
@@ -50,7 +46,7 @@ def test_what_has_no_weights_is_left_out_with_a_note(make_run: MakeRun) -> None:
     assert "is pending" in notes[1]
 
 
-def test_checkpoints_from_elsewhere(make_run: MakeRun, checkpoints: Checkpoints) -> None:
+def test_checkpoints_from_elsewhere(make_run, checkpoints):
     run = make_run()
     folders = [checkpoints.adapters["smmd"], checkpoints.short]
     found = find_targets(run, ["base"], folders)[0][1:]
@@ -65,8 +61,8 @@ def test_checkpoints_from_elsewhere(make_run: MakeRun, checkpoints: Checkpoints)
 
 
 def test_a_whole_checkpoint_of_the_runs_shape_is_compared_with_its_base(
-    make_run: MakeRun, checkpoints: Checkpoints, tmp_path: Path
-) -> None:
+    make_run, checkpoints, tmp_path
+):
     (tmp_path / "other").mkdir()
     folder = Path(shutil.copytree(checkpoints.base, tmp_path / "other" / "base"))
     again = tmp_path / "other" / ".." / "other" / "base"
@@ -75,9 +71,7 @@ def test_a_whole_checkpoint_of_the_runs_shape_is_compared_with_its_base(
     assert found.identity != base.identity  # or one would overwrite the other
 
 
-def test_folders_with_one_last_name_are_told_apart(
-    make_run: MakeRun, checkpoints: Checkpoints, tmp_path: Path
-) -> None:
+def test_folders_with_one_last_name_are_told_apart(make_run, checkpoints, tmp_path):
     folders = [tmp_path / parent / "final" for parent in "ab"]
     for folder, loss in zip(folders, checkpoints.adapters.values(), strict=True):
         shutil.copytree(loss, folder)
@@ -85,7 +79,7 @@ def test_folders_with_one_last_name_are_told_apart(
     assert [t.label for t in found] == ["checkpoint a/final", "checkpoint b/final"]
 
 
-def test_a_label_names_model_and_task_where_there_are_several(make_run: MakeRun) -> None:
+def test_a_label_names_model_and_task_where_there_are_several(make_run):
     target = find_targets(make_run())[0][1]
     assert replace(target, of="Qwen2.5-0.5B gsm8k").label == "Qwen2.5-0.5B gsm8k ce seed 0"
 
@@ -95,7 +89,7 @@ def _say_models(run: Path, models: dict[str, dict[str, str]]) -> None:
     write_json(file, {**(read_json(file) or {}), "models": models})
 
 
-def test_a_model_that_has_changed_is_refused(make_run: MakeRun, checkpoints: Checkpoints) -> None:
+def test_a_model_that_has_changed_is_refused(make_run, checkpoints):
     run, name = make_run(), str(checkpoints.base)
     _say_models(run, {name: dict(model_card(name).identity)})
     assert len(find_targets(run)[0]) == 3
@@ -104,15 +98,13 @@ def test_a_model_that_has_changed_is_refused(make_run: MakeRun, checkpoints: Che
         find_targets(run, ["smmd"])
 
 
-def test_a_model_of_the_hub_is_that_of_the_runs_commit(
-    make_run: MakeRun, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_of_the_hub_is_that_of_the_runs_commit(make_run, checkpoints, monkeypatch):
     run, name = make_run(), str(checkpoints.base)
     then = {"hub": "org/name", "commit": "abc"}
     _say_models(run, {name: then})
     asked = []
 
-    def hub(name: str) -> object:
+    def hub(name):
         asked.append(name)
         return replace(model_card(str(checkpoints.base)), identity=then)
 
@@ -124,17 +116,11 @@ def test_a_model_of_the_hub_is_that_of_the_runs_commit(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"base_model_name_or_path": "org/other"}, "trained from org/other, which is no model"),
+        ({"base_model_name_or_path": "org/other"}, "trained from org/other, which is not a model"),
         ("{", "adapter_config.json is not valid JSON .*: save or copy it again"),
     ],
 )
-def test_an_adapter_of_another_model_is_refused(
-    content: object,
-    message: str,
-    make_run: MakeRun,
-    checkpoints: Checkpoints,
-    tmp_path: Path,
-) -> None:
+def test_an_adapter_of_another_model_is_refused(content, message, make_run, checkpoints, tmp_path):
     folder = Path(shutil.copytree(checkpoints.adapters["ce"], tmp_path / "adapter"))
     text = content if isinstance(content, str) else json.dumps(content)
     (folder / "adapter_config.json").write_text(text)
@@ -142,7 +128,7 @@ def test_an_adapter_of_another_model_is_refused(
         find_targets(make_run(), ["base"], [folder])
 
 
-def test_mistakes(make_run: MakeRun, tmp_path: Path) -> None:
+def test_mistakes(make_run, tmp_path):
     run = make_run()
     with pytest.raises(UserError, match=r"has the loss 'smd': did you mean smmd\?"):
         find_targets(run, ["smd"])

@@ -1,7 +1,5 @@
 """Several runs in one folder, against one run that has all cells itself."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from tests.runs import write_run
 
 
 @pytest.fixture(scope="module")
-def halves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+def halves(tmp_path_factory):
     """A run, and the same in two: base and ce with a checkpoint here, the other losses there."""
     root = tmp_path_factory.mktemp("runs")
     whole, first, second = root / "whole", root / "first", root / "second"
@@ -40,9 +38,7 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     return whole, first, second
 
 
-def test_the_merged_run_reads_like_the_whole(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_the_merged_run_reads_like_the_whole(halves, tmp_path):
     whole, first, second = halves
     out = merge_runs([first, second], tmp_path / "merged")
     merged, expected = sb.read_run(out), sb.read_run(whole)
@@ -56,9 +52,7 @@ def test_the_merged_run_reads_like_the_whole(
     assert list(first.rglob("*.safetensors"))
 
 
-def test_what_no_run_could_compare_is_compared(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_what_no_run_could_compare_is_compared(halves, tmp_path):
     whole, first, second = halves
     assert sb.read_run(second).comparisons.empty
     merged = sb.read_run(merge_runs([first, second], tmp_path / "merged")).comparisons
@@ -70,9 +64,7 @@ def test_what_no_run_could_compare_is_compared(
     assert not list(second.rglob("comparison.json"))  # its files are only read
 
 
-def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(halves, tmp_path):
     _, first, second = halves
     out = merge_runs([first, second], tmp_path / "merged")
     before = {file: file.read_bytes() for file in out.rglob("*.json")}
@@ -82,9 +74,7 @@ def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(
         merge_runs([first], out)
 
 
-def test_two_results_for_one_cell_are_refused(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_two_results_for_one_cell_are_refused(halves, tmp_path):
     _, first, _ = halves
     other = Path(shutil.copytree(first, tmp_path / "other"))
     folder = next(
@@ -101,9 +91,7 @@ def test_two_results_for_one_cell_are_refused(
     assert not (tmp_path / "merged").exists()
 
 
-def test_the_same_training_with_another_test_is_refused(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_the_same_training_with_another_test_is_refused(halves, tmp_path):
     _, first, _ = halves
     other = Path(shutil.copytree(first, tmp_path / "other"))
     for file in other.glob("cells/*/cell.json"):
@@ -113,9 +101,7 @@ def test_the_same_training_with_another_test_is_refused(
         merge_runs([first, other], tmp_path / "merged")
 
 
-def test_the_same_training_with_other_weights_is_refused(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_the_same_training_with_other_weights_is_refused(halves, tmp_path):
     _, first, _ = halves
     other = Path(shutil.copytree(first, tmp_path / "other"))
     write_run(other, losses=("ce",), seeds=(0, 1), weights="of another machine")
@@ -123,9 +109,7 @@ def test_the_same_training_with_other_weights_is_refused(
         merge_runs([first, other], tmp_path / "merged")
 
 
-def test_a_cell_is_taken_from_the_run_that_has_its_results(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_a_cell_is_taken_from_the_run_that_has_its_results(halves, tmp_path):
     _, first, second = halves
     begun = Path(shutil.copytree(first, tmp_path / "begun"))
     for file in begun.glob("cells/*/metrics.json"):
@@ -134,9 +118,7 @@ def test_a_cell_is_taken_from_the_run_that_has_its_results(
     assert (sb.read_run(out).cells["status"] == "done").all()
 
 
-def test_what_a_run_does_not_hold_any_more_goes_from_the_merged_one(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_what_a_run_does_not_hold_any_more_goes_from_the_merged_one(halves, tmp_path):
     _, first, second = halves
     shrinking = Path(shutil.copytree(second, tmp_path / "second"))
     out = merge_runs([first, shrinking], tmp_path / "merged")
@@ -148,9 +130,7 @@ def test_what_a_run_does_not_hold_any_more_goes_from_the_merged_one(
     assert gone not in set(sb.read_run(out).cells["address"])
 
 
-def test_a_run_without_cells_is_refused_and_a_killed_merge_goes_on(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_a_run_without_cells_is_refused_and_a_killed_merge_goes_on(halves, tmp_path):
     _, first, second = halves
     (tmp_path / "empty").mkdir()
     write_json(tmp_path / "empty" / "manifest.json", {"format": 2, "cells": []})

@@ -1,12 +1,9 @@
 """Prompts that do not fit are found before anything is trained, and never cut."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re
 import shutil
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +22,7 @@ from smmd_bench.models.cards import model_card
 from smmd_bench.models.loading import load_tokenizer
 from smmd_bench.models.processor import load_processor
 from smmd_bench.run.preflight import preflight, rehearse
-from smmd_bench.run.room import training_need
+from smmd_bench.run.room import largest_need
 from smmd_bench.training.stage import train_cell
 
 from ..conftest import DATA
@@ -55,7 +52,7 @@ class Doubling:
 
 
 @pytest.fixture
-def short(tmp_path: Path) -> str:
+def short(tmp_path):
     """`builtin/tiny` with 256 positions."""
     folder = shutil.copytree(model_card("builtin/tiny").folder, tmp_path / "short")
     config = json.loads((folder / "config.json").read_text())
@@ -79,7 +76,7 @@ def words(monkeypatch: pytest.MonkeyPatch, model: str, **recipe: Any) -> Experim
     )
 
 
-def test_a_model_with_too_few_positions(monkeypatch: pytest.MonkeyPatch, short: str) -> None:
+def test_a_model_with_too_few_positions(monkeypatch, short):
     message = refusal(words(monkeypatch, short, max_length=4096))
     needed = re.search(
         r"needs the most room, (\d+) tokens \(a prompt of \d+ and up to 512", message
@@ -96,12 +93,10 @@ def remedy(message: str) -> int:
 
 
 @pytest.mark.parametrize("task", ["gsm8k", "samsum", "arithmetic[level=easy]"])
-def test_the_remedy_is_enough_for_every_split_and_one_less_is_not(
-    task: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_remedy_is_enough_for_every_split_and_one_less_is_not(task, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
 
-    def asked(length: int) -> Experiment:
+    def asked(length):
         recipe = {**FEW, "train_examples": 50, "max_length": length}
         return Experiment(tasks=(task, "gsm8k"), losses=("ce",), recipe=recipe)
 
@@ -121,9 +116,7 @@ def test_the_remedy_is_enough_for_every_split_and_one_less_is_not(
     st.sampled_from(["digit", "triple", "builtin/tiny", "builtin/tiny-vl"]),
     st.booleans(),
 )
-def test_training_examples_are_counted_as_training_does(
-    texts: list[str], most: int, name: str, chat: bool
-) -> None:
+def test_training_examples_are_counted_as_training_does(texts, most, name, chat):
     folder = model_card(name).folder if "/" in name else DATA / "tokenizers" / name
     tokenizer = load_tokenizer(folder)
     chat = chat and bool(tokenizer.chat_template)
@@ -131,13 +124,14 @@ def test_training_examples_are_counted_as_training_does(
     lengths = TokenisedExamples(examples, tokenizer, 10**6, chat=chat).lengths
     (cell,) = Experiment(("arithmetic",), ("ce",), base=False).cells
     recipe = dataclasses.replace(cell.recipe, max_length=most, chat_template=chat)
-    need = training_need(dataclasses.replace(cell, recipe=recipe), examples, tokenizer, None)
+    changed = dataclasses.replace(cell, recipe=recipe)
+    need, _ = largest_need(changed, "train", examples, tokenizer, None)
     assert (need.tokens if need else 0) == (max(lengths) if max(lengths) > most else 0)
 
 
 @pytest.mark.parametrize("name", ["digit", "builtin/tiny", "builtin/tiny-vl"])
 @pytest.mark.parametrize("chat", [False, True])
-def test_special_tokens_count_where_every_byte_is_a_token(name: str, chat: bool) -> None:
+def test_special_tokens_count_where_every_byte_is_a_token(name, chat):
     tokenizer = load_tokenizer(
         model_card(name).folder if "/" in name else DATA / "tokenizers" / name
     )
@@ -149,30 +143,25 @@ def test_special_tokens_count_where_every_byte_is_a_token(name: str, chat: bool)
     rooms = range(max(1, length - 8), length + 3)
     for most in rooms:
         recipe = dataclasses.replace(cell.recipe, max_length=most, chat_template=chat)
-        found.append(
-            training_need(dataclasses.replace(cell, recipe=recipe), examples, tokenizer, None)
-        )
+        changed = dataclasses.replace(cell, recipe=recipe)
+        found.append(largest_need(changed, "train", examples, tokenizer, None)[0])
     expected = [length if most < length else 0 for most in rooms]
     assert [need.tokens if need else 0 for need in found] == expected
 
 
-def test_pictures_of_training_examples_are_counted_as_training_does(
-    tiny_vlm: Callable[[str], Path],
-) -> None:
+def test_pictures_of_training_examples_are_counted_as_training_does(tiny_vlm):
     experiment = pictures(tiny_vlm("qwen2_5_vl"), max_length=60)
     (cell,) = (cell for cell in experiment.cells if not cell.is_base)
     processor = load_processor(cell.card.folder, None, None)
     examples = cell.task_plugin.examples("train", 0, 4)
-    need = training_need(cell, examples, processor.tokenizer, processor)
+    need, _ = largest_need(cell, "train", examples, processor.tokenizer, processor)
     assert need is not None
     data = TokenisedExamples(examples, processor.tokenizer, 10**6, processor=processor)
     assert need.tokens == max(data.lengths)
     assert need.images
 
 
-def test_the_longest_of_all_is_named_where_it_is_a_training_example(
-    monkeypatch: pytest.MonkeyPatch, short: str
-) -> None:
+def test_the_longest_of_all_is_named_where_it_is_a_training_example(monkeypatch, short):
     message = refusal(words(monkeypatch, "builtin/tiny", max_length=150, train_examples=54))
     assert re.match(
         r"gsm8k, train: example gsm8k-train-\d+ needs the most room, \d+ tokens", message
@@ -190,15 +179,15 @@ def task_with(**changes: Any) -> Any:
 def rehearsal_of(task: Any) -> str:
     cell = SimpleNamespace(task="doubling", task_plugin=task)
     with pytest.raises(UserError) as error:
-        rehearse(cell, "test", task.examples("test", 0, 5))  # type: ignore[arg-type]
+        rehearse(cell, "test", task.examples("test", 0, 5))
     return str(error.value)
 
 
-def test_what_scoring_would_refuse_is_refused_before_training() -> None:
-    def raises(*_: Any) -> None:
+def test_what_scoring_would_refuse_is_refused_before_training():
+    def raises(*_):
         raise ZeroDivisionError("by zero")
 
-    rehearse(SimpleNamespace(task_plugin=Doubling()), "test", Doubling().examples("test", 0, 5))  # type: ignore[arg-type]
+    rehearse(SimpleNamespace(task_plugin=Doubling()), "test", Doubling().examples("test", 0, 5))
     taken = rehearsal_of(task_with(attributes={"prompt_tokens": 1}))
     assert "The attribute 'prompt_tokens' of the examples is the name of a column" in taken
     taken = rehearsal_of(task_with(attributes={"exact": 1}))
@@ -212,14 +201,12 @@ def test_what_scoring_would_refuse_is_refused_before_training() -> None:
     )
 
 
-def test_weights_that_are_not_there_are_found_before_anything_starts(
-    monkeypatch: pytest.MonkeyPatch, short: str
-) -> None:
+def test_weights_that_are_not_there_are_found_before_anything_starts(monkeypatch, short):
     (Path(short) / "model.safetensors").unlink()
     assert "has no *.safetensors" in refusal(words(monkeypatch, short))
 
 
-def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch):
     experiment = words(monkeypatch, "builtin/tiny")
     monkeypatch.setattr(GSM8K, "examples", lambda *_: [])
     assert "gsm8k has no example of the train split" in refusal(experiment)
@@ -228,15 +215,15 @@ def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch: pytest.Monk
     assert "the prompt of example nothing has no token" in refusal(experiment)
 
 
-def test_targets_that_no_completion_can_equal_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_that_no_completion_can_equal_are_said(monkeypatch):
     monkeypatch.setattr(GSM8K, "max_new_tokens", 40)
-    said: list[str] = []
+    said = []
     preflight(words(monkeypatch, "builtin/tiny").cells, lambda what, *_: said.append(what))
     (sentence,) = {s for s in said if "no completion can equal them" in s and "test" in s}
     assert sentence.startswith("gsm8k, test: 2 of 2 targets are longer than 40 tokens")
 
 
-def test_examples_that_fit_need_no_more_positions(short: str) -> None:
+def test_examples_that_fit_need_no_more_positions(short):
     experiment = Experiment(
         tasks=("arithmetic[level=easy]",),
         losses=("ce",),
@@ -247,8 +234,8 @@ def test_examples_that_fit_need_no_more_positions(short: str) -> None:
 
 
 def test_a_training_example_longer_than_the_positions_is_refused_before_the_first_step(
-    monkeypatch: pytest.MonkeyPatch, short: str, tmp_path: Path
-) -> None:
+    monkeypatch, short, tmp_path
+):
     (cell, _) = words(monkeypatch, short, max_length=4096, train_examples=54).cells
     with pytest.raises(UserError, match=r"Training example gsm8k-train-\d+ has \d+ tokens, more "):
         train_cell(cell, tmp_path / "cell", lambda *_: None)
@@ -261,9 +248,7 @@ def pictures(model: Path, **recipe: Any) -> Experiment:
     )
 
 
-def test_pictures_count_with_the_tokens_that_a_model_reads(
-    tiny_vlm: Callable[[str], Path],
-) -> None:
+def test_pictures_count_with_the_tokens_that_a_model_reads(tiny_vlm):
     folder = tiny_vlm("qwen2_5_vl")
     message = refusal(pictures(folder, max_length=70))
     assert re.search(r"a prompt of \d+ with its images and ", message)
@@ -275,14 +260,12 @@ def test_pictures_count_with_the_tokens_that_a_model_reads(
     preflight(fewer.cells, lambda *_: None)
 
 
-def test_pixels_too_few_for_a_token_are_refused(tiny_vlm: Callable[[str], Path]) -> None:
+def test_pixels_too_few_for_a_token_are_refused(tiny_vlm):
     message = refusal(pictures(tiny_vlm("qwen2_5_vl"), max_pixels=5))
     assert message.startswith("max_pixels=5 is less than the 784 pixels (28 x 28) that one token ")
 
 
-def test_a_question_that_holds_a_placeholder_is_named(
-    tiny_vlm: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_question_that_holds_a_placeholder_is_named(tiny_vlm, monkeypatch, tmp_path):
     folder = shutil.copytree(DATA, tmp_path / "data")
     monkeypatch.setenv("SMMD_BENCH_DATA", str(folder))
     for file in (folder / "chartqa" / "ChartQA Dataset" / "val").glob("val_*.json"):
@@ -298,11 +281,11 @@ def test_a_question_that_holds_a_placeholder_is_named(
 
 
 def test_broken_pictures_are_named_and_counted_before_anything_starts(
-    tiny_vlm: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    tiny_vlm, monkeypatch, tmp_path
+):
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
     cells = pictures(tiny_vlm("mistral3")).cells
-    said: list[str] = []
+    said = []
     preflight(cells, lambda what, *_: said.append(what))
     assert {f"images of clock_time, {split}" for split in ("train", "validation", "test")} <= {
         *said

@@ -86,7 +86,7 @@ def rate(run: RunDirectory, cell: Cell) -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDirectory:
+def run(tmp_path):
     run = RunDirectory(tmp_path / "run")
     with run.locked():
         run.claim([PLAIN])
@@ -103,14 +103,12 @@ def missing(run: RunDirectory, **changes: Any) -> list[str]:
     return list(run.missing(cell))
 
 
-def test_a_finished_run_misses_nothing(run: RunDirectory) -> None:
+def test_a_finished_run_misses_nothing(run):
     assert missing(run) == []
     assert (read_run(run.path).cells.status == "done").all()
 
 
-def test_the_epoch_with_the_best_validation_is_selected_though_none_of_the_others_parses(
-    run: RunDirectory,
-) -> None:
+def test_the_epoch_with_the_best_validation_is_selected_though_none_of_the_others_parses(run):
     (cell,) = [c for c in PLAIN.cells if not c.is_base]
     selection = json.loads((run.cell_folder(cell) / "selection.json").read_text())
     assert selection["best_epoch"] == 2
@@ -122,9 +120,7 @@ def test_the_epoch_with_the_best_validation_is_selected_though_none_of_the_other
     ("owner", "attribute"),
     [(Arithmetic, "version"), (ExactMatch, "version"), (statistics, "VERSION")],
 )
-def test_a_new_parser_metric_or_statistic_only_measures_again(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, owner: Any, attribute: str
-) -> None:
+def test_a_new_parser_metric_or_statistic_only_measures_again(run, monkeypatch, owner, attribute):
     monkeypatch.setattr(owner, attribute, 99)
     assert missing(run) == ["measure"]
     experiment = dataclasses.replace(PLAIN)
@@ -136,7 +132,7 @@ def test_a_new_parser_metric_or_statistic_only_measures_again(
     assert (read_run(run.path).cells.status == "done").all()
 
 
-def test_other_test_examples_only_decode_again(run: RunDirectory) -> None:
+def test_other_test_examples_only_decode_again(run):
     assert missing(run, recipe={"test_examples": 3}) == ["decode", "measure"]
 
 
@@ -145,9 +141,7 @@ def test_other_test_examples_only_decode_again(run: RunDirectory) -> None:
     [{"recipe": {"validation_examples": 3}}, {"engine": "transformers"}],
     ids=["validation examples", "engine"],
 )
-def test_what_selects_an_epoch_trains_again_unless_every_epoch_was_kept(
-    run: RunDirectory, change: dict[str, Any]
-) -> None:
+def test_what_selects_an_epoch_trains_again_unless_every_epoch_was_kept(run, change):
     assert missing(run, **change) == ALL
     (cell,) = [c for c in PLAIN.cells if not c.is_base]
     for epoch in (1, 2):
@@ -158,11 +152,11 @@ def test_what_selects_an_epoch_trains_again_unless_every_epoch_was_kept(
     assert missing(run, **change) == ALL  # weights of another training
 
 
-def test_another_learning_rate_trains_again(run: RunDirectory) -> None:
+def test_another_learning_rate_trains_again(run):
     assert missing(run, recipe={"learning_rate": 0.5}) == ALL
 
 
-def test_a_claim_that_was_killed_half_way_is_completed(run: RunDirectory) -> None:
+def test_a_claim_that_was_killed_half_way_is_completed(run):
     for cell in PLAIN.cells:
         (run.cell_folder(cell) / "cell.json").unlink()
     with run.locked():
@@ -170,7 +164,7 @@ def test_a_claim_that_was_killed_half_way_is_completed(run: RunDirectory) -> Non
     assert len(read_run(run.path).cells) == 2
 
 
-def test_an_extension_keeps_the_earlier_cells_and_the_earlier_command(run: RunDirectory) -> None:
+def test_an_extension_keeps_the_earlier_cells_and_the_earlier_command(run):
     more = dataclasses.replace(PLAIN, losses=("ntl",), base=False)
     with run.locked():
         run.claim([more])
@@ -179,7 +173,7 @@ def test_an_extension_keeps_the_earlier_cells_and_the_earlier_command(run: RunDi
     assert list(read_run(run.path).cells.loss) == ["base", "ce", "ntl"]
 
 
-def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path: Path) -> None:
+def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
     run = RunDirectory(tmp_path / "run")
     parts = [dataclasses.replace(PLAIN, losses=losses) for losses in (("ce", "gce"), ("ntl", "ce"))]
     with run.locked():
@@ -193,9 +187,7 @@ def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path: Path) -
     assert list(read_run(run.path).cells.loss) == ["base", "ce", "gce", "ntl"]
 
 
-def test_a_test_of_transfer_waits_for_its_source_and_never_trains(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parents[1] / "data"))
     words = Experiment(tasks=("gsm8k",), losses=("ce",), base=False, recipe={"epochs": 2})
     trained, tested = words.cells
@@ -216,9 +208,7 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(
     ]
 
 
-def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parents[1] / "data"))
     words = Experiment(tasks=("gsm8k",), losses=("ce", "ntl"), recipe={"epochs": 1})
     kept = dataclasses.replace(words, tasks=("gsm8k[calculator=keep]",), losses=("ce",))
@@ -237,9 +227,7 @@ def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(
     assert data["svamp"]["identity"]["test"]["digest"]
 
 
-def test_weights_that_were_trained_again_are_decoded_again_unless_they_are_the_same(
-    run: RunDirectory,
-) -> None:
+def test_weights_that_were_trained_again_are_decoded_again_unless_they_are_the_same(run):
     (cell,) = [c for c in PLAIN.cells if not c.is_base]
     shutil.rmtree(run.cell_folder(cell) / "checkpoint")
     assert missing(run) == ALL
@@ -252,7 +240,7 @@ def test_weights_that_were_trained_again_are_decoded_again_unless_they_are_the_s
     assert read_run(run.path).cells.set_index("loss").loc["ce", "status"] == "pending"
 
 
-def test_a_cell_takes_the_place_of_the_one_that_it_replaces(run: RunDirectory) -> None:
+def test_a_cell_takes_the_place_of_the_one_that_it_replaces(run):
     more = dataclasses.replace(PLAIN, losses=("ntl", "smmd"), base=False)
     other = dataclasses.replace(
         PLAIN, losses=("ntl",), base=False, recipe={**PLAIN.recipe, "learning_rate": 0.5}
@@ -266,7 +254,7 @@ def test_a_cell_takes_the_place_of_the_one_that_it_replaces(run: RunDirectory) -
     assert read_run(run.path).manifest["experiment"]["losses"] == ["ce", "ntl", "smmd"]
 
 
-def test_what_a_manifest_says_of_the_data_follows_from_its_cells(run: RunDirectory) -> None:
+def test_what_a_manifest_says_of_the_data_follows_from_its_cells(run):
     before = read_run(run.path).manifest
     other = dataclasses.replace(PLAIN, recipe={**PLAIN.recipe, "test_examples": 3})
     with run.locked():
@@ -277,7 +265,7 @@ def test_what_a_manifest_says_of_the_data_follows_from_its_cells(run: RunDirecto
     assert {**after, "experiments": [], "flags": []} == {**before, "experiments": [], "flags": []}
 
 
-def test_a_run_of_another_format_is_refused(run: RunDirectory) -> None:
+def test_a_run_of_another_format_is_refused(run):
     file = run.path / "manifest.json"
     content = json.loads(file.read_text())
     for other in ({**content, "format": 1}, {k: v for k, v in content.items() if k != "format"}):

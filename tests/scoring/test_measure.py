@@ -1,6 +1,5 @@
 import json
 
-import pandas as pd
 import pytest
 
 from smmd_bench.scoring.measure import compare, measure, measure_identity
@@ -11,7 +10,7 @@ TASK = ToyArithmetic()
 
 
 @pytest.fixture(scope="module")
-def examples() -> pd.DataFrame:
+def examples():
     return expressions(150, seed=3)
 
 

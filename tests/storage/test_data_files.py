@@ -29,16 +29,14 @@ def write(file: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["toy/train.jsonl", "train.json", "toy/train.parquet"])
-def test_a_local_copy_is_read_in_any_of_its_forms(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_local_copy_is_read_in_any_of_its_forms(name, tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     write(tmp_path / name)
     assert SOURCE.rows("train") == ROWS
     assert SOURCE.file("train") == tmp_path / name
 
 
-def test_its_identity_is_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_identity_is_its_content(tmp_path, monkeypatch):
     found = []
     for place in ("one", "two", "three"):
         monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path / place))
@@ -49,26 +47,22 @@ def test_its_identity_is_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert found[0] == found[1] != found[2]
 
 
-def test_a_data_folder_without_the_file_is_the_users_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_data_folder_without_the_file_is_the_users_error(tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     with pytest.raises(UserError, match=r"has no toy/train\.jsonl: put the file there"):
         SOURCE.rows("train")
 
 
 @pytest.mark.parametrize("text", ['{"question": 1}\n{"answer"', "[1, 2]", '"a"'])
-def test_a_broken_file_is_named(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_file_is_named(text, tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     (tmp_path / "train.jsonl").write_text(text)
-    with pytest.raises(UserError, match=r"train\.jsonl is no readable jsonl file \(") as error:
+    with pytest.raises(UserError, match=r"train\.jsonl is not a readable jsonl file \(") as error:
         SOURCE.rows("train")
     assert ("line 2" in str(error.value)) == (text.count("\n") == 1)
 
 
-def test_without_a_copy_and_a_hub_it_says_how_to_get_the_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_copy_and_a_hub_it_says_how_to_get_the_data(tmp_path, monkeypatch):
     monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
     with pytest.raises(UserError, match=r"smmd-bench prepare toy.*--data-dir"):
@@ -76,13 +70,11 @@ def test_without_a_copy_and_a_hub_it_says_how_to_get_the_data(
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
-def test_what_was_fetched_is_not_fetched_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_fetched_is_not_fetched_again(tmp_path, monkeypatch):
     """The hub is out of reach here: its answer is the only thing that is made up."""
     asked = []
 
-    def load_dataset(repository: str, configuration: str | None, *, split: str, revision: str):
+    def load_dataset(repository, configuration, *, split, revision):
         asked.append((repository, configuration, split, revision))
         return ROWS
 

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 from PIL import Image
+from smmd_bench.tasks._charts_canvas import Style
 from smmd_bench.tasks._charts_data import chart_at, spell, split_of
 from smmd_bench.tasks._charts_drawing import draw
-from smmd_bench.tasks._charts_style import style_of
 
 CHARTS = [chart_at("train", 0, index) for index in range(600)]
 
@@ -127,7 +127,7 @@ def test_bars_are_as_long_as_their_values(seen, tmp_path):
     draw(chart, style, tmp_path / "chart.png")
     with Image.open(tmp_path / "chart.png") as picture:
         pixels = np.asarray(picture).astype(int)  # [336, 448, 3]
-    colour = style_of(style).palette[0]
+    colour = Style(style).palette[0]
     wanted = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
     is_bar = (np.abs(pixels - wanted) < 4).all(axis=2)
     columns = np.flatnonzero(is_bar.sum(axis=0) > 3)

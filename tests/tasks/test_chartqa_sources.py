@@ -91,15 +91,9 @@ def test_the_identity_is_the_content(official):
     assert task.identity("test", 0)["images"] != before["images"]
 
 
-@pytest.mark.parametrize("what", ["absent", "broken", "cut"])
-def test_a_picture_that_is_not_whole_is_named_and_counted(official, what):
-    picture = official / TEST / "png" / "1057.png"
-    content = picture.read_bytes()
-    picture.unlink()
-    if what != "absent":
-        picture.write_bytes(content[: len(content) - 300] if what == "cut" else b"<html>")
-    word = "absent" if what == "absent" else "broken"
-    message = rf"1057\.png is {word} \(1 of the 4 images .*\): copy the official folder again\."
+def test_an_absent_picture_is_named_and_counted(official):
+    (official / TEST / "png" / "1057.png").unlink()
+    message = r"1057\.png is absent \(1 of the 4 images .*\): copy the official folder again\."
     for read in (ChartQA().examples, ChartQA().identity):
         with pytest.raises(UserError, match=message):
             read("test", 0)
@@ -134,16 +128,16 @@ def human_text(content):
         ),
         (
             human_rows(lambda rows: rows[2].pop("label")),
-            r"Row 3 of .*test_human\.json has no label",
+            r"test_human\.json .*\(row 3 has no label\)",
         ),
         (
             human_rows(lambda rows: rows[1].update(imgname="../x.png")),
-            r"Row 2 of .*no plain file name",
+            r"Row 2 of .*not a plain file name",
         ),
-        (human_rows(lambda rows: rows.insert(0, "text")), r"Row 1 of .*is no row"),
-        (human_text(b"[{"), r"test_human\.json is no readable json file"),
-        (human_text(b'{"a": 1}'), r"test_human\.json is no list"),
-        (human_text(b"\xff"), r"test_human\.json is no readable json file"),
+        (human_rows(lambda rows: rows.insert(0, "text")), r"is not a list of rows"),
+        (human_text(b"[{"), r"test_human\.json is not a readable json file"),
+        (human_text(b'{"a": 1}'), r"is not a list of rows"),
+        (human_text(b"\xff"), r"test_human\.json is not a readable json file"),
     ],
 )
 def test_what_is_missing_or_broken_is_named(official, spoil, message):

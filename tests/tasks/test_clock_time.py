@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from smmd_bench.tasks import _clock_folder
-from smmd_bench.tasks._clock_drawing import draw_clock
-from smmd_bench.tasks._clock_faces import CENTRE, face_style
+from smmd_bench.tasks._clock_drawing import CENTRE, FaceStyle, draw_clock
 from smmd_bench.tasks._clock_index import FACES, SIZES, TIMES, in_turn, own_index, time_of
 from smmd_bench.tasks._clock_pictures import quarter_turns, task_face
 from smmd_bench.tasks.clock_time import ClockTime
@@ -88,7 +87,7 @@ def test_the_hands_point_where_they_should():
     """On a bare face: the pixels that a hand changes lie at its angle, up to its length."""
     style = next(
         s
-        for s in (face_style(f"hands {i}") for i in range(500))
+        for s in (FaceStyle(f"hands {i}") for i in range(500))
         if s.hand == "straight" and not s.tail and s.numerals == "none"
     )
     midnight = np.asarray(draw_clock(style, 12, 0)).astype(int)
@@ -242,10 +241,6 @@ def row(text):
     ("spoil", "message"),
     [
         (
-            pictures(lambda p: p.write_bytes(p.read_bytes()[:200]), "4-20/0.jpg", "5-00/0.jpg"),
-            r"2 of 144 pictures cannot be read.*4-20/0\.jpg",
-        ),
-        (
             pictures(Path.unlink, "1-00/0.jpg", "1-05/0.jpg"),
             r"2 of the 144 train pictures .*1-00/0\.jpg",
         ),
@@ -267,7 +262,7 @@ def row(text):
             row("575,valid/12-55/0.jpg,12_55,validation"),
             "line 434: .*the data set 'validation' is none of",
         ),
-        (row("575,train/12-55/one.jpg,12_55,train"), "line 434: .*is no picture such as"),
+        (row("575,train/12-55/one.jpg,12_55,train"), "line 434: .*is not a picture such as"),
         (row("575,train/12-55/7.jpg"), "line 434: .*the label 'None' is not a time"),
         (
             index(lambda rows: rows.replace(",1_00,", ",noon,").replace(",2_05,", ",x,")),

@@ -163,7 +163,7 @@ def test_one_empty_dialogue_is_kept(tmp_path, monkeypatch):
         ('[{"dialogue": "A: Hi.", "summary": " "}]', r"row samsum-test-0, .* has no summary"),
         ('[{"dialog": "A: Hi.", "summary": "Hi."}]', r"row samsum-test-0, .* has no dialogue"),
         ("[]", "has no rows"),
-        ("", r"test\.json is no readable json file"),
+        ("", r"test\.json is not a readable json file"),
     ],
 )
 def test_a_broken_file_is_the_users_error(content, message, tmp_path, monkeypatch):
