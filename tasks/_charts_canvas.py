@@ -138,7 +138,6 @@ class Canvas:
         self._add(written, 3)
 
     def save(self, path: Path) -> None:
-        """Write the picture as PNG."""
         self.agg.draw()
         pixels = Image.frombuffer("RGBA", (WIDTH, HEIGHT), self.agg.buffer_rgba())
         save_png(pixels.convert("RGB"), path, compress_level=4)

@@ -53,7 +53,6 @@ class _Area:
     sideways: bool
 
     def value(self, tenths: float) -> float:
-        """Where a value lies along its axis."""
         share = (tenths - self.low) / (self.high - self.low)
         if self.sideways:
             return self.left + share * self.width
@@ -66,7 +65,6 @@ class _Area:
         return self.left + (place + 0.5) * (self.width / self.categories)
 
     def point(self, place: float, tenths: float) -> tuple[float, float]:
-        """(x, y) of a value in a category."""
         across, along = self.category(place), self.value(tenths)
         return (along, across) if self.sideways else (across, along)
 
