@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 @click.argument(
     "runs", nargs=-1, type=options.PATH, metavar="[RUN]...", shell_complete=completion.runs
 )
-@click.option(
+@options.commas(
     "--what",
+    word="PART",
     default="",
-    metavar="PART,...",
-    callback=options.split_commas,
     help="Only these parts, by the names that --dry-run shows; all: every one.",
 )
 @click.option("--yes", is_flag=True, help="Remove what --what names without asking.")

@@ -15,7 +15,7 @@ from .terminal import new_console, new_table, print_json, print_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from .doctor_checks.finding import Finding
+    from .doctor_checks import Finding
 
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 _IMPORT_SECONDS, _FULL_SECONDS = 60.0, 240.0

@@ -1,7 +1,5 @@
 """What `train-eval` and `run` share: plan, run, report, summary, exit status."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext

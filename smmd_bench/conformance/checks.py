@@ -1,7 +1,5 @@
 """A check and what came of it."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Nothing is trained or decoded: numbers are drawn. The parsers, annotations and m
 the registered tasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

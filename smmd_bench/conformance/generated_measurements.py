@@ -1,7 +1,5 @@
 """What `smmd-bench regress` and `smmd-bench overhead` leave behind, with drawn numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

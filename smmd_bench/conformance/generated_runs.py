@@ -1,7 +1,5 @@
 """The runs that reports are tried on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The checks of a loss, through the same objective that training uses."""
 
-from __future__ import annotations
-
 import math
 
 import torch

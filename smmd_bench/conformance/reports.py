@@ -1,7 +1,5 @@
 """The checks of a report: on runs without a cell, without results, of one cell, and full ones."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which plugins are meant, and all checks of one."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Synthetic training rows: random tokens, the end of each row supervised, numbers in it."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

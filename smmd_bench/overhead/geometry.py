@@ -1,7 +1,5 @@
 """The shape of a model, by name or from a config.json, and a random model of that shape."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

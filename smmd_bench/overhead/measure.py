@@ -41,6 +41,8 @@ def measure(
     A row that fails in a repeat has its reason in runs.parquet; the others go on. Raises UserError
     if the folder holds anything else.
     """
+    import pandas as pd
+
     with RunDirectory(folder).locked():
         _claim(folder, settings)
         missing = missing_repeats(settings, folder)
@@ -50,7 +52,8 @@ def measure(
             # A repeat is done once it is in runs.parquet, which is written last.
             for name, new in _frames(settings, repeat, processes).items():
                 kept = read_frames(folder)[name]
-                joined = _joined(kept[kept["repeat"] != repeat], new)
+                parts = [f for f in (kept[kept["repeat"] != repeat], new) if not f.empty] or [new]
+                joined = pd.concat(parts).sort_values("repeat", kind="stable", ignore_index=True)
                 write_parquet(folder / f"{name}.parquet", joined)
         return bool(missing)
 
@@ -139,13 +142,6 @@ def new_frames(steps: list[list[Any]], runs: list[list[Any]]) -> dict[str, pd.Da
         "steps": pd.DataFrame(steps, columns=COLUMNS["steps"]),
         "runs": pd.DataFrame(runs, columns=COLUMNS["runs"]).astype(_TYPES),
     }
-
-
-def _joined(kept: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
-    parts = [part for part in (kept, new) if not part.empty] or [new]
-    return pd.concat(parts).sort_values("repeat", kind="stable", ignore_index=True)
 
 
 def _claim(folder: Path, settings: OverheadSettings) -> None:

@@ -12,8 +12,6 @@ stdin. Events go to the given file descriptor as JSON lines:
     {"event": "failed", "message": SENTENCE}
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import tempfile

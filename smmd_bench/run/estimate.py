@@ -4,8 +4,6 @@ On a GPU, which need not be here, from the peak of one: an A100 in bfloat16, of 
 taken to reach a third and decoding a twentieth. Nothing of it was measured.
 """
 
-from __future__ import annotations
-
 import time
 from functools import cache
 from pathlib import Path

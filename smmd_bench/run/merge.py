@@ -13,12 +13,11 @@ from ..results.frames import read_run
 from ..results.summary import distinct, what_the_cells_say
 from ..storage.files import read_json, write_json
 from .comparison import write_comparisons
+from .run_directory import identity_of
 
 if TYPE_CHECKING:
     from ..results.frames import RunFrames
     from ..storage.current import CurrentCell
-
-IDENTITY = ("model", "task", "loss", "seed")
 
 
 def merge_runs(runs: Sequence[Path], out: Path) -> Path:
@@ -59,7 +58,7 @@ def _chosen(frames: Sequence[RunFrames]) -> dict[tuple[Any, ...], Path]:
     found: dict[tuple[Any, ...], tuple[RunFrames, CurrentCell]] = {}
     for frame in frames:
         for cell in frame.cells.to_dict("records"):
-            key, now = tuple(cell[name] for name in IDENTITY), frame.current(str(cell["address"]))
+            key, now = identity_of(cell), frame.current(str(cell["address"]))
             first, known = found.setdefault(key, (frame, now))
             if other := _difference(known, now):
                 which = " ".join(map(str, key))

@@ -3,13 +3,10 @@
 Killed at any point, the same call later does only what is missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -84,7 +81,7 @@ class _Work:
         for cell in todo:
             (run.cell_folder(cell) / "FAILED.json").unlink(missing_ok=True)
         untrained = [[cell] for cell in todo if "train" in stages[cell]]
-        self._place(untrained, "train", {"track": self.track})
+        self._place(untrained, "train")
         _follow_sources(run, todo)
         self._record(_settle(run, todo))
         groups: dict[tuple[str, str, str], list[Cell]] = {}
@@ -92,7 +89,7 @@ class _Work:
             if "decode" in run.missing(cell) and not run.failure(cell):
                 group = (cell.model, cell.engine, cell.recipe.dtype)
                 groups.setdefault(group, []).append(cell)
-        self._place([*groups.values()], "decode", {})
+        self._place([*groups.values()], "decode")
         _measure(run, todo)
         outcome.worked |= bool(todo)
         outcome.notes |= {cell.label: run.notes(cell) for cell in cells}
@@ -107,36 +104,27 @@ class _Work:
         for cell, error in failures.items():
             record_failure(self.run.cell_folder(cell), "decode", error)
 
-    def _place(
-        self, groups: Sequence[Sequence[Cell]], stage: Stage, more: Mapping[str, Any]
-    ) -> None:
-        """Run a job for each group; a cell that a dead job left unfinished is recorded as failed.
-
-        `more` is what its worker must know besides the cells.
-        """
+    def _place(self, groups: Sequence[Sequence[Cell]], stage: Stage) -> None:
+        """Run a job for each group; the cells that a dead job leaves unfinished have failed."""
         run = self.run
         if not groups:
             return
-        jobs = [_job(stage, run, group, more) for group in groups]
+        jobs = [self._job(stage, group) for group in groups]
         served = {job.cells: group for job, group in zip(jobs, groups, strict=True)}
         for result in self.runner.run(jobs, run.path, self.progress):
             for cell in served[result.job.cells] if result.failure is not None else ():
                 if stage in run.missing(cell) and not run.failure(cell):
                     record_failure(run.cell_folder(cell), stage, str(result.failure))
 
-
-def _job(stage: str, run: RunDirectory, cells: Sequence[Cell], more: Mapping[str, Any]) -> Job:
-    return Job(
-        stage=stage,
-        label=", ".join(cell.label for cell in cells),
-        cells=tuple(cell.addresses["train"] for cell in cells),
-        payload={
-            "run": str(run.path.resolve()),
+    def _job(self, stage: Stage, cells: Sequence[Cell]) -> Job:
+        payload = {
+            "run": str(self.run.path.resolve()),
             "plugins": [str(file) for file in plugin_files()],
             "cells": [cell_to_json(cell) for cell in cells],
-            **more,
-        },
-    )
+            "track": self.track,
+        }
+        label = ", ".join(cell.label for cell in cells)
+        return Job(stage, label, tuple(cell.addresses["train"] for cell in cells), payload)
 
 
 def _settle(run: RunDirectory, cells: Sequence[Cell]) -> dict[Cell, Exception]:

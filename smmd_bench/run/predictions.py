@@ -99,7 +99,7 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     labels = [label.strip() for label in given] or [file.stem for file in files]
     for label in labels:
         if not label or not label.isprintable():
-            raise UserError(f"The label {label!r} is no name: give one line of text with --label.")
+            raise UserError(f"The label {label!r} is not a line of text: name it with --label.")
         if labels.count(label) > 1:
             raise UserError(
                 f"Two files have the label '{label}': name each file with a --label of its own."

@@ -1,7 +1,5 @@
 """A process that works for this one: both ends of the pipe on which it reports, JSON lines."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

@@ -1,7 +1,5 @@
 """Progress for people: rich bars on a terminal, a plain line now and then elsewhere."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,11 +1,10 @@
 """The folder of a run: who may write there, what is done in it, and what each stage left."""
 
-from __future__ import annotations
-
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +22,8 @@ from .cell_json import describe_cells
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
+identity_of = itemgetter("model", "task", "loss", "seed")
+"""What tells a cell from the others that a run holds, from its cell.json."""
 
 
 @dataclass
@@ -161,8 +162,8 @@ class RunDirectory:
         for content in own:
             write_json_if_new(self.path / "cells" / content["address"] / "cell.json", content)
         known = before["cells"] if before.get("format") == FORMAT else ()
-        replacing = {_identity(content): content for content in own}
-        held = [replacing.pop(_identity(c), c) for c in self._described(known)]
+        replacing = {identity_of(content): content for content in own}
+        held = [replacing.pop(identity_of(c), c) for c in self._described(known)]
         held += replacing.values()
         there = {None, *(content["address"] for content in held)}
         cells = [content for content in held if content.get("source") in there]
@@ -201,7 +202,3 @@ def record_failure(folder: Path, stage: str, error: BaseException | str) -> None
 
 def _from(stage: Stage) -> list[Stage]:
     return list(STAGES[STAGES.index(stage) :])
-
-
-def _identity(content: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(content[key] for key in ("model", "task", "loss", "seed"))

@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from smmd_bench.cli import cli, doctor
-from smmd_bench.cli.doctor_checks import imports, libraries, machine
+from smmd_bench.cli.doctor_checks import Finding, imports, libraries, machine
 from smmd_bench.cli.doctor_checks.child_process import Said, ask
-from smmd_bench.cli.doctor_checks.finding import Finding
 
 from .conftest import call, write_distribution
 

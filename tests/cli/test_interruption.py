@@ -68,12 +68,18 @@ def test_a_run_that_is_interrupted_three_times_ends_as_any_other(tmp_path):
     status, said = interrupt("train ce seed 0: 0 of 24", os.killpg, tmp_path)
     assert (status, said.splitlines()) == (
         130,
-        ["", "Interrupted.", "Kept in run:", "  0 of 2 cells finished", f"Go on with: {command}"],
+        [
+            "",
+            "Interrupted.",
+            "Kept in run:",
+            "  0 of 2 cells finished",
+            f"Continue with: {command}",
+        ],
     )
     status, said = interrupt("train ntl seed 0: 0 of 24", os.kill, tmp_path)  # the parent alone
     assert status == 130
     assert "ce seed 0: trained, to be decoded" in said
-    assert f"Go on with: {command}" in said
+    assert f"Continue with: {command}" in said
     status, said = interrupt("start engine: 0 of 1", os.killpg, tmp_path)
     assert status == 130
     assert said.count("trained, to be decoded") == 2

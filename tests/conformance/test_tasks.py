@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from smmd_bench.conformance import tasks
-from smmd_bench.conformance.fingerprints import fingerprints
+from smmd_bench.conformance.task_data import fingerprints
 from smmd_bench.conformance.tasks import task_findings
 from smmd_bench.contracts import (
     Answer,
@@ -149,17 +149,12 @@ WITH_CONSEQUENCES = [
 def _in_this_process(monkeypatch):
     """The task of a test has no file from which another process could load it."""
 
-    def here(spec, files, sizes, seed, *, made_here):
-        return fingerprints(current[0], sizes, seed)
-
-    monkeypatch.setattr(tasks, "fingerprints_elsewhere", here)
-
-
-current: list[Any] = []
+    monkeypatch.setattr(
+        tasks, "fingerprints_elsewhere", lambda data: fingerprints(data.task, data.few)
+    )
 
 
 def states(task: Any) -> dict[str, str]:
-    current[:] = [task]
     return {finding.check: finding.state for finding in task_findings(task)}
 
 

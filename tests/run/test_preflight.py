@@ -22,7 +22,7 @@ from smmd_bench.models.cards import model_card
 from smmd_bench.models.loading import load_tokenizer
 from smmd_bench.models.processor import load_processor
 from smmd_bench.run.preflight import preflight, rehearse
-from smmd_bench.run.room import training_need
+from smmd_bench.run.room import largest_need
 from smmd_bench.training.stage import train_cell
 
 from ..conftest import DATA
@@ -124,7 +124,8 @@ def test_training_examples_are_counted_as_training_does(texts, most, name, chat)
     lengths = TokenisedExamples(examples, tokenizer, 10**6, chat=chat).lengths
     (cell,) = Experiment(("arithmetic",), ("ce",), base=False).cells
     recipe = dataclasses.replace(cell.recipe, max_length=most, chat_template=chat)
-    need = training_need(dataclasses.replace(cell, recipe=recipe), examples, tokenizer, None)
+    changed = dataclasses.replace(cell, recipe=recipe)
+    need, _ = largest_need(changed, "train", examples, tokenizer, None)
     assert (need.tokens if need else 0) == (max(lengths) if max(lengths) > most else 0)
 
 
@@ -142,9 +143,8 @@ def test_special_tokens_count_where_every_byte_is_a_token(name, chat):
     rooms = range(max(1, length - 8), length + 3)
     for most in rooms:
         recipe = dataclasses.replace(cell.recipe, max_length=most, chat_template=chat)
-        found.append(
-            training_need(dataclasses.replace(cell, recipe=recipe), examples, tokenizer, None)
-        )
+        changed = dataclasses.replace(cell, recipe=recipe)
+        found.append(largest_need(changed, "train", examples, tokenizer, None)[0])
     expected = [length if most < length else 0 for most in rooms]
     assert [need.tokens if need else 0 for need in found] == expected
 
@@ -154,7 +154,7 @@ def test_pictures_of_training_examples_are_counted_as_training_does(tiny_vlm):
     (cell,) = (cell for cell in experiment.cells if not cell.is_base)
     processor = load_processor(cell.card.folder, None, None)
     examples = cell.task_plugin.examples("train", 0, 4)
-    need = training_need(cell, examples, processor.tokenizer, processor)
+    need, _ = largest_need(cell, "train", examples, processor.tokenizer, processor)
     assert need is not None
     data = TokenisedExamples(examples, processor.tokenizer, 10**6, processor=processor)
     assert need.tokens == max(data.lengths)

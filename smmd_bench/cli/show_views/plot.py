@@ -1,7 +1,5 @@
 """Digit distributions as text: a block a digit, as high as its probability."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -23,8 +21,8 @@ def draw_bands(answers: Sequence[Answered], width: int) -> list[Band]:
     """Lines of the panels of every numeric token of the target, as many side by side as fit.
 
     A panel has ten columns, one a digit, and p of the true token; `width` is what the names of the
-    losses leave. A mark stands above the true digit. A token of the final answer is called
-    "answer", with the place of its first digit in it; others are called "token".
+    losses leave. A mark stands above the leading digit of the true token. A token of the final
+    answer is called "answer", with the place of its first digit in it; others are called "token".
     """
     known = {d.digit: d for answer in answers for d in answer.distributions}
     positions = sorted(known)
@@ -33,7 +31,8 @@ def draw_bands(answers: Sequence[Answered], width: int) -> list[Band]:
     for start in range(0, len(positions), beside):
         here = positions[start : start + beside]
         tokens = [known[position] for position in here]
-        marks = (f"{'':{true_digit(token)}}▼" for token in tokens)
+        leading = (int(f"{abs(token.target_value):e}"[0]) for token in tokens)
+        marks = (f"{'':{digit}}▼" for digit in leading)
         heads = (map(_title, tokens), marks, ("0123456789 p" for _ in here))
         rows = ((answer.loss, _join(_panel(answer, at) for at in here)) for answer in answers)
         bands.append(Band(tuple(map(_join, heads)), tuple(rows)))
@@ -46,11 +45,6 @@ def _title(distribution: Distribution) -> str:
     if place is None or place < 0:
         return f"token {distribution.digit + 1}: {value}"
     return f"answer {place + 1}: {value}"
-
-
-def true_digit(distribution: Distribution) -> int:
-    """The leading digit of the true token's value, as a panel's ten digits are leading ones."""
-    return int(f"{abs(distribution.target_value):e}"[0])
 
 
 def _panel(answer: Answered, position: int) -> str:
