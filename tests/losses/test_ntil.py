@@ -118,7 +118,7 @@ def compare(spec, labels, seed):
 
 
 @given(batches, options, st.integers(0, 2**20))
-@settings(max_examples=500)
+@settings(max_examples=200)
 def test_is_the_literal_loop_with_its_gradient(rows, changed, seed):
     parts = (f"{key}={str(x).lower()}" for key, x in changed.items())
     compare(f"ntil[{','.join(parts)}]", torch.tensor(rows), seed)
