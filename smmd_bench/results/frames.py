@@ -16,8 +16,7 @@ from ..errors import UserError
 from ..storage.current import CellFile, CurrentCell, current_cell
 from ..storage.files import read_json
 from .opponents import cell_key, opponents
-from .order import in_run_order
-from .summary import what_the_cells_say
+from .summary import in_run_order, what_the_cells_say
 
 if TYPE_CHECKING:
     import pandas as pd
