@@ -1,18 +1,13 @@
 """From steps and peaks to the numbers of the table: one line a row, in full precision."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .settings import CE, STOCK
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pandas as pd
 
 CLOCKS = ("wall", "cpu")
 REFERENCES = {"ce": CE, "stock": STOCK}
@@ -62,8 +57,6 @@ def overhead_frame(steps: pd.DataFrame, runs: pd.DataFrame, rows: Sequence[str])
     Means and sample deviations are over the repeats' own means. `_repeat_low` and `_repeat_high`
     are the smallest and largest median of one repeat alone: how far one process is from another.
     """
-    import pandas as pd
-
     kept = steps[~steps["dropped"].astype(bool)]
     done = runs[runs["error"].isna()]
     lines = []
