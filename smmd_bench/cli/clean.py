@@ -91,7 +91,6 @@ def _find_parts(runs: tuple[Path, ...], what: Sequence[str]) -> list[Part]:
 
 def _ask(parts: Sequence[Part]) -> list[Part]:
     """The parts that people say yes to; none if nobody answers."""
-
     chosen = []
     for part in parts:
         question = f"Remove {part.name} of {part.place} ({spell_bytes(part.size)})?"
