@@ -1,8 +1,7 @@
 """From steps and peaks to the numbers of the table: one line a row, in full precision."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,8 +13,7 @@ REFERENCES = {"ce": CE, "stock": STOCK}
 _RESAMPLES = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
+class Ratio(NamedTuple):
     """A median of paired ratios; low and high are None for a single pair."""
 
     value: float
@@ -96,5 +94,5 @@ def _ratios(frame: pd.DataFrame, row: str, against: str, column: str) -> pd.Seri
 
 
 def _columns(name: str, ratio: Ratio | None) -> dict[str, float | None]:
-    values = (ratio.value, ratio.low, ratio.high) if ratio else (None, None, None)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
+    names = (name, f"{name}_low", f"{name}_high")
+    return dict(zip(names, ratio or (None, None, None), strict=True))
