@@ -20,7 +20,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -168,7 +168,9 @@ def train(
     for layer in model.model.layers:
         layer.compile(dynamic=True)  # a step takes 0.55 of the time, on CPU
     if recipe.anneal_steps:
-        recipe = type(recipe)(**{**asdict(recipe), "anneal_from": step})
+        begun = last_recipe(folder, Recipe) if step else recipe  # it may go on after a kill
+        same = begun.anneal_steps == recipe.anneal_steps
+        recipe = replace(recipe, anneal_from=begun.anneal_from if same else step)
     note_phase(folder, step, recipe)
     held_out = {
         name: source("held out", "test" if name == "unseen" else "validation", HELD_OUT_EXAMPLES)

@@ -52,7 +52,10 @@ class Style:
         self.outside, self.inside = _DARK if dark else rng.choice(_LIGHT)
         palette = list(rng.choice(_PALETTES))
         rng.shuffle(palette)
-        self.palette = [_lighter(colour) if dark else colour for colour in palette]
+        if dark:  # half-way to white
+            channels = [[(255 + c) // 2 for c in _channels(colour)] for colour in palette]
+            palette = ["#" + "".join(f"{c:02x}" for c in colour) for colour in channels]
+        self.palette = palette
         self.font = rng.choice(tuple(_SIZES))
         self.size = _SIZES[self.font]
         self.ink = "#e6e6e6" if dark else rng.choice(("#000000", "#333333", "#1f2a44"))
@@ -150,11 +153,6 @@ def ink_on(colour: str) -> str:
     """Black or white, whichever can be read on the colour."""
     red, green, blue = _channels(colour)
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 127 else "#ffffff"
-
-
-def _lighter(colour: str) -> str:
-    """Half-way to white, for dark backgrounds."""
-    return "#" + "".join(f"{(255 + channel) // 2:02x}" for channel in _channels(colour))
 
 
 def _channels(colour: str) -> tuple[int, int, int]:

@@ -50,6 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in long)
 
 
+def read_files(folder: Path) -> dict[str, bytes]:
+    """The files of a folder, but for the lock of a run."""
+    found = (file for file in folder.rglob("*") if file.is_file() and file.name != ".lock")
+    return {str(file.relative_to(folder)): file.read_bytes() for file in found}
+
+
 @dataclass(frozen=True)
 class TinyCheckpoints:
     """A base with two adapters (lora1, lora2) and two full variants (full1, full2), by name."""
@@ -111,38 +117,23 @@ def _build(kind: Kind, root: Path) -> TinyCheckpoints:
     """Trained a little on sums, the variants on sums that are off by something of their own."""
     import torch
     from peft import LoraConfig, get_peft_model
-    from transformers import (
-        AutoTokenizer,
-        LlamaConfig,
-        LlamaForCausalLM,
-        Qwen2Config,
-        Qwen2ForCausalLM,
-    )
+    from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
 
     from smmd_bench.training.canary import make_canary
+
+    from .tiny_lms import tiny_config
 
     logging.disable_progress_bar()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(DATA / "tokenizers" / kind)
-    config, model_class = {
-        "digit": (Qwen2Config, Qwen2ForCausalLM),
-        "triple": (LlamaConfig, LlamaForCausalLM),
-    }[kind]
-    model = model_class(
-        config(
-            vocab_size=len(tokenizer),
-            hidden_size=64,
-            intermediate_size=128,
-            num_hidden_layers=2,
-            num_attention_heads=2,  # vLLM has no CPU kernel for heads of less than 32
-            num_key_value_heads=1,
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / kind)
+    model = AutoModelForCausalLM.from_config(
+        tiny_config(
+            {"digit": "qwen2", "triple": "llama"}[kind],
+            tokenizer,
             max_position_embeddings=256,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
             tie_word_embeddings=kind == "digit",
         )
     )
@@ -162,12 +153,12 @@ def _build(kind: Kind, root: Path) -> TinyCheckpoints:
     _train(model, tokenizer, steps=100, seed=0, offset=0, learning_rate=4e-3)
     save("base", model)
     for seed in (1, 2):
-        full = model_class.from_pretrained(root / "base")
+        full = AutoModelForCausalLM.from_pretrained(root / "base")
         _train(full, tokenizer, steps=25, seed=seed, offset=seed, learning_rate=3e-3)
         save(f"full{seed}", full)
         torch.manual_seed(seed)
         lora = get_peft_model(
-            model_class.from_pretrained(root / "base"),
+            AutoModelForCausalLM.from_pretrained(root / "base"),
             LoraConfig(r=8, lora_alpha=16, target_modules=LINEAR, task_type="CAUSAL_LM"),
         )
         _train(lora, tokenizer, steps=40, seed=10 + seed, offset=3 * seed, learning_rate=5e-3)

@@ -72,7 +72,7 @@ class NumericTokenIntegrityLoss:
     def bind(self, vocabulary: NumericVocabulary) -> IntegrityTerm:
         """The loss over the ten digits of V_num as a module.
 
-        Raises CellSkippedError if V_num has not one token for each digit.
+        Raises CellSkippedError if V_num does not have one token for each digit.
         """
         return IntegrityTerm(self, vocabulary)
 

@@ -1,4 +1,9 @@
-"""The auxiliary of a loss, bound to one numeric vocabulary."""
+"""The auxiliary of a loss, bound to one numeric vocabulary, and noise for it.
+
+Random numbers are a function of their key, so that no splitting of a batch changes them. The hash
+is SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators"), in the
+wrapping arithmetic of int64: every element is drawn by itself, without a generator's state.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from .numeric import NumericTargets, NumericVocabulary, Weighting
+
+_GAMMA = 0x9E3779B97F4A7C15 - 2**64  # as int64
+_MULTIPLIERS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64))
 
 
 class NumericLoss(nn.Module):  # type: ignore[misc]
@@ -25,8 +33,7 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
     separable: ClassVar[bool] = False
     """The auxiliary is a sum over positions of terms that each depend on one position alone.
 
-    The harness then evaluates it a few positions at a time, in less memory, and spares a trainable
-    head a second pass over the vocabulary where the loss differentiates `log_partition`.
+    The harness then evaluates it a few positions at a time, in less memory and fewer passes.
     """
 
     label_smoothing: float = 0.0
@@ -79,3 +86,30 @@ class NoAuxiliary(NumericLoss):
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """A zero with a gradient path."""
         return torch.zeros_like(numeric.logits).mul(numeric.logits).sum(), 0
+
+
+def mixed(*parts: Tensor | int) -> Tensor:
+    """A 64-bit hash of the parts, which broadcast against each other: int64 of their shape."""
+    key: Tensor | int = 0
+    for part in parts:
+        key = _splitmix(torch.as_tensor(part) + key)
+    assert isinstance(key, Tensor)
+    return key
+
+
+def gumbel(key: Tensor) -> Tensor:
+    """A standard Gumbel variate for every key: float64 of its shape, on its device."""
+    uniform = (_shifted(_splitmix(key), 12).double() + 0.5) * 2.0**-52  # in (0, 1), both open
+    return -(-uniform.log()).log()
+
+
+def _splitmix(key: Tensor) -> Tensor:
+    z = key + _GAMMA
+    for shift, multiplier in _MULTIPLIERS:
+        z = (z ^ _shifted(z, shift)) * multiplier
+    return z ^ _shifted(z, 31)
+
+
+def _shifted(z: Tensor, bits: int) -> Tensor:
+    """z >> bits without its sign, as of an unsigned integer."""
+    return (z >> bits) & ((1 << (64 - bits)) - 1)

@@ -29,9 +29,8 @@ def decode_checkpoint(
 
     Columns: uid, prompt, target, completion, finish_reason, completion_tokens (with the
     end-of-sequence token), prompt_tokens (with those of images), image (the path of the first, if
-    any example has one), then the examples' attributes. Examples with images need the checkpoint's
-    processor. Raises UserError where an attribute has the name of one of these, or a prompt is too
-    long for the session.
+    any example has one), then the examples' attributes. Examples with images need the processor.
+    Raises UserError where an attribute has the name of a column, or a prompt is too long.
     """
     prompts = encode_examples(tokenizer, processor, examples, chat=chat)
     images = images_of(examples)

@@ -72,7 +72,7 @@ def probe(
             token_ids,
             checkpoint,
             images=[images[e] for e, _, _ in block] if images else None,
-            progress=_shifted(progress, start, len(where)),
+            progress=None if progress is None else shifted(progress, start, len(where)),
         )  # [m, N]
         reduced.append(_reduce(p, targets[start : start + BLOCK], values))
         vectors += [
@@ -138,17 +138,10 @@ def _reduce(
     """The columns of `_DISTRIBUTION` of p [m, N]: [m, 14]."""
     best, rows = p.argmax(axis=1), np.arange(len(p))
     numbers = p[rows, targets], p[rows, best], values[best], p @ values
-    return np.column_stack([*numbers, p @ _leading_digits(values)])
+    leading = [int(f"{abs(value):e}"[0]) for value in values]  # [N], significant digits; 0 has 0
+    return np.column_stack([*numbers, p @ np.eye(10)[leading]])
 
 
-def _leading_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[N, 10]: 1 where the value's first significant decimal digit is that one (0 has 0)."""
-    digits = [int(f"{abs(value):e}"[0]) for value in values]
-    return np.eye(10)[digits]
-
-
-def _shifted(progress: Progress | None, start: int, total: int) -> Progress | None:
+def shifted(progress: Progress, start: int, total: int) -> Progress:
     """`progress` for a block that begins at `start`."""
-    if progress is None:
-        return None
     return lambda what, done, _: progress(what, start + done, total)

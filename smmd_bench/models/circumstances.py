@@ -40,10 +40,7 @@ def circumstances() -> dict[str, Any]:
 
 
 def made_with(stage: Literal["train", "decode"]) -> dict[str, str]:
-    """What a stage is made with: versions of libraries and of the training code, kind of device.
-
-    It imports torch.
-    """
+    """What a stage is made with: versions of libraries and of the training code, kind of device."""
     import torch
 
     cuda = torch.cuda.is_available()

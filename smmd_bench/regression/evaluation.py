@@ -4,7 +4,7 @@ suite.json       what it is of: checkpoint, suite, limit, engine, versions
 samples.parquet  one row a document: subtask, doc_id, doc_hash, its score by each metric, truncated
 results.json     one row a task or group and metric: value and standard error (percent)
 comparison.json  how it differs, question by question, from another checkpoint of the run
-FAILED.json      stage, error, traceback; in place of results
+FAILED.json      stage, error, traceback, if it failed
 
 results.json is written last: an evaluation that has it is whole.
 """

@@ -1,6 +1,5 @@
-"""A job of `smmd-bench regress`: every missing suite of every checkpoint of one base, in a process
-of its own (`python -m smmd_bench.regression.job`), with one start of the engine and one load of
-each checkpoint."""
+"""A job of `smmd-bench regress` (`python -m smmd_bench.regression.job`): every missing suite of
+every checkpoint of one base, with one start of the engine and one load of each checkpoint."""
 
 from __future__ import annotations
 

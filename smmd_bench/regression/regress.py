@@ -58,10 +58,7 @@ def regress(
     *,
     executor: str = "local",
 ) -> Outcome:
-    """Evaluate every suite with every target, as far as the run does not have it already.
-
-    Killed at any point, the same call later does only what is missing.
-    """
+    """Evaluate every suite with every target, unless the run has the result already."""
     run = RunDirectory(path)
     runner: Executor = load("executors", executor)
     evaluations = plan(targets, suites, setting)

@@ -78,9 +78,8 @@ def compared_evaluations(
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Each evaluation that has one to be compared with, and that one: their suite.json.
 
-    A loss is compared with cross-entropy of the same task and seed, in the same setting, or where
-    that was not evaluated with the untuned base; cross-entropy and checkpoints from elsewhere with
-    the base.
+    A loss is compared with cross-entropy of the same task, seed and setting, or else the untuned
+    base; cross-entropy and checkpoints from elsewhere with the base.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
     for folder, suite in evaluations:

@@ -16,7 +16,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from ..errors import UserError
+from ..errors import UserError, reason_of
 from .addresses import cache_folder, digest_of_files
 from .files import write_text
 
@@ -46,7 +46,7 @@ class DataSource:
     columns: tuple[str, ...] = ()
 
     def file(self, split: str) -> Path:
-        """The file with the rows of a split, fetched where it is nowhere here.
+        """The file with the rows of a split, fetched if there is none.
 
         Raises UserError if the folder given for local copies lacks it, or if it cannot be fetched.
         """
@@ -68,10 +68,7 @@ class DataSource:
         return kept if kept.is_file() else None
 
     def fetch(self, split: str) -> Path:
-        """Fetch a split from the hub into the cache; returns the file.
-
-        Raises UserError if that fails.
-        """
+        """Fetch a split from the hub into the cache. Raises UserError if that fails."""
         kept = self._kept(split)
         kept.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(kept.with_suffix(".lock")):
@@ -106,12 +103,24 @@ class DataSource:
                 )
             ]
         except Exception as error:  # whatever lies between here and the hub
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise UserError(
-                f"The data {hub.repository} cannot be fetched from the hub ({reason}): run "
-                f"`smmd-bench prepare {self.name}` where there is a network, or give a folder that "
-                f"holds {self.name}/{self.local[split][0]} with --data-dir."
+                f"The data {hub.repository} cannot be fetched from the hub ({reason_of(error)}): "
+                f"run `smmd-bench prepare {self.name}` where there is a network, or give a folder "
+                f"that holds {self.name}/{self.local[split][0]} with --data-dir."
             ) from error
+
+
+def fetch_snapshot(what: str, remedy: str, repository: str, **options: Any) -> Path:
+    """The folder of a snapshot from the hub. Raises UserError if `what` cannot be fetched."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(repository, **options))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        raise UserError(
+            f"{what} cannot be fetched from the hub ({reason_of(error)}): {remedy}."
+        ) from error
 
 
 def read_rows(file: Path, columns: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The canary of a checkpoint: a few log-probabilities that say which weights an engine runs.
 
-An engine that swaps weights or adapters can go on with the old ones without a word. So training
-writes down what transformers says of a few fixed sequences, and an engine session compares its own
+An engine that swaps weights or adapters may silently keep the old ones. So training writes down
+what transformers says of a few fixed sequences, and an engine session compares its own
 log-probabilities with them whenever another checkpoint becomes the current one. The sequences are
 prompts of the training data with their targets (`smmd_bench.training.canary_texts`), because that
 is where checkpoints of one base differ most. Where a model reads images, some sequences follow a
@@ -39,9 +39,9 @@ def make_canary(
 ) -> Canary:
     """Log-probabilities of fixed sequences under a transformers (or PEFT) model as it is now.
 
-    `texts` are token ids, two or more each, all scored but the first, or a tokenizer that makes
+    `texts` are token ids, two or more each, all scored except the first, or a tokenizer that makes
     them from `TEXTS`. The model computes in float32 whatever its dtype is, and once more in
-    `dtype`, the one that engines will run it in. Its weights and modes are left as they were.
+    `dtype`, the one that engines will run it in.
     """
     if not isinstance(texts, CanaryTexts):
         if isinstance(texts, Sequence):

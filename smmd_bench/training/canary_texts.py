@@ -99,7 +99,9 @@ def canary_texts(
         return CanaryTexts(
             (*general.token_ids[:texts], *ids), (*general.scored[:texts], *scored), len(ids)
         )
-    ids, scored = zip(*_few(shortest), strict=True)
+    ends = accumulate(len(ids) for ids, _ in shortest[:SEQUENCES])
+    few = max(sum(end <= MOST_TOKENS for end in ends), SEQUENCES_WITH_PICTURES)
+    ids, scored = zip(*shortest[:few], strict=True)
     more = _on_end(shortest, longest)
     return CanaryTexts(ids + more.token_ids, scored + more.scored)
 
@@ -107,8 +109,7 @@ def canary_texts(
 def canary_picture() -> Path:
     """The file of the picture that a canary reads, in the cache folder; written if it is not there.
 
-    It is drawn by arithmetic, so that it is the same everywhere: rings, squares and a ramp, one a
-    channel, something to see for patches of every size.
+    Arithmetic draws it, the same everywhere: rings, squares and a ramp, one a channel.
     """
     import numpy as np
     from PIL import Image
@@ -161,16 +162,9 @@ def _encode(
     return [((*p, *t), len(t)) for p, t in zip(prompts, cut, strict=True) if p]
 
 
-def _few(rows: Sequence[tuple[tuple[int, ...], int]]) -> list[tuple[tuple[int, ...], int]]:
-    ends = accumulate(len(ids) for ids, _ in rows[:SEQUENCES])
-    count = sum(end <= MOST_TOKENS for end in ends)
-    return list(rows[: max(count, SEQUENCES_WITH_PICTURES)])
-
-
 def _on_end(rows: Sequence[tuple[tuple[int, ...], int]], longest: int) -> CanaryTexts:
-    """The first `CACHED` tokens (at most `longest`) of the sequences one behind the other, again
-    from the first where they are few; scored are those after a block of the cache. None where
-    every sequence is that long."""
+    """The first `CACHED` tokens (at most `longest`) of the sequences on end, repeated if needed;
+    scored are those after a block of the cache. Empty if every sequence is that long."""
     wanted = min(CACHED, longest)
     if len(rows[0][0]) >= wanted:
         return CanaryTexts((), ())

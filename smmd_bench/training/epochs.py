@@ -1,4 +1,4 @@
-"""What a training keeps of each epoch, and from which epoch a killed one goes on."""
+"""What a training keeps of each epoch, and from which epoch a killed one resumes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .trainer import own_forward
 
 
 class Epochs(TrainerCallback):  # type: ignore[misc]
-    """Keeps each epoch's weights with their canary, and knows from which state to go on.
+    """Keeps each epoch's weights with their canary, and knows from which state to resume.
 
     The state of an epoch counts as complete once its weights are in place, which happens last.
     """

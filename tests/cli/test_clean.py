@@ -18,8 +18,11 @@ from smmd_bench.run.removal import remove, run_parts
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.storage.sizes import size_of
+from tests.conftest import read_files
 from tests.run.test_run_directory import ALL, PLAIN, finish
 from tests.runs import write_failure
+
+from .conftest import cell_folder
 
 WEIGHTS = b"w" * 5000
 
@@ -34,7 +37,7 @@ def run(run_folder, tmp_path):
             put(folder / "checkpoint" / "model.safetensors")
             last = read_json(folder / "train.json")["epochs"][-1]
             write_json(folder / "checkpoint" / "canary.json", last)
-    failed, stopped, other = (folder_of(run, *c) for c in (("ntl", 0), ("ntl", 1), ("smmd", 1)))
+    failed, stopped, other = (cell_folder(run, *c) for c in (("ntl", 0), ("ntl", 1), ("smmd", 1)))
     for folder in (failed, stopped):
         (folder / "metrics.json").unlink()
         put(folder / "training" / "checkpoint-3" / "optimizer.pt")
@@ -46,8 +49,8 @@ def run(run_folder, tmp_path):
     listed = [a for a in sb.read_run(run).cells["address"] if a not in (other.name, "0new")]
     manifest = read_json(run / "manifest.json") or {}
     write_json(run / "manifest.json", {**manifest, "cells": [*listed, "0new"]})
-    put(folder_of(run, "ce", 0) / "epochs" / "4" / "model.safetensors")
-    put(folder_of(run, "ce", 1) / ".scores.parquet.123.part")
+    put(cell_folder(run, "ce", 0) / "epochs" / "4" / "model.safetensors")
+    put(cell_folder(run, "ce", 1) / ".scores.parquet.123.part")
     put(run / "logs" / "train-1.log")
     return run
 
@@ -70,12 +73,6 @@ def put(path: Path) -> None:
     path.write_bytes(WEIGHTS)
 
 
-def folder_of(run: Path, loss: str, seed: int) -> Path:
-    cells = sb.read_run(run).cells
-    chosen = cells[(cells["loss"] == loss) & (cells["seed"] == seed)]
-    return run / "cells" / str(chosen["address"].iloc[0])
-
-
 def clean(*arguments: object, answers: str = "") -> Result:
     words = [str(argument) for argument in arguments]
     result = CliRunner().invoke(cli, ["clean", *words], input=answers, standalone_mode=False)
@@ -84,16 +81,8 @@ def clean(*arguments: object, answers: str = "") -> Result:
     return result
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(file.relative_to(folder)): file.read_bytes()
-        for file in folder.rglob("*")
-        if file.is_file() and file.name != ".lock"
-    }
-
-
 def test_every_part_is_listed_with_its_size_and_nothing_is_touched(run, tmp_path):
-    before = files(tmp_path)
+    before = read_files(tmp_path)
     listed = json.loads(clean("--json").output)
     sizes = {part["part"]: part["bytes"] for part in listed["parts"]}
     for name in ("failed", "replaced"):
@@ -107,27 +96,27 @@ def test_every_part_is_listed_with_its_size_and_nothing_is_touched(run, tmp_path
     text = clean("--dry-run").output
     assert all(part["part"] in text for part in listed["parts"])
     assert "Nothing was removed." in text
-    assert files(tmp_path) == before
+    assert read_files(tmp_path) == before
 
 
 def test_what_a_part_names_goes_and_all_else_stays(run, tmp_path):
     for name in ("leftovers", "logs", "failed", "unfinished", "epochs", "replaced", "checkpoints"):
-        before = files(run)
+        before = read_files(run)
         (part,) = [part for part in run_parts(run) if part.name == name]
         gone = {str(p.relative_to(run)) for p in part.paths}
         clean(run, "--what", name, "--yes")
-        assert files(run) == {
+        assert read_files(run) == {
             file: content
             for file, content in before.items()
             if not any(file == g or file.startswith(f"{g}/") for g in gone)
         }
-        assert before != files(run)
+        assert before != read_files(run)
     assert run_parts(run) == []
 
 
 def test_what_reports_read_of_the_cells_that_count_stays(run_folder, tmp_path, cache):
     run = Path(shutil.copytree(run_folder, tmp_path / "runs" / "one"))
-    put(folder_of(run, "smmd", 0) / "checkpoint" / "model.safetensors")
+    put(cell_folder(run, "smmd", 0) / "checkpoint" / "model.safetensors")
     put(run / "logs" / "a.log")
     names = ("cells", "metrics", "comparisons", "selection", "completions", "probes", "train_log")
     before = [getattr(sb.read_run(run), name) for name in names]
@@ -137,7 +126,7 @@ def test_what_reports_read_of_the_cells_that_count_stays(run_folder, tmp_path, c
         pd.testing.assert_frame_equal(getattr(sb.read_run(run), name), frame)
     pd.testing.assert_frame_equal(sb.read_run(run).read("probes", ["vector"]), vectors)
     assert not (run / "logs").exists()
-    assert list(files(cache)) == ["somebody-elses/thesis.tex"]  # only our own folders of it go
+    assert list(read_files(cache)) == ["somebody-elses/thesis.tex"]  # only our own folders of it go
 
 
 def test_each_part_is_asked_for_and_no_is_the_default(run):
@@ -147,9 +136,9 @@ def test_each_part_is_asked_for_and_no_is_the_default(run):
     assert {part.name for part in run_parts(run)} == {
         "leftovers", "failed", "replaced", "unfinished", "epochs", "checkpoints",
     }  # fmt: skip
-    before = files(run)
+    before = read_files(run)
     assert "Nobody answers" in clean(run, answers="y\n").output
-    assert files(run) == before
+    assert read_files(run) == before
 
 
 def test_a_run_leaves_the_cache_alone_unless_its_parts_are_named(run, cache):
@@ -174,16 +163,16 @@ def test_a_mistake_is_said(arguments, words):
 
 
 def test_a_run_that_another_process_works_on_is_left_as_it_is(run):
-    before = files(run)
+    before = read_files(run)
     with RunDirectory(run).locked(), pytest.raises(UserError, match="Another process"):
         clean(run, "--what", "all", "--yes")
-    assert files(run) == before
+    assert read_files(run) == before
 
 
 def test_a_link_goes_and_not_what_it_leads_to(run, tmp_path):
     target = tmp_path / "weights"
     put(target / "model.safetensors")
-    mine = folder_of(run, "ce", 0) / "checkpoint"
+    mine = cell_folder(run, "ce", 0) / "checkpoint"
     shutil.rmtree(mine)
     mine.symlink_to(target)
     clean(run, "--what", "checkpoints", "--yes")

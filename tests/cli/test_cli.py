@@ -9,7 +9,7 @@ import yaml
 
 from smmd_bench.cli import cli
 
-from .conftest import call, run_here
+from .conftest import run_here
 
 MAIN_JOB = ["train-eval", "--task", "arithmetic", "--losses", "ce,ntl,smmd"]
 COMMANDS = cli.list_commands(click.Context(cli))
@@ -55,13 +55,8 @@ def test_what_must_be_quick_imports_no_heavy_library(arguments, said, heavy, run
         f"assert not {heavy | {'torch', 'transformers'}!r} & set(sys.modules)"
     )
     more = COMPLETION if arguments == "completion" else {}
-    out = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **more},
-    )
+    words, env = [sys.executable, "-c", code], {**os.environ, **more}
+    out = subprocess.run(words, check=True, capture_output=True, text=True, env=env)
     assert said in out.stdout
 
 
@@ -85,7 +80,7 @@ def test_flags_and_yaml_print_each_other(tmp_path):
 
 
 def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path):
-    out = call(*MAIN_JOB, "--dry-run", cwd=tmp_path)
+    out = run_here(*MAIN_JOB, "--dry-run", cwd=tmp_path)
     assert out.returncode == 0
     assert out.stdout.count("to do: train, decode, measure, about") == 3
     assert out.stdout.count("to do: decode, measure, about") == 1  # the untuned model
@@ -129,9 +124,8 @@ def test_a_mistake_is_one_sentence_with_status_2(arguments, words, tmp_path):
 
 
 def test_an_error_of_the_system_names_the_path(tmp_path):
-    file = tmp_path / "FILE"
-    file.touch()
-    found = call("sample", "arithmetic", SMMD_BENCH_CACHE=str(file))
+    (file := tmp_path / "FILE").touch()
+    found = run_here("sample", "arithmetic", SMMD_BENCH_CACHE=str(file))
     assert found.returncode == 2
     assert found.stderr.startswith(f"Error: A file cannot be used ({file}")
     assert found.stderr.count("\n") == 1

@@ -2,8 +2,6 @@
 
 import json
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +13,9 @@ from smmd_bench.cli.doctor_checks import Finding, imports, libraries, machine
 from smmd_bench.cli.doctor_checks.child_process import Said, ask
 
 from .conftest import call, write_distribution
+from .hub import hub
+
+__all__ = ["hub"]
 
 NAMES = {
     "smmd-bench", "libraries", "memory", "cores", "torch", "GPU", "torchvision", "vLLM", "plugins",
@@ -210,32 +211,12 @@ def test_the_limits_of_a_container_count(monkeypatch, tmp_path):
     assert machine.cores_finding().state == "ok"
 
 
-@pytest.fixture
-def hub(monkeypatch):
-    """A server on this machine that refuses every request."""
-
-    class Refuses(BaseHTTPRequestHandler):
-        def do_HEAD(self):
-            self.send_error(403)
-
-        def log_message(self, *_):
-            pass
-
+def test_a_hub_that_answers_is_reached_and_being_offline_is_a_note(hub, monkeypatch):
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with HTTPServer(("127.0.0.1", 0), Refuses) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        monkeypatch.setenv("HF_ENDPOINT", address)
-        yield address
-        server.shutdown()
-        thread.join()
-
-
-def test_a_hub_that_answers_is_reached_and_being_offline_is_a_note(hub, monkeypatch):
-    assert machine.network_finding(30) == Finding("network", "ok", f"{hub} answers")
+    monkeypatch.setenv("HF_ENDPOINT", hub.address)
+    assert machine.network_finding(30) == Finding("network", "ok", f"{hub.address} answers")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     finding = machine.network_finding(30)
     assert (finding.state, "cannot be reached ([Errno" in finding.text) == ("note", True)

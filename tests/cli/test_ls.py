@@ -6,23 +6,10 @@ from smmd_bench.models import card_content
 from smmd_bench.models import listing as models
 from smmd_bench.plugin_system.listing import listing
 from smmd_bench.plugin_system.registry import GROUPS
+from tests.plugin_system.loss_file import LOSS
 
-from .conftest import call, write_distribution
+from .conftest import call, run_here, write_distribution
 
-LOSS = '''
-from dataclasses import dataclass
-from typing import ClassVar
-from smmd_bench.contracts import parameter
-
-@dataclass(frozen=True)
-class Own:
-    """A loss of another distribution."""
-    name: ClassVar[str] = "own"
-    version: ClassVar[int] = 7
-    replaces_cross_entropy: ClassVar[bool] = False
-    weight: float = parameter(4.0, "weight", name="lambda")
-    def bind(self, vocabulary): ...
-'''
 ODD = {
     "a": ("sources: ClassVar = 5", "TypeError: 'int' object is not iterable"),
     "b": ("relative_scale: ClassVar = 5", "AttributeError: 'int' object has no attribute 'items'"),
@@ -31,13 +18,13 @@ ODD = {
 
 
 def test_a_line_a_plugin_and_everything_with_v():
-    short = call("ls", COLUMNS="80").stdout.splitlines()
+    short = run_here("ls", COLUMNS="80").stdout.splitlines()
     words = {line.split()[0] for line in short}
     assert {*GROUPS, "models", "arithmetic", "ntl", "smmd", "vllm", "local"} <= words
     assert "builtin/tiny" in words
     assert max(map(len, short)) <= 80
     assert sum(line.startswith("  smmd ") for line in short) == 1
-    long = " ".join(call("ls", "-v", COLUMNS="80").stdout.split())
+    long = " ".join(run_here("ls", "-v", COLUMNS="80").stdout.split())
     for text in (
         "sigma=2 (number or a sum such as 1+2) bandwidths of the kernel",
         "lambda * auxiliary : cross-entropy at a uniform guess: 2.9 (N=10), 97 (N=1000)",
@@ -59,14 +46,14 @@ def test_the_summary_is_the_same_whether_the_plugin_is_imported_or_not(group):
 
 def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path):
     write_distribution(tmp_path, "broken", "raise RuntimeError('out of order')")
-    write_distribution(tmp_path, "own", LOSS)
+    write_distribution(tmp_path, "mine", LOSS)
     for name, (attribute, _) in ODD.items():
         odd = LOSS.replace("    def bind", f"    {attribute}\n    def bind")
         write_distribution(tmp_path, name, odd)
     shown = call("ls", "losses", PYTHONPATH=str(tmp_path))
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "cannot be used: RuntimeError: out of order" in " ".join(shown.stdout.split())
-    assert "A loss of another distribution." in shown.stdout
+    assert "A loss of my own." in shown.stdout
     losses = json.loads(call("ls", "losses", "--json", PYTHONPATH=str(tmp_path)).stdout)["losses"]
     found = {loss["name"]: loss for loss in losses}
     assert found["broken"]["error"] == "RuntimeError: out of order"
@@ -74,29 +61,23 @@ def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path):
     for name, (_, said) in ODD.items():
         assert found[name]["error"].startswith(f"its attributes cannot be read ({said}")
         assert found[name]["origin"]["distribution"] == f"{name}-package"
-    assert found["own"] == {
-        "name": "own",
-        "summary": "A loss of another distribution.",
-        "version": 7,
-        "parameters": [{"name": "lambda", "type": "number", "default": "4", "help": "weight"}],
-        "licence": None,
-        "sources": [],
-        "scales": {},
-        "scales_of": None,
+    assert found["mine"] == {
+        "name": "mine",
+        "summary": "A loss of my own.",
+        "version": 1,
+        "parameters": [{"name": "lambda", "type": "number", "default": "1", "help": "weight"}],
+        **{"licence": None, "sources": [], "scales": {}, "scales_of": None, "error": None},
         "origin": {
-            "file": str(tmp_path / "own.py"),
-            "distribution": "own-package",
-            "version": "2.5",
+            "file": str(tmp_path / "mine.py"), "distribution": "mine-package", "version": "2.5",
         },
-        "error": None,
-    }
+    }  # fmt: skip
 
 
 def test_a_plugin_file_is_listed_with_its_place_and_json_has_every_group(tmp_path):
-    file = tmp_path / "own.py"
+    file = tmp_path / "mine.py"
     file.write_text(LOSS)
     content = json.loads(call("ls", "--json", "--plugin", file).stdout)
-    (found,) = [loss for loss in content["losses"] if loss["name"] == "own"]
+    (found,) = [loss for loss in content["losses"] if loss["name"] == "mine"]
     assert found["origin"] == {"file": str(file)}
     assert [*content] == [*GROUPS, "models"]
     assert {model["name"] for model in content["models"]} >= {"builtin/tiny", "Qwen/Qwen2.5-1.5B"}

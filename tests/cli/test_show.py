@@ -18,6 +18,8 @@ from smmd_bench.errors import UserError
 from smmd_bench.storage.files import read_json, write_json
 from tests.runs import Planted, rewrite, write_failure, write_run
 
+from .conftest import cell_folder
+
 PLANTED = Planted(
     ["1", "2", "3"],
     {
@@ -53,8 +55,7 @@ def as_json(*arguments: object) -> dict:
 
 
 def address(run: Path, loss: str, seed: int = 0) -> str:
-    cells = sb.read_run(run).cells
-    return str(cells[(cells["loss"] == loss) & (cells["seed"] == seed)]["address"].iloc[0])
+    return cell_folder(run, loss, seed).name
 
 
 def test_the_first_example_on_which_the_losses_disagree_is_shown(planted):
@@ -156,7 +157,7 @@ def test_it_fits_in_80_columns_without_colours(run_folder):
 
 
 def test_control_characters_of_a_model_do_not_reach_the_terminal(run):
-    file = run / "cells" / address(run, "ce") / "completions.parquet"
+    file = cell_folder(run, "ce") / "completions.parquet"
     rewrite(file, pd.read_parquet(file).assign(completion="a\x1b[2J[bold]b"))
     assert "a\\x1b[2J[bold]b" in show(run)
 
@@ -218,7 +219,7 @@ def test_a_cell_that_failed_or_that_no_options_fit_is_said(run):
     write_failure(run / "cells" / failed, {"stage": "train", "error": "NaN"})
     assert "smmd seed 0, failed" in show(failed, "--run", run, expect_error=True)
     assert [a["loss"] for a in as_json(run)["answers"]] == ["base", "ce", "ntl"]
-    shutil.rmtree(run / "cells" / address(run, "smmd", 1))
+    shutil.rmtree(cell_folder(run, "smmd", 1))
     text = show(run, "--loss", "smmd", "--seed", 1, expect_error=True)
     assert "fits all options" in text
 

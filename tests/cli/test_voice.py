@@ -16,12 +16,6 @@ from smmd_bench.storage.files import read_json
 from .conftest import run_here
 
 
-def test_quiet_prints_where_the_results_are(run_folder):
-    out = run_here("report", run_folder, "--quiet")
-    assert (out.returncode, out.stderr) == (0, "")
-    assert [line.split(":")[0] for line in out.stdout.splitlines()] == ["Tables", "Figures", "Page"]
-
-
 def test_json_is_one_object_with_paths_and_rows(run_folder):
     out = run_here("report", run_folder, "--json")
     content = json.loads(out.stdout)

@@ -63,23 +63,15 @@ def sums(tokenizer, count):
 
 def trainer(tiny, folder, loss, accumulation=1):
     """The example's Trainer, or transformers' own where there is no loss; steps of 8 examples."""
+    settings = {
+        "per_device_train_batch_size": 8 // accumulation, "per_device_eval_batch_size": 8,
+        "gradient_accumulation_steps": accumulation, "max_steps": 5, "learning_rate": 1e-2,
+        "optim": "sgd", "logging_steps": 1, "report_to": [], "disable_tqdm": True,
+        "save_strategy": "no", "use_cpu": True, "dataloader_pin_memory": False,
+    }  # fmt: skip
     arguments: dict[str, Any] = {
         "model": AutoModelForCausalLM.from_pretrained(tiny.base),
-        "args": TrainingArguments(
-            output_dir=str(folder),
-            per_device_train_batch_size=8 // accumulation,
-            per_device_eval_batch_size=8,
-            gradient_accumulation_steps=accumulation,
-            max_steps=5,
-            learning_rate=1e-2,
-            optim="sgd",
-            logging_steps=1,
-            report_to=[],
-            disable_tqdm=True,
-            save_strategy="no",
-            use_cpu=True,
-            dataloader_pin_memory=False,
-        ),
+        "args": TrainingArguments(output_dir=str(folder), **settings),
         "train_dataset": sums(tiny.tokenizer, 40),
         "eval_dataset": sums(tiny.tokenizer, 8),
         "data_collator": DataCollatorForSeq2Seq(tiny.tokenizer),

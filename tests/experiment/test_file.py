@@ -35,16 +35,13 @@ def test_parts_take_what_stands_above_them_unless_they_say_otherwise():
     assert len(read.cells) == (1 + 2 * 2) + (1 + 1)
 
 
-def test_a_cell_of_two_parts_is_planned_once():
+def test_a_cell_of_two_parts_is_planned_once_and_their_commands_share_a_folder():
     same = "name: n\nparts:\n- {tasks: [arithmetic], losses: [ce]}\n"
     read = experiment_file(same + "- {tasks: [arithmetic], losses: [ce, smmd]}\n", "x.yaml")
     assert [cell.loss for cell in read.cells] == ["base", "ce", "smmd"]
-
-
-def test_the_commands_that_mean_the_same_share_a_folder():
-    first, second = experiment_file(PARTS, "x.yaml").to_flags()
-    assert first.endswith("--out runs/both")
-    assert second.endswith("--out runs/both --extend")
+    first, second = read.to_flags()
+    assert first.endswith("--out runs/n")
+    assert second.endswith("--out runs/n --extend")
 
 
 def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp_path):
@@ -63,30 +60,20 @@ def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("parts", "words"),
     [
         ("parts: [{tasks: [a], losses: [ce]}]", "x.yaml has parts and no name"),
         ("name: a/b\nparts: [{tasks: [a], losses: [ce]}]", "name must match pattern"),
         ("name: n\nparts: []", "experiments must have at least 1 item"),
-        ("name: n\nparts: {tasks: [a]}", "must be a list of experiments"),
-        ("name: n\nparts: [arithmetic]", "must be a list of experiments"),
-        (
-            "name: n\nparts: [{tasks: [arithmetic]}]",
-            "x.yaml, part 1: The experiment key losses is missing",
-        ),
-        (
-            "name: n\nparts: [{tasks: [a], losses: [ce], optional: 1}]",
-            "x.yaml, part 1 must be true",
-        ),
-        (
-            "name: n\nparts: [{tasks: [arithmetic], loses: [ce]}]",
-            "x.yaml, part 1: Unknown experiment key 'loses'",
-        ),
+        *[(f"name: n\nparts: {x}", "must be a list of experiments") for x in ("{a: 1}", "[a]")],
+        ("name: n\nparts: [{tasks: [a]}]", "x.yaml, part 1: The experiment key losses is missing"),
+        ("name: n\nparts: [{tasks: [a], losses: [ce], optional: 1}]", "part 1 must be true"),
+        ("name: n\nparts: [{tasks: [a], loses: [ce]}]", "part 1: Unknown experiment key 'loses'"),
     ],
 )
-def test_mistakes_are_one_sentence(text, words):
+def test_mistakes_are_one_sentence(parts, words):
     with pytest.raises(UserError, match=words):
-        experiment_file(text, "x.yaml")
+        experiment_file(parts, "x.yaml")
 
 
 @pytest.mark.parametrize(

@@ -21,34 +21,23 @@ def folder(tmp_path):
     return Path(shutil.copytree(model_card("builtin/tiny").folder, tmp_path / "mine"))
 
 
-@pytest.mark.parametrize(
-    ("file", "wanted"),
-    [
-        ("model-00001-of-00002.safetensors", True),
-        ("model.safetensors.index.json", True),
-        ("config.json", True),
-        ("tokenizer.json", True),
-        ("tokenizer_config.json", True),
-        ("tokenizer.model", True),
-        ("added_tokens.json", True),
-        ("tekken.json", True),
-        ("chat_template.jinja", True),
-        ("chat_template.json", True),
-        ("processor_config.json", True),
-        ("preprocessor_config.json", True),
-        ("video_preprocessor_config.json", True),
-        ("pytorch_model.bin", False),
-        ("README.md", False),
-        ("training_args.bin", False),
-    ],
-)
-def test_what_is_fetched_of_a_checkpoint(file, wanted):
-    assert any(fnmatch(file, pattern) for pattern in model_cards._PARTS) == wanted
+def test_what_is_fetched_of_a_checkpoint():
+    wanted = [
+        "model-00001-of-00002.safetensors", "model.safetensors.index.json", "config.json",
+        "tokenizer.json", "tokenizer_config.json", "tokenizer.model", "added_tokens.json",
+        "tekken.json", "chat_template.jinja", "chat_template.json", "processor_config.json",
+        "preprocessor_config.json", "video_preprocessor_config.json",
+    ]  # fmt: skip
+    others = ["pytorch_model.bin", "README.md", "training_args.bin"]
+    patterns = model_cards._PARTS
+    fetched = {f for f in [*wanted, *others] if any(fnmatch(f, p) for p in patterns)}
+    assert fetched == {*wanted}
 
 
-def test_an_added_token_is_another_identity(folder):
+@pytest.mark.parametrize("name", ["added_tokens.json", "processor_config.json"])
+def test_files_of_the_tokenizer_and_the_processor_are_in_the_identity(folder, name):
     before = model_card(str(folder)).identity
-    (folder / "added_tokens.json").write_text("{}")
+    (folder / name).write_text("{}")
     model_card.cache_clear()
     assert model_card(str(folder)).identity != before
 
@@ -63,20 +52,16 @@ def test_weights_are_counted_over_all_files(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("recipe: [", "is not valid YAML in UTF-8"),
         (b"label: \xff", "is not valid YAML in UTF-8"),
         ("", "must be a mapping of names to values, not None"),
-        ("- 1", "must be a mapping"),
         ("recipe: 3", "recipe must be a mapping"),
         ("recipe: {epoch: 3}", "did you mean epochs"),
         ("label: 3", "label must be text, not 3"),
         ("tasks: 3", "tasks must be a mapping"),
         ("tasks: {arithmetic: 3}", "tasks[arithmetic] must be a mapping"),
         ("tasks: {arithmetic: {parameters: 3}}", "tasks[arithmetic][parameters] must be a mapping"),
-        ("tasks: {gsm8k: {epochs: 0}}", "epochs must be greater than 0, not 0"),
         ("setings: {epochs: 3}", "Unknown card key 'setings': did you mean settings"),
         ("settings: {epoch: 3}", "did you mean epochs"),
-        ("settings: 3", "settings must be a mapping"),
         ("params: 3", "params must be text"),
         ("numeric_tokens: ten", "numeric_tokens must be an integer, not 'ten'"),
         ("micro_batch_sizes: {24: 0}", "micro_batch_sizes[24] must be greater than 0, not 0"),
@@ -128,57 +113,35 @@ def hub(folder, monkeypatch):
     model_card.cache_clear()
 
 
+BFLOAT16 = {"dtype": "bfloat16"}
+TEXT, VISION = {"gsm8k": None, "arithmetic": None}, {"clock_time": 15, "chartqa": 5}
+
+
 @pytest.mark.parametrize(
-    ("name", "label", "n"),
+    ("name", "label", "n", "epochs", "changes"),
     [
-        ("Qwen/Qwen2.5-0.5B", "Qwen2.5-0.5B", 10),
-        ("Qwen/Qwen2.5-1.5B", "Qwen2.5-1.5B", 10),
-        ("HuggingFaceTB/SmolLM3-3B-Base", "SmolLM3-3B", 1000),
-        ("meta-llama/Meta-Llama-3-8B", "Llama3-8B", 1000),
+        ("Qwen/Qwen2.5-0.5B", "Qwen2.5-0.5B", 10, TEXT, {}),
+        ("Qwen/Qwen2.5-1.5B", "Qwen2.5-1.5B", 10, TEXT, {}),
+        ("HuggingFaceTB/SmolLM3-3B-Base", "SmolLM3-3B", 1000, TEXT, {}),
+        ("meta-llama/Meta-Llama-3-8B", "Llama3-8B", 1000, TEXT, {}),
+        ("Qwen/Qwen2.5-VL-3B-Instruct", "Qwen2.5-VL-3B", 10, VISION, QWEN_VL),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL-7B", 10, VISION, QWEN_VL),
+        ("mistralai/Ministral-3-3B-Base-2512", "Ministral-3-3B", 10, VISION, {"max_length": 4096}),
+        ("meta-llama/Llama-3.2-11B-Vision", "Llama-3.2-Vision-11B", 1000, VISION, {}),
     ],
 )
-def test_the_papers_backbones(hub, name, label, n):
+def test_the_papers_backbones(hub, name, label, n, epochs, changes):
     card = model_card(f"{name}@main")
     assert card.label == label
     assert card.identity == {"hub": name, "commit": hub.name}
-    changes = {"dtype": "bfloat16"}
-    assert card.recipe("gsm8k") == paper_recipe("gsm8k").changed(changes)
-    assert card.recipe("arithmetic") == paper_recipe("arithmetic").changed(changes)
+    for task, expected in epochs.items():
+        assert card.recipe(task) == paper_recipe(task).changed({**BFLOAT16, **changes})
+        assert expected in (None, card.recipe(task).epochs)
     paper = paper_model(name)
     assert paper is not None  # or no published value would stand beside its rows
     assert label == f"{paper.name}-{paper.params}"
     assert backbones()[name].params == paper.params
     card.require_numeric_tokens(n)
-
-
-@pytest.mark.parametrize(
-    ("name", "label", "n", "changes"),
-    [
-        ("Qwen/Qwen2.5-VL-3B-Instruct", "Qwen2.5-VL-3B", 10, QWEN_VL),
-        ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL-7B", 10, QWEN_VL),
-        ("mistralai/Ministral-3-3B-Base-2512", "Ministral-3-3B", 10, {"max_length": 4096}),
-        ("meta-llama/Llama-3.2-11B-Vision", "Llama-3.2-Vision-11B", 1000, {}),
-    ],
-)
-def test_the_papers_vision_backbones(hub, name, label, n, changes):
-    card = model_card(name)
-    assert card.label == label
-    for task, epochs in (("clock_time", 15), ("chartqa", 5)):
-        recipe = card.recipe(task)
-        assert recipe.epochs == epochs
-        assert recipe == paper_recipe(task).changed({"dtype": "bfloat16", **changes})
-    paper = paper_model(name)
-    assert paper is not None  # or no published value would stand beside its rows
-    assert label == f"{paper.name}-{paper.params}"
-    assert backbones()[name].params == paper.params
-    card.require_numeric_tokens(n)
-
-
-def test_a_processors_files_identify_a_checkpoint(folder):
-    before = model_card(str(folder)).identity
-    (folder / "processor_config.json").write_text("{}")
-    model_card.cache_clear()
-    assert model_card(str(folder)).identity != before
 
 
 def test_another_name_of_the_hub_has_the_papers_recipe_alone(hub):
@@ -203,7 +166,7 @@ def test_another_numeric_vocabulary_than_the_card_says_is_refused(hub, name):
 def test_a_truncated_safetensors_file_is_named(folder):
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(UserError, match=f"The weights {weights} are no whole safetensors file"):
+    with pytest.raises(UserError, match=f"The weights {weights} are not a whole safetensors file"):
         model_card(str(folder))
 
 

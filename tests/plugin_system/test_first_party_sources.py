@@ -20,12 +20,10 @@ def edited(digest: str = "c", **versions: int) -> dict[str, Any]:
     return {**NOW, "tasks/sums": {"versions": known, "digest": digest}}
 
 
-def test_no_plugin_here_has_changed_without_a_version():
-    assert complaints(read_record()["plugins"], plugin_sources()) == []
-
-
-def test_every_reason_names_its_plugins_its_day_and_says_why():
-    for declared in read_record()["unchanged"]:
+def test_no_plugin_here_has_changed_without_a_version_or_a_reason():
+    record = read_record()
+    assert complaints(record["plugins"], plugin_sources()) == []
+    for declared in record["unchanged"]:
         assert declared["plugins"]
         assert declared["date"]
         assert declared["why"].strip()
@@ -41,13 +39,14 @@ def test_the_helpers_of_a_plugin_are_part_of_its_source():
     assert len(set(digests)) == len(digests)
 
 
-def test_a_change_without_a_version_says_both_remedies():
-    (sentence,) = complaints(NOW, edited())
+@pytest.mark.parametrize("lower", [{}, {"Sums_version": 1}, {"Sums_version": 1, "FORMAT": 2}])
+def test_a_change_without_a_higher_version_says_both_remedies(lower):
+    (sentence,) = complaints(NOW, edited(**lower))
     assert "The source of tasks/sums has changed" in sentence
-    assert "(sums.Sums.version = 2, sums.FORMAT = 1)" in sentence
+    assert lower or "(sums.Sums.version = 2, sums.FORMAT = 1)" in sentence
     assert '--unchanged tasks/sums --why "REASON"' in sentence
     with pytest.raises(SystemExit, match="tasks/sums has changed"):
-        updated(RECORD, edited(), [], "")
+        updated(RECORD, edited(**lower), [], "")
 
 
 @pytest.mark.parametrize("versions", [{"Sums_version": 3}, {"FORMAT": 2}])
@@ -56,12 +55,6 @@ def test_a_raised_version_is_recorded(versions):
     assert sentence.startswith("tasks/sums is not recorded as it is now: run python")
     after = updated(RECORD, edited(**versions), [], "")
     assert after == {"plugins": edited(**versions), "unchanged": []}
-
-
-@pytest.mark.parametrize("versions", [{"Sums_version": 1}, {"Sums_version": 1, "FORMAT": 2}])
-def test_a_version_that_goes_down_is_none(versions):
-    (sentence,) = complaints(NOW, edited(**versions))
-    assert sentence.startswith("The source of tasks/sums has changed")
 
 
 @pytest.mark.parametrize("declared", ["tasks/sums", "all"])

@@ -75,10 +75,8 @@ def test_an_edit_of_a_plugin_file_is_seen_and_a_comment_is_not(tmp_path):
     file = tmp_path / "mine.py"
     first = digest_of(file, LOSS)
     assert first is not None
-    assert (
-        digest_of(file, LOSS.replace("        values = ", "        # V_num\n        values = "))
-        == first
-    )
+    commented = LOSS.replace("        values = ", "        # V_num\n        values = ")
+    assert digest_of(file, commented) == first
     assert digest_of(file, LOSS.replace("return loss,", "return 2 * loss,")) != first
     assert digest_of(file, LOSS) == first
     assert digest_of(tmp_path / "renamed.py", LOSS) == first
@@ -198,46 +196,32 @@ def test_an_installed_package_counts_with_all_of_its_distribution(tmp_path, monk
     assert digest() == third
 
 
-def addresses(task: str, loss: str) -> dict[str, str]:
-    experiment = Experiment((task,), (loss,), base=False)
-    (cell,) = experiment.cells
-    return cell.addresses
-
-
-def stages_of_an_edit(task: str, loss: str, file: Path, text: str, old: str, new: str) -> set[str]:
-    load(file, text)
-    before = addresses(task, loss)
-    assert old in text
-    load(file, text.replace(old, new))
-    after = addresses(task, loss)
-    return {stage for stage in before if before[stage] != after[stage]}
+def stages_of_an_edit(task: str, loss: str, file: Path, text: str, new: str) -> list[set[str]]:
+    """The stages of the base and of the trained cell whose addresses an edit changes."""
+    found = []
+    for source in (text, new):
+        load(file, source)
+        found.append([cell.addresses for cell in Experiment((task,), (loss,)).cells])
+    return [
+        {stage for stage in before if before[stage] != after[stage]}
+        for before, after in zip(*found, strict=True)
+    ]
 
 
 EVERY = {"train", "validate", "select", "decode", "measure"}
 
 
 def test_an_edited_loss_is_trained_again(tmp_path):
-    edit = (tmp_path / "mine.py", LOSS, "return loss,", "return 2 * loss,")
-    assert stages_of_an_edit("arithmetic", "huber", *edit) == EVERY
-    assert stages_of_an_edit("arithmetic", "ce", *edit) == set()
+    edit = (tmp_path / "mine.py", LOSS, LOSS.replace("return loss,", "return 2 * loss,"))
+    assert stages_of_an_edit("arithmetic", "huber", *edit) == [set(), EVERY]
+    assert stages_of_an_edit("arithmetic", "ce", *edit) == [set(), set()]
 
 
-def test_an_edited_task_is_all_done_again(tmp_path):
-    edit = (tmp_path / "mine.py", TASK, "2 * ", "3 * ")
-    assert stages_of_an_edit("doubling", "ce", *edit) == EVERY
-    comment = (tmp_path / "mine.py", TASK, "2 * ", "2  * ")
-    assert stages_of_an_edit("doubling", "ce", *comment) == set()
-
-
-def test_an_edited_task_is_decoded_again_by_the_untuned_base(tmp_path):
-    found = []
-    for text in (TASK, TASK.replace("2 * ", "3 * ")):
-        load(tmp_path / "mine.py", text)
-        base, _ = Experiment(("doubling",), ("ce",)).cells
-        found.append(base.addresses)
-    assert {stage for stage in EVERY if found[0][stage] != found[1][stage]} == {
-        "select", "decode", "measure",
-    }  # fmt: skip
+def test_an_edited_task_is_all_done_again_and_the_base_is_decoded_again(tmp_path):
+    file, decoded = tmp_path / "mine.py", {"select", "decode", "measure"}
+    edit, comment = TASK.replace("2 * ", "3 * "), TASK.replace("2 * ", "2  * ")
+    assert stages_of_an_edit("doubling", "ce", file, TASK, edit) == [decoded, EVERY]
+    assert stages_of_an_edit("doubling", "ce", file, TASK, comment) == [set(), set()]
 
 
 def test_a_metric_of_ones_own_counts_in_the_measurement(tmp_path):

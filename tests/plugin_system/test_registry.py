@@ -3,20 +3,7 @@ import pytest
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system import registry
 
-LOSS_FILE = '''
-from dataclasses import dataclass
-from typing import ClassVar
-from smmd_bench.contracts import parameter
-
-@dataclass(frozen=True)
-class Mine:
-    """A loss of my own."""
-    name: ClassVar[str] = "mine"
-    version: ClassVar[int] = 1
-    replaces_cross_entropy: ClassVar[bool] = False
-    weight: float = parameter(1.0, "weight", name="lambda")
-    def bind(self, vocabulary): ...
-'''
+from .loss_file import LOSS
 
 
 @pytest.mark.parametrize("group", registry.GROUPS)
@@ -35,7 +22,7 @@ def test_an_unknown_name_lists_the_nearest():
 
 def test_a_plugin_file_registers_its_classes(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text(LOSS_FILE)
+    file.write_text(LOSS)
     registry.load_plugin_file(file)
     assert registry.load_loss("mine[lambda=4]").weight == 4.0
     assert file.resolve() in registry.plugin_files()
@@ -78,7 +65,7 @@ def test_a_plugin_that_cannot_be_spelled_is_listed_and_refused(
     tmp_path, monkeypatch, name, old, new, message
 ):
     monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
-    source = LOSS_FILE.replace('"mine"', f'"{name}"')
+    source = LOSS.replace('"mine"', f'"{name}"')
     source = source.replace("import dataclass", "import dataclass, field").replace(old, new)
     file = tmp_path / f"{name}.py"
     file.write_text(source)
@@ -96,7 +83,7 @@ def test_a_plugin_file_takes_the_place_of_what_was_loaded(tmp_path, monkeypatch)
     before = registry.load_loss("ce")
     assert registry.load_loss("ce") is before
     file = tmp_path / "other.py"
-    file.write_text(LOSS_FILE.replace('"mine"', '"ce"'))
+    file.write_text(LOSS.replace('"mine"', '"ce"'))
     registry.load_plugin_file(file)
     assert type(registry.load_loss("ce")).__name__ == "Mine"
     registry.load_loss.cache_clear()

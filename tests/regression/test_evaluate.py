@@ -106,6 +106,7 @@ def assert_same(results: dict[str, Any], samples: pd.DataFrame, hand: Any) -> No
     assert right == {(s.subtask, s.doc_id): s.acc for s in samples.itertuples()}
 
 
+@pytest.mark.slow
 def test_adapters_equal_lm_eval_by_hand(make_run, checkpoints, mmlu, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(mmlu))
     (results, samples), (_, others) = evaluate(make_run(), "mmlu", 2, ["base", "smmd"])[::-1]
@@ -141,26 +142,6 @@ def test_what_does_not_fit_the_context_is_counted(make_run, checkpoints, mmlu, m
         what = f"{len(lines)} of {len(samples)} prompts" if some else "every prompt"
         start = f"{suite} base: {what} had more tokens than the context of {SHORT} "
         assert any(said.startswith(start) for said in results["said"])
-
-
-@pytest.mark.engine
-@pytest.mark.slow
-@needs_real
-def test_all_real_subjects_equal_lm_eval_by_hand(make_run, checkpoints, tmp_path):
-    from transformers import AutoModelForCausalLM
-
-    ((results, samples),) = evaluate(make_run(losses=()), "mmlu", 2, ["base"])
-    copy = tmp_path / "link" / "mmlu"
-    copy.parent.mkdir()
-    copy.symlink_to(REAL.resolve())
-    model = AutoModelForCausalLM.from_pretrained(checkpoints.base)
-    hand = by_hand(model, checkpoints.base, copy, 2)
-    assert_same(results, samples, hand)
-    sizes = {row["name"]: row["n"] for row in results["rows"] if row["kind"] == "group"}
-    assert sizes == {
-        "mmlu": 114, "mmlu_stem": 38, "mmlu_humanities": 26, "mmlu_social_sciences": 24,
-        "mmlu_other": 26,
-    }  # fmt: skip
 
 
 @pytest.mark.engine

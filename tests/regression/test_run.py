@@ -60,14 +60,18 @@ def addresses(run: Path) -> list[str]:
     return sorted(file.parent.name for file in run.glob("regression/*/results.json"))
 
 
+def written(run: Path) -> dict[Path, int]:
+    return {file: file.stat().st_mtime_ns for file in run.glob("regression/*/*.*")}
+
+
 def test_nothing_is_evaluated_twice(make_run, executor, monkeypatch):
     run = make_run()
     assert call(run) == Outcome(True, {})
-    first = {file: file.stat().st_mtime_ns for file in run.glob("regression/*/*.*")}
+    first = written(run)
     assert len(addresses(run)) == 3
     monkeypatch.setattr(jobs, "run_job", None)
     assert call(run) == Outcome(False, {})
-    assert {file: file.stat().st_mtime_ns for file in run.glob("regression/*/*.*")} == first
+    assert written(run) == first
     frame = read_run(run).regression
     assert frame["loss"].tolist() == ["base", "ce", "smmd"]
     assert frame["against_loss"].fillna("").tolist() == ["", "base", "ce"]

@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,9 @@ def test_the_base_once_and_every_selected_checkpoint(make_run, checkpoints):
 def test_another_epoch_is_another_checkpoint(make_run):
     run = make_run()
     before = find_targets(run)[0][1]
-    file = run / "cells" / str(before.cell) / "selection.json"
-    write_json(file, {**(read_json(file) or {}), "best_epoch": 3})
+    update(run / "cells" / str(before.cell) / "selection.json", best_epoch=3)
     assert find_targets(run)[0][1].identity != before.identity
+    assert replace(before, of="Qwen2.5-0.5B gsm8k").label == "Qwen2.5-0.5B gsm8k ce seed 0"
 
 
 def test_what_has_no_weights_is_left_out_with_a_note(make_run):
@@ -79,21 +80,16 @@ def test_folders_with_one_last_name_are_told_apart(make_run, checkpoints, tmp_pa
     assert [t.label for t in found] == ["checkpoint a/final", "checkpoint b/final"]
 
 
-def test_a_label_names_model_and_task_where_there_are_several(make_run):
-    target = find_targets(make_run())[0][1]
-    assert replace(target, of="Qwen2.5-0.5B gsm8k").label == "Qwen2.5-0.5B gsm8k ce seed 0"
-
-
-def _say_models(run: Path, models: dict[str, dict[str, str]]) -> None:
-    file = run / "manifest.json"
-    write_json(file, {**(read_json(file) or {}), "models": models})
+def update(file: Path, **content: Any) -> None:
+    """Write other values into a JSON file."""
+    write_json(file, {**(read_json(file) or {}), **content})
 
 
 def test_a_model_that_has_changed_is_refused(make_run, checkpoints):
     run, name = make_run(), str(checkpoints.base)
-    _say_models(run, {name: dict(model_card(name).identity)})
+    update(run / "manifest.json", models={name: dict(model_card(name).identity)})
     assert len(find_targets(run)[0]) == 3
-    _say_models(run, {name: {"digest": "of other weights"}})
+    update(run / "manifest.json", models={name: {"digest": "of other weights"}})
     with pytest.raises(UserError, match=r"has changed since .*: put the old files back"):
         find_targets(run, ["smmd"])
 
@@ -101,7 +97,7 @@ def test_a_model_that_has_changed_is_refused(make_run, checkpoints):
 def test_a_model_of_the_hub_is_that_of_the_runs_commit(make_run, checkpoints, monkeypatch):
     run, name = make_run(), str(checkpoints.base)
     then = {"hub": "org/name", "commit": "abc"}
-    _say_models(run, {name: then})
+    update(run / "manifest.json", models={name: then})
     asked = []
 
     def hub(name):
@@ -116,7 +112,7 @@ def test_a_model_of_the_hub_is_that_of_the_runs_commit(make_run, checkpoints, mo
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"base_model_name_or_path": "org/other"}, "trained from org/other, which is no model"),
+        ({"base_model_name_or_path": "org/other"}, "trained from org/other, which is not a model"),
         ("{", "adapter_config.json is not valid JSON .*: save or copy it again"),
     ],
 )
@@ -128,16 +124,18 @@ def test_an_adapter_of_another_model_is_refused(content, message, make_run, chec
         find_targets(make_run(), ["base"], [folder])
 
 
-def test_mistakes(make_run, tmp_path):
+@pytest.mark.parametrize(
+    ("losses", "folders", "message"),
+    [
+        (["smd"], [], r"has the loss 'smd': did you mean smmd\?"),
+        (["base"], ["."], r"has no \*\.safetensors"),
+        (["base"], ["nowhere"], "nowhere does not exist"),
+        ([], [], "holds no checkpoint"),  # of predictions made elsewhere
+    ],
+)
+def test_mistakes(make_run, tmp_path, losses, folders, message):
     run = make_run()
-    with pytest.raises(UserError, match=r"has the loss 'smd': did you mean smmd\?"):
-        find_targets(run, ["smd"])
-    with pytest.raises(UserError, match=r"has no \*\.safetensors"):
-        find_targets(run, ["base"], [tmp_path])
-    with pytest.raises(UserError, match="nowhere does not exist"):
-        find_targets(run, ["base"], [tmp_path / "nowhere"])
-    write_json(
-        run / "manifest.json", {**(read_json(run / "manifest.json") or {}), "predictions": 1}
-    )
-    with pytest.raises(UserError, match="holds no checkpoint"):
-        find_targets(run)
+    if not losses:
+        update(run / "manifest.json", predictions=1)
+    with pytest.raises(UserError, match=message):
+        find_targets(run, losses, [tmp_path / folder for folder in folders])

@@ -15,10 +15,10 @@ def test_what_is_not_drawn_is_named():
     few, many = errors_of("ntl", "smmd"), errors_of(*"abcde", "smmd")
     assert limit_note(few, 1) == ""
     assert limit_note([*few, *errors_of("smmd", model="m/other")], 1) == (
-        " Drawn are 1 of 2 combinations of model and task; the CSV of the figure has all."
+        "Drawn are 1 of 2 combinations of model and task; the CSV of the figure has all."
     )
     assert limit_note(many, 1) == (
-        " Drawn are at most 5 losses over the reference (A, B, C, D, SMMD); the CSV of the figure "
+        "Drawn are at most 5 losses over the reference (A, B, C, D, SMMD); the CSV of the figure "
         "has all."
     )
 

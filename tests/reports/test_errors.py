@@ -194,7 +194,7 @@ def test_a_subset_can_be_empty(tmp_path):
 def test_a_loss_without_one_number_is_left_out_and_named(tmp_path, answers):
     run = planted(tmp_path, {"ce": ANSWERS, "gce": answers, "smmd": ANSWERS})
     assert {loss: each.n for loss, each in errors_by_loss(run).items()} == {"smmd": 5}
-    assert silent_note(run).startswith(" Left out, without one number: GCE (")
+    assert silent_note(run).startswith("Left out, without one number: GCE (")
 
 
 def test_two_losses_of_which_one_is_silent_cannot_be_compared(tmp_path):

@@ -1,7 +1,7 @@
 """What captions say of n, seeds and parse failures."""
 
 import pytest
-from smmd_bench.reports._sample import sample_note
+from smmd_bench.reports._caption import sample_note
 
 import smmd_bench as sb
 from smmd_bench.storage.files import read_json, write_json

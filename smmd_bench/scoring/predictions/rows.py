@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...errors import UserError
+from ...errors import UserError, reason_of
 
 
 class Row(NamedTuple):
@@ -120,8 +120,7 @@ def _parquet_rows(path: Path) -> list[Row]:
         with pq.ParquetFile(path) as file:  # unlike read_table, it takes no folder for a partition
             values = file.read().to_pylist()
     except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
         raise UserError(
-            f"{path} is not a readable Parquet file ({reason}): write it again."
+            f"{path} is not a readable Parquet file ({reason_of(error)}): write it again."
         ) from error
     return [Row(path, f"row {number}", row) for number, row in enumerate(values, start=1)]
