@@ -15,9 +15,6 @@ from pathlib import Path
 from unittest import mock
 
 from smmd_bench.cli import main
-from tests.runs import run_folder
-
-__all__ = ["run_folder"]
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
 Ended = subprocess.CompletedProcess[str]
