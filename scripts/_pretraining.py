@@ -27,11 +27,11 @@ def make_optimizers(recipe: Any, matrices: Iterable[Tensor], rest: Iterable[Tens
     ]
 
 
-def warm_up(optimizers: Optimizers, recipe: Any, step: int) -> None:
-    """Set the learning rates of a step."""
+def set_rates(optimizers: Optimizers, recipe: Any, share: float) -> None:
+    """Set the learning rates to a share of the recipe's."""
     for optimizer, lr in zip(optimizers, [recipe.muon_lr, recipe.adamw_lr], strict=True):
         for group in optimizer.param_groups:
-            group["lr"] = lr * min(1.0, (step + 1) / recipe.warmup_steps)
+            group["lr"] = lr * share
 
 
 def update(optimizers: Optimizers, model: nn.Module) -> None:

@@ -1,69 +1,72 @@
-"""Make the tokenizer of `builtin/tiny`: one token a digit, byte fallback, 16k positions.
+"""Make the tokenizer of `builtin/tiny`: Qwen2's, but small; one token a digit.
 
     python scripts/build_tiny_tokenizer.py smmd_bench/models/builtin/tiny
 
-Digits, operators and brackets stand alone; a binary plus or minus with its
-spaces is one token, and so is the cue before an answer. The few merges are learned from the
-arithmetic task's own prompts (words such as "Calculate"), so that a prompt is short; any other text
-falls back to characters and bytes. The same command makes the same bytes.
+Qwen2's own pre-tokenizer over bytes, so that transformers and vLLM keep it as it is. The merges are
+learned from the text that the checkpoint is pre-trained on, of words alone: operators and brackets
+stay single characters, but for the space before them. The same command makes the same bytes.
 """
 
 from __future__ import annotations
 
-import random
-import string
+import json
 import sys
 from pathlib import Path
 
-import numpy as np
-from smmd_bench.tasks._mixed_expressions import REGIMES, problems
-from smmd_bench.tasks.arithmetic import PROMPT
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast
+from _tiny_text import SOURCES
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import Qwen2Tokenizer
 
-SPECIAL = ["<pad>", "<eos>"]
-BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
-CHARACTERS = ["\n", *(c for c in string.printable if c.isprintable())]
-PIECES = Regex(r"\nAnswer: | [-+] |[0-9]| ?[A-Za-z]+|\s|[^0-9A-Za-z\s]")
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+EXAMPLES = 4_000
+"""Of each source; a merge has to be of use in one of a hundred of them."""
+VOCABULARY = 1_024
 MODEL_MAX_LENGTH = 16_384
 
 
-def main(folder: Path) -> None:
-    stream = problems(REGIMES["easy"], random.Random(0), np.random.RandomState(0))
-    prompts = [PROMPT.format(question=next(stream).question) for _ in range(2_000)]
+def learned(texts: list[str], vocabulary: int, min_frequency: int) -> Qwen2Tokenizer:
+    """A Qwen2 tokenizer of at most `vocabulary` tokens; no merge joins two marks or digits."""
     learner = Tokenizer(models.BPE())
-    learner.pre_tokenizer = pre_tokenizers.Split(PIECES, behavior="isolated")
+    learner.pre_tokenizer = Qwen2Tokenizer()._tokenizer.pre_tokenizer
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     learner.train_from_iterator(
-        prompts, trainers.BpeTrainer(vocab_size=4_096, show_progress=False, min_frequency=50)
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=vocabulary - len(SPECIAL),
+            show_progress=False,
+            min_frequency=min_frequency,
+            initial_alphabet=alphabet,
+        ),
     )
-    merges = _merges(learner)
-    vocabulary = [*SPECIAL, *BYTES, *CHARACTERS, *("".join(pair) for pair in merges)]
-    vocabulary = list(dict.fromkeys(vocabulary))
-    tokenizer = Tokenizer(
-        models.BPE(
-            vocab={token: index for index, token in enumerate(vocabulary)},
-            merges=merges,
-            byte_fallback=True,
-        )
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(PIECES, behavior="isolated")
-    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
-    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        eos_token="<eos>",
-        pad_token="<pad>",
+    merges = []
+    kept = set(alphabet)
+    for left, right in json.loads(learner.to_str())["model"]["merges"]:
+        written = left + right
+        letters = written.lstrip("Ġ").isalpha()
+        if {left, right} <= kept and (letters or (left == "Ġ" and len(right) == 1)):
+            merges.append((left, right))
+            kept.add(written)
+    return Qwen2Tokenizer(
+        vocab={t: i for i, t in enumerate([*alphabet, *("".join(m) for m in merges)])},
+        merges=merges,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        unk_token=None,
+        additional_special_tokens=SPECIAL,
         model_max_length=MODEL_MAX_LENGTH,
         clean_up_tokenization_spaces=False,
-    ).save_pretrained(folder)
-    print(f"{len(vocabulary)} tokens, {len(merges)} merges, in {folder}")
+    )
 
 
-def _merges(learner: Tokenizer) -> list[tuple[str, str]]:
-    import json
-
-    merges = json.loads(learner.to_str())["model"]["merges"]
-    return [(left, right) for left, right in merges]
+def main(folder: Path) -> None:
+    texts = [
+        prompt + target
+        for source in SOURCES.values()
+        for prompt, target in source("tokenizer", "train", EXAMPLES)
+    ]
+    tokenizer = learned(texts, VOCABULARY, min_frequency=EXAMPLES // 100)
+    tokenizer.save_pretrained(folder)
+    print(f"{len(tokenizer)} tokens in {folder}")
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ from html import escape
 from pathlib import Path
 
 import grimp
+from _generated_file import write_or_check
 
 import smmd_bench
 
 SOURCE = Path(smmd_bench.__file__).parent.parent
-TARGET = Path(__file__).parent.parent / "docs" / "images" / "architecture.svg"
 ROOTS = ("reports", "tasks", "plugins")
 PROJECT = tomllib.loads((SOURCE / "pyproject.toml").read_text(encoding="utf-8"))
 ROOMS = tuple(PROJECT["tool"]["importlinter"]["contracts"][0]["layers"])
@@ -102,13 +102,5 @@ def _rows(rows: tuple[str, ...], width: int) -> Iterator[str]:
         yield f'<text x="{LEFT}" y="{at}">{escape(purpose(room))}</text>'
 
 
-def main() -> None:
-    text = render()
-    if "--check" not in sys.argv:
-        TARGET.write_text(text, encoding="utf-8")
-    elif not TARGET.exists() or TARGET.read_text(encoding="utf-8") != text:
-        sys.exit("docs/images/architecture.svg is out of date: run `make docs`.")
-
-
 if __name__ == "__main__":
-    main()
+    write_or_check("images/architecture.svg", render())

@@ -35,11 +35,10 @@ from _pretraining import (
     recipe_of,
     resume,
     save,
+    set_rates,
     update,
-    warm_up,
 )
-from smmd_bench.tasks._clock_drawing import draw_clock
-from smmd_bench.tasks._clock_faces import face_style
+from smmd_bench.tasks._clock_drawing import FaceStyle, draw_clock
 from smmd_bench.tasks.clock_time import PROMPT
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -121,7 +120,7 @@ def build(recipe: Recipe, processor: object) -> Qwen2_5_VLForConditionalGenerati
 def clocks(key: str, count: int, faces: int) -> tuple[np.ndarray, np.ndarray]:
     """Pictures [count, PIXELS, PIXELS, 3] uint8 and their (hour, minute) [count, 2]."""
     rng = random.Random(key)
-    styles = [face_style(f"pretraining {key} {i}") for i in range(faces)]
+    styles = [FaceStyle(f"pretraining {key} {i}") for i in range(faces)]
     pictures = np.empty((count, PIXELS, PIXELS, 3), np.uint8)
     times = np.empty((count, 2), np.int64)
     for i in range(count):
@@ -248,7 +247,7 @@ def train(folder: Path, recipe: Recipe, steps: int, log_every: int) -> None:
     batches = blocks(recipe, step)
     while step < steps:
         pictures, times = next(batches)
-        warm_up(optimizers, recipe, step)
+        set_rates(optimizers, recipe, min(1.0, (step + 1) / recipe.warmup_steps))
         with torch.autocast("cpu", torch.bfloat16, enabled=recipe.bf16):
             loss, reading, _ = reader(pictures, times)
         (loss + recipe.reading_weight * reading).backward()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-import sys
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ForwardRef
+
+from _generated_file import write_or_check
 
 import smmd_bench
 from smmd_bench import contracts
@@ -18,7 +18,6 @@ from smmd_bench.objective import objective
 from smmd_bench.plugin_system import registry
 from smmd_bench.results import frames as run
 
-TARGET = Path(__file__).parent.parent / "docs" / "api.md"
 SECTIONS: dict[str, tuple[Any, ...]] = {
     "import smmd_bench as sb": tuple(
         getattr(smmd_bench, name) for name in smmd_bench.__all__ if name != "__version__"
@@ -162,13 +161,5 @@ def _prose(thing: Any) -> str:
     return re.sub(r"(?<![`<\w])<(?=[A-Za-z/])", "&lt;", text)
 
 
-def main() -> None:
-    text = render()
-    if "--check" not in sys.argv:
-        TARGET.write_text(text, encoding="utf-8")
-    elif not TARGET.exists() or TARGET.read_text(encoding="utf-8") != text:
-        sys.exit("docs/api.md is out of date: run `make docs`.")
-
-
 if __name__ == "__main__":
-    main()
+    write_or_check("api.md", render())

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import click
+from _generated_file import write_or_check
 
 from smmd_bench.cli import cli
-
-TARGET = Path(__file__).parent.parent / "docs" / "cli.md"
 
 
 def render() -> str:
@@ -26,13 +22,5 @@ def render() -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    text = render()
-    if "--check" not in sys.argv:
-        TARGET.write_text(text, encoding="utf-8")
-    elif not TARGET.exists() or TARGET.read_text(encoding="utf-8") != text:
-        sys.exit("docs/cli.md is out of date: run `make docs`.")
-
-
 if __name__ == "__main__":
-    main()
+    write_or_check("cli.md", render())

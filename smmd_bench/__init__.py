@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from .conformance.loss_cases import integers as integers
     from .conformance.suite import violations as violations
     from .encoding.numbers import numeric_vocabulary as numeric_vocabulary
-    from .objective.objective import count_units as count_units
     from .objective.objective import numeric_objective as numeric_objective
+    from .objective.supervised import count_units as count_units
     from .plugin_system.registry import load as load
     from .plugin_system.registry import load_loss as load_loss
     from .plugin_system.registry import load_plugin_file as load_plugin_file
@@ -35,7 +35,7 @@ _API = {
     "load_loss": ".plugin_system.registry",
     "load_task": ".plugin_system.registry",
     "numeric_objective": ".objective.objective",
-    "count_units": ".objective.objective",
+    "count_units": ".objective.supervised",
     "score": ".scoring.score",
     "read_run": ".results.frames",
     "load": ".plugin_system.registry",

@@ -14,6 +14,11 @@ class CellSkippedError(Exception):
     """A loss that cannot apply to a model or task; the cell is listed as skipped."""
 
 
+def reason_of(error: BaseException) -> str:
+    """The first line of an error's message without its full stop; its type if it has none."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A clause that lists the nearest known names, or all of them where none is near."""
     names = sorted(known)

@@ -1,15 +1,15 @@
 """Arithmetic examples, drawn in parallel and written to one Parquet file.
 
-Example i is of the level `levels[i % len(levels)]`. The examples are cut in blocks, and each block
-has random generators of its own, whose seed follows from what identifies the block. So a file does
-not depend on the number of processes, and a smaller file is the beginning of a larger one.
+Example i is of the level `levels[i % len(levels)]`. Each block of examples has random generators of
+its own, seeded by what identifies the block. So a file does not depend on the number of processes,
+and a smaller file is the beginning of a larger one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain, islice
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from smmd_bench.storage.files import atomic
 
-from ._mixed_expressions import REGIMES, Problem, problems, split_of
+from ._mixed_expressions import REGIMES, problems, split_of
 from ._process_pool import map_in_order
 
 EXAMPLES_PER_LEVEL_IN_A_BLOCK = 1000
@@ -87,11 +87,9 @@ def _block(
     digest = hashlib.blake2b(repr(identity).encode(), digest_size=64).digest()
     rng = random.Random(int.from_bytes(digest[:32], "big"))
     dirichlet_rng = np.random.RandomState(np.frombuffer(digest[32:], dtype="<u4"))
-    streams = [
-        _of_split(split, problems(REGIMES[level], rng, dirichlet_rng, operations))
-        for level in levels
-    ]
-    in_turn = chain.from_iterable(zip(*streams, strict=True))
+    streams = [problems(REGIMES[level], rng, dirichlet_rng, operations) for level in levels]
+    of_split = [filter(lambda p: split_of(p.expression) == split, stream) for stream in streams]
+    in_turn = chain.from_iterable(zip(*of_split, strict=True))
     drawn = list(islice(in_turn, len(indices)))
     return pa.record_batch(
         [
@@ -104,7 +102,3 @@ def _block(
         ],
         schema=SCHEMA,
     )
-
-
-def _of_split(split: str, stream: Iterator[Problem]) -> Iterator[Problem]:
-    return (problem for problem in stream if split_of(problem.expression) == split)

@@ -1,10 +1,11 @@
-"""Rectangles, lines, slices and texts in pixels, drawn by matplotlib (Agg) without its axes.
+"""The style of a synthetic chart; rectangles, lines, slices and texts in pixels, in that style.
 
-matplotlib's ticks take most of the time of a small chart; here it only draws.
+matplotlib (Agg) draws them without its axes: ticks take most of the time of a small chart.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +19,6 @@ from matplotlib.text import Text
 from matplotlib.transforms import IdentityTransform
 from PIL import Image
 
-from ._charts_style import Style
 from ._picture_files import save_png
 
 Across = Literal["left", "center", "right"]
@@ -26,6 +26,50 @@ Up = Literal["bottom", "baseline", "center", "center_baseline", "top"]
 Pair = tuple[float, float]
 WIDTH, HEIGHT = 448, 336
 _DPI = 100
+_PALETTES = (
+    ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#9c755f"),
+    ("#1b9e77", "#d95f02", "#7570b3", "#e7298a", "#66a61e", "#e6ab02"),
+    ("#003f5c", "#ff6361", "#ffa600", "#58508d", "#bc5090", "#2f9e8f"),
+    ("#264653", "#e9c46a", "#e76f51", "#2a9d8f", "#8ab17d", "#b56576"),
+    ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7"),
+)
+_LIGHT = (("#ffffff", "#ffffff"), ("#ffffff", "#eef2f5"), ("#faf6ee", "#faf6ee"))
+_DARK = ("#22272e", "#2d333b")
+_SIZES = {"DejaVu Sans": 8.0, "DejaVu Serif": 8.0, "STIXGeneral": 9.5, "DejaVu Sans Mono": 7.5}
+"""The fonts that ship with matplotlib, in points that look alike."""
+
+
+class Style:
+    """How a chart looks: all of it is drawn from a seed, and nothing changes what it shows.
+
+    `outside` and `inside` are backgrounds, `ink` texts and lines; `size` of text in points.
+    `bar_width` is the share of a category that its bars take; `turned` where a pie begins.
+    """
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(seed)
+        dark = rng.random() < 0.15
+        self.outside, self.inside = _DARK if dark else rng.choice(_LIGHT)
+        palette = list(rng.choice(_PALETTES))
+        rng.shuffle(palette)
+        if dark:  # half-way to white
+            channels = [[(255 + c) // 2 for c in _channels(colour)] for colour in palette]
+            palette = ["#" + "".join(f"{c:02x}" for c in colour) for colour in channels]
+        self.palette = palette
+        self.font = rng.choice(tuple(_SIZES))
+        self.size = _SIZES[self.font]
+        self.ink = "#e6e6e6" if dark else rng.choice(("#000000", "#333333", "#1f2a44"))
+        self.legend = rng.choice(("right", "above", "below"))
+        self.grid = rng.choice(("-", "--", ":"))
+        self.framed = rng.random() < 0.4
+        self.bold = rng.random() < 0.4
+        self.left_title = rng.random() < 0.4
+        self.named_axes = rng.random() < 0.5
+        self.bar_width = rng.uniform(0.66, 0.86)
+        self.edged = rng.random() < 0.3
+        self.dashed = rng.random() < 0.3
+        self.labels_at_slices = rng.random() < 0.6
+        self.turned = rng.randrange(360)
 
 
 class Canvas:
@@ -53,27 +97,12 @@ class Canvas:
         self._add(Wedge(centre, radius, *angles, facecolor=colour, **line), 1)
 
     def line(
-        self,
-        points: Sequence[Pair],
-        colour: str,
-        *,
-        width: float = 1.0,
-        dashes: str = "-",
-        alpha: float = 1.0,
-        marker: str = "None",
-        above: bool = False,
+        self, points: Sequence[Pair], colour: str, *, above: bool = False, **more: Any
     ) -> None:
-        """A line through points; `above` bars and slices, or beneath them."""
-        line = Line2D(
-            *zip(*points, strict=True),
-            color=colour,
-            linewidth=width,
-            linestyle=dashes,
-            alpha=alpha,
-            marker=marker,
-            markersize=4.5,
-            solid_joinstyle="round",
-        )
+        """A line through points, `above` bars and slices or beneath them; `more`: of Line2D."""
+        rounded: dict[str, Any] = {"markersize": 4.5, "solid_joinstyle": "round"}
+        x, y = zip(*points, strict=True)
+        line = Line2D(x, y, color=colour, **rounded, **more)
         self._add(line, 2 if above else 0)
 
     def text(
@@ -118,3 +147,13 @@ class Canvas:
         artist.set_transform(self.pixels)
         artist.set_zorder(order)
         self.figure.add_artist(artist)
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever can be read on the colour."""
+    red, green, blue = _channels(colour)
+    return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 127 else "#ffffff"
+
+
+def _channels(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)

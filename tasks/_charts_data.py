@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, get_args
@@ -162,7 +161,10 @@ def _with_values(rng: random.Random, chart: Chart) -> Chart:
         lowest, highest = floor // unit + 1, (floor + ticks * step) // unit
     values = [[unit * rng.randint(lowest, highest) for _ in categories] for _ in series]
     if kind == "line":
-        _part_lines(rng, values, [unit * n for n in range(lowest, highest + 1)])
+        choices = [unit * n for n in range(lowest, highest + 1)]
+        for at in range(len(categories)):  # no two lines meet, where one would hide the other
+            for line, drawn in zip(values, rng.sample(choices, len(values)), strict=True):
+                line[at] = drawn
     if parts > 1:
         reached = max(map(sum, zip(*values, strict=True)))
         step *= parts if printed else 1
@@ -189,13 +191,6 @@ def _room_to_print(kind: str, categories: int, series: int, step: int, ticks: in
         return series == 1 or series * categories <= 12
     bars = categories if kind == "stacked" else categories * series
     return longest * CHARACTER < 0.7 * PLOT_WIDTH / bars
-
-
-def _part_lines(rng: random.Random, values: list[list[int]], choices: Sequence[int]) -> None:
-    """No two lines meet at a point, where one would hide the other."""
-    for at in range(len(values[0])):
-        for line, drawn in zip(values, rng.sample(choices, len(values)), strict=True):
-            line[at] = drawn
 
 
 def _question(kind: QuestionKind, chart: Chart, rng: random.Random) -> Question:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from matplotlib import rc_context, rcParamsDefault
 
-from ._charts_canvas import HEIGHT, WIDTH, Across, Canvas
+from ._charts_canvas import HEIGHT, WIDTH, Across, Canvas, Style, ink_on
 from ._charts_data import CHARACTER, Chart, spell
-from ._charts_style import ink_on, style_of
 
 _MARKERS = "os^D"
 _TITLE = 30
@@ -30,7 +29,7 @@ def draw(chart: Chart, style_seed: int, path: Path) -> None:
     """Draw a chart as a PNG file of 448 x 336 pixels."""
     settings = {k: rcParamsDefault[k] for k in rcParamsDefault if k.startswith(_SETTINGS)}
     with rc_context(settings):
-        canvas = Canvas(style_of(style_seed))
+        canvas = Canvas(Style(style_seed))
         style = canvas.style
         x = 12 if style.left_title else WIDTH / 2
         across: Across = "left" if style.left_title else "center"
@@ -117,7 +116,7 @@ def _grid(canvas: Canvas, chart: Chart, area: _Area, ticks: range) -> None:
     for lines, dashes, alpha in ((ticks, style.grid, 0.4), (finer, "-", 0.2)):
         for tick in lines:
             points = [area.point(end, tick) for end in (-0.5, area.categories - 0.5)]
-            canvas.line(points, style.ink, width=0.8, dashes=dashes, alpha=alpha, above=above)
+            canvas.line(points, style.ink, lw=0.8, ls=dashes, alpha=alpha, above=above)
 
 
 def _axes(canvas: Canvas, chart: Chart, area: _Area, ticks: range, *, narrow: bool) -> None:
@@ -127,7 +126,7 @@ def _axes(canvas: Canvas, chart: Chart, area: _Area, ticks: range, *, narrow: bo
         frame = [*corners, corners[0]]
     else:
         frame = corners[:2] if area.sideways else corners[1:3]
-    canvas.line(frame, canvas.style.ink, above=True)
+    canvas.line(frame, canvas.style.ink, lw=1, above=True)
     for place, name in enumerate(chart.categories):
         at = area.category(place)
         if area.sideways:
@@ -187,7 +186,7 @@ def _lines(canvas: Canvas, chart: Chart, area: _Area) -> None:
     for row, (values, colour) in enumerate(zip(chart.values, style.palette, strict=False)):
         points = [area.point(column, value) for column, value in enumerate(values)]
         dashes = "--" if style.dashed and row else "-"
-        canvas.line(points, colour, width=1.6, dashes=dashes, marker=_MARKERS[row], above=True)
+        canvas.line(points, colour, lw=1.6, ls=dashes, marker=_MARKERS[row], above=True)
         for (x, y), value in zip(points, values, strict=True) if chart.printed else ():
             at, text = (x, y + 7), spell(value)
             canvas.text(at, text, up="baseline", larger=-0.5, behind=style.inside)

@@ -16,7 +16,9 @@ from typing import Any, ClassVar
 from filelock import FileLock
 
 from smmd_bench.contracts import UserError, cache_folder
-from smmd_bench.storage.files import write_text
+from smmd_bench.errors import reason_of
+from smmd_bench.storage.data_files import read_rows
+from smmd_bench.storage.files import atomic, write_text
 
 from ._charts_rows import OFFICIAL_NAMES, ChartSource, Row
 
@@ -48,8 +50,7 @@ class HubCharts(ChartSource):
     def rows(self, split: str) -> Iterator[Row]:
         """All rows of a split, in the hub's order."""
         file = self.file(split)
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
-            row = json.loads(line)
+        for number, row in enumerate(read_rows(file)):
             image = file.parent / row["image"]
             yield Row(image, row["query"], row["label"], row["origin"], number)
 
@@ -60,21 +61,23 @@ def _fetch(file: Path, split: str) -> None:
     try:
         found = load_dataset(REPOSITORY, split=OFFICIAL_NAMES[split], revision=REVISION)
         names = found.features["human_or_machine"]
-        rows = [
-            {
-                "image": _keep_picture(row["image"], file.parent),
-                "query": " ".join(str(row["query"]).split()),
-                "label": _join_labels(row["label"]),
-                "origin": _origin(row["human_or_machine"], names),
-            }
-            for row in found.cast_column("image", Image(decode=False))
-        ]
+        rows = []
+        for row in found.cast_column("image", Image(decode=False)):
+            label, maker = row["label"], row["human_or_machine"]
+            maker = names.int2str(maker) if isinstance(maker, int) else maker
+            rows.append(
+                {
+                    "image": _keep_picture(row["image"], file.parent),
+                    "query": " ".join(str(row["query"]).split()),
+                    "label": ", ".join(map(str, label)) if isinstance(label, list) else str(label),
+                    "origin": "human" if maker == "human" else "augmented",  # the official words
+                }
+            )
     except Exception as error:  # whatever lies between here and the hub
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
-            f"The data {REPOSITORY} cannot be fetched from the hub ({reason}): run `smmd-bench "
-            "prepare 'chartqa[source=hub]'` where there is a network, or give a folder that holds "
-            "'ChartQA Dataset' with --data-dir."
+            f"The data {REPOSITORY} cannot be fetched from the hub ({reason_of(error)}): run "
+            "`smmd-bench prepare 'chartqa[source=hub]'` where there is a network, or give a folder "
+            "that holds 'ChartQA Dataset' with --data-dir."
         ) from error
     lines = (json.dumps(row, ensure_ascii=True) for row in rows)
     write_text(file, "".join(f"{line}\n" for line in lines))
@@ -91,19 +94,6 @@ def _keep_picture(image: Mapping[str, Any], folder: Path) -> str:
     name = f"images/{digest[:2]}/{digest}.{ending}"
     file = folder / name
     if not file.is_file():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_suffix(".part")
-        temporary.write_bytes(content)
-        temporary.replace(file)
+        with atomic(file) as temporary:
+            temporary.write_bytes(content)
     return name
-
-
-def _join_labels(label: Any) -> str:
-    """The label of a list of one; several together are no plain number."""
-    return ", ".join(map(str, label)) if isinstance(label, list) else str(label)
-
-
-def _origin(value: Any, feature: Any) -> str:
-    """`human` or `augmented`, the official files' word for `machine`."""
-    name = feature.int2str(value) if isinstance(value, int) else str(value)
-    return "human" if name == "human" else "augmented"

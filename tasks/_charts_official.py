@@ -6,14 +6,13 @@ test; rows such as {"imgname": "166.png", "query": "...?", "label": "62"}.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from smmd_bench.contracts import UserError
-from smmd_bench.storage.data_files import VARIABLE
+from smmd_bench.storage.data_files import VARIABLE, read_rows
 
 from ._charts_rows import OFFICIAL_NAMES, ChartSource, Row
 
@@ -50,8 +49,14 @@ class OfficialCharts(ChartSource):
     def rows(self, split: str) -> Iterator[Row]:
         """All rows of a split, human questions first. Raises UserError for a broken file."""
         for file, origin in zip(self.files(split), ("human", "augmented"), strict=True):
-            for number, content in enumerate(_content(file)):
-                yield _row(file, number, content, origin)
+            for number, row in enumerate(read_rows(file, ("imgname", "query", "label"))):
+                name, query = str(row["imgname"]), " ".join(str(row["query"]).split())
+                if Path(name).name != name:
+                    raise UserError(
+                        f"Row {number + 1} of {file} names the image {name!r}, which is not a "
+                        "plain file name: copy the file again."
+                    )
+                yield Row(file.parent / "png" / name, query, str(row["label"]), origin, number)
 
     def _folder(self, split: str) -> Path:
         given = os.environ.get(VARIABLE)
@@ -67,31 +72,3 @@ class OfficialCharts(ChartSource):
             f"The data folder {given} has no ChartQA Dataset/{self.local[split][0]}: put the "
             "official folder there, or ask for drawn charts with chartqa[source=synthetic]."
         )
-
-
-def _content(file: Path) -> list[Any]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise UserError(
-            f"{file} is no readable json file ({' '.join(str(error).split())}): copy it again."
-        ) from error
-    if not isinstance(content, list):
-        raise UserError(f"{file} is no list of rows: copy it again.")
-    return content
-
-
-def _row(file: Path, number: int, content: Any, origin: str) -> Row:
-    if not isinstance(content, dict):
-        raise UserError(f"Row {number + 1} of {file} is no row of questions: copy it again.")
-    for column in ("imgname", "query", "label"):
-        if content.get(column) is None:
-            raise UserError(f"Row {number + 1} of {file} has no {column}: copy the file again.")
-    name = str(content["imgname"])
-    if Path(name).name != name:
-        raise UserError(
-            f"Row {number + 1} of {file} names the image {name!r}, which is no plain file name: "
-            "copy the file again."
-        )
-    query = " ".join(str(content["query"]).split())
-    return Row(file.parent / "png" / name, query, str(content["label"]), origin, number)

@@ -7,8 +7,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -22,7 +21,6 @@ from ._picture_files import kept_digest
 
 OFFICIAL_NAMES = {"train": "train", "validation": "val", "test": "test"}
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
-_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ def plain_number(label: str) -> Fraction | None:
 
 
 class ChartSource(ABC):
-    """Where rows come from. What is read of a file is remembered until the file changes."""
+    """Where rows come from; their content is cached until a file changes."""
 
     name: ClassVar[str]
     remedy: ClassVar[str]
@@ -85,37 +83,20 @@ class ChartSource(ABC):
         files, kept = self.files(split), self.kept(split)
         return {
             "questions": digest_of_files(files, files[0].parent),
-            "images": _images(self, split, self._stamp(split)),
+            "images": _digest(self, split, self._stamp(split)),
             "kept": len(kept.rows),
             "dropped": dict(kept.dropped),
         }
 
-    def check(self, split: str, rows: Sequence[Row]) -> str:
-        """The digest of the pictures' contents and names.
-
-        Raises UserError that names the first one that is absent or broken, and counts them.
-        """
+    def pictures(self, rows: Sequence[Row]) -> list[Path]:
+        """The pictures of rows, each once. Raises UserError if any is absent."""
         files = sorted({row.image for row in rows})
-        root = self.file(split).parent
-        self._refuse_any("absent", files, [file.is_file() or None for file in files])
-        return kept_digest(root, files, lambda: self._digest(files, root))
-
-    def _digest(self, files: Sequence[Path], root: Path) -> str:
-        with ThreadPoolExecutor(_THREADS) as pool:
-            digests = list(pool.map(_digest, files))
-        self._refuse_any("broken", files, digests)
-        whole = hashlib.blake2b(digest_size=16)
-        for file, found in zip(files, digests, strict=True):
-            whole.update(f"{file.relative_to(root)} {found}\n".encode())
-        return whole.hexdigest()
-
-    def _refuse_any(self, what: str, files: Sequence[Path], found: Sequence[object]) -> None:
-        bad = [file for file, fact in zip(files, found, strict=True) if fact is None]
-        if bad:
+        if absent := [file for file in files if not file.is_file()]:
             raise UserError(
-                f"The image {bad[0]} is {what} ({len(bad):,} of the {len(files):,} images that the "
-                f"questions name are): {self.remedy}."
+                f"The image {absent[0]} is absent ({len(absent):,} of the {len(files):,} images "
+                f"that the questions name are): {self.remedy}."
             )
+        return files
 
     def _stamp(self, split: str) -> tuple[Any, ...]:
         """What changes when a file of questions or the list of pictures beside it does."""
@@ -141,21 +122,15 @@ def _kept(source: ChartSource, split: str, stamp: object) -> Kept:
 
 
 @lru_cache(maxsize=12)
-def _images(source: ChartSource, split: str, stamp: object) -> str:
-    return source.check(split, source.kept(split).rows)
+def _digest(source: ChartSource, split: str, stamp: object) -> str:
+    """Of the contents and names of a split's pictures."""
+    files, root = source.pictures(source.kept(split).rows), source.file(split).parent
 
+    def compute() -> str:
+        whole = hashlib.blake2b(digest_size=16)
+        for file in files:
+            digest = hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
+            whole.update(f"{file.relative_to(root)} {digest}\n".encode())
+        return whole.hexdigest()
 
-def _digest(file: Path) -> str | None:
-    """The digest of a picture's content; None where it is broken."""
-    from PIL import Image
-
-    try:
-        with file.open("rb") as stream, Image.open(stream) as picture:
-            # verify() checks all checksums of a PNG, at a tenth of the cost of decoding it
-            check: Callable[[], object] = (
-                picture.verify if picture.format == "PNG" else picture.load
-            )
-            check()
-        return hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
-    except Exception:  # whatever Pillow finds in a broken picture
-        return None
+    return kept_digest(root, files, compute)

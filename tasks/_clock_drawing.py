@@ -1,23 +1,81 @@
-"""Synthetic clocks: hands on a face, as in the Clock-Time data.
+"""Synthetic clocks: a face in a style drawn from a seed, and its hands, as in the Clock-Time data.
 
-The hands turn about the centre of a 224 x 224 RGB picture; the minute hand points to 6m degrees,
-the hour hand to 30h + m/2. In the data they are about 92 and 60 pixels long and 9 wide.
+Lengths are in pixels of the finished 224 x 224 picture, angles in degrees clockwise from twelve.
+The hands turn about the centre; the minute hand points to 6m degrees, the hour hand to 30h + m/2.
+In the data they are about 92 and 60 pixels long and 9 wide. The same seed gives the same style on
+any machine; fonts are those that matplotlib ships.
 """
 
 from __future__ import annotations
 
-from PIL import Image, ImageDraw
+import math
+import random
+from functools import lru_cache
+from pathlib import Path
 
-from ._clock_faces import CENTRE, SHARP, Colour, FaceStyle, face_picture, spot
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+SIZE = 224
+CENTRE = SIZE / 2
+SHARP = 2
+"""Drawn so many times larger, then averaged down."""
+
+Colour = tuple[int, int, int]
+
+ROMAN = ("XII", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI")
+FONTS = (
+    "DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif", "DejaVuSerif-Bold", "DejaVuSansMono-Bold",
+    "STIXGeneral", "STIXGeneralBol", "cmr10", "cmss10",
+)  # fmt: skip
+NUMERALS = ("arabic", "arabic", "roman", "roman", "quarters", "ticks", "none")
+"""Drawn at random; the first two are the most common on real clocks."""
+TEXTURES = ("plain", "plain", "gradient", "grain", "stripes", "rings")
+SHAPES = ("circle", "circle", "circle", "square", "rounded", "octagon")
+HANDS = ("straight", "tapered", "leaf", "arrow")
+ACCENTS: tuple[Colour, ...] = (
+    (178, 24, 43), (33, 102, 172), (27, 120, 55), (118, 42, 131), (191, 91, 0), (0, 109, 111),
+)  # fmt: skip
+
+
+class FaceStyle:
+    """How a clock looks, except for the time: all of it is drawn from a seed."""
+
+    def __init__(self, seed: str) -> None:
+        rng = random.Random(seed)
+        dark = rng.random() < 0.3
+        self.dial = _shade(rng, 8, 62) if dark else _shade(rng, 205, 255)
+        self.ink = _shade(rng, 200, 250) if dark else _shade(rng, 0, 70)
+        self.numerals = rng.choice(NUMERALS)
+        lettered = self.numerals in ("arabic", "roman", "quarters")
+        self.numeral_size = rng.uniform(13, 22)
+        self.hour_hand, self.minute_hand = _hand_colours(rng, self.ink, dark=dark)
+        self.page = _shade(rng, 20, 245)
+        self.rim = rng.choice([self.ink, _shade(rng, 60, 190), rng.choice(ACCENTS)])
+        self.rim_width = rng.uniform(0, 9)
+        self.shape = rng.choice(SHAPES)
+        self.radius = rng.uniform(101, 109)
+        self.texture = rng.choice(TEXTURES)
+        self.texture_seed = rng.randrange(2**32)
+        self.font = rng.choice(FONTS)
+        self.numeral_radius = rng.uniform(70, 86 - self.numeral_size / 4)
+        self.minute_ticks = self.numerals != "none" and rng.random() < 0.5
+        self.hour_ticks = self.numerals == "ticks" or (lettered and rng.random() < 0.7)
+        self.hand = rng.choice(HANDS)
+        self.hand_width = rng.uniform(7, 10)
+        self.hour_length = rng.uniform(56, 62)
+        self.minute_length = rng.uniform(88, 94)
+        self.tail = rng.choice([0.0, 0.0, rng.uniform(8, 16)])
+        self.cap = rng.uniform(4, 9)
 
 
 def draw_clock(style: FaceStyle, hour: int, minute: int, quarter_turns: int = 0) -> Image.Image:
     """A 224 x 224 RGB picture. hour: 1..12. quarter_turns: of the whole picture, clockwise."""
-    picture = face_picture(style).copy()
+    picture = _face(style).copy()
     draw = ImageDraw.Draw(picture)
     _hand(draw, style, 30 * (hour % 12) + minute / 2, style.hour_length, style.hour_hand)
     _hand(draw, style, 6 * minute, style.minute_length, style.minute_hand)
-    _disc(draw, style.cap, style.minute_hand)
+    draw.ellipse(_box(style.cap), style.minute_hand)
     picture = picture.reduce(SHARP)
     return picture.rotate(-90 * quarter_turns) if quarter_turns % 4 else picture
 
@@ -44,11 +102,116 @@ def _hand(
 
 def _beside(angle: float, along: float, across: float) -> tuple[float, float]:
     """A point so far along a direction from the centre, and so far to its right."""
-    x, y = spot(angle, along)
-    dx, dy = spot(angle + 90, across)
+    x, y = _spot(angle, along)
+    dx, dy = _spot(angle + 90, across)
     return x + dx - CENTRE * SHARP, y + dy - CENTRE * SHARP
 
 
-def _disc(draw: ImageDraw.ImageDraw, radius: float, colour: Colour) -> None:
+def _box(radius: float) -> tuple[float, float, float, float]:
     low, high = (CENTRE - radius) * SHARP, (CENTRE + radius) * SHARP
-    draw.ellipse((low, low, high, high), colour)
+    return low, low, high, high
+
+
+def _shade(rng: random.Random, low: int, high: int) -> Colour:
+    """A greyish colour of that lightness."""
+    base = rng.randint(low, high)
+    red, green, blue = (min(255, max(0, base + rng.randint(-18, 18))) for _ in range(3))
+    return red, green, blue
+
+
+def _hand_colours(rng: random.Random, ink: Colour, *, dark: bool) -> tuple[Colour, Colour]:
+    """Of the hour and the minute hand, always in contrast to the dial."""
+    if rng.random() < 0.5:
+        return ink, ink
+    accents = [rng.choice(ACCENTS), rng.choice(ACCENTS)]
+    if dark:
+        accents = [tuple(c + (255 - c) * 3 // 5 for c in accent) for accent in accents]  # type: ignore[misc]
+    first, second = accents
+    return rng.choice([(first, second), (ink, second), (first, first), (first, ink)])
+
+
+@lru_cache(maxsize=128)
+def _face(style: FaceStyle) -> Image.Image:
+    """The clock without hands, RGB, SHARP times as large as the finished picture."""
+    picture = Image.new("RGB", (SIZE * SHARP, SIZE * SHARP), style.page)
+    draw = ImageDraw.Draw(picture)
+    if style.rim_width >= 1:
+        _outline(draw, style.shape, style.radius, style.rim)
+    _outline(draw, style.shape, style.radius - style.rim_width, style.dial)
+    picture = _textured(picture, style)
+    draw = ImageDraw.Draw(picture)
+    _ticks(draw, style)
+    _numerals(draw, style)
+    return picture
+
+
+def _spot(angle: float, distance: float) -> tuple[float, float]:
+    """Where a point at an angle and a distance from the centre is, in pixels as drawn."""
+    turn = math.radians(angle)
+    return (
+        (CENTRE + distance * math.sin(turn)) * SHARP,
+        (CENTRE - distance * math.cos(turn)) * SHARP,
+    )
+
+
+def _outline(draw: ImageDraw.ImageDraw, shape: str, radius: float, fill: Colour) -> None:
+    box = _box(radius)
+    if shape == "square":
+        draw.rectangle(box, fill)
+    elif shape == "rounded":
+        draw.rounded_rectangle(box, radius * SHARP * 0.35, fill)
+    elif shape == "octagon":
+        draw.regular_polygon((CENTRE * SHARP, CENTRE * SHARP, radius * SHARP), 8, 22.5, fill)
+    else:
+        draw.ellipse(box, fill)
+
+
+def _textured(picture: Image.Image, style: FaceStyle) -> Image.Image:
+    """A faint pattern over all of it: at most 10 of 255 levels, the hands stand out."""
+    if style.texture == "plain":
+        return picture
+    rng = np.random.default_rng(style.texture_seed)
+    side = SIZE * SHARP
+    y, x = np.mgrid[0:side, 0:side] / side - 0.5
+    if style.texture == "gradient":
+        turn = rng.uniform(0, 2 * np.pi)
+        pattern = 18 * (x * np.cos(turn) + y * np.sin(turn))
+    elif style.texture == "grain":
+        pattern = np.kron(rng.normal(0, 4, (SIZE // 2, SIZE // 2)), np.ones((2 * SHARP, 2 * SHARP)))
+    elif style.texture == "stripes":
+        pattern = 6 * np.sin(x * rng.uniform(40, 120))
+    else:
+        pattern = 6 * np.sin(np.hypot(x, y) * rng.uniform(60, 140))
+    pixels = np.asarray(picture, np.float64) + np.clip(pattern, -10, 10)[..., None]
+    return Image.fromarray(np.clip(np.rint(pixels), 0, 255).astype(np.uint8))
+
+
+def _ticks(draw: ImageDraw.ImageDraw, style: FaceStyle) -> None:
+    outer = style.radius - style.rim_width - 2
+    for minute in range(60):
+        on_hour = minute % 5 == 0
+        if not (style.hour_ticks if on_hour else style.minute_ticks):
+            continue
+        length, width = (8, 3) if on_hour else (4, 1)
+        ends = _spot(6 * minute, outer), _spot(6 * minute, outer - length)
+        draw.line([*ends], style.ink, width * SHARP)
+
+
+def _numerals(draw: ImageDraw.ImageDraw, style: FaceStyle) -> None:
+    if style.numerals in ("ticks", "none"):
+        return
+    size = style.numeral_size * (0.8 if style.numerals == "roman" else 1.0)
+    font = _font(style.font, round(size * SHARP))
+    for hour in range(12):
+        if style.numerals == "quarters" and hour % 3:
+            continue
+        text = ROMAN[hour] if style.numerals == "roman" else str(hour or 12)
+        draw.text(_spot(30 * hour, style.numeral_radius), text, style.ink, font, anchor="mm")
+
+
+@lru_cache(maxsize=64)
+def _font(name: str, size: int) -> ImageFont.FreeTypeFont:
+    import matplotlib
+
+    file = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{name}.ttf"
+    return ImageFont.truetype(str(file), size)

@@ -1,7 +1,6 @@
 """The Clock-Time data of Kaggle in a local folder: `train|valid|test/<h-mm>/<i>.jpg`, `clocks.csv`.
 
-The folder is read and every picture opened once; what was found is kept in the cache folder until
-a file changes, so that no training meets a broken picture in the middle of an epoch.
+The folder is read once; the digest of its pictures is kept in the cache folder until one changes.
 """
 
 from __future__ import annotations
@@ -9,12 +8,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from smmd_bench.contracts import Split, UserError
-from smmd_bench.encoding.images import read_image
 from smmd_bench.storage.data_files import VARIABLE
 
 from ._clock_index import TIMES, Clock, in_turn, time_of
@@ -44,11 +42,10 @@ def local_folder() -> Path | None:
 
 
 def folder_clocks(folder: Path, split: Split) -> Mapping[Clock, Path]:
-    """The clocks of a split with their pictures, in the order of `in_turn`.
+    """The clocks of a split with their pictures, in the order of `in_turn`; cached until a change.
 
     Raises UserError for an index that cannot be read, rows with a mistake, times without a picture,
-    and pictures that are absent: the first is named, and how many there are. Read once a process,
-    and again when the index or a folder of pictures changes.
+    and pictures that are absent: the first is named, and how many there are.
     """
     return _clocks(folder, split, _stamp(folder, split))
 
@@ -92,34 +89,23 @@ def _clocks(folder: Path, split: Split, stamp: object) -> Mapping[Clock, Path]:
     return {clock: clocks[clock] for clock in in_turn(clocks)}
 
 
-def checked_digest(folder: Path, split: Split) -> str:
-    """A digest of the split's pictures, names and bytes, all of which open.
-
-    Raises UserError for broken pictures, and as `folder_clocks` does.
-    """
+def pictures_digest(folder: Path, split: Split) -> str:
+    """A digest of the split's pictures, names and bytes. Raises UserError as `folder_clocks`."""
     return _digest(folder, split, _stamp(folder, split))
 
 
 @lru_cache(maxsize=12)
 def _digest(folder: Path, split: Split, stamp: object) -> str:
     paths = sorted(folder_clocks(folder, split).values())
-    return kept_digest(folder, paths, lambda: _read_pictures(paths))
 
+    def compute() -> str:
+        digest = hashlib.blake2b(digest_size=16)
+        for path in paths:
+            digest.update(f"{path.parent.name}/{path.name}\0".encode())
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
 
-def _read_pictures(paths: Sequence[Path]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    broken: list[UserError] = []
-    for path in paths:
-        digest.update(f"{path.parent.name}/{path.name}\0".encode())
-        digest.update(path.read_bytes())
-        try:
-            read_image(path)
-        except UserError as error:
-            broken.append(error)
-    if broken:
-        more = f"{len(broken):,} of {len(paths):,} pictures cannot be read. " if broken[1:] else ""
-        raise UserError(f"{more}{broken[0]}")
-    return digest.hexdigest()
+    return kept_digest(folder, paths, compute)
 
 
 def _rows(index: Path) -> list[tuple[int, dict[str, str]]]:
@@ -146,7 +132,7 @@ def _clock(row: Mapping[str, str | None]) -> Clock | str:
         return f"the data set '{split}' is none of {', '.join(FOLDERS.values())}"
     path = PurePosixPath(file or "")
     if len(path.parts) != 3 or not path.stem.isdecimal():
-        return f"'{file}' is no picture such as train/1-05/7.jpg"
+        return f"'{file}' is not a picture such as train/1-05/7.jpg"
     if path.parts[0] != split or time_of(path.parts[1]) != time:
         return f"{file} is not in the folder {split}/{time[0]}-{time[1]:02} of its label"
     return Clock(*time, int(path.stem))

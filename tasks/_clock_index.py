@@ -43,7 +43,7 @@ class Clock:
 
 
 def time_of(label: str) -> tuple[int, int] | None:
-    """Hour and minute of a label such as `1_05`; None if it is no time of a 12-hour clock."""
+    """Hour and minute of a label such as `1_05`; None if it is not a time of a 12-hour clock."""
     match = _LABEL.fullmatch(label.strip())
     if match is None or not match[0].isascii():
         return None

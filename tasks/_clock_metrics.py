@@ -1,7 +1,7 @@
 """How far off the read times are: the paper's Time Gap, and the gap round the dial.
 
 A time is minutes, h*60 + m with h from 1 to 12, so that 12:50 and 1:00 are 710 minutes apart by
-the plain deviation and 10 by the dial. The tests hold both against scikit-learn and a slow loop.
+the plain deviation and 10 by the dial. The tests compare both with scikit-learn and a slow loop.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from smmd_bench.contracts import cache_folder
 
-from ._clock_drawing import draw_clock
-from ._clock_faces import FaceStyle, face_style
-from ._clock_index import FACES, Clock
+from ._clock_drawing import FaceStyle, draw_clock
+from ._clock_index import Clock
 from ._picture_files import draw_all, is_drawn, save_png
 
 DRAWING = 1
@@ -55,9 +54,7 @@ def _draw_face(seed: int, rotate: bool, clocks: Sequence[tuple[Clock, Path]]) ->
 
 def task_face(seed: int, face: int) -> FaceStyle:
     """The style of one of the task's faces, 0..99."""
-    if not 0 <= face < FACES:
-        raise ValueError(f"There is no face {face}.")
-    return face_style(f"clock_time {seed} {face}")
+    return FaceStyle(f"clock_time {seed} {face}")
 
 
 def quarter_turns(seed: int, clock: Clock) -> int:

@@ -23,9 +23,9 @@ IN_PROCESS_BELOW = 200
 def draw_all(
     draw: Callable[[Any], None], items: Sequence[Any], pictures: int, chunk: int = 1
 ) -> None:
-    """Call `draw`, a function of a module, with every item, on all cores if there are many.
+    """Call `draw`, a function of a module, with every item, on all cores if `pictures` is large.
 
-    pictures: how many there are in all. chunk: items that a process takes at a time.
+    chunk: items that a process takes at a time.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     processes = 1 if pictures < IN_PROCESS_BELOW else cores or 1

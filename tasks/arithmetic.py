@@ -41,9 +41,6 @@ from smmd_bench.contracts import (
 )
 
 from ._arithmetic_parquet import generate
-from ._mixed_expressions import reference_stream
-
-__all__ = ["Arithmetic", "reference_stream"]
 
 PROMPT = "{question}\nAnswer: "
 GENERATOR = 1

@@ -6,8 +6,8 @@ One example: a clock, "Question: What time does the clock show, as h:mm?\\nAnswe
 Source: the folder of Kaggle's gpiosenka/time-image-datasetclassification (CC0) by --data-dir, or,
 without one, synthetic clocks of our own with the same times, sizes and index. Quirks: Kaggle turns
 whole pictures by quarter turns, so that 3:00 can look like 6:15 on a face without numerals; here
-`rotate` does that, and is off. A minute such as "05" is no canonical integer: where a tokenizer has
-it as one token, it is outside V_num, and only cross-entropy sees it.
+`rotate` does that, and is off. A minute such as "05" is not a canonical integer: a token of it is
+outside V_num, and only cross-entropy sees it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from smmd_bench.contracts import (
     parameter,
 )
 
-from ._clock_folder import checked_digest, folder_clocks, local_folder
+from ._clock_folder import folder_clocks, local_folder, pictures_digest
 from ._clock_index import FACES, SIZES, Clock, own_index
 from ._clock_metrics import TimeGap, TimeGapWrapped
 from ._clock_pictures import drawn_by, picture_files, task_face
@@ -86,7 +86,6 @@ class ClockTime:
         folder = self._folder()
         if folder is not None:
             found = folder_clocks(folder, split)
-            checked_digest(folder, split)
             return [_example(clock, path, {}) for clock, path in [*found.items()][:limit]]
         clocks = own_index(split)[:limit]
         numerals = {face: task_face(seed, face).numerals for face in range(FACES)}
@@ -103,14 +102,14 @@ class ClockTime:
         folder = self._folder()
         if folder is not None:
             found = {"kept": len(folder_clocks(folder, split))}
-            return {**same, "source": "kaggle", "digest": checked_digest(folder, split), **found}
+            return {**same, "source": "kaggle", "digest": pictures_digest(folder, split), **found}
         drawing = {"generator": drawn_by(), "seed": seed, "rotate": self.rotate}
         return {**same, "source": "synthetic", **drawing}
 
     def parse(self, completion: str) -> Answer | None:
         """The first h:mm, as minutes h * 60 + m with h from 1 to 12.
 
-        None where there is none, or where it is no time of a 12-hour clock: 0:15, 13:05, 7:75.
+        None where there is none, or it is not a time of a 12-hour clock: 0:15, 13:05, 7:75.
         """
         match = _TIME.search(completion)
         if match is None:
@@ -121,7 +120,7 @@ class ClockTime:
         return Answer(Fraction(60 * hour + minute))
 
     def metrics(self) -> Sequence[Metric]:
-        """Exact match selects; the gaps leave out what is no time, whose rate is beside."""
+        """Exact match selects; the gaps leave out what is not a time, whose rate is beside."""
         return (ExactMatch(), TimeGap(), TimeGapWrapped(), ParseFailureRate(), TruncationRate())
 
     def _folder(self) -> Path | None:

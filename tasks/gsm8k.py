@@ -8,7 +8,8 @@ that of lm-eval's `gsm8k`, without shots, and so is the target with `calculator=
 Source: hub openai/gsm8k, or train.jsonl and test.jsonl of github.com/openai/grade-school-math.
 Quirks: nearly every solution has calculator notes such as <<48/2=24>>; 79 answers of the train set
 have thousands separators ("1,080"). There is no validation split: 500 of the 7,473 train rows are
-set aside, by the data seed.
+set aside, by the data seed. `gsm8k[source=synthetic]` asks for easier problems made here, and with
+`templates=unseen` for a test of templates that no training has.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import (
@@ -32,6 +33,7 @@ from smmd_bench.contracts import (
 )
 
 from ._final_answer import MARK, METRICS, final_answer, lm_eval_matches
+from ._word_problems import GENERATOR, made_problem
 
 FORMAT = 1
 """Version of prompts and targets; `GSM8K.version` is that of reading answers."""
@@ -63,9 +65,6 @@ class GSM8K:
     version: ClassVar[int] = 2
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 512
-    licence: ClassVar[str] = "MIT (OpenAI, openai/grade-school-math)"
-    sources: ClassVar[tuple[DataSource, ...]] = (SOURCE,)
-    transfers: ClassVar[tuple[str, ...]] = ("svamp",)
     paper_sizes: ClassVar[Mapping[Split, int]] = {
         "train": 7473 - VALIDATION,
         "validation": VALIDATION,
@@ -75,9 +74,47 @@ class GSM8K:
     calculator: Literal["strip", "keep"] = parameter(
         "strip", "what happens to the calculator notes <<48/2=24>> in the solutions"
     )
+    source: Literal["corpus", "synthetic"] = parameter(
+        "corpus", "corpus: --data-dir or the hub; synthetic: easier problems made here"
+    )
+    templates: Literal["seen", "unseen"] = parameter(
+        "seen", "of synthetic problems; unseen: a test alone, of templates that are not trained on"
+    )
+
+    @property
+    def licence(self) -> str:
+        """Of the problems in use."""
+        if self.source == "synthetic":
+            return "synthetic word problems, made here"
+        return "MIT (OpenAI, openai/grade-school-math)"
+
+    @property
+    def sources(self) -> tuple[DataSource, ...]:
+        """Where rows come from; none where the problems are made."""
+        return () if self.source == "synthetic" else (SOURCE,)
+
+    @property
+    def transfers(self) -> tuple[str, ...]:
+        """SVAMP from the same source; of problems made here, those of unseen templates as well."""
+        if self.source == "corpus":
+            return ("svamp",)
+        if self.templates == "unseen":
+            return ()
+        unseen = f"gsm8k[calculator={self.calculator},source=synthetic,templates=unseen]"
+        return (unseen, "svamp[source=synthetic]")
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        """The first `limit` examples; train and validation in an order that the seed draws."""
+        """The first `limit` examples; train and validation in an order that the seed draws.
+
+        Raises UserError for another split than test of unseen templates.
+        """
+        if self.source == "synthetic":
+            self._check(split)
+            count = self.paper_sizes[split] if limit is None else limit
+            unseen = self.templates == "unseen"
+            made = [made_problem("gsm8k", split, seed, at, unseen=unseen) for at in range(count)]
+            kind = "gsm8k-unseen" if unseen else "gsm8k-synthetic"
+            return [self._example(f"{kind}-{split}-{at}", asdict(p)) for at, p in enumerate(made)]
         rows = list(enumerate(SOURCE.rows("test" if split == "test" else "train")))
         if split != "test":
             random.Random(f"gsm8k {seed}").shuffle(rows)
@@ -87,10 +124,15 @@ class GSM8K:
         return [self._example(f"gsm8k-{file}-{index}", row) for index, row in rows[:limit]]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        """The digest of the file, the notes and, where rows are drawn, the seed."""
+        """The digest of the file, the notes and, where rows are drawn, the seed; of problems made
+        here the generator. Raises UserError as `examples` does."""
         file = "test" if split == "test" else "train"
         drawn = {} if split == "test" else {"seed": seed, "validation": VALIDATION}
         made = {"format": FORMAT, "calculator": self.calculator, "prompt": PROMPT}
+        if self.source == "synthetic":
+            self._check(split)
+            kind = {"source": self.source, "templates": self.templates, "generator": GENERATOR}
+            return {"task": self.name, **kind, "split": split, "seed": seed, **made}
         return {**SOURCE.identity(file), **drawn, **made}
 
     def parse(self, completion: str) -> Answer | None:
@@ -104,6 +146,13 @@ class GSM8K:
     def metrics(self) -> Sequence[Metric]:
         """Exact match of values selects; lm-eval's strict and flexible rules stand beside it."""
         return METRICS
+
+    def _check(self, split: Split) -> None:
+        if self.templates == "unseen" and split != "test":
+            raise UserError(
+                f"gsm8k[templates=unseen] has no {split} split, it is a test: train on "
+                "gsm8k[source=synthetic], which reports it too."
+            )
 
     def _example(self, uid: str, row: Mapping[str, Any]) -> Example:
         solution = str(row["answer"])

@@ -6,14 +6,15 @@ training, as in the paper: all 1,000 problems, in GSM8K's format.
 
 Source: SVAMP.json of github.com/arkilpatel/SVAMP, or hub ChilleD/SVAMP (its train and test splits
 together are the same 1,000). Quirks: 358 bodies end without a full stop, one with two; one type
-is misspelled ("Common-Divison"); answers are floats that are all whole.
+is misspelled ("Common-Divison"); answers are floats that are all whole. `svamp[source=synthetic]`
+asks for problems of one step made here, each with a number that is not needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import (
     Answer,
@@ -24,10 +25,12 @@ from smmd_bench.contracts import (
     Modality,
     Split,
     UserError,
+    parameter,
     parse_number,
 )
 
 from ._final_answer import METRICS, final_answer, lm_eval_matches
+from ._word_problems import GENERATOR, WordProblem, made_problem
 
 FORMAT = 1
 """Version of prompts and targets; `SVAMP.version` is that of reading answers."""
@@ -53,9 +56,23 @@ class SVAMP:
     version: ClassVar[int] = 2
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 512
-    licence: ClassVar[str] = "MIT (Arkil Patel, arkilpatel/SVAMP)"
-    sources: ClassVar[tuple[DataSource, ...]] = (SOURCE,)
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 0, "validation": 0, "test": 1000}
+
+    source: Literal["corpus", "synthetic"] = parameter(
+        "corpus", "corpus: --data-dir or the hub; synthetic: problems made here"
+    )
+
+    @property
+    def licence(self) -> str:
+        """Of the problems in use."""
+        if self.source == "synthetic":
+            return "synthetic word problems, made here"
+        return "MIT (Arkil Patel, arkilpatel/SVAMP)"
+
+    @property
+    def sources(self) -> tuple[DataSource, ...]:
+        """Where rows come from; none where the problems are made."""
+        return () if self.source == "synthetic" else (SOURCE,)
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` problems, in the order of their ids: the copies differ in theirs.
@@ -63,12 +80,20 @@ class SVAMP:
         Raises UserError for another split than test.
         """
         _test_only(split)
+        if self.source == "synthetic":
+            count = self.paper_sizes[split] if limit is None else limit
+            made = [made_problem("svamp", split, seed, at) for at in range(count)]
+            return [_made_example(f"svamp-synthetic-{at}", p) for at, p in enumerate(made)]
         rows = sorted(SOURCE.rows("test"), key=_number)
         return [_example(row) for row in rows[:limit]]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        """The digest of the file; the seed draws nothing. Raises UserError as `examples` does."""
+        """The digest of the file, for which the seed draws nothing; of problems made here generator
+        and seed. Raises UserError as `examples` does."""
         _test_only(split)
+        if self.source == "synthetic":
+            made = {"source": self.source, "generator": GENERATOR, "seed": seed}
+            return {"task": self.name, **made, "format": FORMAT, "prompt": PROMPT}
         return {**SOURCE.identity("test"), "format": FORMAT, "prompt": PROMPT}
 
     def parse(self, completion: str) -> Answer | None:
@@ -112,4 +137,15 @@ def _example(row: Mapping[str, Any]) -> Example:
         target=f" #### {value}",
         answer=Answer(value),
         attributes={"type": str(row["Type"]).replace("Divison", "Division")},
+    )
+
+
+def _made_example(uid: str, problem: WordProblem) -> Example:
+    body, _, question = problem.question.rpartition(". ")
+    return Example(
+        uid=uid,
+        prompt=PROMPT.format(body=f"{body}.", question=question),
+        target=f" #### {problem.value}",
+        answer=Answer(problem.value),
+        attributes={"type": problem.template},
     )

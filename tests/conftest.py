@@ -1,7 +1,5 @@
 """What every test shares: the environment before torch is imported, and tiny checkpoints."""
 
-from __future__ import annotations
-
 import os
 
 # libgomp reads these once, when torch is loaded. Two one-thread trainings at once do 1.8 times the
@@ -13,7 +11,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -52,6 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in long)
 
 
+def read_files(folder: Path) -> dict[str, bytes]:
+    """The files of a folder, but for the lock of a run."""
+    found = (file for file in folder.rglob("*") if file.is_file() and file.name != ".lock")
+    return {str(file.relative_to(folder)): file.read_bytes() for file in found}
+
+
 @dataclass(frozen=True)
 class TinyCheckpoints:
     """A base with two adapters (lora1, lora2) and two full variants (full1, full2), by name."""
@@ -62,14 +66,12 @@ class TinyCheckpoints:
 
 
 @pytest.fixture(scope="session")
-def tiny_checkpoints(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[Kind], TinyCheckpoints]:
+def tiny_checkpoints(tmp_path_factory):
     """`tiny_checkpoints("digit")`: a Qwen2 with tied embeddings and N = 10; `"triple"`: a Llama
     with a head of its own and N = 1000. Each is made once, in about five seconds."""
-    made: dict[Kind, TinyCheckpoints] = {}
+    made = {}
 
-    def make(kind: Kind) -> TinyCheckpoints:
+    def make(kind):
         if kind not in made:
             made[kind] = _build(kind, tmp_path_factory.mktemp(kind))
         return made[kind]
@@ -78,13 +80,13 @@ def tiny_checkpoints(
 
 
 @pytest.fixture(scope="session")
-def tiny(tiny_checkpoints: Callable[[Kind], TinyCheckpoints]) -> TinyCheckpoints:
+def tiny(tiny_checkpoints):
     """The one with a token a digit."""
     return tiny_checkpoints("digit")
 
 
 @pytest.fixture(scope="session")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_folder(tmp_path_factory):
     """The default synthetic run: base, ce, ntl and smmd, two seeds. Only to be read."""
     from .runs import write_run
 
@@ -92,7 +94,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def times(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
+def times(tmp_path_factory):
     """Twelve pictures of three sizes, each with a time of its own."""
     from .tiny_vlms import draw_picture
 
@@ -111,7 +113,7 @@ def times(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
 
 
 @pytest.fixture(scope="session")
-def tiny_vlm(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def tiny_vlm(tmp_path_factory):
     """`tiny_vlm("mllama")`: the folder of a random checkpoint of an architecture of
     `tests.tiny_vlms`, made once, in about a second."""
     from .tiny_vlms import build_vlm
@@ -123,38 +125,23 @@ def _build(kind: Kind, root: Path) -> TinyCheckpoints:
     """Trained a little on sums, the variants on sums that are off by something of their own."""
     import torch
     from peft import LoraConfig, get_peft_model
-    from transformers import (
-        AutoTokenizer,
-        LlamaConfig,
-        LlamaForCausalLM,
-        Qwen2Config,
-        Qwen2ForCausalLM,
-    )
+    from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
 
     from smmd_bench.training.canary import make_canary
+
+    from .tiny_lms import tiny_config
 
     logging.disable_progress_bar()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(DATA / "tokenizers" / kind)
-    config, model_class = {
-        "digit": (Qwen2Config, Qwen2ForCausalLM),
-        "triple": (LlamaConfig, LlamaForCausalLM),
-    }[kind]
-    model = model_class(
-        config(
-            vocab_size=len(tokenizer),
-            hidden_size=64,
-            intermediate_size=128,
-            num_hidden_layers=2,
-            num_attention_heads=2,  # vLLM has no CPU kernel for heads of less than 32
-            num_key_value_heads=1,
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / kind)
+    model = AutoModelForCausalLM.from_config(
+        tiny_config(
+            {"digit": "qwen2", "triple": "llama"}[kind],
+            tokenizer,
             max_position_embeddings=256,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
             tie_word_embeddings=kind == "digit",
         )
     )
@@ -168,18 +155,18 @@ def _build(kind: Kind, root: Path) -> TinyCheckpoints:
             name,
             name.rstrip("12"),
             root / name,
-            make_canary(trained, tokenizer),  # type: ignore[arg-type]
+            make_canary(trained, tokenizer),
         )
 
     _train(model, tokenizer, steps=100, seed=0, offset=0, learning_rate=4e-3)
     save("base", model)
     for seed in (1, 2):
-        full = model_class.from_pretrained(root / "base")
+        full = AutoModelForCausalLM.from_pretrained(root / "base")
         _train(full, tokenizer, steps=25, seed=seed, offset=seed, learning_rate=3e-3)
         save(f"full{seed}", full)
         torch.manual_seed(seed)
         lora = get_peft_model(
-            model_class.from_pretrained(root / "base"),
+            AutoModelForCausalLM.from_pretrained(root / "base"),
             LoraConfig(r=8, lora_alpha=16, target_modules=LINEAR, task_type="CAUSAL_LM"),
         )
         _train(lora, tokenizer, steps=40, seed=10 + seed, offset=3 * seed, learning_rate=5e-3)

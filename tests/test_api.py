@@ -1,8 +1,6 @@
 """The stable Python API, as docs/python-api.md shows it."""
 
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import pytest
 import torch
@@ -11,18 +9,18 @@ from transformers import AutoModelForCausalLM
 import smmd_bench as sb
 
 
-def test_every_name_resolves() -> None:
+def test_every_name_resolves():
     for name in sb.__all__:
         assert getattr(sb, name) is not None
     assert set(sb.__all__) <= set(dir(sb))
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = sb.nothing
 
 
-def test_a_loss_in_a_training_loop_of_ones_own(tiny_checkpoints: Callable[[str], Any]) -> None:
+def test_a_loss_in_a_training_loop_of_ones_own(tiny_checkpoints):
     tiny = tiny_checkpoints("digit")
     model = AutoModelForCausalLM.from_pretrained(tiny.base)
     batch = tiny.tokenizer(["12+34=46", "7+8=15"], padding=True, return_tensors="pt")
@@ -38,7 +36,7 @@ def test_a_loss_in_a_training_loop_of_ones_own(tiny_checkpoints: Callable[[str],
     assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
 
 
-def test_parsing_and_scoring_completions_made_elsewhere() -> None:
+def test_parsing_and_scoring_completions_made_elsewhere():
     assert sb.load_task("arithmetic").parse("-3/2").value == Fraction(-3, 2)
     frame = sb.score("arithmetic", ["-3/2", "0.5", "nothing", "12"], ["-3/2", "1/2", "3", "13"])
     assert frame.exact.tolist() == [True, True, False, False]

@@ -47,22 +47,22 @@ def forbidden_imports(source: str, file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))
-def test_roots_do_not_import_each_other(file: Path) -> None:
+def test_roots_do_not_import_each_other(file):
     assert not forbidden_imports(file.read_text(encoding="utf-8"), file)
 
 
-def test_an_import_of_another_root_is_found() -> None:
+def test_an_import_of_another_root_is_found():
     source = "from .plugins.losses import ce\nimport smmd_bench.tasks.arithmetic\n"
     found = forbidden_imports(source, ROOT / "smmd_bench" / "x.py")
     assert {"smmd_bench.plugins.losses", "smmd_bench.tasks.arithmetic"} <= found
 
 
-def test_no_file_is_longer_than_300_lines() -> None:
+def test_no_file_is_longer_than_300_lines():
     lengths = {str(f.relative_to(ROOT)): len(f.read_text().splitlines()) for f in FILES}
     assert not {name: n for name, n in lengths.items() if n > 300}
 
 
-def test_no_function_is_longer_than_60_lines() -> None:
+def test_no_function_is_longer_than_60_lines():
     assert not {
         f"{file.relative_to(ROOT)}: {name}": lines
         for file in FILES
@@ -79,7 +79,7 @@ def functions(file: Path) -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("file", SHOWN, ids=lambda f: str(f.relative_to(ROOT)))
-def test_what_is_shown_to_authors_of_plugins_imports_the_public_names(file: Path) -> None:
+def test_what_is_shown_to_authors_of_plugins_imports_the_public_names(file):
     text = file.read_text(encoding="utf-8")
     deeper = re.findall(r"(?:from|import) (smmd_bench\.(?!contracts\b)[\w.]+)", text)
     assert not deeper
@@ -90,7 +90,7 @@ REPORTS = [f for f in (ROOT / "reports").glob("*.py") if f.name != "overhead_tab
 
 
 @pytest.mark.parametrize("file", REPORTS, ids=lambda f: f.name)
-def test_reports_read_a_run_through_its_frames_alone(file: Path) -> None:
+def test_reports_read_a_run_through_its_frames_alone(file):
     """What is current is decided there: a report that opens a cell's file would get around it."""
     source = file.read_text(encoding="utf-8")
     paths = [

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from .tiny_lms import special_tokens
+
 ARCHITECTURES = ("qwen2_5_vl", "mistral3", "mllama")
 """By model_type of transformers; Mistral3 is Ministral-3's."""
 each = pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -64,12 +66,7 @@ def build_vlm(architecture: str, folder: Path, *, seed: int = 0) -> Path:
         torch.manual_seed(seed)
         model = AutoModelForImageTextToText.from_config(config)
         _widen(model, tokenizer)
-    model.generation_config = GenerationConfig(
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        do_sample=False,
-    )
+    model.generation_config = GenerationConfig(**special_tokens(tokenizer), do_sample=False)
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
     return folder
@@ -138,9 +135,7 @@ def _qwen2_5_vl() -> tuple[Any, Any]:
                 "rope_theta": 10000.0,
                 "mrope_section": [4, 6, 6],  # of half a head's width
             },
-            "bos_token_id": None,
-            "eos_token_id": tokenizer.eos_token_id,
-            "pad_token_id": tokenizer.pad_token_id,
+            **special_tokens(tokenizer),
         },
         vision_config={
             "depth": 2,
@@ -193,9 +188,7 @@ def _mistral3() -> tuple[Any, Any]:
                 "mscale": 1.0,
                 "llama_4_scaling_beta": 0.1,
             },
-            "bos_token_id": tokenizer.bos_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
-            "pad_token_id": tokenizer.pad_token_id,
+            **special_tokens(tokenizer),
             "tie_word_embeddings": True,
         },
         vision_config={
@@ -234,9 +227,7 @@ def _mllama() -> tuple[Any, Any]:
             "num_hidden_layers": 3,
             "cross_attention_layers": [1],
             "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
-            "bos_token_id": tokenizer.bos_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
-            "pad_token_id": tokenizer.pad_token_id,
+            **special_tokens(tokenizer),
         },
         vision_config={
             "hidden_size": 32,

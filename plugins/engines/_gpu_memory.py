@@ -1,9 +1,8 @@
 """How much of a GPU's memory vLLM asks for.
 
 vLLM's `gpu_memory_utilization` is a share of *all* memory of the card, by default 0.92. vLLM
-refuses to start where less than that is free, for example beside another program. Here the share
-follows from what is free. What vLLM asks for holds the weights, the activations and the key-value
-cache; CUDA graphs come on top, so a tenth of the free memory is left, and 1 GiB at least.
+refuses to start where less than that is free. Here the share follows from what is free. It holds
+weights, activations and the key-value cache; for CUDA graphs a tenth is left, and 1 GiB at least.
 """
 
 from __future__ import annotations

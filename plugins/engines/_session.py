@@ -22,7 +22,7 @@ from smmd_bench.models.checkpoints import (
     require_safetensors,
     stop_token_ids,
 )
-from smmd_bench.training.canary import canary_images
+from smmd_bench.training.canary_texts import canary_images
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +44,7 @@ class Rows:
 class CheckpointSession(ABC):
     """A started engine, the checkpoint that it runs, and the calls of `EngineSession`.
 
-    `note` is said once, to the first progress of a call that generates.
+    The first call that generates passes `note` to its progress.
     """
 
     def __init__(self, base: Path, settings: EngineSettings, note: str | None = None) -> None:
@@ -66,7 +66,6 @@ class CheckpointSession(ABC):
         images: Images | None = None,
         progress: Progress | None = None,
     ) -> list[Completion]:
-        """Greedy completions of tokenised prompts, in order; stops at the end-of-sequence token."""
         if self._note is not None and progress is not None:
             progress(self._note, 0, 0)
             self._note = None
@@ -84,7 +83,6 @@ class CheckpointSession(ABC):
         images: Images | None = None,
         progress: Progress | None = None,
     ) -> NDArray[np.float64]:
-        """softmax over `token_ids` of the next token's logits after each prefix: [n, N]."""
         rows = self._rows(prefixes, images, 1)
         self._use(checkpoint)
         report = _reporter(progress, f"probe {checkpoint.name}", len(prefixes))
@@ -97,8 +95,6 @@ class CheckpointSession(ABC):
         *,
         images: Images | None = None,
     ) -> list[list[float]]:
-        """For each sequence, log p of every token after the first, over the whole vocabulary; with
-        images, of every token after the last image."""
         rows = self._rows(sequences, images, 0)
         self._use(checkpoint)
         placeholder = self._processor.image_token_id if images else None

@@ -28,8 +28,7 @@ def run(
 ) -> list[RequestOutput]:
     """One request a prompt, in order; its images are read when it goes in.
 
-    Requests left over after an error would join the next batch, with another checkpoint: they are
-    aborted.
+    After an error all are aborted: they would join the next batch, with another checkpoint.
     """
     engine = llm.llm_engine
     shared = not isinstance(params, Sequence)

@@ -35,7 +35,7 @@ class VllmSession(CheckpointSession):
         self._broken: str | None = None
 
     def close(self) -> None:
-        """Shut the engine down; the session cannot be used any more."""
+        """Shut the engine down; the session cannot be used again."""
         self._broken = "its engine was closed"
         self._llm.llm_engine.engine_core.shutdown()
         del self._llm
@@ -52,10 +52,7 @@ class VllmSession(CheckpointSession):
         from vllm import SamplingParams
 
         params = SamplingParams(
-            temperature=0.0,
-            max_tokens=max_new_tokens,
-            stop_token_ids=self._stop,
-            detokenize=False,
+            temperature=0.0, max_tokens=max_new_tokens, stop_token_ids=self._stop, detokenize=False
         )
         outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, report)
         token_ids = [tuple(output.outputs[0].token_ids) for output in outputs]
@@ -155,8 +152,8 @@ class VllmSession(CheckpointSession):
 
 
 def _pack_embeddings(model: Any) -> None:
-    """Make the CPU kernels' packed copy of (tied) embeddings anew; without it they answer with the
-    weights of before. On a GPU there is no such copy."""
+    """Make the CPU kernels' packed copy of (tied) embeddings again, or they answer with the old
+    weights. On a GPU there is no such copy."""
     from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
     from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
 

@@ -52,11 +52,7 @@ class VllmEngine:
 
     @contextmanager
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
-        """Start vLLM on `base`; leaving the context frees its memory and its process group.
-
-        `settings.memory_gb` is the size of the key-value cache on a CPU; on a GPU vLLM asks for
-        most of what is free there, see `_gpu_memory`.
-        """
+        """Start vLLM on `base`; leaving the context frees its memory and its process group."""
         context = context_length(base, settings)
         with _environment(cpu=_on_cpu()):
             from vllm.distributed import cleanup_dist_env_and_memory
@@ -83,8 +79,12 @@ def _start(base: Path, settings: EngineSettings, context: int, memory: MemoryReq
     if memory is not None:
         more["gpu_memory_utilization"] = memory.utilization
     if settings.adapters:
-        rank = _lora_rank(settings.max_lora_rank)
-        more |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": rank}
+        rank = settings.max_lora_rank
+        fitting = [known for known in LORA_RANKS if known >= rank]
+        if not fitting:
+            most = LORA_RANKS[-1]
+            raise UserError(f"LoRA rank {rank} is more than vLLM can: use {most} or less.")
+        more |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": fitting[0]}
     if scaling := _attention_scaling(base):
         more["hf_overrides"] = {"text_config": {"llama_4_scaling": scaling}}
     if reads_images(base):
@@ -107,8 +107,8 @@ def _start(base: Path, settings: EngineSettings, context: int, memory: MemoryReq
 
 
 def _attention_scaling(base: Path) -> dict[str, float] | None:
-    """Ministral-3's scaling of queries by position, under the name by which vLLM looks for it:
-    as transformers spells it, vLLM leaves it out without a word."""
+    """Ministral-3's scaling of queries by position, under vLLM's name for it: vLLM silently ignores
+    the name that transformers has."""
     text = (read_json(base / "config.json") or {}).get("text_config") or {}
     rope = text.get("rope_parameters") or {}
     if text.get("model_type") != "ministral3" or "llama_4_scaling_beta" not in rope:
@@ -124,13 +124,6 @@ def _pixel_limits(base: Path, settings: EngineSettings) -> dict[str, Any] | None
     processor = load_processor(base, settings.min_pixels, settings.max_pixels)
     size = dict(processor.image_processor.size)
     return {"size": {edge: size[edge] for edge in ("shortest_edge", "longest_edge")}}
-
-
-def _lora_rank(rank: int) -> int:
-    fitting = [known for known in LORA_RANKS if known >= rank]
-    if not fitting:
-        raise UserError(f"LoRA rank {rank} is more than vLLM can: use {LORA_RANKS[-1]} or less.")
-    return fitting[0]
 
 
 def _distribution() -> tuple[str, str]:
@@ -155,9 +148,9 @@ def _on_cpu() -> bool:
 def _environment(cpu: bool) -> Iterator[None]:
     """What vLLM reads from the environment; afterwards everything is as it was before.
 
-    vLLM itself sets LD_PRELOAD for its children and replaces `torch.set_num_threads`: neither may
-    outlive the engine. `OMP_*` count only where torch was not imported before: set them earlier,
-    because without PASSIVE a busy machine decodes up to twenty times slower.
+    vLLM itself sets LD_PRELOAD for its children and replaces `torch.set_num_threads`. `OMP_*` count
+    only where torch was not imported before; without PASSIVE a busy machine decodes up to twenty
+    times slower.
     """
     before = dict(os.environ)
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"

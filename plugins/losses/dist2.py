@@ -51,12 +51,6 @@ class DistanceTargetTerm(NumericLoss):
     """KL(q || p), summed over positions."""
 
     separable = True
-    values: Tensor  # [N]
-
-    def __init__(self, loss: DistanceTargets, vocabulary: NumericVocabulary) -> None:
-        super().__init__(loss, vocabulary)
-        self.loss = loss
-        self.constant("values", vocabulary.values)
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """Sum over numeric positions, and how many there are."""

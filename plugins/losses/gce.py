@@ -66,12 +66,6 @@ class GaussianTerm(NumericLoss):
     """Cross-entropy of the Gaussian target and the prediction, summed over positions."""
 
     separable = True
-    values: Tensor  # [N]
-
-    def __init__(self, loss: GaussianCrossEntropy, vocabulary: NumericVocabulary) -> None:
-        super().__init__(loss, vocabulary)
-        self.loss = loss
-        self.constant("values", vocabulary.values)
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """Sum over numeric positions, and how many there are."""

@@ -72,7 +72,7 @@ class NumericTokenIntegrityLoss:
     def bind(self, vocabulary: NumericVocabulary) -> IntegrityTerm:
         """The loss over the ten digits of V_num as a module.
 
-        Raises CellSkippedError if V_num has not one token for each digit.
+        Raises CellSkippedError if V_num does not have one token for each digit.
         """
         return IntegrityTerm(self, vocabulary)
 
@@ -85,7 +85,6 @@ class IntegrityTerm(NumericLoss):
 
     def __init__(self, loss: NumericTokenIntegrityLoss, vocabulary: NumericVocabulary) -> None:
         super().__init__(loss, vocabulary)
-        self.loss = loss
         digits = torch.arange(10)
         matches = vocabulary.values == digits[:, None]  # [10, N]
         tokens = matches.sum(1).tolist()

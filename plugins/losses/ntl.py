@@ -67,14 +67,10 @@ class NumberTokenTerm(NumericLoss):
     """L_NTL, summed over positions."""
 
     separable = True
-    values: Tensor  # [N]
 
     def __init__(self, loss: NumberTokenLoss, vocabulary: NumericVocabulary) -> None:
         super().__init__(loss, vocabulary)
-        self.loss = loss
-        v = vocabulary.values
-        self.constant("values", v)
-        self.range = distance_range(v)
+        self.range = distance_range(vocabulary.values)
 
     def distance(self, difference: Tensor) -> Tensor:
         """|v_i - v_j|, squashed where asked for; elementwise."""
@@ -90,10 +86,7 @@ class NumberTokenTerm(NumericLoss):
             cost = p * self.distance(v - v[numeric.target, None])  # [M, N]
         if self.loss.reweigh:
             mass = (numeric.logits.logsumexp(-1) - numeric.log_partition).exp()  # [M]
-            cost = mass * cost.sum(-1) + 1.01 * self._worst() * (1 - mass)  # [M]
+            farthest = self.values.new_tensor(self.range[1])
+            worst = farthest**2 if self.loss.kind == "mse" else self.distance(farthest)
+            cost = mass * cost.sum(-1) + 1.01 * float(worst) * (1 - mass)  # [M]
         return cost.sum(), numeric.target.numel()
-
-    def _worst(self) -> float:
-        """The largest cost that a value of V_num can have."""
-        farthest = self.values.new_tensor(self.range[1])
-        return float(farthest**2 if self.loss.kind == "mse" else self.distance(farthest))

@@ -123,7 +123,6 @@ class ResidualForm(NumericLoss):
 
     def __init__(self, loss: SmoothMMD, vocabulary: NumericVocabulary) -> None:
         super().__init__(loss, vocabulary)
-        self.loss = loss
         self._matrices: dict[tuple[torch.dtype, torch.device], Tensor] = {}
         self.matrix(torch.empty(0))  # the usual one, in advance
 

@@ -4,8 +4,6 @@ In: words. Out: what the harness does with them, and an exit status. It may impo
 folder, but a command imports it only when it is called: `--help` imports all commands.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from io import TextIOWrapper

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 @click.argument(
     "runs", nargs=-1, type=options.PATH, metavar="[RUN]...", shell_complete=completion.runs
 )
-@click.option(
+@options.commas(
     "--what",
+    word="PART",
     default="",
-    metavar="PART,...",
-    callback=options.split_commas,
     help="Only these parts, by the names that --dry-run shows; all: every one.",
 )
 @click.option("--yes", is_flag=True, help="Remove what --what names without asking.")
@@ -59,16 +58,15 @@ def command(
             "--dry-run lists them)."
         )
     parts = _find_parts(runs, what)
-    removing = not dry_run and (yes or not as_json)
     if as_json:
-        freed = _remove(parts) if removing else 0
+        freed = _remove(parts) if yes and not dry_run else 0
         print_json({"parts": [part.to_dict() for part in parts], "removed_bytes": freed})
         return
     if not parts:
         click.echo("There is nothing to remove.")
         return
     _print(parts)
-    chosen = [] if not removing else parts if yes else _ask(parts)
+    chosen = [] if dry_run else parts if yes else _ask(parts)
     freed = _remove(chosen)
     click.echo(f"Removed {spell_bytes(freed)}." if chosen else "Nothing was removed.")
 
@@ -76,8 +74,7 @@ def command(
 def _find_parts(runs: tuple[Path, ...], what: Sequence[str]) -> list[Part]:
     """The parts of these runs (none: of all in runs/), and of the cache if it is meant."""
     from ..errors import UserError
-    from ..run.removal import cache_parts
-    from ..run.run_parts import run_parts
+    from ..run.removal import cache_parts, run_parts
 
     found = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
     parts: list[Part] = []
@@ -117,9 +114,8 @@ def _remove(parts: Sequence[Part]) -> int:
     Looks the parts up again first, because a run may have gone on while people were asked. Raises
     UserError if another process works on one of the runs; nothing is removed then.
     """
-    from ..run.removal import remove
+    from ..run.removal import remove, run_parts
     from ..run.run_directory import RunDirectory
-    from ..run.run_parts import run_parts
 
     runs = dict.fromkeys(part.run for part in parts if part.run is not None)
     with ExitStack() as locks:
@@ -136,17 +132,13 @@ def _print(parts: Sequence[Part]) -> None:
     from ..run.removal import PARTS
     from ..storage.sizes import spell_bytes
 
-    console = new_console()
+    console, word = new_console(), {"no_wrap": True}
     for place in dict.fromkeys(part.place for part in parts):
-        console.print(Text(str(place), style="bold"), soft_wrap=True)
-        table = new_table(
-            {"no_wrap": True},
-            {"no_wrap": True, "justify": "right"},
-            {"overflow": "fold", "ratio": 1},
-        )
+        console.print(str(place), style="bold", soft_wrap=True)
+        table = new_table(word, {**word, "justify": "right"}, {"overflow": "fold", "ratio": 1})
         for part in parts:
             if part.place == place:
-                text = Text(f"{PARTS[part.name]}\n").append(f"-> {part.cost}", style="dim")
-                table.add_row(Text(f"  {part.name}"), Text(spell_bytes(part.size)), text)
+                text = Text.assemble(PARTS[part.name], "\n", (f"-> {part.cost}", "dim"))
+                table.add_row(f"  {part.name}", spell_bytes(part.size), text)
         print_table(console, table)
     click.echo(f"In all {spell_bytes(sum(part.size for part in parts))}.")

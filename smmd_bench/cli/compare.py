@@ -44,17 +44,7 @@ def command(a: Path, b: Path, metric: str | None, as_json: bool) -> None:
     if not as_json:
         _print(a, b, found)
         return
-    print_json(
-        {
-            "a": str(a),
-            "b": str(b),
-            "rows": rows_of(found.rows),
-            "only_a": found.only_a,
-            "only_b": found.only_b,
-            "settings": found.settings,
-            "unpaired": found.unpaired,
-        }
-    )
+    print_json({"a": str(a), "b": str(b), **vars(found), "rows": rows_of(found.rows)})
 
 
 def _print(a: Path, b: Path, found: RunComparison) -> None:

@@ -15,7 +15,7 @@ from .terminal import new_console, new_table, print_json, print_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from .doctor_checks.finding import Finding
+    from .doctor_checks import Finding
 
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 _IMPORT_SECONDS, _FULL_SECONDS = 60.0, 240.0
@@ -90,6 +90,5 @@ def _print(console: Console, findings: list[Finding]) -> None:
         text = Text(finding.text)
         if finding.remedy is not None:
             text.append(f"\n-> {finding.remedy}", style="bold")
-        state = Text(finding.state, style=_STYLES[finding.state])
-        table.add_row(state, Text(finding.name), text)
+        table.add_row(Text(finding.state, _STYLES[finding.state]), finding.name, text)
     print_table(console, table)

@@ -1,14 +1,21 @@
 """What `train-eval` and `run` share: plan, run, report, summary, exit status."""
 
-from __future__ import annotations
-
+import shutil
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+from ..contracts import Split
+from ..errors import UserError
+from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
+from ..run.run_directory import RunDirectory
 from .interruption import keeping
-from .planning import check_folder, list_kept, say_plan, say_recipe
+from .terminal import print_json
 from .voice import Voice, advise_retry
+
+_LARGE = 10**8
+"""Weights from which the plan gives the time on a GPU, too."""
 
 
 def execute(
@@ -24,24 +31,23 @@ def execute(
     """Run the experiments of one folder and print its tables; returns the exit status."""
     from ..models.cards import without_weights
     from ..plugin_system.registry import load
-    from ..run.run_directory import RunDirectory
     from ..training.tracking import require_tracker
 
     folder = out or Path("runs") / plan.folder_name
-    tracker = None if track == "none" else track
+    run, tracker = RunDirectory(folder), None if track == "none" else track
     load("executors", executor)
     require_tracker(tracker)
-    check_folder(folder)
+    _check_folder(folder)
     with without_weights() if dry_run else nullcontext():
         plan, left_out = plan.that_can_run()  # finds what is missing before anything is said
         cells = plan.cells
-        say_recipe(voice, cells)
+        _say_recipe(voice, cells)
         for tasks, reason in left_out.items():
             voice.note(f"Left out, as it is optional: {tasks}: {reason}")
         if dry_run:
-            say_plan(voice, RunDirectory(folder), cells)
+            _say_plan(voice, run, cells)
             return 0
-    with keeping(lambda: list_kept(RunDirectory(folder), cells)):
+    with keeping(lambda: _list_kept(run, cells)):
         from ..publishing.report_stamp import reports_are_current
         from ..run.pipeline import run_file
 
@@ -64,10 +70,103 @@ def execute(
         voice.say(f"Tracked: {folder / 'tracking'} ({tracker})")
     broken = voice.failed_reports(folder)
     if outcome.failed:
-        run = RunDirectory(folder)
         failures = [run.failure(cell) for cell in cells if cell.label in outcome.failed]
         voice.fail(
             f"{len(outcome.failed)} of {len(cells)} cells failed; tracebacks are in "
             f"{folder / 'cells'}/*/FAILED.json. {advise_retry(failures)}"
         )
     return 1 if outcome.failed or broken else 0
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise UserError if the output folder is a file, or would lie below one."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise UserError(
+            f"The output folder {folder} cannot be made, because {there} is a file: choose another "
+            "with --out."
+        )
+
+
+def _say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
+    """Say how each model is trained on each task, and which data are missing."""
+    shortages: dict[str | None, None] = {}
+
+    def count(cell: Cell, split: Split) -> str:
+        found = cell.examples_there(split)
+        shortages[cell.shortage(split, found)] = None
+        return f"{found:,}"
+
+    for model in dict.fromkeys(cell.model for cell in cells):
+        here = [cell for cell in cells if cell.model == model]
+        transfers = {cell.task: cell for cell in here if cell.source is not None}
+        for cell in {c.task: c for c in here if c.task not in transfers}.values():
+            r = cell.recipe
+            adapter = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
+            voice.say(
+                f"{cell.card.label} on {cell.task}: {adapter}, {count(cell, 'train')} examples x "
+                f"{r.epochs} epochs, batch {r.batch_size}, learning rate {r.learning_rate:g}; "
+                f"validation {count(cell, 'validation')}, test {count(cell, 'test')}."
+            )
+        for cell in transfers.values():
+            voice.say(f"  and a test of transfer on {cell.task}: {count(cell, 'test')}.")
+        if (note := here[0].engine_note) is not None:
+            voice.say(f"  {note}")
+    for sentence in filter(None, shortages):
+        voice.say(sentence)
+
+
+def _say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell]) -> None:
+    """Say which cells are done, and how long the others may take."""
+    from ..run.estimate import gpu_hours, seconds, spell_seconds
+
+    todo = {c: [s for s in run.missing(c) if s != "train" or not c.is_base] for c in cells}
+    times = {cell: round(seconds(cell, stages), 1) for cell, stages in todo.items()}
+    gpu = {cell: round(gpu_hours(cell, stages), 3) for cell, stages in todo.items()}
+    total = sum(times.values())
+    if voice.as_json:
+        plan = [
+            {
+                "address": cell.addresses["train"],
+                "cell": cell.label,
+                "to_do": stages,
+                "seconds": times[cell],
+                "gpu_hours": gpu[cell],
+            }
+            for cell, stages in todo.items()
+        ]
+        print_json({"run": str(run.path), "cells": plan, "seconds": round(total, 1)})
+    voice.say(f"Output folder: {run.path}")
+    for model, task in dict.fromkeys((cell.model, cell.task) for cell in cells):
+        voice.say(f"{model} {task}")
+        rows = []
+        for cell in (c for c in todo if (c.model, c.task) == (model, task)):
+            what = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
+            left = f"to do: {', '.join(todo[cell])}, about {spell_seconds(times[cell])}"
+            rows.append((f"  {cell.addresses['train']}", what, left if todo[cell] else "done"))
+        voice.rows(rows)
+    voice.say(f"{len(todo)} cells, about {spell_seconds(total)} on this CPU (a rough estimate).")
+    if any(cell.card.parameter_count() >= _LARGE for cell in cells):
+        hours = sum(gpu.values())
+        voice.say(f"On one A100 about {hours:.1f} GPU hours, from its peak speed; not measured.")
+
+
+def _list_kept(run: RunDirectory, cells: Sequence[Cell]) -> list[str]:
+    """What a stopped run has on disk, line by line; removes half-written files."""
+    if not (run.path / "manifest.json").is_file():
+        return ["The run had not begun."]
+    with run.locked():
+        for leftover in (run.path / "cells").glob("**/.*.part"):
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    state = {cell: run.missing(cell) for cell in cells}
+    said = [f"{sum(not stages for stages in state.values())} of {len(cells)} cells finished"]
+    for cell, stages in state.items():
+        if not stages or cell.is_base:
+            continue
+        epochs = len([*run.cell_folder(cell).glob("epochs/[0-9]*/canary.json")])
+        if "train" not in stages and cell.source is None:
+            rest = "measured" if stages == ["measure"] else "decoded"
+            said.append(f"{cell.label}: trained, to be {rest}")
+        elif epochs:
+            said.append(f"{cell.label}: {epochs} of {cell.recipe.epochs} epochs")
+    return [f"Kept in {run.path}:", *(f"  {line}" for line in said)]

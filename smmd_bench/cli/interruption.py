@@ -1,7 +1,5 @@
 """Ctrl-C: what is kept, and the command that goes on."""
 
-from __future__ import annotations
-
 import shlex
 import signal
 import sys
@@ -41,4 +39,4 @@ def farewell(error: BaseException) -> str:
     if not isinstance(error, Interrupted):
         return "Interrupted."
     command = shlex.join(["smmd-bench", *sys.argv[1:]])
-    return "\n".join(["Interrupted.", *error.kept, f"Go on with: {command}"])
+    return "\n".join(["Interrupted.", *error.kept, f"Continue with: {command}"])

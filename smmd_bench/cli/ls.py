@@ -44,46 +44,41 @@ def command(group: str | None, verbose: bool, as_json: bool) -> None:
     from ..plugin_system.registry import GROUPS
 
     whole = verbose or as_json
-    found = {name: listing(name, whole=whole) for name in GROUPS if group in (None, name)}
-    models = listed_models() if group in (None, "models") else None
+    found: dict[str, list[Any]] = {
+        name: listing(name, whole=whole) for name in GROUPS if group in (None, name)
+    }
+    if group in (None, "models"):
+        found["models"] = listed_models()
     if as_json:
-        content: dict[str, list[Any]] = {
-            name: [*map(asdict, items)] for name, items in found.items()
-        }
-        if models is not None:
-            content["models"] = [*map(asdict, models)]
-        print_json(content)
+        print_json({name: [*map(asdict, items)] for name, items in found.items()})
         return
     console = new_console()
     for name, items in found.items():
         click.secho(name, bold=True)
-        if verbose:
+        if not verbose:
+            _print_lines(console, items)
+        elif name == "models":
+            _print_models(console, items)
+        else:
             _print_all(console, items)
-        else:
-            _print_lines(console, ((item.name, item.summary, item.error) for item in items))
-    if models is not None:
-        click.secho("models", bold=True)
-        if verbose:
-            _print_models(console, models)
-        else:
-            _print_lines(console, ((model.name, model.summary, None) for model in models))
+    if "models" in found:
         click.echo("  any other name on the hub, or a local checkpoint folder")
     if not verbose:
         click.echo("-v: with parameters, versions, licences and sources.")
 
 
-def _print_lines(console: Console, rows: Iterable[tuple[str, str, str | None]]) -> None:
+def _print_lines(console: Console, items: Iterable[Listed | ListedModel]) -> None:
     """Name and summary, cut where the terminal ends; an error is not cut."""
     from rich.text import Text
 
     if not has_width(console):  # a pipe: whole lines
         console.width = _LONGEST
     table = new_table(_NAME, {"overflow": "ellipsis", "ratio": 1})
-    for name, summary, error in rows:
-        text = Text(summary, no_wrap=True, overflow="ellipsis")
-        if error is not None:
+    for item in items:
+        text = Text(item.summary, no_wrap=True, overflow="ellipsis")
+        if (error := getattr(item, "error", None)) is not None:
             text = Text(f"cannot be used: {error}", style="red", overflow="fold")
-        table.add_row(Text(f"  {name}"), text)
+        table.add_row(f"  {item.name}", text)
     print_table(console, table)
 
 
@@ -94,10 +89,10 @@ def _print_all(console: Console, items: Iterable[Listed]) -> None:
     for item in items:
         version = "" if item.version is None else f"  version {item.version}"
         console.print(Text.assemble(("  " + item.name, "bold"), (version, "dim")))
-        table = new_table({"no_wrap": True, "width": 18}, {"overflow": "fold", "ratio": 1})
+        label_column = {"no_wrap": True, "width": 18, "style": "dim"}
+        table = new_table(label_column, {"overflow": "fold", "ratio": 1})
         for label, text in _facts(item):
-            style = "red" if label == "error" else ""
-            table.add_row(Text(f"      {label}", style="dim"), Text(text, style=style))
+            table.add_row(f"      {label}", Text(text, "red" if label == "error" else ""))
         print_table(console, table)
 
 
@@ -125,13 +120,11 @@ def _facts(item: Listed) -> list[tuple[str, str]]:
 
 def _print_models(console: Console, models: Iterable[ListedModel]) -> None:
     """Summaries, and the micro-batches that may fit on a GPU."""
-    from rich.text import Text
-
-    table = new_table({"no_wrap": True}, {"overflow": "fold", "ratio": 1})
+    table = new_table({"no_wrap": True, "style": "bold"}, {"overflow": "fold", "ratio": 1})
     for model in models:
-        table.add_row(Text(f"  {model.name}", style="bold"), Text(model.summary))
+        table.add_row(f"  {model.name}", model.summary)
         if model.micro_batch_sizes:
             sizes = (f"{gb} GB: {size}" for gb, size in model.micro_batch_sizes.items())
-            table.add_row("", Text(f"micro_batch_size on a GPU of {', '.join(sizes)}"))
+            table.add_row("", f"micro_batch_size on a GPU of {', '.join(sizes)}")
     print_table(console, table)
     click.echo("  micro_batch_size: estimates for GSM8K or Clock-Time, not run")

@@ -1,7 +1,5 @@
 """Options that several commands share, and how their values are read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import wraps
@@ -49,27 +47,31 @@ def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None)
     os.environ[VARIABLE] = str(folder.resolve())
 
 
+def commas(*flags: str, word: str, **settings: Any) -> Decorator:
+    """An option that takes a list such as `ce,ntl`, of which an item is called `word`."""
+    return click.option(*flags, metavar=f"{word},...", callback=split_commas, **settings)
+
+
+def out(source: str) -> Decorator:
+    """The output folder, whose default name follows from the `source`."""
+    text = f"Output folder (default: runs/NAME, a name that follows from {source})."
+    return click.option("--out", type=PATH, help=text)
+
+
 def choice(flag: str, *values: str, help: str) -> Decorator:
     """An option with one of these values; the first is the default."""
     return click.option(flag, type=click.Choice(values), default=values[0], help=help)
 
 
-def _plugin_option(**settings: Any) -> Decorator:
-    text = "A Python file with plugins of your own; may be repeated."
-    return click.option(
-        "--plugin",
-        "plugins",
-        multiple=True,
-        type=PATH,
-        callback=load_plugins,
-        help=text,
-        **settings,
-    )
-
-
-plugin: Decorator = _plugin_option(expose_value=False)
-plugin_files: Decorator = _plugin_option()
-"""The same for a command that also wants the paths."""
+_PLUGIN: dict[str, Any] = {
+    "multiple": True,
+    "type": PATH,
+    "callback": load_plugins,
+    "help": "A Python file with plugins of your own; may be repeated.",
+}
+plugin: Decorator = click.option("--plugin", "plugins", expose_value=False, **_PLUGIN)
+plugin_files: Decorator = click.option("--plugin", "plugins", **_PLUGIN)
+"""The same for a command that also needs the paths."""
 data_dir: Decorator = click.option(
     "--data-dir",
     type=PATH,
@@ -84,22 +86,17 @@ quiet: Decorator = click.option(
 executor: Decorator = click.option(
     "--executor", default="local", shell_complete=completion.executors, help="Where jobs run."
 )
-losses: Decorator = click.option(
+losses: Decorator = commas(
     "--losses",
+    word="LOSS",
     required=True,
-    metavar="LOSS,...",
-    callback=split_commas,
     shell_complete=completion.losses,
     help="Losses, such as ce,ntl,'smmd[sigma=1,lambda=5]'.",
 )
 _EXECUTION: tuple[Decorator, ...] = (
     executor,
     data_dir,
-    click.option(
-        "--out",
-        type=PATH,
-        help="Output folder (default: runs/NAME, a name that follows from the experiment).",
-    ),
+    out("the experiment"),
     click.option("--extend", is_flag=True, help="Add this experiment to another one's folder."),
     click.option(
         "--dry-run", is_flag=True, help="List the cells, which are done, and the time left."

@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
+@options.commas(
     "--losses",
+    word="LOSS",
     default="ce,ntl,ntil,smmd",
-    metavar="LOSS,...",
-    callback=options.split_commas,
     shell_complete=completion.losses,
     help="Losses, such as ntl,'smmd[sigma=1]'; ce is always measured, in the stock Trainer too.",
 )
@@ -58,11 +57,7 @@ if TYPE_CHECKING:
 )
 @click.option("--threads", type=int, help="Of the CPU (default: torch's own).")
 @click.option("--seed", default=0, help="Of weights, rows and turns.")
-@click.option(
-    "--out",
-    type=options.PATH,
-    help="Output folder (default: runs/NAME, a name that follows from the settings).",
-)
+@options.out("the settings")
 @options.voice
 @options.plugin
 def command(
@@ -82,7 +77,7 @@ def command(
     Examples:
       smmd-bench overhead
       smmd-bench overhead --losses ntl,smmd --steps 6 --drop 2 --repeats 1
-      smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # wants a GPU
+      smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # needs a GPU
     """
     settings = _settings(losses, geometry, numeric_tokens, device, sizes)
 
@@ -127,8 +122,8 @@ def _settings(
     device: Literal["auto", "cpu", "cuda"],
     sizes: dict[str, Any],
 ) -> OverheadSettings:
-    """The checked settings; what needs torch, which is slow to import, is checked last."""
-    from dataclasses import replace
+    """The checked settings."""
+    import torch
 
     from ..errors import CellSkippedError, UserError
     from ..overhead.batches import synthetic_vocabulary
@@ -148,23 +143,20 @@ def _settings(
             f"The geometry {geometry} does not say how many numeric tokens its tokenizer has: give "
             "--numeric-tokens, such as 10 (digits) or 1000 (groups of three digits)."
         )
+    has_gpu = torch.cuda.is_available()
+    if device == "cuda" and not has_gpu:
+        raise UserError(
+            "--device cuda: torch finds no GPU here. Give --device cpu, or install a torch with "
+            "CUDA on a machine that has one."
+        )
     settings = OverheadSettings(
         geometry=shape.name,
         config=shape.config,
         losses={canonical(loss): version_of(loss) for loss in found},
         numeric_tokens=numeric_tokens,
-        device="cpu",
+        device="cuda" if has_gpu and device != "cpu" else "cpu",
         **sizes,
     )
-    import torch
-
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            "--device cuda: torch finds no GPU here. Give --device cpu, or install a torch with "
-            "CUDA on a machine that has one."
-        )
-    if device != "cpu" and torch.cuda.is_available():
-        settings = replace(settings, device="cuda")
     check_geometry(shape.name, shape.config, settings.recipe)
     vocabulary = synthetic_vocabulary(settings.config["vocab_size"], numeric_tokens)
     for loss in found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -40,7 +41,7 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool) -> Non
 
     \b
     Examples:
-      smmd-bench prepare gsm8k --model Qwen/Qwen2.5-1.5B    # wants the hub
+      smmd-bench prepare gsm8k --model Qwen/Qwen2.5-1.5B    # needs the hub
       smmd-bench prepare clock_time
       smmd-bench prepare gsm8k --data-dir ./data    # check a local copy
     """
@@ -61,35 +62,32 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool) -> Non
         found |= {name: load_task(name) for name in getattr(task, "transfers", ())}
     with keeping():
         for name, task in found.items():
-            if getattr(task, "sources", ()):
-                _prepare_data(voice, name, task)
-            elif task.modality is Modality.VISION:
-                _prepare_pictures(voice, name, task)
-            else:
+            if not getattr(task, "sources", ()) and task.modality is Modality.TEXT:
                 voice.say(f"{name}: nothing to fetch, because its examples are generated.")
+                continue
+            licence = getattr(task, "licence", _UNKNOWN)
+            for what, size, place in _prepare_splits(task):
+                _say(voice, f"{name} {what}, {size / 2**20:.1f} MiB, {licence}", place)
         for model in models:
             _prepare_model(voice, model)
 
 
-def _prepare_data(voice: Voice, name: str, task: Task) -> None:
-    """Fetch or check the rows of every split."""
-    for source in getattr(task, "sources", ()):
+def _prepare_splits(task: Task) -> Iterator[tuple[str, int, Path | str | None]]:
+    """Fetch or check the rows, or draw or check the pictures; what, bytes and place by split."""
+    from ..contracts import Split
+
+    sources = getattr(task, "sources", ())
+    for source in sources:
         for split in source.local:
             file = source.file(split)
             rows = f"{len(source.rows(split)):,} rows"
             task.examples(split, 0, None)  # raises if it cannot be read as a task
-            _say(voice, f"{name} {split}: {rows}", file.stat().st_size, task, file)
-
-
-def _prepare_pictures(voice: Voice, name: str, task: Task) -> None:
-    """Draw or check the pictures of every split."""
-    from ..contracts import Split
-
-    for split in get_args(Split):
+            yield f"{split}: {rows}", file.stat().st_size, file
+    for split in get_args(Split) if not sources else ():
         paths = {path for example in task.examples(split, 0, None) for path in example.images}
         size = sum(path.stat().st_size for path in paths)
         folder = os.path.commonpath(paths) if paths else None
-        _say(voice, f"{name} {split}: {len(paths):,} pictures", size, task, folder)
+        yield f"{split}: {len(paths):,} pictures", size, folder
 
 
 def _prepare_model(voice: Voice, name: str) -> None:
@@ -100,20 +98,14 @@ def _prepare_model(voice: Voice, name: str) -> None:
 
     card = model_card(name)
     files = sorted(card.folder.glob("*.safetensors"))
-    size = sum(file.stat().st_size for file in files)
+    size = spell_bytes(sum(file.stat().st_size for file in files))
     count = f"{len(files)} safetensors file{'s' * (len(files) != 1)}"
     licence = licence_of(card) or _UNKNOWN
-    voice.say(
-        f"{name}: {card.parameter_count():,} weights in {count}, {spell_bytes(size)}, {licence}"
-    )
-    _say_where(voice, card.folder)
+    weights = f"{card.parameter_count():,} weights in {count}"
+    _say(voice, f"{name}: {weights}, {size}, {licence}", card.folder)
 
 
-def _say(voice: Voice, what: str, size: int, task: Task, place: Path | str | None) -> None:
-    voice.say(f"{what}, {size / 2**20:.1f} MiB, {getattr(task, 'licence', _UNKNOWN)}")
+def _say(voice: Voice, sentence: str, place: Path | str | None) -> None:
+    voice.say(sentence)
     if place is not None:
-        _say_where(voice, place)
-
-
-def _say_where(voice: Voice, path: Path | str) -> None:
-    voice.always(f"{'' if voice.quiet else '  '}{path}")
+        voice.always(f"{'' if voice.quiet else '  '}{place}")

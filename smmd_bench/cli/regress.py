@@ -1,9 +1,6 @@
 """`smmd-bench regress RUN`: what a run's checkpoints can still do besides numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,12 +10,11 @@ from .voice import Voice, advise_retry
 
 @click.command()
 @click.argument("run", type=options.PATH, shell_complete=completion.runs)
-@click.option(
+@options.commas(
     "--suite",
     "suites",
+    word="SUITE",
     default="mmlu",
-    metavar="SUITE,...",
-    callback=options.split_commas,
     help="mmlu, samsum, or any task or group of lm-eval, such as gsm8k,hellaswag.",
 )
 @click.option(
@@ -28,11 +24,10 @@ from .voice import Voice, advise_retry
     type=options.PATH,
     help="Also this folder: a full checkpoint, or an adapter on the run's model; may be repeated.",
 )
-@click.option(
+@options.commas(
     "--losses",
+    word="LOSS",
     default="",
-    metavar="LOSS,...",
-    callback=options.split_commas,
     shell_complete=completion.run_losses,
     help="Only the cells of these losses; base is the untuned model (default: all).",
 )
@@ -72,7 +67,7 @@ def command(
     \b
     Examples:
       smmd-bench regress runs/NAME --suite mmlu,samsum
-      smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir DIR
+      smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir ./data
       smmd-bench regress runs/NAME --suite samsum --losses ce --checkpoint ./other
     """
     from ..publishing.report_stamp import reports_are_current
@@ -107,17 +102,11 @@ def command(
         voice.say("Nothing to do: the run has every result.")
     voice.tables(run, ("mmlu_table", "regression_table"))
     voice.conclude(run, worked=outcome.worked, failed=outcome.failed)
-    left = [e for e in plan(targets, found, setting) if not e.is_done(run)]
-    failures = [read_json(e.folder(run) / "FAILED.json") for e in left]
-    return _say_failures(voice, run, len(outcome.failed), failures)
-
-
-def _say_failures(voice: Voice, run: Path, count: int, failures: list[Any]) -> int:
-    """Say how many evaluations failed, if any; returns the exit status."""
-    if not count:
-        return 0
-    voice.fail(
-        f"{count} evaluations failed; tracebacks are in {run / 'regression'}/*/FAILED.json. "
-        f"{advise_retry(failures)}"
-    )
-    return 1
+    if outcome.failed:
+        left = (e.folder(run) for e in plan(targets, found, setting) if not e.is_done(run))
+        advice = advise_retry(read_json(folder / "FAILED.json") for folder in left)
+        voice.fail(
+            f"{len(outcome.failed)} evaluations failed; tracebacks are in "
+            f"{run / 'regression'}/*/FAILED.json. {advice}"
+        )
+    return 1 if outcome.failed else 0

@@ -1,7 +1,5 @@
 """`smmd-bench report RUN ...`: tables, figures and page again, from what is on disk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click
@@ -13,17 +11,15 @@ from .voice import Voice, summary_of
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=options.PATH, shell_complete=completion.runs)
-@click.option(
+@options.commas(
     "--only",
-    metavar="NAME,...",
-    callback=options.split_commas,
+    word="NAME",
     help="Only these reports, by name or by the paper's: arithmetic_table, table2, figure3.",
 )
-@click.option(
+@options.commas(
     "--format",
     "formats",
-    metavar="FORMAT,...",
-    callback=options.split_commas,
+    word="FORMAT",
     help="Only these formats: csv, markdown, latex, png, pdf.",
 )
 @click.option(

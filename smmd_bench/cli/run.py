@@ -1,7 +1,5 @@
 """`smmd-bench run FILE`: the main job, from a YAML file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

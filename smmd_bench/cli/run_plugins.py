@@ -1,7 +1,5 @@
 """The plugin files that a run was made with: what reads the run needs them, too."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

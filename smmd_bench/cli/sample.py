@@ -1,7 +1,5 @@
 """`smmd-bench sample`: look at a task's data."""
 
-from __future__ import annotations
-
 import json
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """`smmd-bench score`: tables and figures of completions made elsewhere."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -50,12 +48,7 @@ from .voice import Voice
 @click.option("--id-column", help="The column with the ids.")
 @click.option("--completion-column", help="The column with the completions.")
 @click.option("--model-label", "model", default="predictions", help="What tables call the model.")
-@click.option(
-    "--out",
-    type=options.PATH,
-    help="Output folder (default: runs/NAME, a name that follows from task, labels and "
-    "completions).",
-)
+@options.out("task, labels and completions")
 @options.voice
 @options.data_dir
 @options.plugin

@@ -53,10 +53,10 @@ def command(
       smmd-bench show runs/NAME --task arithmetic --uid test-0-5 --json
     """
     from .run_plugins import load_plugins_of
-    from .show_views.cells import Wanted, find_group
+    from .show_views.cells import find_group
     from .show_views.example import find_example
 
-    group = find_group(Wanted(name, run, **filters))
+    group = find_group(name, run, filters)
     if group.run.manifest.get("plugins"):
         load_plugins_of([group.run.path], Voice(as_json=as_json))
     shown = find_example(group, uid)
@@ -71,18 +71,15 @@ def command(
 
 
 def _print_question(console: Console, group: Group, shown: Shown) -> None:
-    from rich.text import Text
-
-    title = group.title
-    console.print(Text(f"{title['model']}  {title['task']}  seed {title['seed']}", style="bold"))
-    console.print(Text(str(group.run.path), style="dim"), soft_wrap=True)
-    console.print(Text(f"Example {shown.uid} ({shown.why})"))
+    console.print("{model}  {task}  seed {seed}".format(**group.title), style="bold")
+    console.print(str(group.run.path), style="dim", soft_wrap=True)
+    console.print(f"Example {shown.uid} ({shown.why})")
     if shown.image is not None:
         there = "" if Path(shown.image).is_file() else "  (no longer there)"
-        console.print(Text(f"Picture {shown.image}{there}"), soft_wrap=True)
+        console.print(f"Picture {shown.image}{there}", soft_wrap=True)
     for label, text in (("Prompt", shown.prompt), ("Target", shown.target)):
-        console.print(Text(f"\n{label}", style="bold"))
-        console.print(Text(_cut(plain(text))))
+        console.print(f"\n{label}", style="bold")
+        console.print(_cut(plain(text)))
 
 
 def _print_answers(console: Console, group: Group, answers: tuple[Answered, ...]) -> None:
@@ -105,44 +102,36 @@ def _print_answers(console: Console, group: Group, answers: tuple[Answered, ...]
         if answer.finish_reason == "length":
             text.append(" [cut off]", style="yellow")
         name = ("* " if answer.address == group.named else "") + answer.loss
-        table.add_row(Text(name), Text(mark, style=style), Text(parsed), text)
+        table.add_row(name, Text(mark, style), parsed, text)
     console.print()
     print_table(console, table)
 
 
 def _print_distributions(console: Console, answers: tuple[Answered, ...]) -> None:
-    from rich.text import Text
-
-    from ..decoding.answer_digits import OUTSIDE
-    from .show_views.plot import BLOCKS, draw_bands
+    from ..decoding.probe import OUTSIDE
+    from .show_views.plot import draw_bands
 
     probed = [answer for answer in answers if answer.distributions]
     if not probed:
-        console.print(Text("\nThis example has no digit probes.", style="dim"))
+        console.print("\nThis example has no digit probes.", style="dim")
         return
-    try:
-        (BLOCKS + "▼").encode(console.encoding)
-        blocks = True
-    except UnicodeEncodeError:
-        blocks = False
     longest = min(22, max(len(answer.loss) for answer in probed))
-    console.print(Text("\nProbability of each digit, given the true text before it", style="bold"))
-    for band in draw_bands(probed, console.width - longest - 2, blocks=blocks):
+    console.print("\nProbability of each digit, given the true text before it", style="bold")
+    for band in draw_bands(probed, console.width - longest - 2):
         console.print()
         for head in band.heads:
-            console.print(Text(f"{'':<{longest}}  {head}", style="dim"), soft_wrap=True)
+            console.print(f"{'':<{longest}}  {head}", style="dim", soft_wrap=True)
         for loss, line in band.rows:
             name = loss if len(loss) <= longest else loss[: longest - 1] + "~"
-            console.print(Text(f"{name:<{longest}}  {line}"), soft_wrap=True)
+            console.print(f"{name:<{longest}}  {line}", soft_wrap=True)
     found = [distribution for answer in probed for distribution in answer.distributions]
-    mark = "▼" if blocks else "v"
-    note = f"\n{mark} the true digit; p: the probability of the true token among numeric tokens."
+    note = "\n▼ the true digit; p: the probability of the true token among numeric tokens."
     if any(distribution.answer_digit == OUTSIDE for distribution in found):
         note += " answer 1: the first digit of the final answer; token 1: the first number of the"
         note += " target, outside the answer."
     if any(distribution.target_value >= 10 for distribution in found):
         note += " Tokens of several digits are shown by their leading one."
-    console.print(Text(note, style="dim"))
+    console.print(note, style="dim")
 
 
 def _cut(text: str) -> str:

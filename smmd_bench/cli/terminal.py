@@ -37,10 +37,8 @@ def result_width() -> int:
 
 def print_sentence(text: str, *, stderr: bool = False) -> None:
     """Print a sentence: wrapped between words on a terminal, one line elsewhere."""
-    from rich.text import Text
-
     console = new_console(stderr=stderr)
-    console.print(Text(text), soft_wrap=not console.is_terminal)
+    console.print(text, soft_wrap=not console.is_terminal)
 
 
 def print_json(content: Any) -> None:

@@ -1,7 +1,5 @@
 """`smmd-bench train-eval`: the main job, from flags."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -9,8 +9,8 @@ people      sentences, progress, tables,      notes, failures
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,15 +58,13 @@ class Voice:
         """Say what went wrong."""
         print_sentence(sentence, stderr=True)
 
-    def rows(self, rows: Iterable[Sequence[str]]) -> None:
-        """Print a table of what the command does next; its last column wraps."""
+    def rows(self, rows: Iterable[tuple[str, str, str]]) -> None:
+        """Print a table of what the command does next."""
         if not (self.quiet or self.as_json):
-            from rich.text import Text
-
-            console, table = new_console(), new_table()
+            table = new_table(*[{"overflow": "fold"}] * 3)
             for row in rows:
-                table.add_row(*(Text(cell, overflow="fold") for cell in row))
-            print_table(console, table)
+                table.add_row(*row)
+            print_table(new_console(), table)
 
     @contextmanager
     def progress(self, *, stderr: bool = False) -> Iterator[Progress]:
@@ -82,10 +80,7 @@ class Voice:
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:
         """Show on a terminal that something goes on."""
-        if self.quiet:
-            yield
-            return
-        with new_console(stderr=True).status(text):
+        with nullcontext() if self.quiet else new_console(stderr=True).status(text):
             yield
 
     def publish(self, folder: Path) -> list[Path]:
@@ -131,11 +126,11 @@ class Voice:
 
 
 def advise_retry(failures: Iterable[Mapping[str, Any] | None]) -> str:
-    """Whether the same command can help, from the FAILED.json of cells; None has not failed.
+    """Whether the same command can help, from the FAILED.json of cells, if they have one.
 
     A user's mistake fails again until the user changes what its error names.
     """
-    found = [f for f in failures if f is not None and not f.get("skipped")]
+    found = [f for f in failures if f and not f.get("skipped")]
     mistakes = sum(bool(f.get("user_error")) for f in found)
     if not mistakes:
         return "The same command tries them again."

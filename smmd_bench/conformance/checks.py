@@ -1,17 +1,14 @@
 """A check and what came of it."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 from ..errors import CellSkippedError, UserError
 
-Subject = TypeVar("Subject")
+Check = TypeVar("Check", bound=Callable[[Any], str])
 
 
 class ViolationError(Exception):
@@ -32,40 +29,36 @@ class Finding:
     detail: str
 
 
-@dataclass(frozen=True)
-class Checks(Generic[Subject]):
+class Checks(dict[str, Callable[[Any], str]]):
     """Checks by name, in the order of their definition. Each returns what it looked at."""
 
-    functions: dict[str, Callable[[Subject], str]] = field(default_factory=dict)
-
-    def add(self, name: str) -> Callable[[Callable[[Subject], str]], Callable[[Subject], str]]:
+    def add(self, name: str) -> Callable[[Check], Check]:
         """A decorator that adds a check."""
 
-        def keep(function: Callable[[Subject], str]) -> Callable[[Subject], str]:
-            self.functions[name] = function
-            return function
+        def keep(check: Check) -> Check:
+            self[name] = check
+            return check
 
         return keep
 
-    def run(self, subject: Subject) -> list[Finding]:
-        """Run every check."""
-        return [checked(name, partial(one, subject)) for name, one in self.functions.items()]
+    def run(self, subject: Any) -> list[Finding]:
+        """Run every check of a plugin, or of what it is tried with.
+
+        After a UserError or a loss that cannot apply the check was not possible. Any other
+        exception of the plugin is a violation, shown with the line that raised it.
+        """
+        return [_run(name, check, subject) for name, check in self.items()]
 
 
-def checked(check: str, function: Callable[[], str]) -> Finding:
-    """Run a check, which returns what it looked at.
-
-    After a UserError or a loss that cannot apply the check was not possible. Any other exception of
-    the plugin is a violation, shown with the line that raised it.
-    """
+def _run(name: str, check: Callable[[Any], str], subject: Any) -> Finding:
     try:
-        return Finding(check, "passed", function())
+        return Finding(name, "passed", check(subject))
     except ViolationError as error:
-        return Finding(check, "failed", str(error))
+        return Finding(name, "failed", str(error))
     except (UncheckedError, UserError, CellSkippedError) as error:
-        return Finding(check, "unchecked", str(error))
+        return Finding(name, "unchecked", str(error))
     except Exception as error:
-        return Finding(check, "failed", say(error))
+        return Finding(name, "failed", say(error))
 
 
 def fail(sentence: str) -> NoReturn:

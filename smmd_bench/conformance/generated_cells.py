@@ -4,8 +4,6 @@ Nothing is trained or decoded: numbers are drawn. The parsers, annotations and m
 the registered tasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..decoding.answer_digits import OUTSIDE
+from ..decoding.probe import OUTSIDE
 
 Question = Callable[[int, int], tuple[str, str, dict[str, Any]]]
 """(prompt, target, attributes) of the example with two drawn numbers; the second is below 60."""

@@ -1,15 +1,13 @@
 """What `smmd-bench regress` and `smmd-bench overhead` leave behind, with drawn numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ..overhead.geometry import named_geometries
+from ..overhead.measure import new_frames
 from ..overhead.settings import OverheadSettings
 from ..results.frames import read_run
 from ..results.regression import compared_evaluations, current_evaluations, evaluation_stamp
@@ -77,17 +75,14 @@ def write_overhead(folder: Path, losses: Sequence[str]) -> Path:
     )
     write_json(folder / "manifest.json", {"name": "overhead", "overhead": settings.to_dict()})
     rng = np.random.default_rng(0)
-    steps: list[tuple[Any, ...]] = []
-    runs: list[tuple[Any, ...]] = []
+    steps: list[list[Any]] = []
+    runs: list[list[Any]] = []
     for row in settings.rows:
         for repeat in range(settings.repeats):
-            runs.append((row, repeat, int(5e9), "a made-up GPU", 1, None))
+            runs.append([row, repeat, int(5e9), "a made-up GPU", 1, None])
             for step in range(1, settings.steps + 1):
                 wall = 0.4 * float(rng.normal(1, 0.02))
-                steps.append((row, repeat, step, wall, wall, step <= settings.drop))
-    columns = ["row", "repeat", "step", "wall_seconds", "cpu_seconds", "dropped"]
-    write_parquet(folder / "steps.parquet", pd.DataFrame(steps, columns=columns))
-    columns = ["row", "repeat", "peak_bytes", "device", "threads", "error"]
-    frame = pd.DataFrame(runs, columns=columns).astype({"peak_bytes": "Int64", "error": "str"})
-    write_parquet(folder / "runs.parquet", frame)
+                steps.append([row, repeat, step, wall, wall, step <= settings.drop])
+    for name, frame in new_frames(steps, runs).items():
+        write_parquet(folder / f"{name}.parquet", frame)
     return folder

@@ -1,10 +1,12 @@
 """The runs that reports are tried on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from .generated_cells import QUESTIONS
+from .generated_measurements import write_overhead, write_regression
+from .generated_run import GeneratedCell, State, matrix, write_run
 
 _SMALL, _LARGE = "builtin/tiny", "Qwen/Qwen2.5-0.5B"
 _LOSSES = ("ce", "ntl", "smmd")
@@ -14,6 +16,7 @@ _VARIANTS = (
     *("smmd[sigma=1]", "smmd[sigma=4]", "smmd[sigma=1+2+3]"),
     *("smmd[lambda=1]", "smmd[lambda=9]", "ntl[lambda=1]", "ntl[lambda=9]"),
 )
+_UNFINISHED: dict[str, State] = {"ce": "pending", "ntl": "skipped", "smmd": "failed"}
 
 
 @dataclass(frozen=True)
@@ -22,22 +25,15 @@ class GeneratedRuns:
 
     folder: Path
     own: Path | None = None
-    """A run of the user's, to be tried as well."""
+    """A user's run, to be tried as well."""
 
     @cached_property
     def empty(self) -> dict[str, Path]:
         """Without a cell; with cells that have no results."""
-        from .generated_cells import QUESTIONS
-        from .generated_run import GeneratedCell, write_run
-
         cells = [
-            cell
+            GeneratedCell(_SMALL, task, loss, 0, state)
             for task in QUESTIONS
-            for cell in (
-                GeneratedCell(_SMALL, task, "ce", 0, "pending"),
-                GeneratedCell(_SMALL, task, "ntl", 0, "skipped"),
-                GeneratedCell(_SMALL, task, "smmd", 0, "failed"),
-            )
+            for loss, state in _UNFINISHED.items()
         ]
         return {
             "without a cell": write_run(self.folder / "empty", []),
@@ -47,23 +43,17 @@ class GeneratedRuns:
     @cached_property
     def one_cell(self) -> dict[str, Path]:
         """A run of one cell for each task."""
-        from .generated_cells import QUESTIONS
-        from .generated_run import GeneratedCell, write_run
-
-        cells = [GeneratedCell(_SMALL, task, "ce", 0) for task in QUESTIONS]
         return {
-            f"of one {cell.task} cell": write_run(self.folder / f"one-{cell.task}", [cell])
-            for cell in cells
+            f"of one {task} cell": write_run(
+                self.folder / f"one-{task}", [GeneratedCell(_SMALL, task, "ce", 0)]
+            )
+            for task in QUESTIONS
         }
 
     @cached_property
     def full(self) -> dict[str, Path]:
         """All tasks and several losses, models and seeds, with a failed cell; variants of the
         losses; an overhead run."""
-        from .generated_cells import QUESTIONS
-        from .generated_measurements import write_overhead, write_regression
-        from .generated_run import GeneratedCell, matrix, write_run
-
         cells = matrix([_SMALL], list(QUESTIONS), _LOSSES, (0,))
         cells += [GeneratedCell(_SMALL, "arithmetic", loss, 1) for loss in _LOSSES]
         cells += matrix([_LARGE], ["gsm8k"], _LOSSES, (0,))

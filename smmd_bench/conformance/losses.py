@@ -1,7 +1,5 @@
 """The checks of a loss, through the same objective that training uses."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -10,12 +8,12 @@ from torch.autograd.gradcheck import GradcheckError, gradcheck
 
 from ..contracts import Loss, NumericLoss, NumericTargets
 from ..errors import CellSkippedError
-from ..objective.objective import count_units, numeric_objective
-from ..objective.supervised import numeric_positions, supervised_targets
+from ..objective.objective import numeric_objective
+from ..objective.supervised import count_units, numeric_positions, supervised_targets
 from .checks import Checks, UncheckedError, fail, require
 from .loss_cases import OTHERS, Batch, gradient, integers, make_batch
 
-LOSS_CHECKS = Checks[Loss]()
+LOSS_CHECKS = Checks()
 
 
 @LOSS_CHECKS.add("contract")

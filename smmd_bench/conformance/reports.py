@@ -1,7 +1,5 @@
 """The checks of a report: on runs without a cell, without results, of one cell, and full ones."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,7 @@ class Tried:
     runs: GeneratedRuns
 
 
-REPORT_CHECKS = Checks[Tried]()
+REPORT_CHECKS = Checks()
 
 
 @REPORT_CHECKS.add("contract")

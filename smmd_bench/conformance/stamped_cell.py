@@ -1,7 +1,5 @@
 """The files of a generated cell, each with the stamp that a real stage gives it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which plugins are meant, and all checks of one."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 from collections.abc import Sequence
@@ -85,8 +83,8 @@ def violations(name: str) -> list[str]:
         ]
 
 
-_PLUGIN_CHECKS = Checks[Target]()
-_PROTOCOL_CHECKS = Checks[Target]()
+_PLUGIN_CHECKS = Checks()
+_PROTOCOL_CHECKS = Checks()
 
 
 @_PLUGIN_CHECKS.add("plugin")

@@ -1,14 +1,26 @@
-"""The examples of a task that the checks look at, without fetching any."""
+"""The examples of a task that the checks look at, and what identifies them.
 
-from __future__ import annotations
+Nothing is fetched. A fingerprint does not depend on where pictures lie. It is also taken in another
+process, with another PYTHONHASHSEED and, for a task that makes its data itself, an empty cache, so
+that a check finds out what depends on either.
+"""
 
-from collections.abc import Iterator
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import get_args
 
 from ..contracts import Example, Modality, Split, Task
 from ..plugin_system.parameters import canonical
+from ..plugin_system.registry import load_plugin_file, load_task, plugin_files
+from ..storage.addresses import address
 from .checks import UncheckedError
 
 _MOST = {Modality.TEXT: 2000, Modality.VISION: 24}
@@ -23,11 +35,6 @@ class TaskData:
     """A task and the first examples of every split that it has, made once."""
 
     task: Task
-
-    @property
-    def spec(self) -> str:
-        """How the task is spelled."""
-        return canonical(self.task)
 
     @property
     def made_here(self) -> bool:
@@ -78,3 +85,51 @@ class TaskData:
     def counts(self) -> str:
         """`2,000 train, 300 validation, 1,000 test`."""
         return ", ".join(f"{len(found):,} {split}" for split, found in self.examples.items())
+
+
+def content(example: Example) -> tuple[str, ...]:
+    """The prompt and the digests of the pictures: what a model is asked."""
+    pictures = (hashlib.blake2b(path.read_bytes(), digest_size=8) for path in example.images)
+    return (example.prompt, *(digest.hexdigest() for digest in pictures))
+
+
+def fingerprints(task: Task, sizes: Mapping[Split, int], seed: int = 0) -> dict[str, list[str]]:
+    """By split, a digest of the first examples in their order, and one of the identity.
+
+    That of the examples covers ids, texts, answers, attributes and pictures.
+    """
+    found = {}
+    for split, size in sizes.items():
+        rows = [
+            [e.uid, *content(e), e.target, str(e.answer), e.answer_start,
+             {k: str(v) for k, v in e.attributes.items()}]
+            for e in task.examples(split, seed, size)
+        ]  # fmt: skip
+        found[str(split)] = [address({"examples": rows}), address(task.identity(split, seed))]
+    return found
+
+
+def fingerprints_elsewhere(data: TaskData) -> dict[str, list[str]]:
+    """`fingerprints` in another process. Raises UncheckedError if that fails."""
+    request = json.dumps([canonical(data.task), [str(file) for file in plugin_files()], data.few])
+    hash_seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    with tempfile.TemporaryDirectory() as folder:
+        cache = {"SMMD_BENCH_CACHE": folder} if data.made_here else {}
+        done = subprocess.run(
+            [sys.executable, "-m", __name__, request],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, **cache},
+        )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["without a message"])[-1]
+        raise UncheckedError(f"the second process ended early: {last}")
+    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+if __name__ == "__main__":
+    spec, files, sizes = json.loads(sys.argv[1])
+    for file in files:
+        load_plugin_file(Path(file))
+    print(json.dumps(fingerprints(load_task(spec), sizes)))

@@ -1,20 +1,16 @@
 """The checks of a task."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable
 from itertools import combinations
 from typing import get_args
 
 from ..contracts import Answer, Example, Modality, Split, Task, first_number, last_number
-from ..plugin_system.registry import plugin_files
 from ..results.frames import IDENTITY
 from ..scoring.score import COMPLETION_COLUMNS, SCORE_COLUMNS, reads_numbers
 from .checks import Checks, Finding, UncheckedError, fail, require
-from .fingerprints import content, fingerprints, fingerprints_elsewhere
 from .metrics import check_metrics, check_spellings
-from .task_data import TaskData
+from .task_data import TaskData, content, fingerprints, fingerprints_elsewhere
 
 _RESERVED = frozenset({*COMPLETION_COLUMNS, *SCORE_COLUMNS, *IDENTITY})
 _STRANGE = (
@@ -22,8 +18,8 @@ _STRANGE = (
     "no number at all", "1:2:3", "[", "\\frac{1}{0}",
 )  # fmt: skip
 _MEASURED = 300
-_TASK_CHECKS = Checks[TaskData]()
-_EXAMPLE_CHECKS = Checks[TaskData]()
+_TASK_CHECKS = Checks()
+_EXAMPLE_CHECKS = Checks()
 """Those that look at examples, which must be here."""
 
 
@@ -33,7 +29,7 @@ def task_findings(task: Task) -> list[Finding]:
     found = _TASK_CHECKS.run(data)
     if found[-1].state == "passed":
         return [*found, *_EXAMPLE_CHECKS.run(data)]
-    names = ", ".join(_EXAMPLE_CHECKS.functions)
+    names = ", ".join(_EXAMPLE_CHECKS)
     return [*found, Finding(names, "unchecked", "they need the examples")]
 
 
@@ -169,16 +165,15 @@ def _seeds(data: TaskData) -> str:
 @_EXAMPLE_CHECKS.add("reproducible")
 def _reproducible(data: TaskData) -> str:
     """The same in another process, with another hash seed and an empty cache."""
-    few, spec = data.few, data.spec
-    here, again = (fingerprints(data.task, few, 0) for _ in range(2))
-    there = fingerprints_elsewhere(spec, plugin_files(), few, 0, made_here=data.made_here)
-    for split in few:
-        (examples, identity), (other_examples, other_identity) = here[split], there[split]
-        require(identity == again[split][1], f"identity() of {split} changes from call to call")
-        where = "in another process"
-        require(examples == other_examples, f"the examples of {split} are different {where}")
-        require(identity == other_identity, f"identity() of {split} is different {where}")
-    return f"the same in another process, of {', '.join(f'{n} {s}' for s, n in few.items())}"
+    here, again = (fingerprints(data.task, data.few) for _ in range(2))
+    there = fingerprints_elsewhere(data)
+    for split, (examples, identity) in here.items():
+        where = f"of {split}"
+        require(identity == again[split][1], f"identity() {where} changes from call to call")
+        others, other_identity = there[split]
+        require(examples == others, f"the examples {where} are different in another process")
+        require(identity == other_identity, f"identity() {where} is different in another process")
+    return f"the same in another process, of {', '.join(f'{n} {s}' for s, n in data.few.items())}"
 
 
 @_EXAMPLE_CHECKS.add("parse(target)")

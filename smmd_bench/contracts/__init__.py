@@ -25,18 +25,15 @@ from .engine import (
     Images,
     Progress,
 )
-from .examples import Answer, Example, Modality, Split
 from .executor import Executor, Job, JobResult
 from .loss import Loss
-from .numbers import first_number, last_number, parse_number
+from .numbers import first_number, last_number, parse_number, plain_text
 from .numeric import NumericTargets, NumericVocabulary, Weighting
 from .parameters import bandwidth, non_negative, parameter, positive, share
-from .plain_text import plain_text
 from .report import Artefact, Report, Run
-from .task import Metric, Task
+from .task import Answer, Example, Metric, Modality, Split, Task
 
 if TYPE_CHECKING:
-    from .keyed_noise import gumbel, mixed
     from .metrics import (
         ExactMatch,
         MeanAbsoluteError,
@@ -46,69 +43,25 @@ if TYPE_CHECKING:
         TextMatch,
         TruncationRate,
     )
-    from .numeric_loss import NoAuxiliary, NumericLoss
+    from .numeric_loss import NoAuxiliary, NumericLoss, gumbel, mixed
 
 _LAZY = {
-    ".keyed_noise": ("gumbel", "mixed"),
     ".metrics": (
         "ExactMatch", "MeanAbsoluteError", "ParseFailureRate", "Percentage", "RSquared",
         "TextMatch", "TruncationRate",
     ),
-    ".numeric_loss": ("NoAuxiliary", "NumericLoss"),
+    ".numeric_loss": ("NoAuxiliary", "NumericLoss", "gumbel", "mixed"),
 }  # fmt: skip
 __all__ = [
-    "Answer",
-    "Artefact",
-    "Canary",
-    "CellSkippedError",
-    "Checkpoint",
-    "CheckpointKind",
-    "Completion",
-    "DataSource",
-    "Engine",
-    "EngineSession",
-    "EngineSettings",
-    "ExactMatch",
-    "Example",
-    "Executor",
-    "HubData",
-    "Images",
-    "Job",
-    "JobResult",
-    "Loss",
-    "MeanAbsoluteError",
-    "Metric",
-    "Modality",
-    "NoAuxiliary",
-    "NumericLoss",
-    "NumericTargets",
-    "NumericVocabulary",
-    "ParseFailureRate",
-    "Percentage",
-    "Progress",
-    "RSquared",
-    "Report",
-    "Run",
-    "Split",
-    "Task",
-    "TextMatch",
-    "TruncationRate",
-    "UserError",
-    "Weighting",
-    "bandwidth",
-    "cache_folder",
-    "did_you_mean",
-    "first_number",
-    "gumbel",
-    "last_number",
-    "mixed",
-    "non_negative",
-    "parameter",
-    "parse_number",
-    "plain_text",
-    "positive",
-    "share",
-]
+    "Answer", "Artefact", "Canary", "CellSkippedError", "Checkpoint", "CheckpointKind",
+    "Completion", "DataSource", "Engine", "EngineSession", "EngineSettings", "ExactMatch",
+    "Example", "Executor", "HubData", "Images", "Job", "JobResult", "Loss", "MeanAbsoluteError",
+    "Metric", "Modality", "NoAuxiliary", "NumericLoss", "NumericTargets", "NumericVocabulary",
+    "ParseFailureRate", "Percentage", "Progress", "RSquared", "Report", "Run", "Split", "Task",
+    "TextMatch", "TruncationRate", "UserError", "Weighting", "bandwidth", "cache_folder",
+    "did_you_mean", "first_number", "gumbel", "last_number", "mixed", "non_negative", "parameter",
+    "parse_number", "plain_text", "positive", "share",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -33,11 +33,10 @@ class Checkpoint:
 class Canary:
     """Log-probabilities, by transformers in float32, that identify a checkpoint's weights.
 
-    `log_probabilities[k]` are those of the last tokens of `token_ids[k]`, as many as are given:
-    `EngineSession.log_probabilities` must end with them. The last `pictures` sequences read the
-    picture of `smmd_bench.training.canary_picture`. `rounded` is the same in the dtype that the
-    engine runs in (empty in float32), from which the rounding noise is known. `rivals` are the
-    checkpoints that an engine could run in place of this one: names and `log_probabilities`.
+    `log_probabilities[k]` are those of the last tokens of `token_ids[k]`. The last `pictures`
+    sequences read the picture of `smmd_bench.training.canary_texts`. `rounded` is the same in the
+    dtype of the engine (empty in float32), which tells the rounding noise. `rivals` are checkpoints
+    that an engine could run in place of this one: names and `log_probabilities`.
     """
 
     token_ids: tuple[tuple[int, ...], ...]
@@ -49,11 +48,10 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How an engine is started; of all this only the dtype and the pixels can change answers.
+    """How an engine is started; only the dtype and the pixels can change answers.
 
-    `memory_gb` is for the key-value cache on a CPU; on a GPU vLLM asks for most of what is free.
-    `min_pixels` and `max_pixels` are the processor's limits on an image (None: the checkpoint's
-    own); `images` is the most that a prompt has.
+    `memory_gb` is for the key-value cache on a CPU. `min_pixels` and `max_pixels` are the
+    processor's limits on an image (None: the checkpoint's own); `images` is the most of a prompt.
     """
 
     dtype: str = "float32"
@@ -105,7 +103,6 @@ class EngineSession(Protocol):
         progress: Progress | None = None,
     ) -> list[Completion]:
         """Greedy completions of tokenised prompts, in order; stops at the end-of-sequence token."""
-        ...
 
     def next_token_probabilities(
         self,
@@ -117,7 +114,6 @@ class EngineSession(Protocol):
         progress: Progress | None = None,
     ) -> NDArray[np.float64]:
         """softmax over `token_ids` of the next token's logits after each prefix: [n, N]."""
-        ...
 
     def log_probabilities(
         self,
@@ -128,15 +124,14 @@ class EngineSession(Protocol):
     ) -> list[list[float]]:
         """For each sequence, log p of every token after the first, over the whole vocabulary; with
         images, of every token after the last image."""
-        ...
 
 
 @runtime_checkable
 class Engine(Protocol):
     """Decodes prompts with many checkpoints of one base.
 
-    An engine that cannot run every architecture may have `refuses(base: Path) -> str | None`: why
-    it cannot run a checkpoint, as a clause; None: it can. What it refuses, transformers decodes.
+    It may have `refuses(base: Path) -> str | None`: why it cannot run a checkpoint, as a clause;
+    None: it can. What it refuses, transformers decodes.
     """
 
     name: ClassVar[str]
@@ -144,8 +139,6 @@ class Engine(Protocol):
 
     def identity(self) -> Mapping[str, Any]:
         """What of the engine can change its answers: its name, version and its library's."""
-        ...
 
     def open(self, base: Path, settings: EngineSettings) -> AbstractContextManager[EngineSession]:
         """Start the engine on a base checkpoint folder; leaving the context stops it."""
-        ...

@@ -42,4 +42,3 @@ class Executor(Protocol):
 
     def run(self, jobs: Sequence[Job], folder: Path, progress: Progress) -> Iterator[JobResult]:
         """Run all jobs; a job that dies never stops the others."""
-        ...

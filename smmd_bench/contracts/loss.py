@@ -19,4 +19,3 @@ class Loss(Weighting, Protocol):
 
     def bind(self, vocabulary: NumericVocabulary) -> NumericLoss:
         """The auxiliary as a module over `NumericTargets`, with its constants over V_num."""
-        ...

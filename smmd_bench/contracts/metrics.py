@@ -2,11 +2,10 @@
 
 Every `statistic` reduces one axis of its columns, so that `scipy.stats.bootstrap(paired=True)`
 computes a whole batch of resamples in one call. Values are in the unit that the label names: an
-accuracy of 43.39 is 43.39 %, as in the paper. The tests hold them against scikit-learn.
+accuracy of 43.39 is 43.39 %, as in the paper. The tests compare them with scikit-learn.
 
-Parsed values can be wild: forty digits in a row are a number, and one such completion honestly
-ruins a mean absolute error or an R². Sums are float64; beyond its range they become infinite,
-which is written as "no value", never as a warning or a crash.
+Parsed values can be wild: one completion of forty digits ruins a mean absolute error or an R². A
+sum beyond float64 is infinite, which counts as "no value".
 """
 
 from __future__ import annotations
@@ -42,13 +41,9 @@ class Percentage:
 
 
 class ExactMatch(Percentage):
-    """Share of examples whose parsed value equals the answer, in percent.
-
-    Values are compared, not text (`1/2` is `0.5`); an unparsable completion counts as wrong.
-    """
+    """Share of examples whose parsed value equals the answer, in percent: `1/2` is `0.5`."""
 
     name: ClassVar[str] = "exact_match"
-    version: ClassVar[int] = 1
     label: ClassVar[str] = "Acc (%)"
     columns: ClassVar[tuple[str, ...]] = ("exact",)
 
@@ -57,7 +52,6 @@ class TextMatch(Percentage):
     """Share of examples whose completion is the target text, letter by letter, in percent."""
 
     name: ClassVar[str] = "text_match"
-    version: ClassVar[int] = 1
     label: ClassVar[str] = "Text match (%)"
     columns: ClassVar[tuple[str, ...]] = ("text_match",)
 
@@ -66,7 +60,6 @@ class TruncationRate(Percentage):
     """Share of completions cut off by the limit of new tokens, in percent."""
 
     name: ClassVar[str] = "truncation_rate"
-    version: ClassVar[int] = 1
     label: ClassVar[str] = "Truncated (%)"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     columns: ClassVar[tuple[str, ...]] = ("truncated",)
@@ -76,7 +69,6 @@ class ParseFailureRate(Percentage):
     """Share of completions in which no answer can be read, in percent."""
 
     name: ClassVar[str] = "parse_failure_rate"
-    version: ClassVar[int] = 1
     label: ClassVar[str] = "Parse failures (%)"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     columns: ClassVar[tuple[str, ...]] = ("valid",)
@@ -88,10 +80,9 @@ class ParseFailureRate(Percentage):
 
 @dataclass(frozen=True)
 class MeanAbsoluteError:
-    """Mean of |parsed - answer| over the examples that parse.
+    """Mean of |parsed - answer| over the examples that parse; one wild completion can dominate it.
 
-    One wild completion can dominate it (see the module's docstring). Every table shows the
-    parse-failure rate beside it, because what does not parse is left out here.
+    Every table shows the parse-failure rate beside it.
     """
 
     name: ClassVar[str] = "mean_absolute_error"

@@ -1,4 +1,4 @@
-"""Numbers written in text."""
+"""The text of a completion, and the numbers that are written in it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,26 @@ _NO_NUMBER = rf"""
 _ONE = re.compile(rf"{_FRACTION} [ ]?\\?%?", re.VERBOSE)
 _NEXT = re.compile(rf"(?P<none>{_NO_NUMBER})|{_FRACTION}", re.VERBOSE)
 _LONGEST = 400
+_ENDS = re.compile(
+    r"</s>|<eos>|<end_of_turn>|<\|(?:im_end|end|endoftext|end_of_text|eot_id|return)\|>"
+)
+_SEEN_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("\u00a0\u2007\u202f", " "),  # spaces that do not break a line
+        **dict.fromkeys("\ufeff\u200b\u2060"),  # the byte-order mark and others without width
+    }
+)
+
+
+def plain_text(completion: str) -> str:
+    r"""The text of a completion up to its end-of-text token, without space around it.
+
+    A non-breaking space (U+00A0, U+2007, U+202F) becomes a space, `\r\n` and `\r` become `\n`, and
+    characters without width, such as the byte-order mark, go. Digits stay as they are, and a space
+    between them separates two numbers, whatever its kind: `1 234` is not 1234.
+    """
+    text = _ENDS.split(completion, maxsplit=1)[0].translate(_SEEN_ALIKE)
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
 def parse_number(text: str) -> Fraction | None:
@@ -51,7 +71,7 @@ def last_number(text: str) -> Fraction | None:
     number, `1,23` two. A hyphen is a sign unless it follows a letter, a digit, a closing bracket, a
     percent sign or another hyphen, or is followed by a space: `x-5` and `3-5` end in 5, `= -5` in
     -5. Digits after an ASCII letter belong to an identifier (`x5`, `GPT4.1`); those before one
-    count (`10km`). Versions (`3.11.2`) and dates with slashes are no numbers.
+    count (`10km`). Versions (`3.11.2`) and dates with slashes are not numbers.
     """
     return _first_value(reversed(list(_NEXT.finditer(text))))
 

@@ -44,7 +44,7 @@ class NumericTargets:
     log_partition: [M], logsumexp over the whole vocabulary, differentiable.
     target: [M] int64, indices into V_num. row, position: [M] int64, where in the batch it stands;
     in reading order. key: [M] int64, names the example and the optimiser step, however the batch is
-    split: what a loss keys its noise to (`smmd_bench.contracts.keyed_noise`).
+    split: what a loss keys its noise to (`smmd_bench.contracts.numeric_loss.gumbel`).
     """
 
     logits: Tensor
@@ -61,9 +61,7 @@ class Weighting(Protocol):
     @property
     def replaces_cross_entropy(self) -> bool:
         """Whether the auxiliary stands in place of the cross-entropy at numeric positions."""
-        ...
 
     @property
     def weight(self) -> float:
         """Lambda, by which an additive auxiliary is multiplied."""
-        ...

@@ -1,13 +1,21 @@
-"""The auxiliary of a loss, bound to one numeric vocabulary."""
+"""The auxiliary of a loss, bound to one numeric vocabulary, and noise for it.
+
+Random numbers are a function of their key, so that no splitting of a batch changes them. The hash
+is SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators"), in the
+wrapping arithmetic of int64: every element is drawn by itself, without a generator's state.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from .numeric import NumericTargets, NumericVocabulary, Weighting
+
+_GAMMA = 0x9E3779B97F4A7C15 - 2**64  # as int64
+_MULTIPLIERS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64))
 
 
 class NumericLoss(nn.Module):  # type: ignore[misc]
@@ -17,29 +25,32 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
     a differentiable scalar of the dtype of `numeric.logits`, and the number of units. A unit is a
     numeric position unless the loss overrides `units`. The module holds no trainable parameter.
 
-    weight: lambda. replaces_cross_entropy: see `smmd_bench.objective.objective`.
-    token_ids: buffer [N] int64. Constants are made in float64; `forward` casts them to the logits.
+    loss: the plugin. weight: lambda. replaces_cross_entropy: see `smmd_bench.objective.objective`.
+    token_ids: buffer [N] int64. values: buffer [N] float64, of V_num; `forward` casts constants to
+    the logits.
     """
 
     separable: ClassVar[bool] = False
     """The auxiliary is a sum over positions of terms that each depend on one position alone.
 
-    The harness then evaluates it a few positions at a time, in less memory, and spares a trainable
-    head a second pass over the vocabulary where the loss differentiates `log_partition`.
+    The harness then evaluates it a few positions at a time, in less memory and fewer passes.
     """
 
     label_smoothing: float = 0.0
     """Epsilon of the cross-entropy that is trained, as in `torch.nn.functional.cross_entropy`."""
 
     token_ids: Tensor
+    values: Tensor
 
     def __init__(self, loss: Weighting, vocabulary: NumericVocabulary) -> None:
         super().__init__()
+        self.loss: Any = loss
         self.weight = loss.weight
         self.replaces_cross_entropy = loss.replaces_cross_entropy
         self.vocabulary = vocabulary
         self.largest_token_id = int(vocabulary.token_ids.max())
         self.constant("token_ids", vocabulary.token_ids)
+        self.constant("values", vocabulary.values)
 
     def constant(self, name: str, value: Tensor) -> None:
         """Register a tensor that moves with the module and is in no checkpoint."""
@@ -75,3 +86,30 @@ class NoAuxiliary(NumericLoss):
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """A zero with a gradient path."""
         return torch.zeros_like(numeric.logits).mul(numeric.logits).sum(), 0
+
+
+def mixed(*parts: Tensor | int) -> Tensor:
+    """A 64-bit hash of the parts, which broadcast against each other: int64 of their shape."""
+    key: Tensor | int = 0
+    for part in parts:
+        key = _splitmix(torch.as_tensor(part) + key)
+    assert isinstance(key, Tensor)
+    return key
+
+
+def gumbel(key: Tensor) -> Tensor:
+    """A standard Gumbel variate for every key: float64 of its shape, on its device."""
+    uniform = (_shifted(_splitmix(key), 12).double() + 0.5) * 2.0**-52  # in (0, 1), both open
+    return -(-uniform.log()).log()
+
+
+def _splitmix(key: Tensor) -> Tensor:
+    z = key + _GAMMA
+    for shift, multiplier in _MULTIPLIERS:
+        z = (z ^ _shifted(z, shift)) * multiplier
+    return z ^ _shifted(z, 31)
+
+
+def _shifted(z: Tensor, bits: int) -> Tensor:
+    """z >> bits without its sign, as of an unsigned integer."""
+    return (z >> bits) & ((1 << (64 - bits)) - 1)

@@ -1,7 +1,7 @@
 """Parameters of a plugin, and their checks.
 
 A plugin is a frozen dataclass; each field is a parameter. `parameter()` gives a field its help,
-its public name (`lambda` is no Python identifier) and a check. Values are read by the field's
+its public name (`lambda` is not a Python identifier) and a check. Values are read by the field's
 annotation: `int`, `float`, `bool`, `str`, `Literal[...]`, `tuple[float, ...]` (spelled `1+2+3`),
 `tuple[int, int]` (a range, spelled `1..2`), each also with `| None` (spelled `none`).
 """

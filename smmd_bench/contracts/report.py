@@ -17,61 +17,49 @@ if TYPE_CHECKING:
 class Run(Protocol):
     """A run as frames: what `smmd_bench.read_run` returns, and reports read.
 
-    In every frame the rows stand in the order of the experiment (models, tasks, then losses with
-    the untuned base and `ce` first, seeds), and model, task and loss are categoricals whose
-    categories have that order, so that a `groupby` or a `pivot` keeps it. Every frame has the
-    columns address, model, task, loss and seed, and shows only what is current.
+    Every frame has the columns address, model, task, loss and seed, in the order of the experiment,
+    and shows only what is current; see `smmd_bench.results.frames`.
     """
 
     @property
     def path(self) -> Path:
         """The folder."""
-        ...
 
     @property
     def manifest(self) -> Mapping[str, Any]:
         """What `manifest.json` says: name, experiment, versions, created, command."""
-        ...
 
     @property
     def cells(self) -> pd.DataFrame:
         """One row a cell: what it is, and its status: done, failed, skipped or pending."""
-        ...
 
     @property
     def metrics(self) -> pd.DataFrame:
         """One row a cell and metric: value, the bounds of its 95 % interval, and n."""
-        ...
 
     @property
     def comparisons(self) -> pd.DataFrame:
         """One row a compared cell and metric: the difference, its bounds, and McNemar's b, c, p."""
-        ...
 
     @property
     def selection(self) -> pd.DataFrame:
         """One row a cell and epoch: the validation metrics, and whether it was `selected`."""
-        ...
 
     @property
     def regression(self) -> pd.DataFrame:
         """One row a checkpoint, suite, task or group, and metric of `smmd-bench regress`."""
-        ...
 
     @property
     def completions(self) -> pd.DataFrame:
         """One row a completion, with its scores."""
-        ...
 
     @property
     def probes(self) -> pd.DataFrame:
         """One row a digit probe, without the full vectors."""
-        ...
 
     @property
     def train_log(self) -> pd.DataFrame:
         """One row an optimiser step; `loss_value` is the total."""
-        ...
 
     def read(
         self,
@@ -80,19 +68,15 @@ class Run(Protocol):
         addresses: Iterable[str] | None = None,
     ) -> pd.DataFrame:
         """Some columns of one kind of Parquet file, of some cells (None: all)."""
-        ...
 
     def having(self, file: CellFile) -> pd.DataFrame:
         """The rows of `cells` of which `read` has this kind of file."""
-        ...
 
     def current(self, address: str) -> CurrentCell:
         """The files of a cell, as far as they are current."""
-        ...
 
     def only(self, cells: pd.DataFrame) -> Run:
         """The run as if it had these of its cells alone."""
-        ...
 
 
 @runtime_checkable
@@ -105,11 +89,9 @@ class Report(Protocol):
 
     def skip(self, run: Run) -> str | None:
         """Why this report has nothing to show of the run; None: it has."""
-        ...
 
     def build(self, run: Run) -> Artefact:
         """The table or figure."""
-        ...
 
 
 @dataclass(frozen=True)

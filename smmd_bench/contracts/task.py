@@ -1,15 +1,56 @@
-"""Tasks and metrics."""
+"""Tasks: their examples, answers and metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
-
-from .examples import Answer, Example, Modality, Split
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+Split = Literal["train", "validation", "test"]
+
+
+class Modality(StrEnum):
+    """What a prompt is made of."""
+
+    TEXT = "text"
+    VISION = "vision"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A parsed number: `value` is exact."""
+
+    value: Fraction
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One prompt with its target text.
+
+    `target` is what the model is trained to write after `prompt` (without the end-of-sequence
+    token), `answer` what `Task.parse(target)` must give. `attributes` are columns for analysis,
+    such as the number of operations. `answer_start` is where the final answer begins in `target`,
+    in characters: a target with a rationale before its answer must say so (0: there is none).
+    """
+
+    uid: str
+    prompt: str
+    target: str
+    answer: Answer | None
+    images: tuple[Path, ...] = ()
+    attributes: Mapping[str, str | int | float] = field(default_factory=dict)
+    answer_start: int = 0
 
 
 @runtime_checkable
@@ -18,8 +59,7 @@ class Metric(Protocol):
 
     `columns` are columns of the scored frame (see `smmd_bench.scoring.score`); only rows where the
     boolean column `subset` is true count (None: every row). `statistic` takes one array per
-    column and reduces `axis`; it is vectorised, so that `scipy.stats.bootstrap(paired=True)` can
-    call it on resamples.
+    column; it is vectorised over the other axes, for `scipy.stats.bootstrap(paired=True)`.
     """
 
     name: ClassVar[str]
@@ -31,7 +71,6 @@ class Metric(Protocol):
 
     def statistic(self, *columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
         """Reduce `axis` of every column (all of one shape) to the metric."""
-        ...
 
 
 @runtime_checkable
@@ -46,16 +85,12 @@ class Task(Protocol):
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` examples of a split (None: the paper's number of them)."""
-        ...
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """What identifies the split's data: generator version, parameters, seed, or digests."""
-        ...
 
     def parse(self, completion: str) -> Answer | None:
         """The answer that a completion gives; None: unparsable, counted."""
-        ...
 
     def metrics(self) -> Sequence[Metric]:
         """The metrics of the task, the one that selects checkpoints first."""
-        ...

@@ -18,8 +18,8 @@ Measured with the right weights in bfloat16 (`docs/reliability.md`: tiny Qwen2, 
 vLLM and transformers on a CPU; 540 checks): the whole is 0.8 to 1.5 s, the part along a rival at
 most 0.65 s; an adapter merged into bfloat16 weights is within 1.5 s too. s is 0.006 to 0.018 nat
 there. Deeper models round more often, so each canary has measured its own.
-Parts of a canary are held against `whole` apart, each with its own s, so that none waters down
-another: sequences without and with the picture, and the sequence that a prefix cache serves.
+Parts of a canary are compared with `whole` separately, each with its own s, so that none waters
+down another: sequences without and with the picture, and the one that a prefix cache serves.
 """
 
 from __future__ import annotations
@@ -47,9 +47,8 @@ ALONG = 1.25
 def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> None:
     """Compare a session's log-probabilities of the canary's sequences with the canary.
 
-    `seen[k]` ends with those of the tokens that the canary scores. Raises RuntimeError, naming the
-    checkpoint and the largest deviation, where they are not those of its weights by the rule above,
-    or are not numbers; it names the rival that they are nearest to.
+    `seen[k]` ends with those of the tokens that the canary scores. Raises RuntimeError, which names
+    the largest deviation and the nearest rival, where the rule above fails.
     """
     if checkpoint.canary is None:
         return
@@ -82,18 +81,14 @@ def indistinguishable(canary: Canary, dtype: str) -> list[str]:
 
 
 def could_pass(canary: Canary, rows: Rows, dtype: str) -> bool:
-    """Whether weights with these exact log-probabilities could pass for the canary's.
-
-    They cannot if they fail the rule even where rounding takes as much from their deviation as it
-    may take from the right weights'.
-    """
+    """Whether weights with these exact log-probabilities could pass with the help of rounding."""
     rule = _Rule(canary, dtype)
     return bool(rule.passes((_flat(rows) - rule.exact)[None], times=2)[0])
 
 
 def deviation(canary: Canary, seen: Rows, dtype: str) -> tuple[float, float]:
-    """How far a session's log-probabilities are off in half precision, in units of the noise: the
-    largest whole of a part, and the largest share along a rival."""
+    """How far a session is off in half precision, in units of the noise: the largest whole of a
+    part, and the largest share along a rival."""
     rule = _Rule(canary, dtype)
     whole, along = rule.sizes((rule.scored(seen) - rule.exact)[None])
     return float(whole[0]), float(along[0])
@@ -117,8 +112,7 @@ class _Rule:
         self.exact = _flat(canary.log_probabilities)  # [n]
         rivals = [_flat(rows) for _, rows in canary.rivals]
         self.rivals = np.stack(rivals) if rivals else np.empty((0, len(self.exact)))  # [R, n]
-        # Which tokens are held against WHOLE together: those of every sequence with MANY of them,
-        # those of the other sequences without the picture, and with it.
+        # The parts: every sequence with MANY tokens, the others without the picture, and with it.
         counts = [len(row) for row in canary.log_probabilities]
         texts = len(counts) - canary.pictures
         kinds = [

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from ..contracts import Checkpoint, Completion, EngineSession, Example, Progress
 from ..encoding.prompts import encode_examples, expanded_lengths, images_of
-from ..errors import UserError
+from ..scoring import score
 
 if TYPE_CHECKING:
+    import pandas as pd
     from transformers import PreTrainedTokenizerBase
 
 
@@ -30,9 +29,8 @@ def decode_checkpoint(
 
     Columns: uid, prompt, target, completion, finish_reason, completion_tokens (with the
     end-of-sequence token), prompt_tokens (with those of images), image (the path of the first, if
-    any example has one), then the examples' attributes. Examples with images need the checkpoint's
-    processor. Raises UserError where an attribute has the name of one of these, or a prompt is too
-    long for the session.
+    any example has one), then the examples' attributes. Examples with images need the processor.
+    Raises UserError where an attribute has the name of a column, or a prompt is too long.
     """
     prompts = encode_examples(tokenizer, processor, examples, chat=chat)
     images = images_of(examples)
@@ -45,28 +43,13 @@ def decode_checkpoint(
 def completions_frame(
     examples: Sequence[Example], completions: Sequence[Completion], prompt_tokens: Sequence[int]
 ) -> pd.DataFrame:
-    """The frame of `decode_checkpoint`.
-
-    Raises UserError where an attribute of an example has the name of a column.
-    """
-    images = images_of(examples)
-    columns: dict[str, list[Any]] = {
-        "uid": [example.uid for example in examples],
-        "prompt": [example.prompt for example in examples],
-        "target": [example.target for example in examples],
+    """The frame of `decode_checkpoint`."""
+    columns: dict[str, Sequence[Any]] = {
         "completion": [completion.text for completion in completions],
         "finish_reason": [completion.finish_reason for completion in completions],
         "completion_tokens": [len(completion.token_ids) for completion in completions],
         "prompt_tokens": list(prompt_tokens),
     }
-    if images is not None:
+    if (images := images_of(examples)) is not None:
         columns["image"] = [str(files[0]) if files else None for files in images]
-    names = dict.fromkeys(name for example in examples for name in example.attributes)
-    if taken := sorted(set(names) & set(columns)):
-        raise UserError(
-            f"The attribute '{taken[0]}' of the examples is the name of a column of completions: "
-            "give it another name in the task."
-        )
-    for name in names:
-        columns[name] = [example.attributes.get(name) for example in examples]
-    return pd.DataFrame(columns)
+    return score.completions_frame(examples, columns)

@@ -11,21 +11,24 @@ computes once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..contracts import Checkpoint, EngineSession, Images, Progress
+from ..contracts import Checkpoint, EngineSession, Example, Images, Progress
 
 if TYPE_CHECKING:
     from ..contracts import NumericVocabulary
 
 BLOCK = 8192
 """Prefixes whose distributions are held at a time: 64 MiB at N = 1000."""
-
+OUTSIDE = -1
+"""What stands for a token outside the answer, as those of a rationale."""
+_DIGIT = re.compile("[0-9]")
 
 _DISTRIBUTION = ("p_target", "maximum", "argmax_value", "mean", *(f"p{d}" for d in range(10)))
 
@@ -51,7 +54,7 @@ def probe(
     over V_num: p_target, maximum, argmax_value, mean (the expected value), p0..p9 (the mass of the
     tokens whose value begins with that decimal digit: at N = 10 p itself), and vector (p, for the
     first `full_vectors` examples; else null).
-    `answer_digits` are those of every token of each target, see `decoding.answer_digits`; `images`
+    `answer_digits` are those of every token of each target; `images`
     are those of each prompt.
     """
     token_ids = [int(token) for token in vocabulary.token_ids]
@@ -69,7 +72,7 @@ def probe(
             token_ids,
             checkpoint,
             images=[images[e] for e, _, _ in block] if images else None,
-            progress=_shifted(progress, start, len(where)),
+            progress=None if progress is None else shifted(progress, start, len(where)),
         )  # [m, N]
         reduced.append(_reduce(p, targets[start : start + BLOCK], values))
         vectors += [
@@ -91,23 +94,54 @@ def probe(
     return frame
 
 
+def answer_digits(
+    tokenizer: Any, examples: Sequence[Example], targets_ids: Sequence[Sequence[int]]
+) -> list[list[int]]:
+    """For each token of each target, how many digits of the final answer stand before it.
+
+    0 is the token that begins with the first digit, -1 a token outside the answer. A token without
+    a digit has the number of the next one. `Example.answer_start` says where the answer begins; an
+    example whose `answer` is None has none. `targets_ids` end with the end-of-sequence token.
+
+    Digits are counted from the end of the target, in its text and in its tokens. This needs no
+    character offsets, which some tokenizers do not give, and a rationale that the tokenizer
+    rewrites ("½" as "1/2") moves nothing.
+    """
+    known: dict[int, int] = {int(tokenizer.eos_token_id): 0}
+    pairs = zip(examples, targets_ids, strict=True)
+    return [_answer_digits(tokenizer, example, ids, known) for example, ids in pairs]
+
+
+def _answer_digits(
+    tokenizer: Any, example: Example, ids: Sequence[int], known: dict[int, int]
+) -> list[int]:
+    """`known` remembers how many digits a token holds."""
+    if example.answer is None:
+        return [OUTSIDE] * len(ids)
+    for token in ids:
+        if token not in known:
+            known[token] = len(_DIGIT.findall(tokenizer.decode([token])))
+    counts = [known[token] for token in ids]
+    outside = 0
+    if example.answer_start:
+        outside = sum(counts) - len(_DIGIT.findall(example.target[example.answer_start :]))
+    found, before = [], 0
+    for count in counts:
+        found.append(max(before - outside, OUTSIDE))
+        before += count
+    return found
+
+
 def _reduce(
     p: NDArray[np.float64], targets: NDArray[np.int64], values: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The columns of `_DISTRIBUTION` of p [m, N]: [m, 14]."""
     best, rows = p.argmax(axis=1), np.arange(len(p))
     numbers = p[rows, targets], p[rows, best], values[best], p @ values
-    return np.column_stack([*numbers, p @ _leading_digits(values)])
+    leading = [int(f"{abs(value):e}"[0]) for value in values]  # [N], significant digits; 0 has 0
+    return np.column_stack([*numbers, p @ np.eye(10)[leading]])
 
 
-def _leading_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[N, 10]: 1 where the value's first significant decimal digit is that one (0 has 0)."""
-    digits = [int(f"{abs(value):e}"[0]) for value in values]
-    return np.eye(10)[digits]
-
-
-def _shifted(progress: Progress | None, start: int, total: int) -> Progress | None:
+def shifted(progress: Progress, start: int, total: int) -> Progress:
     """`progress` for a block that begins at `start`."""
-    if progress is None:
-        return None
     return lambda what, done, _: progress(what, start + done, total)

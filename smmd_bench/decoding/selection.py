@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
 
 def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
-    """The best epoch, from the validation completions of every epoch: what selection.json says
-    besides its stamp.
+    """The content of selection.json, except its stamp: the best epoch, and metrics of every epoch.
 
-    `validation` has the columns of a completions frame and `epoch`. Every metric of every epoch is
-    kept (None where it does not exist); ties go to the earlier epoch.
+    `validation` has the columns of a completions frame and `epoch`. Ties go to the earlier epoch.
     """
     task = cell.task_plugin
     lines: list[dict[str, Any]] = []
@@ -40,8 +38,8 @@ def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
 
 
 def settle(cell: Cell, run: Path) -> None:
-    """Do what needs no engine: select anew after a change of parser or metric, and keep the
-    selected weights alone, which a killed or repeated training has left among its epochs."""
+    """Do what needs no engine: select again after a change of parser or metric, and keep the
+    selected weights alone."""
     if not cell.is_base and cell.source is None:
         select_again(cell, cell.files(run))
         keep_selected(cell.files(run), keep_epochs=cell.recipe.keep_epochs)

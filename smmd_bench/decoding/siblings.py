@@ -1,14 +1,13 @@
 """Checkpoints that one session decodes: each is the other's rival, and some are too near to tell.
 
-A session decodes the base, and every epoch of every loss and seed. Those that read the same
-sequences in their canaries can be compared before any engine runs. The decode stage writes beside a
-cell's completions which of them the canary could not have told from the weights that it decoded:
-
-CELL/decode.json   address, noise and resolution of the canary, indistinguishable, notes for people
+A session decodes the base, and every epoch of every loss and seed. Those whose canaries read the
+same sequences can be compared before any engine runs. The decode stage writes beside a cell's
+completions, in decode.json, which of them the canary cannot tell from the decoded weights.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from ..contracts import Canary
 from ..experiment.cell import Cell
 from ..storage.current import BASE
 from ..storage.files import read_json
-from ..training.canary import canary_from
+from ..training.canary_texts import canary_from
 from .canary_check import indistinguishable, resolution
 
 _NAMED = 4
@@ -28,16 +27,14 @@ Canaries = dict[Path, dict[int, Canary]]
 
 def with_rivals(canaries: Mapping[str, Canary]) -> dict[str, Canary]:
     """Each canary with every other one that scores the same tokens, besides those that it has."""
-    groups: dict[Any, list[tuple[str, Canary]]] = {}
+    alike: dict[Any, dict[str, Any]] = defaultdict(dict)
     for name, canary in canaries.items():
-        groups.setdefault(_scored(canary), []).append((name, canary))
+        alike[_scored(canary)][name] = canary.log_probabilities
     found = {}
     for name, canary in canaries.items():
-        own = dict(canary.rivals)
-        own |= {
-            other: its.log_probabilities for other, its in groups[_scored(canary)] if other != name
-        }
-        found[name] = replace(canary, rivals=tuple(own.items()))
+        rivals = {**dict(canary.rivals), **alike[_scored(canary)]}
+        rivals.pop(name)
+        found[name] = replace(canary, rivals=tuple(rivals.items()))
     return found
 
 
@@ -47,7 +44,10 @@ def session_canaries(cells: Sequence[tuple[Cell, Path]]) -> Canaries:
     The base takes the canary that a training wrote down of it, so that it reads what the trained
     ones do. A cell without a receipt is left out.
     """
-    owners = {_weights(cell, folder): cell.source or cell for cell, folder in cells}
+    owners: dict[Path, Cell] = {}  # by the folders that hold the weights
+    for cell, folder in cells:
+        home = folder if cell.source is None else folder.parent / cell.source.addresses["train"]
+        owners[home] = cell.source or cell
     receipts = {folder: read_json(folder / "train.json") for folder in owners}
     named: dict[str, Canary] = {}
     places: dict[tuple[Path, int], str] = {}
@@ -78,11 +78,6 @@ def decode_receipt(canary: Canary, dtype: str, address: str) -> dict[str, Any]:
         "indistinguishable": same,
         "notes": notes,
     }
-
-
-def _weights(cell: Cell, folder: Path) -> Path:
-    """The folder that holds the weights with which a cell is decoded."""
-    return folder if cell.source is None else folder.parent / cell.source.addresses["train"]
 
 
 def _scored(canary: Canary) -> Any:

@@ -17,6 +17,7 @@ import dataclasses
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from ..contracts import (
     CheckpointKind,
     EngineSession,
     EngineSettings,
+    Example,
     Progress,
 )
 from ..encoding.numbers import numeric_vocabulary
@@ -38,9 +40,8 @@ from ..models.loading import load_tokenizer, quiet_libraries
 from ..models.processor import load_processor
 from ..plugin_system.registry import load_engine
 from ..storage.files import write_json, write_parquet
-from .answer_digits import answer_digits
 from .decode import decode_checkpoint
-from .probe import probe
+from .probe import answer_digits, probe, shifted
 from .selection import settle
 from .siblings import Canaries, decode_receipt, session_canaries
 
@@ -59,12 +60,27 @@ class _Open:
         """The processor where the cell's task has images."""
         return self.processor if cell.reads_images else None
 
+    def decode(
+        self, cell: Cell, checkpoint: Checkpoint, examples: Sequence[Example], report: Progress
+    ) -> pd.DataFrame:
+        """Completions of the examples of a cell's task."""
+        return decode_checkpoint(
+            self.session,
+            checkpoint,
+            examples,
+            self.tokenizer,
+            cell.task_plugin.max_new_tokens,
+            report,
+            chat=cell.recipe.chat_template,
+            processor=self.processor_for(cell),
+        )
+
 
 def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict[Path, Exception]:
     """Decode cells of one base; returns the error of each cell that failed, by its folder.
 
-    One engine start serves all, but for cells that want other limits on the pixels of an image. A
-    start that fails is the failure of the cells that it was for.
+    One engine start serves all cells with the same limits on the pixels of an image. If it fails,
+    all of its cells fail.
     """
     quiet_libraries()
     tokenizer = load_tokenizer(cells[0][0].card.folder)
@@ -93,7 +109,9 @@ def _decode_group(
     with load_engine(engine).open(base, together) as session:
         progress("start engine", 1, 1)
         running = _Open(session, tokenizer, processor, progress, session_canaries(cells))
-        for cell, folder in sorted(cells, key=_turn):
+        # The base comes first, and a test of transfer after the cell that it tests.
+        turns = sorted(cells, key=lambda pair: (not pair[0].is_base, pair[0].source is not None))
+        for cell, folder in turns:
             failure = None
             try:
                 name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
@@ -136,12 +154,6 @@ def _together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
     )
 
 
-def _turn(pair: tuple[Cell, Path]) -> tuple[bool, bool]:
-    """The base first, and each test of transfer after the cell that it tests."""
-    cell, _ = pair
-    return not cell.is_base, cell.source is not None
-
-
 def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
     run = folder.parents[1]
     checkpoint = _select(cell.source or cell, run, running, name)
@@ -153,16 +165,8 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
         said = decode_receipt(checkpoint.canary, cell.recipe.dtype, now.decode_stamp)
         write_json(folder / "decode.json", said)
     if not now.has("completions"):
-        frame = decode_checkpoint(
-            running.session,
-            checkpoint,
-            examples,
-            tokenizer,
-            cell.task_plugin.max_new_tokens,
-            lambda _, done, total: progress(f"test {name}", done, total),
-            chat=chat,
-            processor=running.processor_for(cell),
-        )
+        test = partial(_named, progress, f"test {name}")
+        frame = running.decode(cell, checkpoint, examples, test)
         write_parquet(folder / "completions.parquet", frame, now.decode_stamp, software)
     if not now.has("probes"):
         count = cell.recipe.probe_examples
@@ -178,16 +182,13 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
             answer_digits=answer_digits(tokenizer, probed, targets),
             images=images_of(probed),
             full_vectors=cell.recipe.probe_vectors,
-            progress=lambda _, done, total: progress(f"probe {name}", done, total),
+            progress=partial(_named, progress, f"probe {name}"),
         )
         write_parquet(folder / "probes.parquet", frame, now.decode_stamp, software)
 
 
 def _select(cell: Cell, run: Path, running: _Open, name: str) -> Checkpoint:
-    """The checkpoint to test: the base itself, or the best epoch's on the validation split.
-
-    What is already on disk of it is taken from there.
-    """
+    """The checkpoint to test: the base itself, or the best epoch's on the validation split."""
     folder, now = cell.folder(run), cell.files(run)
     assert now.receipt is not None
     canaries = running.canaries[folder]
@@ -213,28 +214,19 @@ def _validate(
     name: str,
 ) -> pd.DataFrame:
     """Completions of the validation split with every epoch's weights."""
-    task = cell.task_plugin
-    examples = task.examples("validation", cell.data_seed, cell.size("validation"))
+    examples = cell.task_plugin.examples("validation", cell.data_seed, cell.size("validation"))
+    report = partial(_named, running.progress, f"validate {name}")
     total = len(examples) * len(canaries)
     frames = []
     for before, (epoch, canary) in enumerate(canaries.items()):
         checkpoint = Checkpoint(
             f"{folder.name}-{epoch}", kind, folder / "epochs" / str(epoch), canary
         )
-        first = before * len(examples)
-
-        def report(_: str, done: int, __: int, first: int = first) -> None:
-            running.progress(f"validate {name}", first + done, total)
-
-        frame = decode_checkpoint(
-            running.session,
-            checkpoint,
-            examples,
-            running.tokenizer,
-            task.max_new_tokens,
-            report,
-            chat=cell.recipe.chat_template,
-            processor=running.processor_for(cell),
-        )
+        part = shifted(report, before * len(examples), total)
+        frame = running.decode(cell, checkpoint, examples, part)
         frames.append(frame.assign(epoch=epoch))
     return pd.concat(frames)
+
+
+def _named(progress: Progress, name: str, _: str, done: int, total: int) -> None:
+    progress(name, done, total)

@@ -72,12 +72,9 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         self.starts = self.ends - stored
 
     def numeric_targets(self, tokenizer: Any, loss: NumericLoss) -> dict[str, int]:
-        """How many target tokens there are, with those that end a target (`tokens`), how many hold
-        a digit, how many of these are outside V_num, how many are in V_num (`numeric`), and on how
-        many of those the loss acts (`covered`).
-
-        A token such as "045" of a tokenizer with N = 1000 is outside: only cross-entropy sees it.
-        """
+        """Counts of target tokens: all (`tokens`), those with a digit, those of them outside V_num
+        (such as "045" at N = 1000), those in V_num (`numeric`), and those that the loss acts on
+        (`covered`)."""
         targets = np.concatenate(
             [self.ids[a:b] for a, b in zip(self.starts + self.prompts, self.ends, strict=True)]
         )

@@ -21,7 +21,10 @@ def read_image(path: Path) -> Image.Image:
     """
     try:
         with Image.open(path) as image:
-            return _on_white(image) if image.has_transparency_data else image.convert("RGB")
+            if not image.has_transparency_data:
+                return image.convert("RGB")
+            ground = Image.new("RGBA", image.size, "white")
+            return Image.alpha_composite(ground, image.convert("RGBA")).convert("RGB")
     except FileNotFoundError as error:
         raise UserError(
             f"The image {path} does not exist: put it there, or take its row out of the data."
@@ -33,11 +36,6 @@ def read_image(path: Path) -> Image.Image:
             f"The image {path} cannot be read ({reason}): copy it again, or take its row out of "
             "the data."
         ) from error
-
-
-def _on_white(image: Image.Image) -> Image.Image:
-    ground = Image.new("RGBA", image.size, "white")
-    return Image.alpha_composite(ground, image.convert("RGBA")).convert("RGB")
 
 
 def image_size(path: Path) -> tuple[int, int]:

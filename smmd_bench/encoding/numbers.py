@@ -22,15 +22,14 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
     rule `integer`: the tokens that are spelled exactly `str(n)` for an n in 0..999, of the lengths
     that the tokenizer really emits. It emits a length if it ends some number of that many digits,
     alone or after "=", a space or a letter, with the token of the whole number. (After something,
-    because sentencepiece marks what opens a text, and some tokenizers have " 7" besides "7". By
-    length, because the merges of a tokenizer with groups of three digits may still spell single
-    numbers otherwise: 110 as 1, 10.) So spellings with a space marker ("Ġ7", "▁7"), byte tokens
-    ("<0x37>"), and "12" in a vocabulary whose tokenizer splits digits are out. N = 10 where numbers
-    are split into digits, 1000 where they are split into groups of three.
+    because sentencepiece marks what opens a text. By length, because merges may still spell single
+    numbers of a length otherwise: 110 as 1, 10.) So spellings with a space marker ("Ġ7", "▁7"),
+    byte tokens ("<0x37>"), and "12" in a vocabulary whose tokenizer splits digits are out. N = 10
+    where numbers are split into digits, 1000 where they are split into groups of three.
 
     rule `float`: Algorithm 1 of the paper (alg:vnum) made safe: every token whose decoded text is
-    ASCII without an underscore and that `float` reads as a finite number. That leaves out "\u0663"
-    and "1_0" and "inf", but keeps "007", "1e5" and " 7". Byte tokens are out.
+    ASCII without an underscore and that `float` reads as a finite number: "007", "1e5" and " 7",
+    but not "\u0663", "1_0", "inf" or a byte token.
 
     Raises UserError if no token is numeric.
     """

@@ -1,8 +1,7 @@
 """Token ids with placeholders, and their pictures -> what a model takes.
 
-`expand` puts as many tokens as the model reads of a picture in the place of its placeholder, as the
-checkpoint's own processor would, and adds the pixels. Engines that expand themselves, such as vLLM,
-take the same ids.
+`expand` replaces the placeholder of a picture by as many tokens as the model reads of it, as the
+checkpoint's own processor would, and adds the pixels. vLLM takes the same ids and expands itself.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from .images import read_image
 from .prompts import CROSS_ATTENTION, pictures_cross
@@ -65,7 +65,7 @@ def pad_rows(
 
     Rows may hold `labels` [1, T] too, padded with -100. Pictures follow one another; those of other
     sizes are padded with zeros. Raises ValueError for rows of Mllama of which only some have
-    pictures: its model would let the others read what is padding.
+    pictures.
     """
     width = max(row["input_ids"].shape[1] for row in rows)
     fills = {"input_ids": pad_token_id, "labels": IGNORE}
@@ -74,8 +74,11 @@ def pad_rows(
         parts = [row[key] for row in rows if key in row]
         if len(parts) < len(rows) and key == CROSS_ATTENTION:
             raise ValueError("Some rows of Mllama have no picture: put them in another batch.")
-        if key in _ALONG_TEXT:
-            parts = [_pad(part, width, side, fills.get(key, 0)) for part in parts]
+        if key in _ALONG_TEXT:  # [1, T, ...] -> [1, width, ...]
+            fill, rest = fills.get(key, 0), [0, 0] * (parts[0].dim() - 2)
+            gaps = [width - part.shape[1] for part in parts]
+            ends = [[*rest, gap, 0] if side == "left" else [*rest, 0, gap] for gap in gaps]
+            parts = [pad(part, end, value=fill) for part, end in zip(parts, ends, strict=True)]
         batch[key] = _stack(parts)
     return batch
 
@@ -101,22 +104,11 @@ def _cross(processor: Any, token_ids: list[int], pictures: list[Any]) -> dict[st
     return {**row, CROSS_ATTENTION: torch.from_numpy(mask), **made}
 
 
-def _pad(part: Tensor, width: int, side: str, fill: int) -> Tensor:
-    """[1, T, ...] -> [1, width, ...]."""
-    out = part.new_full((1, width, *part.shape[2:]), fill)
-    length = part.shape[1]
-    out[:, slice(width - length, width) if side == "left" else slice(0, length)] = part
-    return out
-
-
 def _stack(parts: Sequence[Tensor]) -> Tensor:
     """One after another; with zeros beyond the smaller ones where other dimensions differ."""
-    if len({part.shape[1:] for part in parts}) == 1:
-        return torch.cat(list(parts))
-    shape = torch.tensor([part.shape[1:] for part in parts]).amax(0).tolist()
-    out = []
+    shape = [max(sizes) for sizes in zip(*(part.shape[1:] for part in parts), strict=True)]
+    wide = []
     for part in parts:
-        wide = part.new_zeros(len(part), *shape)
-        wide[(slice(None), *(slice(0, n) for n in part.shape[1:]))] = part
-        out.append(wide)
-    return torch.cat(out)
+        gaps = [most - size for most, size in zip(shape, part.shape[1:], strict=True)]
+        wide.append(pad(part, [end for gap in reversed(gaps) for end in (0, gap)]))
+    return torch.cat(wide)

@@ -139,10 +139,12 @@ class Cell:
         if self.source is not None:
             train = {"source": self.source.addresses["train"], "test": self.task}
         elif not self.is_base:
+            settings = training_settings(self.recipe)
+            del settings["min_pixels"], settings["max_pixels"]  # `_pixels` has them
             train |= {
                 "data": self._data("train"),
                 "loss": _plugin_identity(self.loss_plugin),
-                "recipe": _without_pixels(training_settings(self.recipe)),
+                "recipe": settings,
                 "seed": self.seed,
                 **self._pixels,
             }
@@ -217,10 +219,6 @@ class Cell:
         identity = self.task_plugin.identity(split, self.data_seed)
         content = {"identity": dict(identity), "count": self.size(split)}
         return with_source(content, self.task_plugin)
-
-
-def _without_pixels(settings: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in settings.items() if k not in ("min_pixels", "max_pixels")}
 
 
 def _plugin_identity(plugin: Any) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Experiment(Settings):
                 recipe = card.recipe(task.partition("[")[0]).changed(self.recipe)
                 if recipe.batch_size % recipe.micro_batch_size:
                     raise UserError(
-                        f"batch_size={recipe.batch_size} is no multiple of "
+                        f"batch_size={recipe.batch_size} is not a multiple of "
                         f"micro_batch_size={recipe.micro_batch_size}: set one of them with --set."
                     )
                 rows = [(BASE, 0)] if self.base else []
@@ -142,8 +142,7 @@ class Experiment(Settings):
 
 
 def _resolved(spec: str) -> str:
-    """The spec with what its defaults mean here, where the task has `resolved`: whether real data
-    or a synthetic stand-in is used must not hang on a flag that nobody writes down."""
+    """The spec with what its defaults mean here, so that it says whether the data are synthetic."""
     try:
         task = load_task(spec)
     except UserError:

@@ -20,9 +20,8 @@ DEFAULT_MODELS = {Modality.TEXT: "builtin/tiny", Modality.VISION: "builtin/tiny-
 def default_model(tasks: Iterable[Any]) -> str:
     """The built-in model for tasks, where none is named.
 
-    Raises UserError where some tasks are text and others vision: none suits both.
-
-    A task that cannot be loaded yet is taken for text: what is wrong with it is said in planning.
+    Raises UserError where some tasks are text and others vision: none suits both. A task that
+    cannot be loaded counts as text; planning raises its error.
     """
     first: dict[Modality, str] = {}
     for spec in tasks:

@@ -49,7 +49,7 @@ class CardContent(Settings):
         return start.changed({k: v for k, v in own.items() if k != "parameters"})
 
     def parameters_of(self, task_name: str) -> dict[str, Any]:
-        """The parameters that the card gives a task; raises UserError for what is no mapping."""
+        """The parameters that the card gives a task; raises UserError if it is not a mapping."""
         found = self.tasks.get(task_name, {}).get("parameters", {})
         if not isinstance(found, dict):
             where = f"tasks[{task_name}][parameters]"

@@ -19,6 +19,7 @@ from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import spell, split_spec
 from ..plugin_system.registry import load_task
 from ..storage.addresses import cache_folder, digest_of_files
+from ..storage.data_files import fetch_snapshot
 from .card_content import CardContent, backbones, builtin_folders, card_content
 from .recipe import Recipe
 
@@ -26,23 +27,11 @@ _BUILTIN = "builtin/"
 _WITH_WEIGHTS = ContextVar("_WITH_WEIGHTS", default=True)
 _WEIGHTS = "*.safetensors"
 _PARTS = (
-    _WEIGHTS,
-    "*.safetensors.index.json",
-    "config.json",
-    "generation_config.json",
-    "tokenizer*.json",
-    "*.model",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "tekken.json",
-    "vocab.json",
-    "merges.txt",
-    "chat_template.jinja",
-    "chat_template.json",
-    "processor_config.json",
-    "preprocessor_config.json",
-    "video_preprocessor_config.json",
-)
+    _WEIGHTS, "*.safetensors.index.json", "config.json", "generation_config.json",
+    "tokenizer*.json", "*.model", "special_tokens_map.json", "added_tokens.json", "tekken.json",
+    "vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json",
+    "processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -116,21 +105,18 @@ def without_weights() -> Iterator[None]:
 def model_card(name: str) -> ModelCard:
     """Find a model by name.
 
-    Raises UserError for an unknown built-in, a folder that is no checkpoint, a hub name that
+    Raises UserError for an unknown built-in, a folder that is not a checkpoint, a hub name that
     cannot be fetched, a broken safetensors file or a card with a mistake.
     """
-    card = _find(name)
+    folder = Path(name).expanduser()
+    if name.startswith(_BUILTIN):
+        card = _builtin(name)
+    elif folder.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
+        card = _local(name, folder)
+    else:
+        card = _hub(name)
     card.parameter_count()
     return card
-
-
-def _find(name: str) -> ModelCard:
-    if name.startswith(_BUILTIN):
-        return _builtin(name)
-    folder = Path(name).expanduser()
-    if folder.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
-        return _local(name, folder)
-    return _hub(name)
 
 
 def _builtin(name: str) -> ModelCard:
@@ -158,21 +144,14 @@ def _local(name: str, folder: Path) -> ModelCard:
 
 
 def _hub(name: str) -> ModelCard:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
     repository, _, revision = name.partition("@")
-    parts = [part for part in _PARTS if _WITH_WEIGHTS.get() or part != _WEIGHTS]
-    try:
-        folder = Path(
-            snapshot_download(repository, revision=revision or None, allow_patterns=parts)
-        )
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(
-            f"The model '{name}' is no folder here and cannot be fetched from the hub ({reason}): "
-            "check the name and the connection, or give a local folder."
-        ) from error
+    folder = fetch_snapshot(
+        f"The model '{name}' is not a folder here and",
+        "check the name and the connection, or give a local folder",
+        repository,
+        revision=revision or None,
+        allow_patterns=[part for part in _PARTS if _WITH_WEIGHTS.get() or part != _WEIGHTS],
+    )
     if (lacking := _lacking(folder)) is not None:
         raise UserError(
             f"The model '{name}' has no {lacking} on the hub, and pickles are never loaded: take "
@@ -212,7 +191,7 @@ def _weights_in(file: Path) -> int:
             return sum(math.prod(tensors.get_slice(name).get_shape()) for name in names)
     except SafetensorError as error:
         raise UserError(
-            f"The weights {file} are no whole safetensors file ({error}): copy or save the "
+            f"The weights {file} are not a whole safetensors file ({error}): copy or save the "
             "checkpoint again."
         ) from error
 

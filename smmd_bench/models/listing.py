@@ -24,7 +24,9 @@ def listed_models() -> list[ListedModel]:
         for name, folder in builtin_folders().items()
     ]
     for name, card in backbones().items():
-        summary = f"{card.label}, {card.params}, N={card.numeric_tokens}, {card.settings['dtype']}"
+        tokens = f"N={card.numeric_tokens}" if card.numeric_tokens else ""
+        known = (card.label or "", card.params, tokens, card.recipe_of("").dtype)
+        summary = ", ".join(filter(None, known))
         sizes = {str(gb): size for gb, size in card.micro_batch_sizes.items()}
         found.append(ListedModel(name, summary, sizes))
     return found

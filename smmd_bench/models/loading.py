@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ..errors import UserError
+from ..errors import UserError, reason_of
 from .processor import reads_images
 from .recipe import Recipe
 
@@ -25,10 +25,9 @@ def load_tokenizer(folder: Path) -> Any:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0]
         raise UserError(
-            f"The checkpoint {folder} has no tokenizer that transformers can load ({reason}): put "
-            "its tokenizer.json and tokenizer_config.json there."
+            f"The checkpoint {folder} has no tokenizer that transformers can load "
+            f"({reason_of(error)}): put its tokenizer.json and tokenizer_config.json there."
         ) from error
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -47,10 +46,9 @@ def load_model(folder: Path, dtype: str) -> Any:
     try:
         model = auto.from_pretrained(folder, dtype=getattr(torch, dtype), use_safetensors=True)
     except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
         raise UserError(
-            f"The checkpoint {folder} cannot be loaded ({reason}): it needs config.json and "
-            "safetensors weights of a causal language model."
+            f"The checkpoint {folder} cannot be loaded ({reason_of(error)}): it needs config.json "
+            "and safetensors weights of a causal language model."
         ) from error
     return model.eval()
 
@@ -60,23 +58,19 @@ def add_adapter(model: Any, recipe: Recipe) -> Any:
     language model alone."""
     from peft import LoraConfig, get_peft_model
 
+    targets: list[str] | str = recipe.lora_targets.split()
+    if getattr(model.config, "vision_config", None) is not None:
+        targets = rf".*language_model.*\.({'|'.join(map(re.escape, targets))})"  # a whole name
     return get_peft_model(
         model,
         LoraConfig(
             r=recipe.lora_rank,
             lora_alpha=recipe.lora_alpha,
             lora_dropout=recipe.lora_dropout,
-            target_modules=_lora_targets(model, recipe.lora_targets.split()),
+            target_modules=targets,
             task_type="CAUSAL_LM",
         ),
     )
-
-
-def _lora_targets(model: Any, names: list[str]) -> list[str] | str:
-    """What PEFT takes: names, or a pattern that a module's whole name matches."""
-    if getattr(model.config, "vision_config", None) is None:
-        return names
-    return rf".*language_model.*\.({'|'.join(map(re.escape, names))})"
 
 
 def quiet_libraries() -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
+from ..errors import UserError, reason_of
 
 
 def reads_images(folder: Path) -> bool:
@@ -31,8 +31,7 @@ def load_processor(
     try:
         processor = AutoProcessor.from_pretrained(folder)
     except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(_unusable(folder, f" ({reason})")) from error
+        raise UserError(_unusable(folder, f" ({reason_of(error)})")) from error
     if not hasattr(processor, "image_processor") or not hasattr(processor, "tokenizer"):
         raise UserError(_unusable(folder, ""))
     if processor.tokenizer.pad_token_id is None:

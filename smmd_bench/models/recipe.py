@@ -20,12 +20,8 @@ TRAINING_VERSION = 1
 encoding of examples changes what a cell is trained to."""
 
 _SCORING = {
-    "keep_epochs",
-    "validation_examples",
-    "test_examples",
-    "probe_examples",
-    "probe_vectors",
-}
+    "keep_epochs", "validation_examples", "test_examples", "probe_examples", "probe_vectors",
+}  # fmt: skip
 """Settings that change no weights."""
 _WORDS = {"true": True, "false": False, "none": None}
 

@@ -7,9 +7,8 @@ and fail with it. Nothing here calls the two operators: it is enough to declare 
 kernel, before torchvision is imported.
 
 torch itself calls `declare_operators` at the end of `import torch`, through the entry point group
-`torch.backends`. So one place serves every process of the environment, in any order of imports: the
-stages, vLLM's child processes, and scripts that never import `smmd_bench`. It changes nothing where
-torch has CUDA, where the binary loads, and where there is no torchvision.
+`torch.backends`, in every process of the environment. It changes nothing where torch has CUDA,
+where the binary loads, and where there is no torchvision.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cross-entropy over the full vocabulary that never holds the logits of all tokens.
 
 One autograd Function makes a few logits at a time and, in the same pass, the gradients of the
-hidden states and of a weight that wants one. With x_t = W h_t, Z_t = sum_v exp x_tv,
+hidden states and of a weight that needs one. With x_t = W h_t, Z_t = sum_v exp x_tv,
 p_t = softmax(x_t) and a coefficient c_t per token, the total is
 
     sum_t c_t (log Z_t - x_{t,y_t})  +  F(x[numeric rows, V_num], log Z[numeric rows])
@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .head_passes import frozen_head_pass, trainable_head_pass
+from .head_passes import HeadInputs, frozen_head_pass, trainable_head_pass
 from .numeric_term import NumericTerm
 
 
@@ -49,16 +49,21 @@ def chunked_cross_entropy(
     device = hidden.device.type
     autocast = torch.is_autocast_enabled(device)
     compute = torch.get_autocast_dtype(device) if autocast else weight.dtype
-    elements = chunk_elements or default_chunk_elements(weight)
+    inputs = HeadInputs(
+        hidden.detach().to(compute),
+        weight.detach().to(compute),
+        label,
+        coefficient.to(torch.promote_types(compute, torch.float32)),
+        term,
+        smoothing,
+        chunk_elements or _default_chunk_elements(weight),
+    )
     with torch.autocast(device, enabled=False):
-        total, losses = _ChunkedCrossEntropy.apply(
-            *(hidden, weight, label, coefficient, term, smoothing),
-            *(elements, compute, torch.is_grad_enabled()),
-        )
+        total, losses = _ChunkedCrossEntropy.apply(hidden, weight, inputs, torch.is_grad_enabled())
     return total, losses
 
 
-def default_chunk_elements(weight: Tensor) -> int:
+def _default_chunk_elements(weight: Tensor) -> int:
     """How many logits to hold at once (measured: benchmarks/README.md).
 
     A trainable head's gradient [V, H] is updated once a chunk, so its chunks are longer. A GPU has
@@ -72,29 +77,17 @@ def default_chunk_elements(weight: Tensor) -> int:
 class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(
-        ctx: Any,
-        hidden: Tensor,
-        weight: Tensor,
-        label: Tensor,
-        coefficient: Tensor,
-        term: NumericTerm | None,
-        smoothing: float,
-        elements: int,
-        compute: torch.dtype,
-        differentiate: bool,
+        ctx: Any, hidden: Tensor, weight: Tensor, inputs: HeadInputs, differentiate: bool
     ) -> tuple[Tensor, Tensor]:
         for_hidden, for_weight = (differentiate and need for need in ctx.needs_input_grad[:2])
         ctx.dtypes = hidden.dtype, weight.dtype
-        hidden, weight = hidden.detach().to(compute), weight.detach().to(compute)
-        coefficient = coefficient.to(torch.promote_types(compute, torch.float32))
-        inputs = hidden, weight, label, coefficient, term, smoothing, elements
         weight_gradient = None
         if for_weight:
             total, losses, hidden_gradient, weight_gradient = trainable_head_pass(
-                *inputs, for_hidden=for_hidden
+                inputs, for_hidden=for_hidden
             )
         else:
-            total, losses, hidden_gradient = frozen_head_pass(*inputs, differentiate=for_hidden)
+            total, losses, hidden_gradient = frozen_head_pass(inputs, differentiate=for_hidden)
         ctx.save_for_backward(hidden_gradient, weight_gradient)
         ctx.mark_non_differentiable(losses)
         return total, losses
@@ -107,4 +100,4 @@ class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
             if gradient is not None and scale != 1:  # a copy as large as W: only where it must be
                 gradient = gradient * scale
             gradients.append(None if gradient is None else gradient.to(dtype))
-        return *gradients, *[None] * 7
+        return *gradients, None, None

@@ -1,14 +1,13 @@
 """The passes over the output head: cross-entropies and gradients from a few logits at a time.
 
 Shapes: T supervised tokens, H features, V tokens in the vocabulary, C rows and B columns at a time.
-hidden [T, H] and weight [V, H] are in the dtype of the matrix products, 16 bits perhaps; everything
-else is in the wide dtype, that of coefficient [T].
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,40 +17,61 @@ from .numeric_term import NumericShare, NumericTerm
 _SLICE = 16384
 
 
-def frozen_head_pass(
-    hidden: Tensor,
-    weight: Tensor,
-    label: Tensor,
-    coefficient: Tensor,
-    term: NumericTerm | None,
-    smoothing: float,
-    elements: int,
-    *,
-    differentiate: bool,
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """(total [], cross-entropies [T], gradient of hidden [T, H] or None).
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadInputs:
+    """What a pass reads: hidden [T, H], weight [V, H], label [T] int64, coefficient [T].
 
-    Makes `elements` logits at a time.
+    hidden and weight are in the dtype of the matrix products, 16 bits perhaps; everything else is
+    in the wide dtype, that of the coefficient. smoothing: of the labels. elements: how many logits
+    are made at a time.
     """
+
+    hidden: Tensor
+    weight: Tensor
+    label: Tensor
+    coefficient: Tensor
+    term: NumericTerm | None
+    smoothing: float
+    elements: int
+
+    def share(self) -> NumericShare | None:
+        """The share of the auxiliary, before it is evaluated."""
+        if self.term is None:
+            return None
+        return NumericShare(self.term, self.hidden, self.weight, self.coefficient)
+
+    def total(self, losses: Tensor, log_partition: Tensor, share: NumericShare | None) -> Tensor:
+        """sum_t c_t l_t + F; smoothing adds s sum_t c_t (x_t,y - mean_v x_t,v)."""
+        total = self.coefficient @ losses
+        if share:
+            total = total + share.value
+        if self.smoothing:
+            mean = self.weight.mean(0, dtype=self.coefficient.dtype)  # [H]
+            logits = log_partition - losses - self.hidden.to(mean.dtype) @ mean  # [T]
+            total += self.smoothing * (self.coefficient @ logits)
+        return total
+
+
+def frozen_head_pass(
+    inputs: HeadInputs, *, differentiate: bool
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """(total [], cross-entropies [T], gradient of hidden [T, H] or None)."""
+    hidden, weight, coefficient = inputs.hidden, inputs.weight, inputs.coefficient
     losses, log_partition = coefficient.new_empty(2, len(hidden))  # [T], [T]
     expected = coefficient.new_zeros(hidden.shape) if differentiate else None  # W^T p: [T, H]
-    height = max(1, min(len(hidden), math.isqrt(elements)))
-    buffer = coefficient.new_empty(max(height, elements))
+    height = max(1, min(len(hidden), math.isqrt(inputs.elements)))
+    buffer = coefficient.new_empty(max(height, inputs.elements))
     for rows in _slices(len(hidden), height):
+        out = None if expected is None else expected[rows]
         losses[rows], log_partition[rows] = _online_softmax(
-            hidden[rows], weight, label[rows], None if expected is None else expected[rows], buffer
+            hidden[rows], weight, inputs.label[rows], out, buffer
         )
     del buffer
-    share = None
-    if term:
-        share = NumericShare(term, hidden, weight, coefficient)
+    if share := inputs.share():
         share.evaluate(slice(None), log_partition, differentiate=differentiate)
     if expected is not None:
-        _finish_hidden_gradient(expected, weight, label, coefficient, share, smoothing)
-    total = _total(coefficient, losses, share)
-    if smoothing:
-        total += _smoothed(hidden, weight, coefficient, log_partition - losses, smoothing)
-    return total, losses, expected
+        _finish_hidden_gradient(expected, inputs, share)
+    return inputs.total(losses, log_partition, share), losses, expected
 
 
 def _online_softmax(
@@ -83,27 +103,20 @@ def _online_softmax(
 
 
 def trainable_head_pass(
-    hidden: Tensor,
-    weight: Tensor,
-    label: Tensor,
-    coefficient: Tensor,
-    term: NumericTerm | None,
-    smoothing: float,
-    elements: int,
-    *,
-    for_hidden: bool,
+    inputs: HeadInputs, *, for_hidden: bool
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
     """(total [], cross-entropies [T], gradient of hidden [T, H] or None, of weight [V, H]).
 
     Goes through the rows, all columns at once, since the weight's gradient needs the probabilities
-    themselves; it is updated once a chunk of `elements` logits.
+    themselves; it is updated once a chunk.
     """
+    hidden, weight, coefficient = inputs.hidden, inputs.weight, inputs.coefficient
+    label, smoothing, share = inputs.label, inputs.smoothing, inputs.share()
     losses, log_partition = coefficient.new_empty(2, len(hidden))  # [T], [T]
     expected = coefficient.new_zeros(hidden.shape) if for_hidden else None  # W^T p: [T, H]
     gradient = coefficient.new_zeros(weight.shape)  # [V, H]
-    height = max(1, min(len(hidden), elements // len(weight)))
+    height = max(1, min(len(hidden), inputs.elements // len(weight)))
     buffer = coefficient.new_empty(height * len(weight))
-    share = NumericShare(term, hidden, weight, coefficient) if term else None
     parts = share.parts(len(hidden), height) if share and share.term.separable else []
     for index, rows in enumerate(_slices(len(hidden), height)):
         logits = _logits(hidden[rows], weight, buffer)  # [C, V]
@@ -123,7 +136,7 @@ def trainable_head_pass(
     if share and not parts:
         share.evaluate(slice(None), log_partition, differentiate=True)
         if share.uses_partition:
-            _add_partition_gradient(gradient, hidden, weight, log_partition, share, buffer)
+            _add_partition_gradient(gradient, inputs, log_partition, share, buffer)
     gradient.index_add_(0, label, (smoothing - 1) * coefficient[:, None] * hidden)
     if smoothing:
         gradient -= smoothing / len(weight) * (coefficient @ hidden.to(coefficient.dtype))
@@ -131,55 +144,31 @@ def trainable_head_pass(
         numeric_hidden = hidden[share.term.rows].to(gradient.dtype)  # [M, H]
         gradient.index_add_(0, share.term.token_ids, share.logits.T @ numeric_hidden)
     if expected is not None:
-        _finish_hidden_gradient(expected, weight, label, coefficient, share, smoothing)
-    total = _total(coefficient, losses, share)
-    if smoothing:
-        total += _smoothed(hidden, weight, coefficient, log_partition - losses, smoothing)
-    return total, losses, expected, gradient
-
-
-def _total(coefficient: Tensor, losses: Tensor, share: NumericShare | None) -> Tensor:
-    """sum_t c_t l_t + F."""
-    total = coefficient @ losses
-    return total + share.value if share else total
-
-
-def _smoothed(
-    hidden: Tensor, weight: Tensor, coefficient: Tensor, label_logit: Tensor, smoothing: float
-) -> Tensor:
-    """What smoothing the labels adds: s sum_t c_t (x_t,y - mean_v x_t,v), from label_logit [T]."""
-    mean = weight.mean(0, dtype=coefficient.dtype)  # [H]
-    return smoothing * (coefficient @ (label_logit - hidden.to(mean.dtype) @ mean))
+        _finish_hidden_gradient(expected, inputs, share)
+    return inputs.total(losses, log_partition, share), losses, expected, gradient
 
 
 def _add_partition_gradient(
-    gradient: Tensor,
-    hidden: Tensor,
-    weight: Tensor,
-    log_partition: Tensor,
-    share: NumericShare,
-    buffer: Tensor,
+    gradient: Tensor, inputs: HeadInputs, log_partition: Tensor, share: NumericShare, buffer: Tensor
 ) -> None:
     """gradient [V, H] += sum_m dF/dlog Z_m p_m h_m^T, by a second pass over the numeric rows."""
-    height = buffer.numel() // len(weight)
+    height = buffer.numel() // len(inputs.weight)
     for part in _slices(len(share.term.rows), height):
         rows = share.term.rows[part]  # [C]
-        logits = _logits(hidden[rows], weight, buffer)  # [C, V]
+        hidden = inputs.hidden[rows]  # [C, H]
+        logits = _logits(hidden, inputs.weight, buffer)  # [C, V]
         probabilities = logits.sub_(log_partition[rows, None]).exp_()
-        _add_outer(gradient, probabilities, hidden[rows], share.partition_gradient[part, None])
+        _add_outer(gradient, probabilities, hidden, share.partition_gradient[part, None])
 
 
 def _finish_hidden_gradient(
-    expected: Tensor,
-    weight: Tensor,
-    label: Tensor,
-    coefficient: Tensor,
-    share: NumericShare | None,
-    smoothing: float,
+    expected: Tensor, inputs: HeadInputs, share: NumericShare | None
 ) -> None:
     """W^T p [T, H] -> a W^T p - c ((1 - s) W_y + s mean_v W_v) + G W[V_num], in place."""
+    weight, coefficient, smoothing = inputs.weight, inputs.coefficient, inputs.smoothing
     expected *= _softmax_coefficient(coefficient, share)[:, None]
-    expected.addcmul_(coefficient[:, None], weight[label].to(expected.dtype), value=smoothing - 1)
+    own = weight[inputs.label].to(expected.dtype)  # [T, H]
+    expected.addcmul_(coefficient[:, None], own, value=smoothing - 1)
     if smoothing:
         mean = weight.mean(0, dtype=expected.dtype)  # [H]
         expected.addcmul_(coefficient[:, None], mean, value=-smoothing)

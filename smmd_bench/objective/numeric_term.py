@@ -70,11 +70,7 @@ class NumericShare:
                 self.value += self.term.value(*leaves, rows)
 
     def _differentiate(self, logits: Tensor, log_partition: Tensor, part: slice) -> None:
-        """One evaluation with gradients.
-
-        The graph is that of F alone, from detached leaves; saved-tensor hooks of an enclosing
-        region, such as gradient checkpointing, have no business in it.
-        """
+        """One evaluation with gradients, without saved-tensor hooks of an enclosing region."""
         with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(_same, _same):
             leaves = logits.clone().requires_grad_(), log_partition.requires_grad_()
             value = self.term.value(*leaves, part)

@@ -27,24 +27,9 @@ from ..contracts import NumericLoss
 from .chunked_cross_entropy import chunked_cross_entropy
 from .numeric_term import NumericTerm
 from .output_head import OutputHead
-from .supervised import (
-    NumericPositions,
-    SupervisedTargets,
-    count_units,
-    numeric_positions,
-    supervised_targets,
-)
+from .supervised import NumericPositions, SupervisedTargets, numeric_positions, supervised_targets
 
 Count: TypeAlias = int | Tensor
-__all__ = [
-    "ObjectiveOutput",
-    "SupervisedTargets",
-    "count_units",
-    "hidden_objective",
-    "logits_objective",
-    "numeric_objective",
-    "supervised_targets",
-]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +65,7 @@ def numeric_objective(
     may be wider than the tokenizer and in bf16 or fp16; sums are in float32, or in float64 where
     the logits are. `num_tokens` and `num_units` are those of the whole optimiser step; without
     them, this batch's own. Without a numeric target the auxiliary is a zero with a gradient path.
-    `keys` [B] int64 name example and step for a loss with noise, so that it is drawn anew at every
+    `keys` [B] int64 name example and step for a loss with noise, so that it is drawn again at every
     step but does not depend on how a batch is split; without them, the numbers of the rows.
     """
     if logits.dim() != 3 or logits.shape[:2] != labels.shape:

@@ -43,9 +43,8 @@ def causal_model(model: Any) -> Any:
 def output_head(model: Any) -> OutputHead | None:
     """The head of a transformers causal language model, PEFT-wrapped or not.
 
-    None where it is not a linear layer followed by a known scale and soft-cap: a head with an
-    adapter, or one that turns hidden states into other logits than the model's own (checked on a
-    few tokens). Such a model's logits must come from its own forward pass: `logits_objective`.
+    None where it is not a linear layer followed by a known scale and soft-cap, which is checked on
+    a few tokens. Such a model's logits must come from its own forward pass: `logits_objective`.
     """
     causal = causal_model(model)
     layer = causal.get_output_embeddings()
@@ -53,10 +52,7 @@ def output_head(model: Any) -> OutputHead | None:
         return None
     config = causal.config.get_text_config()
     head = OutputHead(
-        layer.weight,
-        layer.bias,
-        _scale(config),
-        getattr(config, "final_logit_softcapping", None),
+        layer.weight, layer.bias, _scale(config), getattr(config, "final_logit_softcapping", None)
     )
     return head if _explains(head, causal) else None
 

@@ -1,7 +1,5 @@
 """Synthetic training rows: random tokens, the end of each row supervised, numbers in it."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -64,10 +62,8 @@ def numeric_places(tokens: int, share: float) -> NDArray[np.bool_]:
     """
     numeric = max(1, round(tokens * share))
     numbers = min(math.ceil(numeric / _DIGITS), tokens - numeric + 1)
-    sizes = zip(_parts(numeric, numbers), _parts(tokens - numeric, numbers), strict=True)
-    return np.concatenate([np.repeat([True, False], pair) for pair in sizes])
-
-
-def _parts(total: int, parts: int) -> list[int]:
-    """`total` in that many parts of about the same size, the larger ones first."""
-    return [total // parts + (part < total % parts) for part in range(parts)]
+    groups = (
+        np.array_split(np.full(count, is_number), numbers)  # of about the same size
+        for count, is_number in ((numeric, True), (tokens - numeric, False))
+    )
+    return np.concatenate([part for pair in zip(*groups, strict=True) for part in pair])

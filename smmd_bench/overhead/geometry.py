@@ -1,7 +1,5 @@
 """The shape of a model, by name or from a config.json, and a random model of that shape."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +39,7 @@ def named_geometries() -> Mapping[str, Geometry]:
 def find_geometry(text: str) -> Geometry:
     """The geometry of that name, or of a config.json, or of the folder of a checkpoint.
 
-    Raises UserError if there is none, or the file is no configuration of transformers.
+    Raises UserError if there is none, or the file is not a configuration of transformers.
     """
     if text in named_geometries():
         return named_geometries()[text]

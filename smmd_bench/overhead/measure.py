@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,11 @@ from .settings import OverheadSettings
 if TYPE_CHECKING:
     import pandas as pd
 
-_STEPS = ["row", "repeat", "step", "wall_seconds", "cpu_seconds", "dropped"]
-_RUNS = ["row", "repeat", "peak_bytes", "device", "threads", "error"]
+COLUMNS = {
+    "steps": ["row", "repeat", "step", "wall_seconds", "cpu_seconds", "dropped"],
+    "runs": ["row", "repeat", "peak_bytes", "device", "threads", "error"],
+}
+_TYPES = {"peak_bytes": "Int64", "threads": "Int64", "device": "str", "error": "str"}
 
 
 def measure(
@@ -37,19 +41,20 @@ def measure(
     A row that fails in a repeat has its reason in runs.parquet; the others go on. Raises UserError
     if the folder holds anything else.
     """
+    import pandas as pd
+
     with RunDirectory(folder).locked():
         _claim(folder, settings)
         missing = missing_repeats(settings, folder)
         for repeat in missing:
             label = f"repeat {repeat + 1} of {settings.repeats}"
             processes = _measure_repeat(settings, repeat, folder / "logs", label, progress, plugins)
-            steps, runs = _frames(settings, repeat, processes)
             # A repeat is done once it is in runs.parquet, which is written last.
-            for name, new in (("steps", steps), ("runs", runs)):
+            for name, new in _frames(settings, repeat, processes).items():
                 kept = read_frames(folder)[name]
-                write_parquet(
-                    folder / f"{name}.parquet", _joined(kept[kept["repeat"] != repeat], new)
-                )
+                parts = [f for f in (kept[kept["repeat"] != repeat], new) if not f.empty] or [new]
+                joined = pd.concat(parts).sort_values("repeat", kind="stable", ignore_index=True)
+                write_parquet(folder / f"{name}.parquet", joined)
         return bool(missing)
 
 
@@ -65,7 +70,7 @@ def read_frames(folder: Path) -> dict[str, pd.DataFrame]:
     import pandas as pd
 
     frames = {}
-    for name, columns in (("steps", _STEPS), ("runs", _RUNS)):
+    for name, columns in COLUMNS.items():
         file = folder / f"{name}.parquet"
         frames[name] = pd.read_parquet(file) if file.exists() else pd.DataFrame(columns=columns)
     return frames
@@ -93,35 +98,29 @@ def _measure_repeat(
     ended: list[RowProcess] = []
     for group in groups:
         progress(label, done, total)
-        processes: list[RowProcess] = []
-        try:
-            for row in group:
-                processes.append(RowProcess(settings, row, repeat, logs, plugins))
+        with ExitStack() as stack:
+            started = (RowProcess(settings, row, repeat, logs, plugins) for row in group)
+            processes = [stack.enter_context(closing(process)) for process in started]
             for process in processes:
                 process.hear()
             for process in processes:
                 process.prepare()
             for _ in range(settings.steps):
-                order.shuffle(group)
-                for process in sorted(processes, key=lambda p: group.index(p.row)):
+                order.shuffle(processes)
+                for process in processes:
                     process.step()
-                    done += 1
+                done += len(processes)
                 progress(label, done, total)
             for process in processes:
                 process.hear()
-        finally:
-            for process in processes:
-                process.close()
         ended += processes
     return ended
 
 
 def _frames(
     settings: OverheadSettings, repeat: int, processes: Sequence[RowProcess]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+) -> dict[str, pd.DataFrame]:
     """The repeat's lines of steps.parquet (of the rows that got to the end) and runs.parquet."""
-    import pandas as pd
-
     steps: list[list[Any]] = []
     runs: list[list[Any]] = []
     for process in sorted(processes, key=lambda p: settings.rows.index(p.row)):
@@ -132,16 +131,17 @@ def _frames(
                 [process.row, repeat, step, wall, cpu, step <= settings.drop]
                 for step, (wall, cpu) in enumerate(process.steps, start=1)
             ]
-    types = {"peak_bytes": "Int64", "threads": "Int64", "device": "str", "error": "str"}
-    return pd.DataFrame(steps, columns=_STEPS), pd.DataFrame(runs, columns=_RUNS).astype(types)
+    return new_frames(steps, runs)
 
 
-def _joined(kept: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+def new_frames(steps: list[list[Any]], runs: list[list[Any]]) -> dict[str, pd.DataFrame]:
+    """`steps` and `runs` as frames with their columns."""
     import pandas as pd
 
-    parts = [part for part in (kept, new) if not part.empty]
-    joined = pd.concat(parts, ignore_index=True) if parts else new
-    return joined.sort_values("repeat", kind="stable", ignore_index=True)
+    return {
+        "steps": pd.DataFrame(steps, columns=COLUMNS["steps"]),
+        "runs": pd.DataFrame(runs, columns=COLUMNS["runs"]).astype(_TYPES),
+    }
 
 
 def _claim(folder: Path, settings: OverheadSettings) -> None:

@@ -6,8 +6,6 @@ percent. `exact_allocation` has it give back all of 1 MiB and more, which costs 
 read in steps of its own, and `usual_allocation` is called before anything is timed.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import sys

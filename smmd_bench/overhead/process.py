@@ -1,8 +1,7 @@
 """The process of one row, which does a step when it is told to."""
 
-from __future__ import annotations
-
 import contextlib
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,18 +30,13 @@ class RowProcess:
         self.steps: list[tuple[float, float]] = []
         self.facts: dict[str, Any] = {}
         self.failure: str | None = None
-        stem = "".join(c if c.isalnum() or c in ".-" else "-" for c in row).strip("-")
-        request = {
-            "settings": settings.to_dict(),
-            "row": row,
-            "repeat": repeat,
-            "plugins": [str(file) for file in plugins],
-        }
+        name = f"{repeat}-" + re.sub(r"[^\w.-]", "-", row).strip("-")
+        request = {"settings": settings.to_dict(), "row": row, "repeat": repeat}
         self.worker = WorkerProcess(
             "smmd_bench.overhead.worker",
-            request,
+            {**request, "plugins": [str(file) for file in plugins]},
             logs,
-            f"{repeat}-{stem}",
+            name,
             stdin=subprocess.PIPE,
             threads=settings.threads,
         )

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
-    from numpy.typing import NDArray
 
 CLOCKS = ("wall", "cpu")
 REFERENCES = {"ce": CE, "stock": STOCK}
@@ -35,8 +34,8 @@ def step_ratio(kept: pd.DataFrame, row: str, against: str, clock: str) -> Ratio 
     Steps are paired by repeat and number, and resampled as pairs. None where no pair is.
     `kept`: lines of steps.parquet that are not dropped; clock: "wall" or "cpu".
     """
-    ratios = _paired(kept, row, against, f"{clock}_seconds")  # [pairs]
-    if not ratios.size:
+    ratios = _ratios(kept, row, against, f"{clock}_seconds")  # [pairs]
+    if ratios.empty:
         return None
     value = float(np.median(ratios))
     if ratios.size == 1 or np.ptp(ratios) == 0:
@@ -51,10 +50,10 @@ def step_ratio(kept: pd.DataFrame, row: str, against: str, clock: str) -> Ratio 
 
 def memory_ratio(runs: pd.DataFrame, row: str, against: str) -> Ratio | None:
     """The median over repeats of the peaks' ratio, with the smallest and the largest one."""
-    ratios = _paired(runs.assign(step=0), row, against, "peak_bytes")  # [repeats]
-    if not ratios.size:
+    ratios = _ratios(runs.assign(step=0), row, against, "peak_bytes")  # [repeats]
+    if ratios.empty:
         return None
-    return Ratio(float(np.median(ratios)), float(ratios.min()), float(ratios.max()))
+    return Ratio(float(ratios.median()), float(ratios.min()), float(ratios.max()))
 
 
 def overhead_frame(steps: pd.DataFrame, runs: pd.DataFrame, rows: Sequence[str]) -> pd.DataFrame:
@@ -83,7 +82,7 @@ def overhead_frame(steps: pd.DataFrame, runs: pd.DataFrame, rows: Sequence[str])
         for name, against in REFERENCES.items():
             for clock in CLOCKS:
                 line |= _columns(f"{clock}_to_{name}", step_ratio(kept, row, against, clock))
-                medians = _repeat_medians(kept, row, against, clock)
+                medians = _ratios(kept, row, against, f"{clock}_seconds").groupby("repeat").median()
                 line[f"{clock}_to_{name}_repeat_low"] = min(medians, default=None)
                 line[f"{clock}_to_{name}_repeat_high"] = max(medians, default=None)
             line |= _columns(f"memory_to_{name}", memory_ratio(done, row, against))
@@ -96,19 +95,11 @@ def overhead_frame(steps: pd.DataFrame, runs: pd.DataFrame, rows: Sequence[str])
     return pd.DataFrame(lines)
 
 
-def _paired(frame: pd.DataFrame, row: str, against: str, column: str) -> NDArray[np.float64]:
-    """[pairs] the ratio of a column between two rows, over the (repeat, step) that both have."""
-    one, other = (
-        frame[frame["row"] == name].set_index(["repeat", "step"])[column].dropna().astype("float64")
-        for name in (row, against)
-    )
-    common = one.index.intersection(other.index)
-    return np.asarray(one.loc[common] / other.loc[common], dtype=np.float64)
-
-
-def _repeat_medians(kept: pd.DataFrame, row: str, against: str, clock: str) -> list[float]:
-    parts = [_paired(part, row, against, f"{clock}_seconds") for _, part in kept.groupby("repeat")]
-    return [float(np.median(part)) for part in parts if part.size]
+def _ratios(frame: pd.DataFrame, row: str, against: str, column: str) -> pd.Series:
+    """The ratio of a column between two rows, over the (repeat, step) that both have."""
+    table = frame.pivot(index=["repeat", "step"], columns="row", values=column).astype("float64")
+    both = table.reindex(columns=list(dict.fromkeys((row, against)))).dropna()
+    return both[row] / both[against]
 
 
 def _columns(name: str, ratio: Ratio | None) -> dict[str, float | None]:

@@ -1,7 +1,5 @@
 """What is measured: every setting of `smmd-bench overhead`, checked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path

@@ -12,10 +12,7 @@ stdin. Events go to the given file descriptor as JSON lines:
     {"event": "failed", "message": SENTENCE}
 """
 
-from __future__ import annotations
-
 import math
-import os
 import sys
 import tempfile
 import time
@@ -29,9 +26,8 @@ import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, set_seed
 
 from ..models.loading import quiet_libraries
-from ..plugin_system.registry import load_loss, load_plugin_file
-from ..run.events import Events
-from ..storage.files import read_json
+from ..plugin_system.registry import load_loss
+from ..run.process import start
 from ..training.stage import training_arguments
 from ..training.trainer import ObjectiveTrainer, objective_forward
 from .batches import PREPARATION, synthetic_rows, synthetic_vocabulary
@@ -105,27 +101,17 @@ def train_row(
     if row != STOCK:  # as in the train stage: it keys the noise of a loss, and no model takes it
         rows = [{**item, "example": torch.tensor(at)} for at, item in enumerate(rows)]
     with tempfile.TemporaryDirectory() as folder:
-        arguments = {
-            "model": model,
-            "args": training_arguments(
-                settings.recipe,
-                seed,
-                Path(folder),
-                steps=settings.steps + PREPARATION,
-                saves=False,
-                gpu=settings.device == "cuda",
-            ),
-            "train_dataset": rows,
-            "callbacks": [clock],
-        }
+        steps, gpu = settings.steps + PREPARATION, settings.device == "cuda"
+        args = training_arguments(
+            settings.recipe, seed, Path(folder), steps=steps, saves=False, gpu=gpu
+        )
         forward: AbstractContextManager[None] = nullcontext()
+        arguments = {"model": model, "args": args, "train_dataset": rows, "callbacks": [clock]}
         if row == STOCK:
             trainer = Trainer(**arguments)
         else:
-            vocabulary = synthetic_vocabulary(
-                settings.config["vocab_size"], settings.numeric_tokens
-            )
-            loss = load_loss(row).bind(vocabulary).to(settings.device)
+            tokens = synthetic_vocabulary(settings.config["vocab_size"], settings.numeric_tokens)
+            loss = load_loss(row).bind(tokens).to(settings.device)
             trainer = ObjectiveTrainer(numeric_loss=loss, sampler=None, **arguments)
             forward = objective_forward(model, loss)
         trainer.remove_callback(PrinterCallback)
@@ -150,22 +136,18 @@ def device_name(device: str) -> str:
 
 def main() -> int:
     """Run one row; status 1 if it failed."""
-    request = read_json(Path(sys.argv[1]))
-    assert request is not None
-    events = Events(os.fdopen(int(sys.argv[2]), "w", encoding="utf-8"))
-    try:
-        quiet_libraries()
-        settings = OverheadSettings(**request["settings"])
-        if settings.threads:
-            torch.set_num_threads(settings.threads)
-        for file in request["plugins"]:
-            load_plugin_file(Path(file))
-        train_row(settings, request["row"], request["repeat"], events.send, sys.stdin)
-    except Exception as error:
-        traceback.print_exc()
-        message = " ".join(str(error).split())
-        events.send({"event": "failed", "message": f"{type(error).__name__}: {message}"})
-        return 1
+    with start() as (request, events):
+        try:
+            quiet_libraries()
+            settings = OverheadSettings(**request["settings"])
+            if settings.threads:
+                torch.set_num_threads(settings.threads)
+            train_row(settings, request["row"], request["repeat"], events.send, sys.stdin)
+        except Exception as error:
+            traceback.print_exc()
+            message = " ".join(str(error).split())
+            events.send({"event": "failed", "message": f"{type(error).__name__}: {message}"})
+            return 1
     return 0
 
 

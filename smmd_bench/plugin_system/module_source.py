@@ -77,11 +77,8 @@ def _read(file: Path, size: int, mtime: int) -> FileSource:
 
 
 def _plain(value: Any) -> Any:
-    """A syntax tree as lists and texts, without what changes nothing.
-
-    That is `pass`, every statement that is only a constant, such as a docstring or `...`, and every
-    empty field: newer versions of Python have more of them.
-    """
+    """A syntax tree as lists and texts, without `pass`, statements that are only a constant, and
+    empty fields, of which newer versions of Python have more."""
     if isinstance(value, ast.Constant):
         return ["Constant", repr(value.value)]
     if isinstance(value, ast.AST):

@@ -31,7 +31,7 @@ def source_digest(plugin: type) -> str | None:
 
     It covers the class's module and, transitively, what this imports of its own distribution. For
     a `--plugin FILE` that is the modules in the file's folder and below. Comments, docstrings and
-    formatting do not count. Kept with the class, because that is the code that this process runs.
+    formatting do not count. Cached by class, because that is the code that this process runs.
     """
     return _digest(plugin)
 

@@ -92,7 +92,7 @@ def load_engine(spec: str) -> Engine:
 
 @cache
 def engine_identity(spec: str) -> Mapping[str, Any]:
-    """What of the engine that a spec names can change its answers; asked once, for it is slow."""
+    """What of the engine that a spec names can change its answers; cached, because it is slow."""
     engine = load_engine(spec)
     return with_source(engine.identity(), engine)
 
@@ -125,7 +125,8 @@ def load_plugin_file(path: Path) -> None:
     for value in vars(module).values():
         if isinstance(value, type) and value.__module__ == module_name:
             for group, protocol in _PROTOCOLS.items():
-                if _looks_like(value, protocol):
+                named = isinstance(getattr(value, "name", None), str)
+                if named and not _lacking(value, protocol):
                     _from_files[group][str(value.name)] = value  # type: ignore[attr-defined]
                     found = True
     if not found:
@@ -186,10 +187,6 @@ def entry(group: Group, name: str) -> Entry:
 
 def _say(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".rstrip(".").splitlines()[0]
-
-
-def _looks_like(plugin: type, protocol: type) -> bool:
-    return not _lacking(plugin, protocol) and isinstance(getattr(plugin, "name", None), str)
 
 
 def _lacking(plugin: Any, protocol: type) -> list[str]:

@@ -42,8 +42,7 @@ def is_share(metric: str, values: pd.Series[float] | None) -> bool:
 
 
 def write_comparisons(run: RunFrames) -> None:
-    """Write comparison.json of every evaluation that the run holds and that has an opponent there,
-    whichever call made the two."""
+    """Write comparison.json of every evaluation that the run can compare with another one."""
     for mine, other in compared_evaluations(current_evaluations(run)):
         _write(run.path, mine, other)
 
@@ -73,10 +72,9 @@ def _write(run: Path, mine: Mapping[str, Any], other: Mapping[str, Any]) -> None
 
 def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[str, Any]:
     """difference, low, high, n and left_out of a share, in points; with b, c and p where each
-    document is right or wrong.
+    document is right or wrong. Empty if the two share no document.
 
-    Where the two have another document by one number, as when lm-eval's data changed between them,
-    it is left out; nothing is given where none is left.
+    A document whose content differs, as when lm-eval's data changed in between, is left out.
     """
     from ..contracts import ExactMatch
     from ..scoring.statistics import mcnemar_exact, paired_difference
@@ -99,8 +97,7 @@ def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[st
 
 
 def _scored(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """As the comparison of two cells wants it: `uid`, and the metric as `exact`; with the hash of
-    the document as `doc`, where it was kept."""
+    """The columns that a comparison of cells needs: `uid`, the metric as `exact`, `doc`."""
     frame = samples.dropna(subset=[metric])
     uids = frame["subtask"] + "/" + frame["doc_id"].astype("str")
     frame = frame.assign(uid=uids, exact=frame[metric]).rename(columns={"doc_hash": "doc"})

@@ -97,6 +97,6 @@ def _spelled(metric: str, rule: str) -> str:
 
 
 def _scaled(value: Any, scale: float) -> float | None:
-    """None for what is no finite number, such as lm-eval's 'N/A'."""
+    """None for a value that is not a finite number, such as lm-eval's 'N/A'."""
     scaled = float(value) * scale if isinstance(value, Real) else np.nan
     return scaled if np.isfinite(scaled) else None

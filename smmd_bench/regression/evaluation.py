@@ -4,14 +4,14 @@ suite.json       what it is of: checkpoint, suite, limit, engine, versions
 samples.parquet  one row a document: subtask, doc_id, doc_hash, its score by each metric, truncated
 results.json     one row a task or group and metric: value and standard error (percent)
 comparison.json  how it differs, question by question, from another checkpoint of the run
-FAILED.json      stage, error, traceback; in place of results
+FAILED.json      stage, error, traceback, if it failed
 
 results.json is written last: an evaluation that has it is whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -158,12 +158,3 @@ def plan(targets: Sequence[Target], suites: Sequence[Suite], setting: Setting) -
     """Every suite with every checkpoint, each once; those of one checkpoint follow one another."""
     every = [Evaluation(target, suite, setting) for target in targets for suite in suites]
     return list({evaluation.address: evaluation for evaluation in every}.values())
-
-
-def by_base(evaluations: Iterable[Evaluation]) -> list[list[Evaluation]]:
-    """The evaluations that one engine can serve together: those of one base and dtype."""
-    groups: dict[tuple[str, str], list[Evaluation]] = {}
-    for evaluation in evaluations:
-        key = (evaluation.target.base, evaluation.target.dtype)
-        groups.setdefault(key, []).append(evaluation)
-    return list(groups.values())

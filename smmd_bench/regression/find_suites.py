@@ -18,10 +18,6 @@ from .evaluation import Suite
 from .mmlu_data import is_mmlu, mmlu_folder
 
 SAMSUM = "samsum"
-VERSIONS = {"mmlu": 1, SAMSUM: 2}
-"""Our own suites, with MMLU's groups and subjects as `mmlu`. Raise one when its file in `suites/`
-asks or scores otherwise."""
-_SHOTS = {"mmlu": 5, SAMSUM: 0}
 
 
 def find_suites(names: Sequence[str], shots: int | None) -> list[Suite]:
@@ -31,21 +27,35 @@ def find_suites(names: Sequence[str], shots: int | None) -> list[Suite]:
     """
     if not names:
         raise UserError("--suite names no suite: give some, such as mmlu,samsum.")
-    families = {name: "mmlu" if is_mmlu(name) else name for name in names}
-    if others := [name for name, family in families.items() if family not in VERSIONS]:
+    if others := [name for name in names if name != SAMSUM and not is_mmlu(name)]:
         _require_known(others)
-    found = []
-    for name, family in families.items():
-        folder, data = _data(family)
-        own = _shots(name, family, shots)
-        found.append(Suite(name, VERSIONS.get(family, 0), own, data, folder))
-    return found
+    return [_suite(name, shots) for name in dict.fromkeys(names)]
+
+
+def _suite(name: str, shots: int | None) -> Suite:
+    """Raise the version of a suite of ours when its file in `suites/` asks or scores otherwise."""
+    if is_mmlu(name):
+        folder, data = mmlu_folder()
+        return Suite(name, 1, 5 if shots is None else shots, data, str(folder))
+    if name == SAMSUM:
+        task = load_task(name)
+        scorer = {
+            "task": task.version,
+            "metrics": {metric.name: metric.version for metric in task.metrics()},
+            "rouge-score": installed_version("rouge-score"),
+        }
+        return Suite(name, 2, 0, {**task.identity("test", 0), "scorer": scorer})
+    own = {0} if shots is None else _own_shots(name)
+    if own == {0} or {number or 0 for number in own} == {shots}:
+        shots = None  # its own number: a file that says 0 allows no other
+    return Suite(name, 0, shots, {"source": "lm-eval"})
 
 
 def shots_notes(suites: Sequence[Suite], shots: int | None) -> list[str]:
     """A sentence for each suite that ignores the number of shots that was asked for."""
-    ignored = [s.name for s in suites if shots and s.shots != shots and _is_fixed(s.name)]
-    return [f"--shots {shots} is ignored: {name} is always 0-shot." for name in ignored]
+    ignored = [s.name for s in suites if shots and s.shots != shots]
+    fixed = [name for name in ignored if name == SAMSUM or _own_shots(name) == {0}]
+    return [f"--shots {shots} is ignored: {name} is always 0-shot." for name in fixed]
 
 
 def installed_version(package: str = "lm-eval") -> str:
@@ -56,25 +66,10 @@ def installed_version(package: str = "lm-eval") -> str:
         raise UserError(f"{package} is not installed: pip install 'smmd-bench[lm-eval]'.") from None
 
 
-def _shots(name: str, family: str, asked: int | None) -> int | None:
-    """None for a task of lm-eval that is to be run with its own number, or allows no other."""
-    if asked is None or family == SAMSUM:
-        return _SHOTS.get(family)
-    if family in VERSIONS:
-        return asked
-    same = {number or 0 for number in _own_shots(name, None)} == {asked}
-    return None if same or _is_fixed(name) else asked
-
-
-def _is_fixed(name: str) -> bool:
-    """Whether a task file says 0: lm-eval allows no other number then."""
-    return name == SAMSUM or (not is_mmlu(name) and _own_shots(name, None) == {0})
-
-
-def _own_shots(member: str | Mapping[str, Any], given: int | None) -> set[int | None]:
+def _own_shots(member: str | Mapping[str, Any], given: int | None = None) -> set[int | None]:
     """The numbers in the files of a task, or of the tasks of a group or tag; None: none is there.
 
-    `given` is what a group says for its tasks. No data is loaded.
+    `given` is what a group says for its tasks.
     """
     if isinstance(member, str):
         entry = _task_manager().task_index.get(member)
@@ -97,24 +92,9 @@ def _task_manager() -> Any:
     return TaskManager()
 
 
-def _data(name: str) -> tuple[str | None, Mapping[str, Any]]:
-    if name == "mmlu":
-        folder, identity = mmlu_folder()
-        return str(folder), identity
-    if name == SAMSUM:
-        task = load_task(name)
-        scorer = {
-            "task": task.version,
-            "metrics": {metric.name: metric.version for metric in task.metrics()},
-            "rouge-score": installed_version("rouge-score"),
-        }
-        return None, {**task.identity("test", 0), "scorer": scorer}
-    return None, {"source": "lm-eval"}
-
-
 def _require_known(names: Sequence[str]) -> None:
     installed_version()
-    known = {*_task_manager().all_tasks, *VERSIONS}
+    known = {*_task_manager().all_tasks, "mmlu", SAMSUM}
     for name in names:
         if name not in known:
             near = get_close_matches(name, sorted(known), n=3, cutoff=0.5)

@@ -13,7 +13,7 @@ from ..models.cards import ModelCard, model_card
 from ..results.frames import RunFrames, read_run
 from ..storage.current import BASE
 from ..storage.files import read_json
-from ..training.canary import canary_from
+from ..training.canary_texts import canary_from
 from .evaluation import Target
 from .folder_target import folder_targets
 
@@ -26,9 +26,8 @@ def find_targets(
 ) -> tuple[list[Target], list[str]]:
     """The base and the selected checkpoint of every finished cell of a run, then the folders.
 
-    `losses` keeps those of these losses (`base` is one). Also gives a sentence for each cell that
-    cannot be evaluated. Raises UserError if nothing can, or if a model has changed since the run
-    was made.
+    `losses` keeps those of these losses (`base` is one). The second value has a sentence for each
+    cell that cannot be evaluated. Raises UserError if none can, or if a model has changed.
     """
     run = read_run(path)
     cells = _cells(run, losses)
@@ -47,8 +46,14 @@ def find_targets(
     found += folder_targets([*checkpoints], [*cards.values()], _dtype(cells.iloc[0]))
     if not found:
         raise UserError(f"{path} has no finished cell to evaluate: {' '.join(notes)}")
-    tasks = cells.loc[cells["loss"] != BASE, "task"].unique()
-    return _with_rivals([_named(target, len(cards) > 1, len(tasks) > 1) for target in found]), notes
+    models, tasks = len(cards) > 1, cells.loc[cells["loss"] != BASE, "task"].nunique() > 1
+    named = []
+    for target in found:
+        words = target.model_label if models else "", target.task if tasks else ""
+        named.append(replace(target, of=" ".join(word for word in words if word)))
+    # one engine serves them all, so each canary has the others as rivals
+    canaries = with_rivals({t.label: canary_from(t.canary) for t in named if t.canary})
+    return [replace(t, canary=asdict(canaries[t.label])) if t.canary else t for t in named], notes
 
 
 def _cells(run: RunFrames, losses: Sequence[str]) -> pd.DataFrame:
@@ -68,10 +73,7 @@ def _cells(run: RunFrames, losses: Sequence[str]) -> pd.DataFrame:
 
 
 def _card(name: str, run: RunFrames) -> ModelCard:
-    """The model as it was when the run was made.
-
-    Raises UserError if it is another one now: the adapters belong to other weights.
-    """
+    """The model of the run. Raises UserError if its weights have changed since."""
     then = (run.manifest.get("models") or {}).get(name)
     if then is None:
         return model_card(name)
@@ -83,17 +85,6 @@ def _card(name: str, run: RunFrames) -> ModelCard:
         "checkpoints belong to other weights: put the old files back there, or train again into "
         "another run."
     )
-
-
-def _named(target: Target, models: bool, tasks: bool) -> Target:
-    words = (target.model_label if models else "", (target.task or "") if tasks else "")
-    return replace(target, of=" ".join(word for word in words if word))
-
-
-def _with_rivals(targets: Sequence[Target]) -> list[Target]:
-    """The targets, the canary of each with the others as rivals: one engine serves them all."""
-    canaries = with_rivals({t.label: canary_from(t.canary) for t in targets if t.canary})
-    return [replace(t, canary=asdict(canaries[t.label])) if t.canary else t for t in targets]
 
 
 def _dtype(cell: Any) -> str:
@@ -129,7 +120,7 @@ def _trained(card: ModelCard, cell: Mapping[str, Any], run: RunFrames) -> Target
     if cell["status"] != "done" or now.receipt is None or now.tested is None:
         return f"{name} is {cell['status']} and is left out."
     if now.checkpoint is None:
-        return f"{name} has no weights in {now.folder / 'checkpoint'} any more and is left out."
+        return f"{name} has no weights in {now.folder / 'checkpoint'} and is left out."
     return Target.on(
         card,
         kind=str(now.receipt["kind"]),

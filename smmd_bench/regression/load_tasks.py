@@ -11,7 +11,7 @@ import datasets
 import yaml
 from lm_eval.tasks import TaskManager
 
-from ..errors import UserError
+from ..errors import UserError, reason_of
 from .evaluation import Suite
 from .mmlu_data import is_mmlu, lm_eval_mmlu, load_subject
 
@@ -23,10 +23,7 @@ _FETCH = (
 
 
 def load_tasks(suite: Suite) -> dict[str, Any]:
-    """lm-eval's task dictionary of a suite, with the number of shots set as lm-eval sets it.
-
-    Raises UserError if its data cannot be loaded.
-    """
+    """lm-eval's task dictionary of a suite. Raises UserError if its data cannot be loaded."""
     datasets.disable_progress_bars()
     try:
         loaded = _load(suite)
@@ -35,14 +32,14 @@ def load_tasks(suite: Suite) -> dict[str, Any]:
     except ImportError as error:
         raise UserError(
             f"The suite {suite.name} needs a Python package that is not installed "
-            f"({_reason(error)}): install it with pip, or `pip install 'lm-eval[EXTRA]'` if "
+            f"({reason_of(error)}): install it with pip, or `pip install 'lm-eval[EXTRA]'` if "
             "lm-eval names an extra."
         ) from error
     except Exception as error:  # of the network, the hub or the files
         remedy = "copy it again" if suite.folder else _FETCH
         where = f" in {suite.folder}" if suite.folder else ""
         raise UserError(
-            f"The data of the suite {suite.name}{where} cannot be loaded ({_reason(error)}): "
+            f"The data of the suite {suite.name}{where} cannot be loaded ({reason_of(error)}): "
             f"{remedy}."
         ) from error
     for task in loaded["tasks"].values():
@@ -50,10 +47,6 @@ def load_tasks(suite: Suite) -> dict[str, Any]:
         if own is None or (suite.shots is not None and own != 0):  # 0 in a file allows no other
             task.set_config(key="num_fewshot", value=suite.shots or 0)
     return loaded
-
-
-def _reason(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def _load(suite: Suite) -> dict[str, Any]:
@@ -77,10 +70,7 @@ def _load(suite: Suite) -> dict[str, Any]:
 
 
 def _mmlu(name: str) -> dict[str, Any]:
-    """Our file of the whole, lm-eval's of a group, or one that stands for lm-eval's of a subject.
-
-    The place of the data is added to it, which lm-eval hands on to the subjects of a group.
-    """
+    """Our file of the whole, lm-eval's of a group, or one that includes lm-eval's of a subject."""
     subject = lm_eval_mmlu() / f"{name}.yaml"
     if subject.exists():
         return {"task": name, "include": str(subject)}

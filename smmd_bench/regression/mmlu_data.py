@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import UserError
 from ..storage.addresses import digest_of_files
-from ..storage.data_files import VARIABLE
+from ..storage.data_files import VARIABLE, fetch_snapshot
 
 REPOSITORY = "cais/mmlu"
 REVISION = "c30699e8356da336a370243923dbaf21066bb9fe"
@@ -74,10 +74,7 @@ def is_mmlu(name: str) -> bool:
 
 
 def lm_eval_mmlu() -> Path:
-    """The folder of lm-eval's MMLU task files, found without importing lm-eval.
-
-    Raises UserError if lm-eval is not installed.
-    """
+    """The folder of lm-eval's MMLU task files. Raises UserError if lm-eval is not installed."""
     found = find_spec("lm_eval")
     if found is None or not found.submodule_search_locations:
         raise UserError("lm-eval is not installed: pip install 'smmd-bench[lm-eval]'.")
@@ -96,22 +93,10 @@ def _local(given: Path) -> Path:
 
 
 def _fetched() -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs a line for each retry
     unneeded = ["all/*", "auxiliary_train/*"]
-    try:
-        return Path(
-            snapshot_download(
-                REPOSITORY, repo_type="dataset", revision=REVISION, ignore_patterns=unneeded
-            )
-        )
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        raise UserError(
-            f"MMLU ({REPOSITORY}) cannot be fetched from the hub ({reason}): {_FETCH}."
-        ) from error
+    options = {"repo_type": "dataset", "revision": REVISION, "ignore_patterns": unneeded}
+    return fetch_snapshot(f"MMLU ({REPOSITORY})", _FETCH, REPOSITORY, **options)
 
 
 def _files(folder: Path, subject: str, split: str) -> list[Path]:

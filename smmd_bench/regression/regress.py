@@ -15,7 +15,7 @@ from ..results.frames import read_run
 from ..run.run_directory import RunDirectory, record_failure
 from ..storage.files import read_json
 from .comparison import write_comparisons
-from .evaluation import Evaluation, Setting, Suite, Target, by_base, plan
+from .evaluation import Evaluation, Setting, Suite, Target, plan
 from .find_suites import installed_version
 
 
@@ -58,10 +58,7 @@ def regress(
     *,
     executor: str = "local",
 ) -> Outcome:
-    """Evaluate every suite with every target, as far as the run does not have it already.
-
-    Killed at any point, the same call later does only what is missing.
-    """
+    """Evaluate every suite with every target, unless the run has the result already."""
     run = RunDirectory(path)
     runner: Executor = load("executors", executor)
     evaluations = plan(targets, suites, setting)
@@ -71,13 +68,17 @@ def regress(
         missing = [e for e in evaluations if not e.is_done(path)]
         for evaluation in missing:
             shutil.rmtree(evaluation.folder(path), ignore_errors=True)
-        groups = by_base(missing)
-        jobs = [job_for(path, group) for group in groups]
-        served = {job.cells: group for job, group in zip(jobs, groups, strict=True)}
+        groups: dict[tuple[str, str], list[Evaluation]] = {}  # an engine serves each
+        for evaluation in missing:
+            key = evaluation.target.base, evaluation.target.dtype
+            groups.setdefault(key, []).append(evaluation)
+        jobs = [job_for(path, group) for group in groups.values()]
         for result in runner.run(jobs, path, progress) if jobs else ():
-            for evaluation in served[result.job.cells]:
-                if result.failure and not _ended(path, evaluation):
-                    record_failure(evaluation.folder(path), "regress", result.failure)
+            for evaluation in missing:
+                folder = evaluation.folder(path)
+                ended = evaluation.is_done(path) or (folder / "FAILED.json").exists()
+                if result.failure and evaluation.address in result.job.cells and not ended:
+                    record_failure(folder, "regress", result.failure)
         write_comparisons(read_run(path))
     failed: dict[str, str] = {}
     for e in evaluations:
@@ -88,14 +89,8 @@ def regress(
     return Outcome(bool(missing), failed)
 
 
-def _ended(path: Path, evaluation: Evaluation) -> bool:
-    return evaluation.is_done(path) or (evaluation.folder(path) / "FAILED.json").exists()
-
-
 def job_for(path: Path, evaluations: Sequence[Evaluation]) -> Job:
-    """The job that does evaluations of one base; its `cells` are their checkpoints."""
-    targets = list({id(e.target): e.target for e in evaluations}.values())
-    at = {id(target): number for number, target in enumerate(targets)}
+    """The job that does evaluations of one base."""
     return Job(
         stage="regress",
         label=", ".join(e.label for e in evaluations),
@@ -103,9 +98,11 @@ def job_for(path: Path, evaluations: Sequence[Evaluation]) -> Job:
         payload={
             "run": str(path.resolve()),
             "plugins": [str(file) for file in plugin_files()],
-            "cells": [asdict(target) for target in targets],
-            "setting": asdict(evaluations[0].setting),
-            "evaluations": [[at[id(e.target)], asdict(e.suite)] for e in evaluations],
+            "cells": [
+                {name: getattr(e.target, name) for name in ("model", "model_label", "task")}
+                for e in evaluations
+            ],
+            "evaluations": [asdict(e) for e in evaluations],
         },
         module="smmd_bench.regression.job",
     )

@@ -48,9 +48,8 @@ def completions_with_scores(folder: Path) -> Any | None:
 def concatenated(identities: pd.DataFrame, tables: Sequence[Any | None]) -> pd.DataFrame:
     """One frame of the tables (None: the cell has none), led by the identity of each row's cell.
 
-    `identities` has one row a table; its categoricals stay categoricals. A column of the tables
-    with the name of an identity column gets the suffix `_value`: the training log's `loss` is
-    `loss_value`, since `loss` says which loss the cell trains with.
+    `identities` has one row a table. A column of the tables with the name of an identity column
+    gets the suffix `_value`: the training log's `loss` is `loss_value`.
     """
     import numpy as np
     import pandas as pd

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .frames import RunFrames
+
+    Sides = tuple[tuple[RunFrames, dict[str, Any]], tuple[RunFrames, dict[str, Any]]]
 
 KEY = ("model_label", "task", "loss", "seed")
 COLUMNS = (
@@ -52,7 +53,7 @@ def compare_runs(
     import pandas as pd
 
     left, right = _measured(a), _measured(b)
-    shared = [key for key in left if key in right]
+    shared: list[Sides] = [((a, left[key]), (b, right[key])) for key in left if key in right]
     if not shared:
         raise UserError(
             f"{a.path} and {b.path} share no measured cell of the same model, task, loss and seed: "
@@ -60,8 +61,8 @@ def compare_runs(
         )
     unpaired: dict[str, None] = {}
     rows: list[dict[str, Any]] = []
-    for key in shared:
-        found = _rows(a, b, left[key], right[key], metric, resamples)
+    for sides in shared:
+        found = _rows(sides, metric, resamples)
         rows += found
         unpaired |= {row.pop("why"): None for row in found if "why" in row}
     if not rows:
@@ -71,7 +72,7 @@ def compare_runs(
         pd.DataFrame(rows, columns=list(COLUMNS)),
         [_label(key) for key in left if key not in right],
         [_label(key) for key in right if key not in left],
-        _settings(a, b, [(left[key], right[key]) for key in shared]),
+        _settings(shared),
         list(unpaired),
     )
 
@@ -83,21 +84,15 @@ def _measured(run: RunFrames) -> dict[tuple[Any, ...], dict[str, Any]]:
     }
 
 
-def _rows(
-    a: RunFrames,
-    b: RunFrames,
-    left: Mapping[str, Any],
-    right: Mapping[str, Any],
-    metric: str | None,
-    resamples: int,
-) -> list[dict[str, Any]]:
+def _rows(sides: Sides, metric: str | None, resamples: int) -> list[dict[str, Any]]:
+    left = sides[0][1]
     values = [
         run.metrics[run.metrics["address"] == cell["address"]].set_index("metric")["value"]
-        for run, cell in ((a, left), (b, right))
+        for run, cell in sides
     ]
     names = [name for name in values[0].index if name in values[1].index]
     names = names[:1] if metric is None else [n for n in names if metric in ("all", n)]
-    paired = _paired(a, b, left, right, resamples) if names else None
+    paired = _paired(sides, resamples) if names else None
     rows = []
     for name in names:
         row = {key.removesuffix("_label"): left[key] for key in KEY}
@@ -112,38 +107,31 @@ def _rows(
     return rows
 
 
-def _paired(
-    a: RunFrames, b: RunFrames, left: Mapping[str, Any], right: Mapping[str, Any], resamples: int
-) -> dict[str, Any] | str:
+def _paired(sides: Sides, resamples: int) -> dict[str, Any] | str:
     """The paired comparison, b - a, or why there is none."""
+    name = str(sides[0][1]["task"])
     try:
-        task = load_task(str(left["task"]))
+        task = load_task(name)
     except UserError:
-        return f"the plugin of {left['task']} is not here: give its file with --plugin"
-    asked = [
-        run.read("completions", ["uid", "prompt", "target"], [cell["address"]])
-        .set_index("uid")[["prompt", "target"]]
-        .sort_index()
-        for run, cell in ((a, left), (b, right))
-    ]
-    if not asked[0].equals(asked[1]):
-        return f"the two runs did not answer the same examples of {left['task']}"
-    scores = [run.read("scores", None, [cell["address"]]) for run, cell in ((a, left), (b, right))]
+        return f"the plugin of {name} is not here: give its file with --plugin"
+    columns = ["uid", "prompt", "target"]
+    asked = [run.read("completions", columns, [cell["address"]])[columns] for run, cell in sides]
+    if not asked[0].set_index("uid").sort_index().equals(asked[1].set_index("uid").sort_index()):
+        return f"the two runs did not answer the same examples of {name}"
+    scores = [run.read("scores", None, [cell["address"]]) for run, cell in sides]
     return compare(task, scores[1], scores[0], resamples=resamples)
 
 
-def _settings(
-    a: RunFrames, b: RunFrames, pairs: list[tuple[dict[str, Any], dict[str, Any]]]
-) -> list[str]:
+def _settings(pairs: list[Sides]) -> list[str]:
     """What differs in recipes, versions and devices, one sentence each."""
     found: dict[str, None] = {}
-    for left, right in pairs:
-        recipes = left["recipe"], right["recipe"]
-        for name in dict.fromkeys([*recipes[0], *recipes[1]]):
-            values = [recipe.get(name) for recipe in recipes]
-            if values[0] != values[1]:
-                found[f"{left['task']}: {name} is {values[0]} and {values[1]}"] = None
-        software = differences([a.current(left["address"]), b.current(right["address"])])
+    for sides in pairs:
+        left, right = (cell["recipe"] for _, cell in sides)
+        for name in dict.fromkeys([*left, *right]):
+            if left.get(name) != right.get(name):
+                task = sides[0][1]["task"]
+                found[f"{task}: {name} is {left.get(name)} and {right.get(name)}"] = None
+        software = differences([run.current(cell["address"]) for run, cell in sides])
         for name, values in software.items():
             found[f"{name} is {' and '.join(values)}"] = None
     return list(found)

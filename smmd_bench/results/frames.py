@@ -1,9 +1,7 @@
 """Reading a run folder into pandas, lazily: `read_run(path).metrics` and its siblings.
 
-Only what `smmd_bench.storage.current` calls current is shown. Nothing is read before it is asked
-for, and the large files (completions, scores, probes, training logs) can be read by column and by
-cell with `RunFrames.read`: a report over 200 cells of 10,000 completions touches megabytes.
-Importing this module brings in no heavy library.
+Only what `smmd_bench.storage.current` calls current is shown. The large files (completions, scores,
+probes, training logs) can be read by column and by cell with `RunFrames.read`.
 """
 
 from __future__ import annotations
@@ -44,8 +42,8 @@ class RunFrames:
     """A run as frames; make one with `read_run`.
 
     In every frame the rows stand in the order of the experiment (models, tasks, then losses with
-    the untuned base and `ce` first, seeds), and model, task and loss are categoricals whose
-    categories have that order, so that a `groupby` or a `pivot` keeps it.
+    the untuned base and `ce` first, seeds); so do the categories of model, task and loss, so that
+    a `groupby` or a `pivot` keeps it.
     """
 
     path: Path
@@ -66,9 +64,8 @@ class RunFrames:
         """One row a cell: what it is, and its status: "done", "failed", "skipped" or "pending".
 
         A failed cell has its `stage` and `error`, a skipped one (its loss cannot apply) the reason
-        as `error`; a cell without current results that is neither is pending. `params` is a
-        nullable integer, `recipe` a dictionary, `trained_on` the task that a test of transfer was
-        trained on, `sizes` the numbers of examples that are there, by split.
+        as `error`. `params` is a nullable integer, `recipe` a dictionary, `trained_on` the task of
+        a test of transfer, `sizes` the numbers of examples that are there, by split.
         """
         import pandas as pd
 
@@ -176,9 +173,7 @@ class RunFrames:
     ) -> pd.DataFrame:
         """The rows of one kind of Parquet file, over all cells that have it.
 
-        `columns` (those that a file does not have are missing values) and `addresses` restrict
-        what is read at all. Training logs are read of cells that are trained, the others of cells
-        that are done.
+        `columns` (missing values where a file lacks one) and `addresses` restrict what is read.
         """
         from .cell_files import columns_of
 

@@ -9,42 +9,26 @@ from typing import Any
 def in_run_order(
     cells: Sequence[dict[str, Any]], manifest: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """The cells by model, task, loss and seed.
+    """The cells by model, task, loss and seed; they are given in the order of the folder.
 
-    Models, tasks and losses stand as the manifest lists them, those that it does not list by name
-    after it; among the losses the untuned base comes first and `ce` second (but the labels of
-    `smmd-bench score` stand as they were given).
+    Models, tasks and losses stand as the manifest lists them, then those that it does not list;
+    among the losses the untuned base comes first and `ce` second (but the labels of `smmd-bench
+    score` stand as they were given).
     """
     experiment = manifest.get("experiment") or {}
-    position = {address: at for at, address in enumerate(manifest.get("cells") or ())}
-    last = len(position)
     first = {} if "predictions" in manifest else {"base": 0, "ce": 1}
 
-    def ranks(key: str, group: str) -> dict[str, tuple[int, int, str]]:
+    def ranks(key: str, group: str) -> dict[str, tuple[int, int]]:
         listed = [str(item) for item in experiment.get(group) or ()]
-        found: dict[str, tuple[int, int, str]] = {}
-        for cell in cells:
-            name = str(cell[key])
-            at = _place(name, listed)
-            rank = (at, position.get(cell["address"], last), name)
-            found[name] = min(rank, found.get(name, rank))
-        return found
+        names = dict.fromkeys(str(cell[key]) for cell in cells)
+        return {name: (_place(name, listed), at) for at, name in enumerate(names)}
 
-    models, tasks, losses = (
-        ranks("model", "models"),
-        ranks("task", "tasks"),
-        ranks("loss", "losses"),
-    )
+    models, tasks = ranks("model", "models"), ranks("task", "tasks")
+    losses = ranks("loss", "losses")
 
     def key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
-        loss = str(cell["loss"])
-        return (
-            models[str(cell["model"])],
-            tasks[str(cell["task"])],
-            first.get(loss, 2),
-            losses[loss],
-            int(cell["seed"]),
-        )
+        model, task, loss = (str(cell[name]) for name in ("model", "task", "loss"))
+        return models[model], tasks[task], first.get(loss, 2), losses[loss], int(cell["seed"])
 
     return sorted(cells, key=key)
 

@@ -14,10 +14,12 @@ Columns of the frame:
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..storage.current import BASE
 from ..storage.files import read_json
 from .opponents import REFERENCE
 
@@ -66,13 +68,9 @@ def regression_frame(run: Run) -> pd.DataFrame:
 
 def current_evaluations(run: Run) -> list[tuple[Path, dict[str, Any]]]:
     """The folder and suite.json of each whole evaluation of a checkpoint that is the run's now."""
-    found = []
-    for folder in sorted((run.path / "regression").glob("*")):
-        suite = read_json(folder / "suite.json")
-        whole = suite is not None and (folder / "results.json").is_file()
-        if suite is not None and whole and _is_current(suite, run):
-            found.append((folder, suite))
-    return found
+    folders = [f.parent for f in sorted((run.path / "regression").glob("*/results.json"))]
+    found = [(folder, read_json(folder / "suite.json")) for folder in folders]
+    return [(folder, suite) for folder, suite in found if suite and _is_current(suite, run)]
 
 
 def compared_evaluations(
@@ -80,9 +78,8 @@ def compared_evaluations(
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Each evaluation that has one to be compared with, and that one: their suite.json.
 
-    A loss is compared with cross-entropy of the same task and seed, in the same setting, or where
-    that was not evaluated with the untuned base; cross-entropy and checkpoints from elsewhere with
-    the base.
+    A loss is compared with cross-entropy of the same task, seed and setting, or else the untuned
+    base; cross-entropy and checkpoints from elsewhere with the base.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
     for folder, suite in evaluations:
@@ -100,15 +97,12 @@ def evaluation_stamp(mine: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 def _opponent(mine: Mapping[str, Any], others: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     if mine["kind"] == "base":
         return None
-    trained = [
-        other
-        for other in others
-        if other["cell"] is not None
-        and other["loss"] == REFERENCE
-        and (other["task"], other["seed"]) == (mine["task"], mine["seed"])
-    ]
-    base = [other for other in others if other["kind"] == "base"]
-    ranked = base if mine["loss"] == REFERENCE or mine["cell"] is None else [*trained, *base]
+    ranked = [other for other in others if other["kind"] == "base"]
+    if mine["loss"] != REFERENCE and mine["cell"] is not None:
+        wanted = REFERENCE, mine["task"], mine["seed"]
+        trained = [other for other in others if other["cell"] is not None]
+        same = [t for t in trained if (t["loss"], t["task"], t["seed"]) == wanted]
+        ranked = same + ranked
     return ranked[0] if ranked else None
 
 
@@ -155,21 +149,20 @@ def _order(run: Run) -> Any:
         for name in ("model", "task", "loss")
     }
 
-    def rank(name: str, value: Any, missing: int) -> tuple[int, str]:
-        return ranks[name].get(value, missing), str(value)
+    def rank(name: str, row: Mapping[str, Any], missing: float = math.inf) -> tuple[float, str]:
+        return ranks[name].get(row[name], missing), str(row[name])
 
     def key(row: Mapping[str, Any]) -> Sequence[Any]:
-        elsewhere = row["cell"] is None and row["loss"] != "base"
+        base = row["loss"] == BASE
         return (
-            rank("model", row["model"], len(ranks["model"])),
+            rank("model", row),
             row["suite"],
-            row["limit"] is not None,
-            -(row["limit"] or 0),
+            -(row["limit"] or math.inf),
             -1 if row["shots"] is None else row["shots"],
             row["engine"],
-            elsewhere,
-            rank("task", row["task"], -1),
-            rank("loss", row["loss"], -1 if row["loss"] == "base" else len(ranks["loss"])),
+            row["cell"] is None and not base,  # from elsewhere
+            rank("task", row, -1),
+            rank("loss", row, -1 if base else math.inf),
             row["seed"],
         )
 

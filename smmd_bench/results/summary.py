@@ -9,8 +9,7 @@ from ..storage.current import BASE
 
 
 def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What a manifest says of its cells, from each cell.json: experiment, models, data, generation,
-    plugins, and cells."""
+    """The keys experiment, models, data, generation, plugins and cells of a manifest."""
     models: dict[str, Any] = {}
     data: dict[str, dict[str, Any]] = {}
     generation: dict[str, dict[str, Any]] = {}
@@ -30,22 +29,16 @@ def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             how[key] = {**how.get(key, {}), model: value} if by_model else value
         for name, digest in cell["plugins"].items():
             plugins[name] = distinct([*plugins.get(name, ()), digest])
+    own = [cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")] or cells
+    keys = {"models": "model", "tasks": "task", "losses": "loss", "seeds": "seed"}
     return {
-        "experiment": _listed(cells),
+        "experiment": {name: distinct(cell[key] for cell in own) for name, key in keys.items()},
         "models": models,
         "data": data,
         "generation": generation,
         "plugins": plugins,
         "cells": [cell["address"] for cell in cells],
     }
-
-
-def _listed(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Models, tasks, losses and seeds in the order of the cells; of tests of transfer alone where
-    nothing else is there."""
-    own = [cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")] or cells
-    keys = {"models": "model", "tasks": "task", "losses": "loss", "seeds": "seed"}
-    return {name: distinct(cell[key] for cell in own) for name, key in keys.items()}
 
 
 def distinct(values: Iterable[Any]) -> list[Any]:

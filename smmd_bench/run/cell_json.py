@@ -1,7 +1,5 @@
 """cell.json: what a cell is, and what identifies its model, data and plugins."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any

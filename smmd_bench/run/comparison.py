@@ -1,4 +1,4 @@
-"""CELL/comparison.json: how each measured cell differs from another one, on the same examples."""
+"""What is computed from a cell's completions: scores, metrics, the difference from another cell."""
 
 from __future__ import annotations
 
@@ -7,14 +7,34 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..plugin_system.registry import load_task
-from ..scoring.measure import compare
+from ..scoring.measure import compare, measure
 from ..scoring.statistics import RESAMPLES
 from ..storage.current import comparison_stamp
-from ..storage.files import write_json
+from ..storage.files import write_json, write_parquet
+from .run_directory import record_failure
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..contracts import Task
     from ..results.frames import RunFrames
+    from ..storage.current import CurrentCell
+
+
+def measure_cell(now: CurrentCell, task: Task, completions: pd.DataFrame) -> Exception | None:
+    """Write scores.parquet and metrics.json from completions that are current.
+
+    An error of the task's own code is recorded and returned.
+    """
+    assert now.measure_stamp is not None
+    try:
+        scores, metrics = measure(task, completions)
+    except Exception as error:
+        record_failure(now.folder, "measure", error)
+        return error
+    write_parquet(now.folder / "scores.parquet", scores, now.measure_stamp)
+    write_json(now.folder / "metrics.json", {"address": now.measure_stamp, **metrics})
+    return None
 
 
 def missing_comparisons(run: RunFrames) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -29,10 +49,10 @@ def missing_comparisons(run: RunFrames) -> list[tuple[dict[str, Any], dict[str, 
 def write_comparisons(
     run: RunFrames, task: Callable[[str], Task] = load_task, *, resamples: int = RESAMPLES
 ) -> bool:
-    """Write the comparisons that are missing; returns whether any was written.
+    """Write each comparison.json that is missing; returns whether any was written.
 
-    Whoever made the two cells, the comparison is of what they are now. A cell whose task cannot be
-    loaded here keeps none.
+    Whoever made the two cells, the comparison is of what they are now, on the same examples. A cell
+    whose task cannot be loaded here keeps none.
     """
     import pandas as pd
 
@@ -44,14 +64,12 @@ def write_comparisons(
         except UserError:
             continue
         scores, others = (pd.read_parquet(c.folder / "scores.parquet") for c in (mine, other))
-        write_json(
-            mine.folder / "comparison.json",
-            {
-                "address": comparison_stamp(mine, other),
-                "against": pair[1]["address"],
-                "against_loss": pair[1]["loss"],
-                **compare(plugin, scores, others, resamples=resamples),
-            },
-        )
+        content = {
+            "address": comparison_stamp(mine, other),
+            "against": pair[1]["address"],
+            "against_loss": pair[1]["loss"],
+            **compare(plugin, scores, others, resamples=resamples),
+        }
+        write_json(mine.folder / "comparison.json", content)
         written = True
     return written

@@ -4,8 +4,6 @@ On a GPU, which need not be here, from the peak of one: an A100 in bfloat16, of 
 taken to reach a third and decoding a twentieth. Nothing of it was measured.
 """
 
-from __future__ import annotations
-
 import time
 from functools import cache
 from pathlib import Path
@@ -24,14 +22,17 @@ _GPU_TRAINING, _GPU_DECODING = 0.33, 0.05
 
 def seconds(cell: Cell, stages: list[Stage]) -> float:
     """A rough estimate for the missing stages of a cell, on this machine's CPU."""
+    if not stages:
+        return 0.0
     trained, decoded = _operations(cell, stages)
-    total = (trained + decoded) / _flops()
-    total += _START_SECONDS if trained else 0.0
-    return total + (2.0 if decoded else 0.0)
+    starts = (_START_SECONDS if trained else 0.0) + (2.0 if decoded else 0.0)
+    return starts + (trained + decoded) / _flops()
 
 
 def gpu_hours(cell: Cell, stages: list[Stage]) -> float:
     """The same on one A100, in hours."""
+    if not stages:
+        return 0.0
     trained, decoded = _operations(cell, stages)
     return (trained / _GPU_TRAINING + decoded / _GPU_DECODING) / _A100 / 3600
 

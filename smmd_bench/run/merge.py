@@ -13,26 +13,22 @@ from ..results.frames import read_run
 from ..results.summary import distinct, what_the_cells_say
 from ..storage.files import read_json, write_json
 from .comparison import write_comparisons
+from .run_directory import identity_of
 
 if TYPE_CHECKING:
     from ..results.frames import RunFrames
     from ..storage.current import CurrentCell
-
-IDENTITY = ("model", "task", "loss", "seed")
-COMPARISON = "comparison.json"
-_LEFT_OUT = ("checkpoint", "epochs", "merged")
 
 
 def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     """Write `out`, a run folder with the cells of all `runs`, as reports read them.
 
     A cell that several runs have at one address is there once, from the first that has results.
-    What the runs lack by themselves, the comparison of a loss with a CE that another run trained,
-    is made here. Made again from the same runs, `out` is brought up to date; the files of `runs`
-    are only read.
+    A loss whose CE was trained in another run is compared with it here. Made again from the same
+    runs, `out` is brought up to date; the files of `runs` are only read.
 
-    Raises UserError if a folder is no run, if two runs have different results for the same model,
-    task, loss and seed, or if `out` is there and was not made from these runs.
+    Raises UserError if a folder is not a run, if two runs have different results for the same
+    model, task, loss and seed, or if `out` is there and was not made from these runs.
     """
     frames = [read_run(run) for run in runs]
     names = [str(run.resolve()) for run in runs]
@@ -62,7 +58,7 @@ def _chosen(frames: Sequence[RunFrames]) -> dict[tuple[Any, ...], Path]:
     found: dict[tuple[Any, ...], tuple[RunFrames, CurrentCell]] = {}
     for frame in frames:
         for cell in frame.cells.to_dict("records"):
-            key, now = tuple(cell[name] for name in IDENTITY), frame.current(str(cell["address"]))
+            key, now = identity_of(cell), frame.current(str(cell["address"]))
             first, known = found.setdefault(key, (frame, now))
             if other := _difference(known, now):
                 which = " ".join(map(str, key))
@@ -85,26 +81,15 @@ def _difference(one: CurrentCell, other: CurrentCell) -> str | None:
 
 
 def _link_all(target: Path, folders: Mapping[str, Path]) -> None:
-    """Make `target` hold these folders by name, and nothing else, as hard links where the disk
-    allows it; a comparison that was made there stays."""
-    for there in target.glob("*"):
-        if there.name not in folders:
-            shutil.rmtree(there)
-    ignored = shutil.ignore_patterns(".*", *_LEFT_OUT)
+    """Make `target` hold these folders by name, and nothing else."""
+    shutil.rmtree(target, ignore_errors=True)
+    ignored = shutil.ignore_patterns(".*", "checkpoint", "epochs", "merged")
     for name, folder in folders.items():
-        copy = target / name
-        shutil.copytree(folder, copy, ignore=ignored, copy_function=_link, dirs_exist_ok=True)
-        for file in [f for f in copy.rglob("*") if f.is_file() and f.name != COMPARISON]:
-            if not (folder / file.relative_to(copy)).is_file():
-                file.unlink()
+        shutil.copytree(folder, target / name, ignore=ignored, copy_function=_link)
 
 
 def _link(source: str, target: str) -> None:
-    """Link a file of results, in place of an older one."""
-    there = Path(target)
-    if there.exists() and (there.samefile(source) or there.name == COMPARISON):
-        return
-    there.unlink(missing_ok=True)
+    """Link a file of results where the disk allows it."""
     try:
         os.link(source, target)
     except OSError:

@@ -3,13 +3,10 @@
 Killed at any point, the same call later does only what is missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -22,8 +19,7 @@ from ..plugin_system.registry import load, load_plugin_file, plugin_files
 from ..results.frames import read_run
 from ..storage.files import read_json, write_json_if_new
 from .cell_json import cell_from_json, cell_to_json
-from .comparison import write_comparisons
-from .measurement import measure_cell
+from .comparison import measure_cell, write_comparisons
 from .preflight import preflight
 from .run_directory import Outcome, RunDirectory, Stage, record_failure
 
@@ -48,8 +44,11 @@ def run_file(
     with run.locked():
         run.require_own(plan.experiments, extend=extend)
         broken = _settle(run, plan.cells)
+        cells = [c for c in plan.cells if c not in broken and not run.failure(c).get("skipped")]
+        todo = [cell for cell in cells if "decode" in run.missing(cell)]
         with display() as progress:
-            _check(run, [cell for cell in plan.cells if cell not in broken], progress)
+            if todo:
+                preflight(todo, progress)
         run.claim(plan.experiments, plan.name)
         outcome.worked = _measure(run, _earlier_cells(run, plan.cells))
         for number, experiment in enumerate(plan.experiments, start=1):
@@ -73,16 +72,16 @@ class _Work:
     def finish(
         self, cells: Sequence[Cell], broken: Mapping[Cell, Exception], outcome: Outcome
     ) -> None:
-        """Train, decode and measure what is missing, but for `broken` cells; add to `outcome`."""
+        """Train, decode and measure what is missing, without `broken` cells; add to `outcome`."""
         run = self.run
         self._record({cell: broken[cell] for cell in cells if cell in broken})
-        given_up = {cell for cell in cells if cell in broken or _is_skipped(run, cell)}
+        given_up = {c for c in cells if c in broken or run.failure(c).get("skipped")}
         stages = {cell: run.missing(cell) for cell in cells if cell not in given_up}
         todo = [cell for cell, missing in stages.items() if missing]
         for cell in todo:
-            run.forget_failure(cell)
+            (run.cell_folder(cell) / "FAILED.json").unlink(missing_ok=True)
         untrained = [[cell] for cell in todo if "train" in stages[cell]]
-        self._place(untrained, "train", {"track": self.track})
+        self._place(untrained, "train")
         _follow_sources(run, todo)
         self._record(_settle(run, todo))
         groups: dict[tuple[str, str, str], list[Cell]] = {}
@@ -90,56 +89,42 @@ class _Work:
             if "decode" in run.missing(cell) and not run.failure(cell):
                 group = (cell.model, cell.engine, cell.recipe.dtype)
                 groups.setdefault(group, []).append(cell)
-        self._place([*groups.values()], "decode", {})
+        self._place([*groups.values()], "decode")
         _measure(run, todo)
         outcome.worked |= bool(todo)
         outcome.notes |= {cell.label: run.notes(cell) for cell in cells}
         unfinished = given_up.union(cell for cell in todo if run.missing(cell))
-        for cell in cells:
-            if cell in unfinished:
-                _add_reason(outcome, run, cell)
+        no_reason = {"stage": "run", "error": f"left no reason, see {run.path / 'logs'}"}
+        for cell in (cell for cell in cells if cell in unfinished):
+            failure = run.failure(cell) or no_reason
+            reasons = outcome.skipped if failure.get("skipped") else outcome.failed
+            reasons[cell.label] = f"{failure['stage']}: {failure['error']}"
 
     def _record(self, failures: Mapping[Cell, Exception]) -> None:
         for cell, error in failures.items():
             record_failure(self.run.cell_folder(cell), "decode", error)
 
-    def _place(
-        self, groups: Sequence[Sequence[Cell]], stage: Stage, more: Mapping[str, Any]
-    ) -> None:
-        """Run a job for each group; a cell that a dead job left unfinished is recorded as failed.
-
-        `more` is what its worker must know besides the cells.
-        """
+    def _place(self, groups: Sequence[Sequence[Cell]], stage: Stage) -> None:
+        """Run a job for each group; the cells that a dead job leaves unfinished have failed."""
         run = self.run
         if not groups:
             return
-        jobs = [_job(stage, run, group, more) for group in groups]
+        jobs = [self._job(stage, group) for group in groups]
         served = {job.cells: group for job, group in zip(jobs, groups, strict=True)}
         for result in self.runner.run(jobs, run.path, self.progress):
             for cell in served[result.job.cells] if result.failure is not None else ():
                 if stage in run.missing(cell) and not run.failure(cell):
                     record_failure(run.cell_folder(cell), stage, str(result.failure))
 
-
-def _job(stage: str, run: RunDirectory, cells: Sequence[Cell], more: Mapping[str, Any]) -> Job:
-    return Job(
-        stage=stage,
-        label=", ".join(cell.label for cell in cells),
-        cells=tuple(cell.addresses["train"] for cell in cells),
-        payload={
-            "run": str(run.path.resolve()),
+    def _job(self, stage: Stage, cells: Sequence[Cell]) -> Job:
+        payload = {
+            "run": str(self.run.path.resolve()),
             "plugins": [str(file) for file in plugin_files()],
             "cells": [cell_to_json(cell) for cell in cells],
-            **more,
-        },
-    )
-
-
-def _check(run: RunDirectory, cells: Sequence[Cell], progress: Progress) -> None:
-    """Find the user's mistakes in cells that are to be trained or decoded."""
-    todo = [c for c in cells if not _is_skipped(run, c) and "decode" in run.missing(c)]
-    if todo:
-        preflight(todo, progress)
+            "track": self.track,
+        }
+        label = ", ".join(cell.label for cell in cells)
+        return Job(stage, label, tuple(cell.addresses["train"] for cell in cells), payload)
 
 
 def _settle(run: RunDirectory, cells: Sequence[Cell]) -> dict[Cell, Exception]:
@@ -156,8 +141,7 @@ def _settle(run: RunDirectory, cells: Sequence[Cell]) -> dict[Cell, Exception]:
 def _follow_sources(run: RunDirectory, cells: Sequence[Cell]) -> None:
     """A test of transfer fails, or is skipped, with the training of its source."""
     for cell in cells:
-        failure = run.failure(cell.source) if cell.source is not None else None
-        if failure is not None:
+        if cell.source is not None and (failure := run.failure(cell.source)):
             reason = f"{failure['error']} (in training on {cell.trained_on})"
             kind = CellSkippedError if failure["skipped"] else UserError
             error = kind(reason) if failure["skipped"] or failure["user_error"] else reason
@@ -198,18 +182,3 @@ def _earlier_cells(run: RunDirectory, own: Collection[Cell]) -> list[Cell]:
             )
             found.append(cell)
     return found
-
-
-def _is_skipped(run: RunDirectory, cell: Cell) -> bool:
-    failure = run.failure(cell)
-    return failure is not None and bool(failure["skipped"])
-
-
-def _add_reason(outcome: Outcome, run: RunDirectory, cell: Cell) -> None:
-    """Say why a cell is unfinished."""
-    failure = run.failure(cell)
-    if failure is None:
-        outcome.failed[cell.label] = f"run: left no reason, see {run.path / 'logs'}"
-        return
-    reasons = outcome.skipped if failure["skipped"] else outcome.failed
-    reasons[cell.label] = f"{failure['stage']}: {failure['error']}"

@@ -1,20 +1,35 @@
-"""From files of completions to a scored run folder."""
+"""From files of completions to a scored run folder: the layout of a run, with a cell for each file.
+
+The cells have no train stage. Their decode address follows from the examples and the completions,
+so that a file that changed is scored again, and one that was only moved is not.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..contracts import Split
+from ..contracts import Split, Task
 from ..errors import UserError
+from ..models.circumstances import circumstances
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_task
-from ..scoring.predictions.match import Matched, completions_frame, match
+from ..results.frames import FORMAT, read_run
+from ..scoring.measure import measure_identity
+from ..scoring.predictions.match import Matched, match
 from ..scoring.predictions.read import read_predictions
-from .predictions_folder import ScoredFile, Settings, default_folder, score_into
-from .run_directory import Outcome
+from ..storage.addresses import address, folder_name
+from ..storage.current import CurrentCell
+from ..storage.files import write_json, write_json_if_new, write_parquet
+from .comparison import measure_cell, write_comparisons
+from .run_directory import Outcome, RunDirectory
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def score_predictions(
@@ -57,19 +72,22 @@ def score_predictions(
         say(f"{each}.")
     if len(kept) < len(examples):
         say(f"Scored are the {len(kept):,} of {scope} that every file has.")
-    settings = Settings(canonical(plugin), split, data_seed, limit, model, tuple(names))
+    settings = {
+        "task": canonical(plugin),
+        "split": split,
+        "data_seed": data_seed,
+        "limit": limit,
+        "model": model,
+        "labels": names,
+    }
     scored = [
-        ScoredFile(
-            settings,
-            name,
-            completions_frame([examples[at] for at in kept], [each.found[at] for at in kept]),
-            _source(each),
-        )
+        _ScoredFile(settings, plugin, name, each.frame(examples, kept), _source(each))
         for name, each in zip(names, matched, strict=True)
     ]
-    folder = out or default_folder(scored)
-    worked, failed = score_into(folder, scored)
-    return Outcome(folder, worked, failed)
+    if out is None:
+        content = {**settings, "completions": [file.addresses["decode"] for file in scored]}
+        out = Path("runs") / folder_name(("score", canonical(plugin), *names), content)
+    return _score_into(out, scored)
 
 
 def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
@@ -81,7 +99,7 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     labels = [label.strip() for label in given] or [file.stem for file in files]
     for label in labels:
         if not label or not label.isprintable():
-            raise UserError(f"The label {label!r} is no name: give one line of text with --label.")
+            raise UserError(f"The label {label!r} is not a line of text: name it with --label.")
         if labels.count(label) > 1:
             raise UserError(
                 f"Two files have the label '{label}': name each file with a --label of its own."
@@ -99,3 +117,113 @@ def _source(matched: Matched) -> dict[str, Any]:
         "matched_by": matched.by,
         "completions": len(matched.found),
     }
+
+
+@dataclass(frozen=True, eq=False)
+class _ScoredFile:
+    """One file of completions: a cell.
+
+    settings: what is scored, except the completions. source: what the manifest says of the file.
+    """
+
+    settings: Mapping[str, Any]
+    task: Task
+    label: str
+    completions: pd.DataFrame
+    source: Mapping[str, Any]
+
+    @cached_property
+    def addresses(self) -> dict[str, str]:
+        """`train` names the folder and does not follow from the completions; decode, measure."""
+        settings = self.settings
+        train = address({"predictions": {**settings, "labels": self.label}})
+        texts = self.completions.to_json(orient="split", index=False)
+        decode = address(
+            {
+                "data": dict(self.task.identity(settings["split"], settings["data_seed"])),
+                "completions": hashlib.blake2b(texts.encode(), digest_size=16).hexdigest(),
+            }
+        )
+        measure = address({"decode": decode, **measure_identity(self.task)})
+        return {"train": train, "decode": decode, "measure": measure}
+
+    def current(self, run: Path) -> CurrentCell:
+        """The file's cell as it is on disk now."""
+        folder = run / "cells" / self.addresses["train"]
+        return CurrentCell(folder, self.addresses, is_base=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """What cell.json says: the label stands where a run has its loss."""
+        settings = self.settings
+        return {
+            "address": self.addresses["train"],
+            "model": settings["model"],
+            "model_label": settings["model"],
+            "params": None,
+            "task": settings["task"],
+            "task_name": self.task.name,
+            "loss": self.label,
+            "reference": settings["labels"][0],
+            "loss_name": self.label.partition("[")[0],
+            "seed": 0,
+            "data_seed": settings["data_seed"],
+            "recipe": {},
+            "addresses": self.addresses,
+        }
+
+
+def _score_into(folder: Path, files: Sequence[_ScoredFile]) -> Outcome:
+    """Score the files, the first being the reference of the others, and write what is missing.
+
+    Raises UserError if the folder holds anything else.
+    """
+    run, outcome = RunDirectory(folder), Outcome(folder)
+    with run.locked():
+        if run.manifest and run.manifest.get("predictions") != files[0].settings:
+            raise UserError(
+                f"The output folder {folder} belongs to another command "
+                f"({run.manifest.get('command')}): choose another with --out."
+            )
+        todo = [file for file in files if file.current(folder).metrics is None]
+        if todo or not run.manifest:
+            _write_manifest(run, files)
+        for file in files:
+            write_json_if_new(file.current(folder).folder / "cell.json", file.to_json())
+        for file in todo:
+            now = file.current(folder)
+            assert now.decode_stamp is not None
+            (now.folder / "FAILED.json").unlink(missing_ok=True)
+            write_parquet(now.folder / "completions.parquet", file.completions, now.decode_stamp)
+            error = measure_cell(now, file.task, file.completions)
+            if error is not None:
+                outcome.failed[file.label] = f"{type(error).__name__}: {error}"
+        outcome.worked = bool(todo) | write_comparisons(read_run(folder))
+    return outcome
+
+
+def _write_manifest(run: RunDirectory, files: Sequence[_ScoredFile]) -> None:
+    settings, task = files[0].settings, files[0].task
+    now = circumstances()
+    licence = getattr(task, "licence", "not stated")
+    sizes = {settings["split"]: len(files[0].completions)}
+    write_json(
+        run.path / "manifest.json",
+        {
+            "format": FORMAT,
+            "name": run.path.name,
+            "experiment": {
+                "models": [settings["model"]],
+                "tasks": [settings["task"]],
+                "losses": settings["labels"],
+                "seeds": [0],
+                "data_seed": settings["data_seed"],
+            },
+            "experiments": [],  # none that `train-eval` could add to
+            "predictions": settings,
+            "files": {file.label: file.source for file in files},
+            **now,
+            "created": (run.manifest or now)["created"],
+            "data": {settings["task"]: {"licence": licence, "sizes": sizes}},
+            "cells": [file.addresses["train"] for file in files],
+        },
+    )

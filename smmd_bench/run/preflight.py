@@ -1,15 +1,13 @@
 """What is found before anything starts: tokenizers without numbers, missing data or weights, broken
 images, tasks that cannot be scored, examples that are too long."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 from ..contracts import Checkpoint, Completion, Example, Progress, Split
 from ..errors import UserError
 from ..experiment.cell import Cell
-from .room import Need, decoding_need, require_room, training_need
+from .room import Need, largest_need, require_room
 
 _SCORED = 4
 
@@ -41,13 +39,22 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
             data = (cell.task, split, cell.data_seed, cell.size(split))
             if data not in made:
                 made[data] = _examples(cell, split, progress)
-            reads = (cell.model, cell.engine_settings, cell.recipe.chat_template)
-            if (*data, *reads) not in needs:
-                processor = processors[_pixels(cell)] if cell.reads_images else None
-                readers = tokenizers[cell.model], processor
-                needs[(*data, *reads)] = _need(cell, split, made[data], *readers, progress)
+            reading = (*data, cell.model, cell.engine_settings, cell.recipe.chat_template)
+            if reading in needs:
+                continue
+            processor = processors[_pixels(cell)] if cell.reads_images else None
+            tokenizer = tokenizers[cell.model]
+            needs[reading], beyond = largest_need(cell, split, made[data], tokenizer, processor)
+            if beyond:
+                progress(
+                    f"{cell.task}, {split}: {beyond:,} of {len(made[data]):,} targets are longer "
+                    f"than {cell.task_plugin.max_new_tokens} tokens of {cell.model}, the most that "
+                    "a completion may have: no completion can equal them.",
+                    0,
+                    0,
+                )
     limited = any(takes_pixel_limits(processor) for processor in processors.values())
-    require_room((need for need in needs.values() if need is not None), pixels=limited)
+    require_room([need for need in needs.values() if need is not None], pixels=limited)
 
 
 def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
@@ -118,26 +125,3 @@ def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]
     if split != "train":
         rehearse(cell, split, examples)
     return examples
-
-
-def _need(
-    cell: Cell,
-    split: Split,
-    examples: Sequence[Example],
-    tokenizer: Any,
-    processor: Any | None,
-    progress: Progress,
-) -> Need | None:
-    """The largest need for room, where it is more than there is."""
-    if split == "train":
-        return training_need(cell, examples, tokenizer, processor)
-    need, beyond = decoding_need(cell, split, examples, tokenizer, processor)
-    if beyond:
-        progress(
-            f"{cell.task}, {split}: {beyond:,} of {len(examples):,} targets are longer than "
-            f"{cell.task_plugin.max_new_tokens} tokens of {cell.model}, the most that a completion "
-            "may have: no completion can equal them.",
-            0,
-            0,
-        )
-    return need

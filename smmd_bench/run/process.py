@@ -1,25 +1,29 @@
-"""The parent's side of a process that works for this one: start it, hear it, learn how it ended."""
-
-from __future__ import annotations
+"""A process that works for this one: both ends of the pipe on which it reports, JSON lines."""
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from ..storage.files import write_json
+from ..plugin_system.registry import load_plugin_file
+from ..storage.files import read_json, write_json
+from .run_directory import record_failure
 
 _LONGEST = 300
 """Characters of a last line that are kept; the log has all of it."""
+_SECONDS = 0.2
+_PR_SET_PDEATHSIG = 1
 
 
 class WorkerProcess:
-    """`python -m MODULE REQUEST.json EVENTS_FD`, which reports by `smmd_bench.run.events`.
+    """`python -m MODULE REQUEST.json EVENTS_FD`, seen from the process that starts it.
 
     Libraries write on stdout what they like: that goes to the log. The process dies with this one.
     `name`: of the request and of the log in the folder `logs`. stdin: `subprocess.PIPE` where it is
@@ -67,11 +71,11 @@ class WorkerProcess:
             name = signal.Signals(-code).name
             hint = " (out of memory?)" if name == "SIGKILL" else ""
             return f"the process was killed by {name}{hint}, see {self.log}"
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        if not code:
+            return None
+        lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
-        return (
-            f"the process ended with status {code} ({cut(last)}), see {self.log}" if code else None
-        )
+        return f"the process ended with status {code} ({cut(last)}), see {self.log}"
 
     def close(self) -> None:
         """End the process if it still runs."""
@@ -87,3 +91,51 @@ def cut(text: str) -> str:
     """A sentence of another process, without its full stop, cut where it is long."""
     text = text.rstrip(".")
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
+
+
+class Events:
+    """Writes events; if nobody reads them, the process ends."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.last: dict[str, float] = {}
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """At most five events a second for each `what`, and always the last."""
+        now = time.monotonic()
+        if done < total and now - self.last.get(what, 0.0) < _SECONDS:
+            return
+        self.last[what] = now
+        self.send({"event": "progress", "what": what, "done": done, "total": total})
+
+    def send(self, event: dict[str, object]) -> None:
+        """One JSON line."""
+        try:
+            print(json.dumps(event), file=self.stream, flush=True)
+        except BrokenPipeError:
+            os._exit(1)
+
+    def record(self, failures: Mapping[Path, BaseException], stage: str) -> int:
+        """Write the FAILED.json of each folder; the exit status."""
+        for folder, failure in failures.items():
+            record_failure(folder, stage, failure)
+            self.send({"event": "failed", "message": str(failure) or type(failure).__name__})
+        return 1 if failures else 0
+
+
+@contextlib.contextmanager
+def start() -> Iterator[tuple[dict[str, Any], Events]]:
+    """The request and the events of this process, where a WorkerProcess started it.
+
+    Ctrl-C on a terminal reaches every process there: this one leaves it to its parent, which ends
+    it, or else it would record a failure that is none.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    request = read_json(Path(sys.argv[1]))
+    assert request is not None
+    with os.fdopen(int(sys.argv[2]), "w", encoding="utf-8") as stream:
+        for file in request["plugins"]:
+            load_plugin_file(Path(file))
+        yield request, Events(stream)

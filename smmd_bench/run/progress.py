@@ -1,7 +1,5 @@
 """Progress for people: rich bars on a terminal, a plain line now and then elsewhere."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +16,6 @@ from rich.progress import (
 )
 from rich.progress import Progress as RichProgress
 from rich.table import Column
-from rich.text import Text
 
 from ..contracts import Progress
 
@@ -59,7 +56,7 @@ class _Bars:
 
     def __call__(self, what: str, done: int, total: int) -> None:
         if not total:
-            self.bars.console.print(Text(what))
+            self.bars.console.print(what, markup=False)
             return
         if what not in self.tasks:
             self.tasks[what] = self.bars.add_task(what, total=total, rate="")
@@ -93,5 +90,5 @@ class _Plain:
         self._print(f"{what}: {done} of {total}{speed}{left}")
 
     def _print(self, line: str) -> None:
-        self.console.print(Text(line), soft_wrap=True)
+        self.console.print(line, markup=False, soft_wrap=True)
         self.console.file.flush()

@@ -4,9 +4,7 @@ Training reads prompt and target, which `max_length` bounds together. Decoding r
 which it bounds too, and writes up to `max_new_tokens`; probes of the test split read the target.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,55 +54,42 @@ def room_for(cell: Cell, split: Split) -> int:
     return context_length(cell.card.folder, cell.engine_settings)
 
 
-def training_need(
-    cell: Cell, examples: Sequence[Example], tokenizer: Any, processor: Any | None
-) -> Need | None:
-    """The longest training example, counted as training does; None: all fit.
+def largest_need(
+    cell: Cell, split: Split, examples: Sequence[Example], tokenizer: Any, processor: Any | None
+) -> tuple[Need | None, int]:
+    """The example of a split that needs the most room, None where all fit; and how many targets
+    are longer than a completion may be.
 
-    A text of n ASCII bytes has at most n tokens, so most examples need not be tokenised.
+    Raises UserError for a prompt to decode that has no token. A text of n ASCII bytes has at most n
+    tokens, so most training examples need not be tokenised.
     """
-    longest, most = None, room_for(cell, "train")
+    worst, beyond, most = None, 0, room_for(cell, split)
+    training, new = split == "train", cell.task_plugin.max_new_tokens
     around = _tokens_around(tokenizer, chat=cell.recipe.chat_template)
     for start in range(0, len(examples), _CHUNK):
-        chunk = list(examples[start : start + _CHUNK])
-        if processor is None:
+        chunk = examples[start : start + _CHUNK]
+        if training and processor is None:
             chunk = [e for e in chunk if not _is_at_most(e, most - around)]
         counts = _counts(cell, chunk, tokenizer, processor) if chunk else []
         for example, (prompt, target, images) in zip(chunk, counts, strict=True):
-            if prompt + target > most:
-                most = prompt + target
-                longest = Need(cell, "train", example.uid, prompt, target, images)
-    return longest
+            if not (prompt or training):
+                raise UserError(
+                    f"{cell.task}, {split}: the prompt of example {example.uid} has no token with "
+                    f"the tokenizer of {cell.model}: give it a text, or take the example out of "
+                    "the data."
+                )
+            after = target if training else max(new, target if split == "test" else 0)  # probes
+            need = Need(cell, split, example.uid, prompt, after, images)
+            if need.tokens > (worst.tokens if worst else most):
+                worst = need
+            beyond += not training and target - 1 > new  # less the end-of-sequence token
+    return worst, beyond
 
 
-def decoding_need(
-    cell: Cell, split: Split, examples: Sequence[Example], tokenizer: Any, processor: Any | None
-) -> tuple[Need | None, int]:
-    """The example of a split that needs the most room, None where all fit; and how many of the
-    targets are longer than what a completion may be.
-
-    Raises UserError for a prompt without a token.
-    """
-    new, needs, beyond = cell.task_plugin.max_new_tokens, [], 0
-    counts = _counts(cell, examples, tokenizer, processor)
-    for example, (prompt, target, images) in zip(examples, counts, strict=True):
-        if not prompt:
-            raise UserError(
-                f"{cell.task}, {split}: the prompt of example {example.uid} has no token with the "
-                f"tokenizer of {cell.model}: give it a text, or take the example out of the data."
-            )
-        after = max(new, target) if split == "test" else new  # probes read test targets
-        needs.append(Need(cell, split, example.uid, prompt, after, images))
-        beyond += target - 1 > new  # less the end-of-sequence token
-    worst = max(needs, key=lambda need: need.tokens)
-    return (worst if worst.tokens > room_for(cell, split) else None), beyond
-
-
-def require_room(needs: Iterable[Need], *, pixels: bool = False) -> None:
+def require_room(needs: Sequence[Need], *, pixels: bool = False) -> None:
     """Raise UserError where examples do not fit: it names the largest need, and its remedy is one
     for all of them. `pixels`: a processor takes limits on the pixels of an image.
     """
-    needs = list(needs)
     if not needs:
         return
     length = max(need.max_length for need in needs)
@@ -146,8 +131,8 @@ def _counts(
 
 
 def _is_at_most(example: Example, tokens: int) -> bool:
-    """Whether so many tokens are enough, by its bytes: a token has at least one. What is not ASCII
-    may grow when a tokenizer normalises it, and is counted."""
+    """Whether so many tokens are enough, by its bytes: a token has at least one. Other characters
+    than ASCII may grow when a tokenizer normalises them, and are counted."""
     texts = (example.prompt, example.target)
     return all(text.isascii() for text in texts) and sum(map(len, texts)) <= tokens
 

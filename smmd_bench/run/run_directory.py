@@ -1,11 +1,10 @@
 """The folder of a run: who may write there, what is done in it, and what each stage left."""
 
-from __future__ import annotations
-
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +22,8 @@ from .cell_json import describe_cells
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
+identity_of = itemgetter("model", "task", "loss", "seed")
+"""What tells a cell from the others that a run holds, from its cell.json."""
 
 
 @dataclass
@@ -65,9 +66,9 @@ class RunDirectory:
             return _from("decode")
         return _from("measure") if now.metrics is None else []
 
-    def failure(self, cell: Cell) -> dict[str, Any] | None:
-        """The cell's FAILED.json."""
-        return self.current(cell).failure or None
+    def failure(self, cell: Cell) -> dict[str, Any]:
+        """The cell's FAILED.json; empty: it did not fail."""
+        return self.current(cell).failure
 
     def notes(self, cell: Cell) -> list[str]:
         """What training and decoding noted for people."""
@@ -79,10 +80,16 @@ class RunDirectory:
     def locked(self) -> Iterator[None]:
         """Hold the folder for this process alone.
 
-        Raises UserError if it holds something that is no run, if another process works on it, or if
-        it cannot be made.
+        Raises UserError if it holds something that is not a run, if another process works on it, or
+        if it cannot be made.
         """
-        self._require_run_or_nothing()
+        if self.path.is_dir() and not (self.path / "manifest.json").exists():
+            strange = sorted(p.name for p in self.path.iterdir() if p.name != ".lock")
+            if strange:
+                raise UserError(
+                    f"The output folder {self.path} is not empty and holds no run ({strange[0]}): "
+                    "choose another with --out."
+                )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -90,18 +97,15 @@ class RunDirectory:
                 f"The output folder {self.path} cannot be made ({error.strerror}): choose another "
                 "with --out."
             ) from error
-        lock = FileLock(self.path / ".lock")
         try:
-            lock.acquire(timeout=0)
+            lock = FileLock(self.path / ".lock").acquire(timeout=0)
         except Timeout:
             raise UserError(
                 f"Another process is working on {self.path}: wait for it, or choose another folder "
                 "with --out."
             ) from None
-        try:
+        with lock:
             yield
-        finally:
-            lock.release()
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -158,26 +162,12 @@ class RunDirectory:
         for content in own:
             write_json_if_new(self.path / "cells" / content["address"] / "cell.json", content)
         known = before["cells"] if before.get("format") == FORMAT else ()
-        replacing = {_identity(content): content for content in own}
-        held = [replacing.pop(_identity(c), c) for c in self._described(known)]
+        replacing = {identity_of(content): content for content in own}
+        held = [replacing.pop(identity_of(c), c) for c in self._described(known)]
         held += replacing.values()
         there = {None, *(content["address"] for content in held)}
         cells = [content for content in held if content.get("source") in there]
         write_json_if_new(self.path / "manifest.json", {**manifest, **what_the_cells_say(cells)})
-
-    def forget_failure(self, cell: Cell) -> None:
-        """Remove FAILED.json before the cell is tried again."""
-        (self.cell_folder(cell) / "FAILED.json").unlink(missing_ok=True)
-
-    def _require_run_or_nothing(self) -> None:
-        if not self.path.is_dir() or (self.path / "manifest.json").exists():
-            return
-        strange = sorted(p.name for p in self.path.iterdir() if p.name != ".lock")
-        if strange:
-            raise UserError(
-                f"The output folder {self.path} is not empty and holds no run ({strange[0]}): "
-                "choose another with --out."
-            )
 
     def _described(self, addresses: Iterable[str]) -> list[dict[str, Any]]:
         """The cell.json of these cells, where they have one."""
@@ -212,7 +202,3 @@ def record_failure(folder: Path, stage: str, error: BaseException | str) -> None
 
 def _from(stage: Stage) -> list[Stage]:
     return list(STAGES[STAGES.index(stage) :])
-
-
-def _identity(content: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(content[key] for key in ("model", "task", "loss", "seed"))

@@ -4,8 +4,6 @@ REQUEST holds the stage, the run folder, the cells and the plugin files. Events 
 file descriptor as JSON lines. A cell that fails is recorded in its FAILED.json.
 """
 
-from __future__ import annotations
-
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -15,7 +13,7 @@ from typing import Any
 from ..contracts import Progress
 from ..experiment.cell import Cell
 from .cell_json import cell_from_json
-from .events import start
+from .process import start
 
 
 def main() -> int:

@@ -23,16 +23,10 @@ NEAR_ABSOLUTE = Fraction(1)
 NEAR_RELATIVE = Fraction(1, 100)
 CATASTROPHIC_RELATIVE = Fraction(50, 100)
 POWERS = (-3, -2, -1, 1, 2, 3)
+_SCALES = {f"scale_x10^{k}": Fraction(10) ** k for k in POWERS}
 CATEGORIES: tuple[str, ...] = (
-    "exact",
-    "sign_flip",
-    *(f"scale_x10^{k}" for k in POWERS),
-    "near_miss",
-    "catastrophic",
-    "other",
-    "invalid",
-)
-_SCALES = tuple((f"scale_x10^{k}", Fraction(10) ** k) for k in POWERS)
+    "exact", "sign_flip", *_SCALES, "near_miss", "catastrophic", "other", "invalid",
+)  # fmt: skip
 
 
 def category(parsed: Fraction | None, answer: Fraction) -> str:
@@ -45,7 +39,7 @@ def category(parsed: Fraction | None, answer: Fraction) -> str:
     if size:
         if abs(parsed + answer) <= TOLERANCE * size:
             return "sign_flip"
-        for name, factor in _SCALES:
+        for name, factor in _SCALES.items():
             if abs(abs(parsed) - size * factor) <= TOLERANCE * size * factor:
                 return name
     error = abs(parsed - answer)

@@ -30,8 +30,8 @@ def measure(
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """The scored frame of a cell's completions, and the content of its `metrics.json`.
 
-    The content is {"n", "metrics": {name: {"value", "low", "high", "n"}}, "counts"}; the address
-    is the caller's to add. Numbers that do not exist are None, so that it is valid JSON.
+    The content is {"n", "metrics": {name: {"value", "low", "high", "n"}}, "counts"}; the caller
+    adds the address. Numbers that do not exist are None.
     """
     scores = score.score_frame(task, completions)
     return scores, {
@@ -42,17 +42,12 @@ def measure(
 
 
 def compare(
-    task: Task,
-    scores: pd.DataFrame,
-    other: pd.DataFrame,
-    *,
-    resamples: int = statistics.RESAMPLES,
+    task: Task, scores: pd.DataFrame, other: pd.DataFrame, *, resamples: int = statistics.RESAMPLES
 ) -> dict[str, Any]:
     """How a cell's scores differ from another's: the content of `comparison.json`.
 
     The content is {"metrics": {name: {"difference", "low", "high", "n"}}, "mcnemar"}, where a
-    difference is `scores` minus `other`; "address", "against" and "against_loss" are the
-    caller's to add. McNemar's test is of exact answers: None where the task reads no numbers.
+    difference is `scores` minus `other`. McNemar's test is None where the task reads no numbers.
     """
     differences = {}
     for metric in task.metrics():

@@ -30,7 +30,7 @@ from ..errors import UserError
 from .categories import CATEGORIES, category
 
 if TYPE_CHECKING:
-    from ..contracts import Task
+    from ..contracts import Example, Task
 
 VERSION = 2
 """Raise it when a scored frame would come out differently; part of the measure address."""
@@ -50,7 +50,29 @@ SCORE_COLUMNS = (
 """The columns of `scores.parquet`; every other column is an attribute of the example."""
 
 NUMERIC_COLUMNS = frozenset({"answer", "parsed", "valid", "exact", "error", "category"})
-"""The columns that say nothing if the answers of a task are no numbers."""
+"""The columns that say nothing if the answers of a task are not numbers."""
+
+
+def completions_frame(
+    examples: Sequence[Example], columns: Mapping[str, Sequence[Any]]
+) -> pd.DataFrame:
+    """A frame of completions: uid, prompt and target, these columns, the examples' attributes.
+
+    Raises UserError where an attribute has the name of a column.
+    """
+    frame: dict[str, Sequence[Any]] = {
+        name: [getattr(example, name) for example in examples]
+        for name in ("uid", "prompt", "target")
+    } | dict(columns)
+    names = dict.fromkeys(name for example in examples for name in example.attributes)
+    if taken := sorted(set(names) & set(frame)):
+        raise UserError(
+            f"The attribute '{taken[0]}' of the examples is the name of a column of completions: "
+            "give it another name in the task."
+        )
+    for name in names:
+        frame[name] = [example.attributes.get(name) for example in examples]
+    return pd.DataFrame(frame)
 
 
 def reads_numbers(task: Task) -> bool:
@@ -93,10 +115,9 @@ def score(
     """Score completions against references by a task's parser and metrics.
 
     `task` is a spec such as `gsm8k` or `arithmetic[operations=1..2]`, or a task. A reference is
-    the text of a target, which the task's own parser reads, or a number; for a task whose answers
-    are no numbers, such as `samsum`, any text. The frame is that of
-    `score_frame`, with the texts beside it; `.attrs["metrics"]` holds, by metric name, its
-    value, low, high (the bootstrap 95 % interval) and n.
+    a number or a target text that the task can parse; for a task without numeric answers, such as
+    `samsum`, any text. The frame is that of `score_frame`, with the texts; `.attrs["metrics"]`
+    holds, by metric name, its value, low, high (the bootstrap 95 % interval) and n.
 
     Raises UserError if there is nothing to score, the lengths differ, a completion is not text
     or a reference holds no number.
@@ -141,10 +162,7 @@ def _check_completions(completions: Sequence[object], references: Sequence[objec
 
 
 def _scores(
-    task: Task,
-    texts: Sequence[str],
-    targets: Sequence[str],
-    answers: Sequence[Fraction | None],
+    task: Task, texts: Sequence[str], targets: Sequence[str], answers: Sequence[Fraction | None]
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """The columns of the scores, and those of `task.annotate(completion, target)`, if any."""
     pairs = [(_value(task, text), answer) for text, answer in zip(texts, answers, strict=True)]

@@ -1,8 +1,7 @@
 """Intervals, paired differences and tests: scipy's bootstrap and statsmodels' McNemar test.
 
 The resamples are drawn over the examples of the test split, so an interval says what another test
-set of that size might have given for this one checkpoint. What another training seed would have
-given is a different question, and `over_seeds` answers it.
+set of that size might have given for this one checkpoint; `over_seeds` is about training seeds.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ _VALUES_A_BATCH = 1 << 20
 class Estimate:
     """A metric's value with its interval, and the n that it was computed from.
 
-    None stands for a number that does not exist: no example, a constant truth, an overflow; the
-    bounds are None also for a single example.
+    None: no example, a constant truth, an overflow; of the bounds also a single example.
     """
 
     value: float | None

@@ -29,8 +29,7 @@ def folder_name(words: Iterable[str], content: Mapping[str, Any]) -> str:
 def digest_of_files(files: Iterable[Path], root: Path) -> str:
     """One digest of the files' contents and names relative to `root`.
 
-    Each file's digest is kept in the cache folder by path, size and modification time, so that a
-    large checkpoint is read once.
+    Each file's digest is cached by path, size and modification time.
     """
     return address({str(file.relative_to(root)): _digest(file) for file in sorted(files)})
 

@@ -59,7 +59,12 @@ class CurrentCell:
     @cached_property
     def receipt(self) -> dict[str, Any] | None:
         """What training left in train.json, without the canaries."""
-        found = _receipt(self.folder / "train.json")
+        file = self.folder / "train.json"
+        try:
+            status = file.stat()
+        except FileNotFoundError:
+            return None
+        found = _receipt(file, status.st_size, status.st_mtime_ns, status.st_ino)
         return found if found and found["address"] == self.addresses["train"] else None
 
     @property
@@ -87,8 +92,7 @@ class CurrentCell:
     @cached_property
     def selection(self) -> dict[str, Any] | None:
         """What selection.json says: which epoch is tested."""
-        found = None if self.receipt is None else read_json(self.folder / "selection.json")
-        return found if found and found["address"] == self.selection_stamp else None
+        return None if self.receipt is None else self._json("selection", self.selection_stamp)
 
     @cached_property
     def tested(self) -> Weights | None:
@@ -109,7 +113,7 @@ class CurrentCell:
 
     @property
     def checkpoint(self) -> Path | None:
-        """The folder with the selected weights; None: they are not there (any more)."""
+        """The folder with the selected weights; None: they are not there, or no longer."""
         return self.folder / "checkpoint" if self._holds("checkpoint", self.tested) else None
 
     def has_epoch(self, epoch: int) -> bool:
@@ -119,7 +123,7 @@ class CurrentCell:
     @property
     def has_every_epoch(self) -> bool:
         """Whether the weights of all epochs are kept."""
-        return bool(self.weights) and all(self.has_epoch(epoch) for epoch in self.weights)
+        return bool(self.weights) and all(map(self.has_epoch, self.weights))
 
     @cached_property
     def decode_stamp(self) -> str | None:
@@ -132,16 +136,14 @@ class CurrentCell:
     @property
     def decoding(self) -> dict[str, Any] | None:
         """What decode.json says of how sure it is that these weights gave the completions."""
-        found = read_json(self.folder / "decode.json")
-        return found if found and found["address"] == self.decode_stamp else None
+        return self._json("decode", self.decode_stamp)
 
     @property
     def measure_stamp(self) -> str | None:
         """The stamp that scores and metrics carry; None: no weights to test are known."""
-        stamp = self.decode_stamp
-        if stamp is None:
+        if self.decode_stamp is None:
             return None
-        return address({"measure": self.addresses["measure"], "completions": stamp})
+        return address({"measure": self.addresses["measure"], "completions": self.decode_stamp})
 
     @cached_property
     def is_decoded(self) -> bool:
@@ -151,22 +153,20 @@ class CurrentCell:
     @cached_property
     def metrics(self) -> dict[str, Any] | None:
         """What metrics.json says; None unless completions and scores are current, too."""
-        if not self.is_decoded or not self.has("scores"):
-            return None
-        found = read_json(self.folder / "metrics.json")
-        return found if found and found["address"] == self.measure_stamp else None
+        whole = self.is_decoded and self.has("scores")
+        return self._json("metrics", self.measure_stamp) if whole else None
 
     @cached_property
     def failure(self) -> dict[str, Any]:
         """What FAILED.json says of the cell as it is asked for now; empty: it did not fail, or has
         results since."""
-        found = None if self.metrics is not None else read_json(self.folder / "FAILED.json")
-        return found if found and found["address"] == self.addresses["measure"] else {}
+        if self.metrics is not None:
+            return {}
+        return self._json("FAILED", self.addresses["measure"]) or {}
 
     def comparison(self, other: CurrentCell) -> dict[str, Any] | None:
         """What comparison.json says of how this cell differs from another, as both are now."""
-        found = read_json(self.folder / "comparison.json")
-        return found if found and found["address"] == comparison_stamp(self, other) else None
+        return self._json("comparison", comparison_stamp(self, other))
 
     def has(self, file: CellFile) -> bool:
         """Whether a Parquet file is there, and current."""
@@ -175,6 +175,11 @@ class CurrentCell:
             trained = self.receipt is not None
             wanted = training_stamp(self.addresses["train"], self.weights) if trained else None
         return wanted is not None and parquet_address(self.folder / f"{file}.parquet") == wanted
+
+    def _json(self, name: str, stamp: str | None) -> dict[str, Any] | None:
+        """The content of a JSON file if it carries this stamp."""
+        found = read_json(self.folder / f"{name}.json")
+        return found if found and found["address"] == stamp else None
 
     @property
     def _made_here(self) -> bool:
@@ -195,18 +200,12 @@ def current_cell(folder: Path, content: Mapping[str, Any]) -> CurrentCell:
     return CurrentCell(folder, content["addresses"], content["loss"] == BASE, source)
 
 
-def _receipt(file: Path) -> dict[str, Any] | None:
-    """The content of a train.json; of one that is as it was the last time, from memory."""
-    try:
-        status = file.stat()
-    except FileNotFoundError:
-        return None
-    return _read_receipt(file, status.st_size, status.st_mtime_ns, status.st_ino)
-
-
 @lru_cache(maxsize=10_000)
-def _read_receipt(file: Path, size: int, modified: int, inode: int) -> dict[str, Any] | None:
-    """Canaries are most of the file: a run of 1,000 cells would not fit the memory with them."""
+def _receipt(file: Path, size: int, modified: int, inode: int) -> dict[str, Any] | None:
+    """The content of a train.json; of one that is as it was the last time, from memory.
+
+    Canaries are most of the file: a run of 1,000 cells would not fit the memory with them.
+    """
     content = read_json(file)
     if content is not None:
         content.pop("base", None)

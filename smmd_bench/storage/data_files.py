@@ -1,22 +1,22 @@
 """Where the rows of a task's data come from: a local copy, the cache, or the hub.
 
 `--data-dir DIR` (or `$SMMD_BENCH_DATA`) names a folder with local copies: `DIR/gsm8k/train.jsonl`,
-or `DIR/train.jsonl`. What is fetched from the hub, at a pinned revision, is kept as JSON lines in
-the cache folder, `data/NAME/REVISION/SPLIT.jsonl`, and never fetched again.
+or `DIR/train.jsonl`. Data from the hub, at a pinned revision, are kept as JSON lines in the cache
+folder, `data/NAME/REVISION/SPLIT.jsonl`, and never fetched again.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
-from ..errors import UserError
+from ..errors import UserError, reason_of
 from .addresses import cache_folder, digest_of_files
 from .files import write_text
 
@@ -46,7 +46,7 @@ class DataSource:
     columns: tuple[str, ...] = ()
 
     def file(self, split: str) -> Path:
-        """The file with the rows of a split, fetched where it is nowhere here.
+        """The file with the rows of a split, fetched if there is none.
 
         Raises UserError if the folder given for local copies lacks it, or if it cannot be fetched.
         """
@@ -68,10 +68,7 @@ class DataSource:
         return kept if kept.is_file() else None
 
     def fetch(self, split: str) -> Path:
-        """Fetch a split from the hub into the cache; returns the file.
-
-        Raises UserError if that fails.
-        """
+        """Fetch a split from the hub into the cache. Raises UserError if that fails."""
         kept = self._kept(split)
         kept.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(kept.with_suffix(".lock")):
@@ -82,24 +79,8 @@ class DataSource:
         return kept
 
     def rows(self, split: str) -> list[dict[str, Any]]:
-        """The rows of a split, in the order of the file.
-
-        Raises UserError for a file that cannot be read.
-        """
-        file = self.file(split)
-        try:
-            rows = _read(file)
-            if not rows:
-                raise ValueError("it has no rows")
-            for number, row in enumerate(rows, start=1):
-                if lacking := [name for name in self.columns if row.get(name) is None]:
-                    raise ValueError(f"row {number} has no {lacking[0]}")
-            return rows
-        except (ValueError, OSError) as error:
-            raise UserError(
-                f"{file} is no readable {file.suffix.removeprefix('.')} file "
-                f"({' '.join(str(error).split())}): copy it again."
-            ) from error
+        """The rows of a split, in the order of the file; see `read_rows`."""
+        return read_rows(self.file(split), self.columns)
 
     def identity(self, split: str) -> dict[str, Any]:
         """What identifies the rows: the digest of the file."""
@@ -122,28 +103,56 @@ class DataSource:
                 )
             ]
         except Exception as error:  # whatever lies between here and the hub
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise UserError(
-                f"The data {hub.repository} cannot be fetched from the hub ({reason}): run "
-                f"`smmd-bench prepare {self.name}` where there is a network, or give a folder that "
-                f"holds {self.name}/{self.local[split][0]} with --data-dir."
+                f"The data {hub.repository} cannot be fetched from the hub ({reason_of(error)}): "
+                f"run `smmd-bench prepare {self.name}` where there is a network, or give a folder "
+                f"that holds {self.name}/{self.local[split][0]} with --data-dir."
             ) from error
 
 
-def _read(file: Path) -> list[dict[str, Any]]:
-    """Raises ValueError for what is no list of rows."""
+def fetch_snapshot(what: str, remedy: str, repository: str, **options: Any) -> Path:
+    """The folder of a snapshot from the hub. Raises UserError if `what` cannot be fetched."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(repository, **options))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        raise UserError(
+            f"{what} cannot be fetched from the hub ({reason_of(error)}): {remedy}."
+        ) from error
+
+
+def read_rows(file: Path, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The rows of JSON lines, a JSON list or Parquet, all of which have the columns.
+
+    Raises UserError for a file that cannot be read, has no rows or lacks a column.
+    """
+    try:
+        rows = _parse(file)
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise ValueError("it is not a list of rows")
+        if not rows:
+            raise ValueError("it has no rows")
+        for number, row in enumerate(rows, start=1):
+            if lacking := [name for name in columns if row.get(name) is None]:
+                raise ValueError(f"row {number} has no {lacking[0]}")
+        return rows
+    except (ValueError, OSError) as error:
+        raise UserError(
+            f"{file} is not a readable {file.suffix.removeprefix('.')} file "
+            f"({' '.join(str(error).split())}): copy it again."
+        ) from error
+
+
+def _parse(file: Path) -> Any:
     if file.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        return list(pq.read_table(file).to_pylist())
+        return pq.read_table(file).to_pylist()
     text = file.read_text(encoding="utf-8")
-    content = json.loads(text) if file.suffix == ".json" else _lines(text)
-    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
-        raise ValueError("it is no list of rows")
-    return content
-
-
-def _lines(text: str) -> list[Any]:
+    if file.suffix == ".json":
+        return json.loads(text)
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):  # U+2028 is no end of a line
         try:

@@ -1,7 +1,7 @@
 """The canary of a checkpoint: a few log-probabilities that say which weights an engine runs.
 
-An engine that swaps weights or adapters can go on with the old ones without a word. So training
-writes down what transformers says of a few fixed sequences, and an engine session compares its own
+An engine that swaps weights or adapters may silently keep the old ones. So training writes down
+what transformers says of a few fixed sequences, and an engine session compares its own
 log-probabilities with them whenever another checkpoint becomes the current one. The sequences are
 prompts of the training data with their targets (`smmd_bench.training.canary_texts`), because that
 is where checkpoints of one base differ most. Where a model reads images, some sequences follow a
@@ -10,54 +10,24 @@ picture, and so see the vision tower. `smmd_bench.decoding.canary_check` has the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+from torch import Tensor
+
 from ..contracts import Canary
-from ..encoding.prompts import text_after_images
-from .canary_picture import canary_picture
+from ..encoding.pictures import expand
+from .canary_texts import CanaryTexts, canary_picture, general_texts
+from .precision import computing_in
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from transformers import PreTrainedTokenizerBase
-
-TEXTS = (
-    "What is 12 + 345? 357",
-    "Calculate (7 - 28)*9/3. -63",
-    "A farmer has 160 sheep and sells 48. How many are left? 112",
-    "The time is 10:42.",
-)
-"""What a canary reads where there is no training data: numbers, because fine-tuning moves those."""
 
 BATCH = 8
 """Sequences of a forward pass without a picture."""
 Rows = tuple[tuple[float, ...], ...]
-
-
-@dataclass(frozen=True)
-class CanaryTexts:
-    """What a canary reads: sequences of token ids, how many of the last tokens of each it scores,
-    and how many of the last sequences have a placeholder for the canary's picture."""
-
-    token_ids: tuple[tuple[int, ...], ...]
-    scored: tuple[int, ...]
-    pictures: int = 0
-
-
-def general_texts(tokenizer: PreTrainedTokenizerBase, processor: Any | None = None) -> CanaryTexts:
-    """The sequences of `TEXTS`; with the model's processor comes one that reads a picture."""
-    rows = [tokenizer(text, add_special_tokens=True)["input_ids"] for text in TEXTS]
-    scored = [len(row) - 1 for row in rows]
-    if processor is not None:
-        from ..encoding.prompts import encode_image_prompts
-
-        (ids,) = encode_image_prompts(processor, [TEXTS[-1]], [1])
-        rows.append(ids)
-        scored.append(text_after_images(ids, processor.image_token_id))
-    return CanaryTexts(tuple(map(tuple, rows)), tuple(scored), int(processor is not None))
 
 
 def make_canary(
@@ -69,9 +39,9 @@ def make_canary(
 ) -> Canary:
     """Log-probabilities of fixed sequences under a transformers (or PEFT) model as it is now.
 
-    `texts` are token ids, two or more each, all scored but the first, or a tokenizer that makes
+    `texts` are token ids, two or more each, all scored except the first, or a tokenizer that makes
     them from `TEXTS`. The model computes in float32 whatever its dtype is, and once more in
-    `dtype`, the one that engines will run it in. Its weights and modes are left as they were.
+    `dtype`, the one that engines will run it in.
     """
     if not isinstance(texts, CanaryTexts):
         if isinstance(texts, Sequence):
@@ -85,29 +55,6 @@ def make_canary(
         exact = _log_probabilities(model, texts, processor, "float32")
         rounded = _log_probabilities(model, texts, processor, dtype) if dtype != "float32" else ()
     return Canary(texts.token_ids, exact, texts.pictures, rounded)
-
-
-def canary_from(content: Mapping[str, Any]) -> Canary:
-    """A canary out of the JSON of a receipt."""
-
-    def rows(values: Any) -> Any:
-        return tuple(map(tuple, values))
-
-    return Canary(
-        rows(content["token_ids"]),
-        rows(content["log_probabilities"]),
-        content["pictures"],
-        rows(content["rounded"]),
-        tuple((name, rows(values)) for name, values in content["rivals"]),
-    )
-
-
-def canary_images(canary: Canary | CanaryTexts) -> list[list[Path]] | None:
-    """The images of a canary's sequences, as an engine session takes them."""
-    if not canary.pictures:
-        return None
-    without = len(canary.token_ids) - canary.pictures
-    return [[]] * without + [[canary_picture()]] * canary.pictures
 
 
 @contextmanager
@@ -124,10 +71,6 @@ def _evaluating(model: Any) -> Iterator[None]:
 
 def _log_probabilities(model: Any, texts: CanaryTexts, processor: Any | None, dtype: str) -> Rows:
     """log p of the scored tokens; the logits become float32 before their softmax."""
-    import torch
-
-    from .precision import computing_in
-
     device = next(model.parameters()).device
     found: list[tuple[float, ...]] = []
     with torch.no_grad(), computing_in(model, getattr(torch, dtype)):
@@ -153,8 +96,6 @@ def _batches(
 ) -> Iterator[tuple[dict[str, Tensor], list[tuple[int | None, int]]]]:
     """What a model takes for some sequences; of each where it ends (None: with the batch), and how
     many tokens are scored."""
-    import torch
-
     without = len(texts.token_ids) - texts.pictures
     for start in range(0, without, BATCH):
         rows = texts.token_ids[start : min(start + BATCH, without)]
@@ -163,6 +104,4 @@ def _batches(
         counts = zip(map(len, rows), texts.scored[start:], strict=False)
         yield {"input_ids": ids}, list(counts)
     for row, scored in zip(texts.token_ids[without:], texts.scored[without:], strict=True):
-        from ..encoding.pictures import expand
-
         yield expand(processor, row, [canary_picture()]), [(None, scored)]

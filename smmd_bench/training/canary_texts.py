@@ -1,4 +1,4 @@
-"""What the canary of a trained checkpoint reads: training prompts with their targets.
+"""What a canary reads: training prompts with their targets, and a picture. It imports no torch.
 
 Every checkpoint of a task reads the same sequences, whatever its loss and seed, so that recorded
 canaries can be compared with one another.
@@ -6,13 +6,30 @@ canaries can be compared with one another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, chain, cycle, islice
+from pathlib import Path
 from typing import Any
 
-from ..contracts import Example
-from ..encoding.prompts import encode_prompts, encode_targets
-from .canary import CanaryTexts, general_texts
+from ..contracts import Canary, Example
+from ..encoding.prompts import (
+    encode_examples,
+    encode_image_prompts,
+    encode_targets,
+    text_after_images,
+)
+from ..storage.addresses import cache_folder
+from ..storage.files import atomic
+
+TEXTS = (
+    "What is 12 + 345? 357",
+    "Calculate (7 - 28)*9/3. -63",
+    "A farmer has 160 sheep and sells 48. How many are left? 112",
+    "The time is 10:42.",
+)
+"""What a canary reads where there is no training data: numbers, because fine-tuning moves those."""
 
 SEQUENCES = 24
 MOST_TOKENS = 1024
@@ -27,6 +44,29 @@ BLOCK = 128
 CACHED = 160
 """Tokens of the one long sequence, whose first block a prefix cache holds: keys of other weights
 that are left there are seen by the tokens after it."""
+SIZE = 112
+"""Pixels of a side of the picture."""
+
+
+@dataclass(frozen=True)
+class CanaryTexts:
+    """What a canary reads: sequences of token ids, how many of the last tokens of each it scores,
+    and how many of the last sequences have a placeholder for the canary's picture."""
+
+    token_ids: tuple[tuple[int, ...], ...]
+    scored: tuple[int, ...]
+    pictures: int = 0
+
+
+def general_texts(tokenizer: Any, processor: Any | None = None) -> CanaryTexts:
+    """The sequences of `TEXTS`; with the model's processor comes one that reads a picture."""
+    rows = [tokenizer(text, add_special_tokens=True)["input_ids"] for text in TEXTS]
+    scored = [len(row) - 1 for row in rows]
+    if processor is not None:
+        (ids,) = encode_image_prompts(processor, [TEXTS[-1]], [1])
+        rows.append(ids)
+        scored.append(text_after_images(ids, processor.image_token_id))
+    return CanaryTexts(tuple(map(tuple, rows)), tuple(scored), int(processor is not None))
 
 
 def canary_texts(
@@ -59,38 +99,72 @@ def canary_texts(
         return CanaryTexts(
             (*general.token_ids[:texts], *ids), (*general.scored[:texts], *scored), len(ids)
         )
-    ids, scored = zip(*_few(shortest), strict=True)
+    ends = accumulate(len(ids) for ids, _ in shortest[:SEQUENCES])
+    few = max(sum(end <= MOST_TOKENS for end in ends), SEQUENCES_WITH_PICTURES)
+    ids, scored = zip(*shortest[:few], strict=True)
     more = _on_end(shortest, longest)
     return CanaryTexts(ids + more.token_ids, scored + more.scored)
+
+
+def canary_picture() -> Path:
+    """The file of the picture that a canary reads, in the cache folder; written if it is not there.
+
+    Arithmetic draws it, the same everywhere: rings, squares and a ramp, one a channel.
+    """
+    import numpy as np
+    from PIL import Image
+
+    y, x = np.mgrid[:SIZE, :SIZE]
+    rings = (x * x + y * y) // 24 % 256
+    squares = (x // 14 + y // 14) % 2 * 200 + 20
+    ramp = (2 * x + y) * 255 // (3 * SIZE)
+    pixels = np.stack([rings, squares, ramp], axis=-1).astype(np.uint8)  # [SIZE, SIZE, 3]
+    digest = hashlib.blake2b(pixels.tobytes(), digest_size=6).hexdigest()
+    file = cache_folder() / "canary" / f"{digest}.png"
+    if not file.exists():
+        with atomic(file) as temporary:
+            Image.fromarray(pixels).save(temporary, format="png")
+    return file
+
+
+def canary_from(content: Mapping[str, Any]) -> Canary:
+    """A canary out of the JSON of a receipt."""
+
+    def rows(values: Any) -> Any:
+        return tuple(map(tuple, values))
+
+    return Canary(
+        rows(content["token_ids"]),
+        rows(content["log_probabilities"]),
+        content["pictures"],
+        rows(content["rounded"]),
+        tuple((name, rows(values)) for name, values in content["rivals"]),
+    )
+
+
+def canary_images(canary: Canary | CanaryTexts) -> list[list[Path]] | None:
+    """The images of a canary's sequences, as an engine session takes them."""
+    if not canary.pictures:
+        return None
+    without = len(canary.token_ids) - canary.pictures
+    return [[]] * without + [[canary_picture()]] * canary.pictures
 
 
 def _encode(
     examples: Sequence[Example], tokenizer: Any, processor: Any | None, *, chat: bool
 ) -> list[tuple[tuple[int, ...], int]]:
     """Token ids of prompts with the first tokens of their targets, and how many those are."""
-    from ..encoding.prompts import encode_examples
-
     if not examples:
         return []
-    if processor is None:
-        prompts = encode_prompts(tokenizer, [e.prompt for e in examples], chat=chat)
-    else:
-        prompts = encode_examples(tokenizer, processor, examples, chat=chat)
+    prompts = encode_examples(tokenizer, processor, examples, chat=chat)
     targets = encode_targets(tokenizer, [e.target for e in examples], chat=chat)
     cut = [target[:SCORED] for target in targets]
     return [((*p, *t), len(t)) for p, t in zip(prompts, cut, strict=True) if p]
 
 
-def _few(rows: Sequence[tuple[tuple[int, ...], int]]) -> list[tuple[tuple[int, ...], int]]:
-    ends = accumulate(len(ids) for ids, _ in rows[:SEQUENCES])
-    count = sum(end <= MOST_TOKENS for end in ends)
-    return list(rows[: max(count, SEQUENCES_WITH_PICTURES)])
-
-
 def _on_end(rows: Sequence[tuple[tuple[int, ...], int]], longest: int) -> CanaryTexts:
-    """The first `CACHED` tokens (at most `longest`) of the sequences one behind the other, again
-    from the first where they are few; scored are those after a block of the cache. None where
-    every sequence is that long."""
+    """The first `CACHED` tokens (at most `longest`) of the sequences on end, repeated if needed;
+    scored are those after a block of the cache. Empty if every sequence is that long."""
     wanted = min(CACHED, longest)
     if len(rows[0][0]) >= wanted:
         return CanaryTexts((), ())

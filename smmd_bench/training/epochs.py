@@ -1,4 +1,4 @@
-"""What a training keeps of each epoch, and from which epoch a killed one goes on."""
+"""What a training keeps of each epoch, and from which epoch a killed one resumes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from ..objective.output_head import causal_model
 from ..storage.addresses import digest_of_weights
 from ..storage.current import BASE
 from ..storage.files import read_json, write_json
-from .canary import CanaryTexts, make_canary
+from .canary import make_canary
+from .canary_texts import CanaryTexts
 from .trainer import own_forward
 
 
 class Epochs(TrainerCallback):  # type: ignore[misc]
-    """Keeps each epoch's weights with their canary, and knows from which state to go on.
+    """Keeps each epoch's weights with their canary, and knows from which state to resume.
 
     The state of an epoch counts as complete once its weights are in place, which happens last.
     """

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 def computing_in(model: nn.Module, dtype: torch.dtype) -> Iterator[None]:
     """Inside, every module with weights of its own computes in `dtype`.
 
-    The weights of a module are converted when its forward begins and put back, the same tensors,
-    when it ends: a bfloat16 model computes in float32 with the memory of one more module, not of
-    one more model. Integer weights and buffers stay as they are. For inference only.
+    The weights of a module are converted when its forward begins and put back when it ends: that
+    takes the memory of one more module, not of one more model. Integer weights and buffers stay as
+    they are. For inference only.
     """
     kept: dict[nn.Module, list[dict[str, Any]]] = {}
 

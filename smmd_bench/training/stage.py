@@ -4,7 +4,7 @@ CELL/train.json          receipt: address, kind, what it was made with, the dige
                          each epoch's weights, notes for people
 CELL/train_log.parquet   loss and its parts at every step
 CELL/epochs/K/           weights after epoch K (an adapter, or the full model)
-CELL/training/           the state from which a killed training goes on; removed at the end
+CELL/training/           the state from which a killed training resumes; removed at the end
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ import pandas as pd
 import torch
 from transformers import TrainerCallback, TrainingArguments, set_seed
 
-from ..contracts import Modality, NoAuxiliary, NumericLoss, Progress
+from ..contracts import NoAuxiliary, NumericLoss, Progress
 from ..encoding.data import RightPaddingCollator, TokenisedExamples
 from ..encoding.numbers import numeric_vocabulary
-from ..errors import UserError
 from ..experiment.cell import Cell
+from ..experiment.suitability import require_images
 from ..models.checkpoints import at_most_positions
 from ..models.circumstances import made_with
 from ..models.loading import add_adapter, load_model, load_tokenizer, quiet_libraries
-from ..models.processor import load_processor, reads_images
+from ..models.processor import load_processor
 from ..models.recipe import Recipe
 from ..storage.current import BASE, training_stamp
 from ..storage.files import write_json, write_parquet
@@ -214,13 +214,9 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
 
 def _processor(cell: Cell) -> Any | None:
     """The processor of the checkpoint where the task has pictures, with the recipe's limits."""
-    if cell.task_plugin.modality is not Modality.VISION:
+    if not cell.reads_images:
         return None
-    if not reads_images(cell.card.folder):
-        raise UserError(
-            f"{cell.model} reads no images, but the task {cell.task} has them: take a vision model "
-            "with --model, such as builtin/tiny-vl."
-        )
+    require_images(cell.task, cell.card)
     return load_processor(cell.card.folder, cell.recipe.min_pixels, cell.recipe.max_pixels)
 
 
@@ -245,8 +241,6 @@ def _scale_note(name: str, loss: NumericLoss, relative: float | None) -> str | N
 def _write_receipt(
     cell: Cell, folder: Path, kind: str, epochs: list[dict[str, Any]], **facts: Any
 ) -> None:
-    if not epochs:
-        raise UserError(f"{cell.label} trained for no epoch: set epochs to 1 or more.")
     write_json(
         folder / "train.json",
         {

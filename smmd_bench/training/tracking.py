@@ -1,7 +1,7 @@
 """Experiment trackers, through the Trainer's own integrations (`--track`).
 
-A tracker only hears what a training logs: it is no part of any address, and changes no result. What
-it writes on this machine goes to
+A tracker hears what a training logs and changes no address and no result. What it writes on this
+machine goes to
 
 RUN/tracking/tensorboard/CELL/   event files; `tensorboard --logdir RUN/tracking/tensorboard`
 RUN/tracking/wandb/              of wandb, also offline (`WANDB_MODE=offline`)
@@ -34,10 +34,7 @@ def require_tracker(name: str | None) -> None:
 
 
 def tracking(name: str | None, label: str, cell_folder: Path) -> dict[str, Any]:
-    """The Trainer's settings that make a tracker follow a cell's training.
-
-    Trackers are told where to write by variables of the environment, which are set here.
-    """
+    """The Trainer's settings that make a tracker follow a cell; sets its environment variables."""
     if name is None:
         return {"report_to": []}
     run = cell_folder.parent.parent

@@ -17,14 +17,9 @@ from torch import Tensor
 from transformers import Trainer
 
 from ..contracts import NumericLoss, mixed
-from ..objective.objective import (
-    ObjectiveOutput,
-    count_units,
-    hidden_objective,
-    logits_objective,
-    supervised_targets,
-)
+from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective
 from ..objective.output_head import causal_model, output_head
+from ..objective.supervised import count_units, supervised_targets
 from .sampler import LengthGroups
 
 
@@ -152,12 +147,9 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             logs["tokens"], logs["units"] = tokens, units
             if units:
                 logs["auxiliary"] = auxiliary / units
-                logs["relative_auxiliary"] = self._relative(logs)
+                weight = self.numeric_loss.weight
+                if self.numeric_loss.replaces_cross_entropy:  # a sum over units, divided by tokens
+                    weight = units / tokens
+                weighted = weight * logs["auxiliary"]
+                logs["relative_auxiliary"] = weighted / max(logs["cross_entropy"], 1e-12)
         super().log(logs, *args, **kwargs)
-
-    def _relative(self, logs: dict[str, float]) -> float:
-        """The auxiliary as it enters the total, over the cross-entropy."""
-        weight = self.numeric_loss.weight
-        if self.numeric_loss.replaces_cross_entropy:  # summed over units, but divided by tokens
-            weight = logs["units"] / logs["tokens"]
-        return weight * logs["auxiliary"] / max(logs["cross_entropy"], 1e-12)

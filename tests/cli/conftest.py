@@ -1,7 +1,5 @@
 """The command: in this process, in one of its own, or on a real pseudo-terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import io
@@ -15,16 +13,19 @@ from pathlib import Path
 from unittest import mock
 
 from smmd_bench.cli import main
+from smmd_bench.results.frames import read_run
+from tests.in_process import coarse_figures
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
 Ended = subprocess.CompletedProcess[str]
 
 
 def run_here(*arguments: object, cwd: Path | None = None, **environment: str) -> Ended:
-    """Run the command in this process, which has imported most of it already."""
+    """Run the command in this process, which has imported most of it; figures are coarse."""
     words = ["smmd-bench", *map(str, arguments)]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(coarse_figures())
         stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
         stack.enter_context(mock.patch.dict(os.environ, environment))
         stack.enter_context(mock.patch.object(sys, "argv", words))
@@ -75,3 +76,19 @@ def on_terminal(
 
 def _variables(environment: dict[str, str]) -> dict[str, str]:
     return {k: v for k, v in {**os.environ, **environment}.items() if v}
+
+
+def write_distribution(site: Path, name: str, source: str) -> None:
+    """Install a distribution whose module, of that name, has a loss `Mine`."""
+    (site / f"{name}.py").write_text(source)
+    facts = site / f"{name}_package-2.5.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-package\nVersion: 2.5\n")
+    (facts / "entry_points.txt").write_text(f"[smmd_bench.losses]\n{name} = {name}:Mine\n")
+
+
+def cell_folder(run: Path, loss: str, seed: int = 0) -> Path:
+    """The folder of a cell."""
+    cells = read_run(run).cells
+    (address,) = cells[(cells["loss"] == loss) & (cells["seed"] == seed)]["address"]
+    return run / "cells" / str(address)

@@ -14,19 +14,21 @@ from smmd_bench.decoding.selection import settle
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.removal import remove
+from smmd_bench.run.removal import remove, run_parts
 from smmd_bench.run.run_directory import RunDirectory
-from smmd_bench.run.run_parts import run_parts
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.storage.sizes import size_of
+from tests.conftest import read_files
 from tests.run.test_run_directory import ALL, PLAIN, finish
 from tests.runs import write_failure
+
+from .conftest import cell_folder
 
 WEIGHTS = b"w" * 5000
 
 
 @pytest.fixture
-def run(run_folder: Path, tmp_path: Path) -> Path:
+def run(run_folder, tmp_path):
     """A run with something of every part: NTL 0 failed, NTL 1 stopped, SMMD 1 was replaced."""
     run = Path(shutil.copytree(run_folder, tmp_path / "runs" / "one"))
     for cell in sb.read_run(run).cells.to_dict("records"):
@@ -35,7 +37,7 @@ def run(run_folder: Path, tmp_path: Path) -> Path:
             put(folder / "checkpoint" / "model.safetensors")
             last = read_json(folder / "train.json")["epochs"][-1]
             write_json(folder / "checkpoint" / "canary.json", last)
-    failed, stopped, other = (folder_of(run, *c) for c in (("ntl", 0), ("ntl", 1), ("smmd", 1)))
+    failed, stopped, other = (cell_folder(run, *c) for c in (("ntl", 0), ("ntl", 1), ("smmd", 1)))
     for folder in (failed, stopped):
         (folder / "metrics.json").unlink()
         put(folder / "training" / "checkpoint-3" / "optimizer.pt")
@@ -47,14 +49,14 @@ def run(run_folder: Path, tmp_path: Path) -> Path:
     listed = [a for a in sb.read_run(run).cells["address"] if a not in (other.name, "0new")]
     manifest = read_json(run / "manifest.json") or {}
     write_json(run / "manifest.json", {**manifest, "cells": [*listed, "0new"]})
-    put(folder_of(run, "ce", 0) / "epochs" / "4" / "model.safetensors")
-    put(folder_of(run, "ce", 1) / ".scores.parquet.123.part")
+    put(cell_folder(run, "ce", 0) / "epochs" / "4" / "model.safetensors")
+    put(cell_folder(run, "ce", 1) / ".scores.parquet.123.part")
     put(run / "logs" / "train-1.log")
     return run
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(cache))
     for name in ("arithmetic/a.parquet", "clock_time/v1/1.png", "canary/1.png"):
@@ -71,12 +73,6 @@ def put(path: Path) -> None:
     path.write_bytes(WEIGHTS)
 
 
-def folder_of(run: Path, loss: str, seed: int) -> Path:
-    cells = sb.read_run(run).cells
-    chosen = cells[(cells["loss"] == loss) & (cells["seed"] == seed)]
-    return run / "cells" / str(chosen["address"].iloc[0])
-
-
 def clean(*arguments: object, answers: str = "") -> Result:
     words = [str(argument) for argument in arguments]
     result = CliRunner().invoke(cli, ["clean", *words], input=answers, standalone_mode=False)
@@ -85,16 +81,8 @@ def clean(*arguments: object, answers: str = "") -> Result:
     return result
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(file.relative_to(folder)): file.read_bytes()
-        for file in folder.rglob("*")
-        if file.is_file() and file.name != ".lock"
-    }
-
-
 def test_every_part_is_listed_with_its_size_and_nothing_is_touched(run, tmp_path):
-    before = files(tmp_path)
+    before = read_files(tmp_path)
     listed = json.loads(clean("--json").output)
     sizes = {part["part"]: part["bytes"] for part in listed["parts"]}
     for name in ("failed", "replaced"):
@@ -108,27 +96,27 @@ def test_every_part_is_listed_with_its_size_and_nothing_is_touched(run, tmp_path
     text = clean("--dry-run").output
     assert all(part["part"] in text for part in listed["parts"])
     assert "Nothing was removed." in text
-    assert files(tmp_path) == before
+    assert read_files(tmp_path) == before
 
 
 def test_what_a_part_names_goes_and_all_else_stays(run, tmp_path):
     for name in ("leftovers", "logs", "failed", "unfinished", "epochs", "replaced", "checkpoints"):
-        before = files(run)
+        before = read_files(run)
         (part,) = [part for part in run_parts(run) if part.name == name]
         gone = {str(p.relative_to(run)) for p in part.paths}
         clean(run, "--what", name, "--yes")
-        assert files(run) == {
+        assert read_files(run) == {
             file: content
             for file, content in before.items()
             if not any(file == g or file.startswith(f"{g}/") for g in gone)
         }
-        assert before != files(run)
+        assert before != read_files(run)
     assert run_parts(run) == []
 
 
-def test_what_reports_read_of_the_cells_that_count_stays(run_folder, tmp_path):
+def test_what_reports_read_of_the_cells_that_count_stays(run_folder, tmp_path, cache):
     run = Path(shutil.copytree(run_folder, tmp_path / "runs" / "one"))
-    put(folder_of(run, "smmd", 0) / "checkpoint" / "model.safetensors")
+    put(cell_folder(run, "smmd", 0) / "checkpoint" / "model.safetensors")
     put(run / "logs" / "a.log")
     names = ("cells", "metrics", "comparisons", "selection", "completions", "probes", "train_log")
     before = [getattr(sb.read_run(run), name) for name in names]
@@ -138,11 +126,7 @@ def test_what_reports_read_of_the_cells_that_count_stays(run_folder, tmp_path):
         pd.testing.assert_frame_equal(getattr(sb.read_run(run), name), frame)
     pd.testing.assert_frame_equal(sb.read_run(run).read("probes", ["vector"]), vectors)
     assert not (run / "logs").exists()
-
-
-def test_only_our_own_folders_of_the_cache_go(cache):
-    clean("--what", "all", "--yes")
-    assert list(files(cache)) == ["somebody-elses/thesis.tex"]
+    assert list(read_files(cache)) == ["somebody-elses/thesis.tex"]  # only our own folders of it go
 
 
 def test_each_part_is_asked_for_and_no_is_the_default(run):
@@ -152,13 +136,9 @@ def test_each_part_is_asked_for_and_no_is_the_default(run):
     assert {part.name for part in run_parts(run)} == {
         "leftovers", "failed", "replaced", "unfinished", "epochs", "checkpoints",
     }  # fmt: skip
-
-
-def test_where_nobody_answers_nothing_goes(run):
-    before = files(run)
-    result = clean(run, answers="y\n")
-    assert "Nobody answers" in result.output
-    assert files(run) == before
+    before = read_files(run)
+    assert "Nobody answers" in clean(run, answers="y\n").output
+    assert read_files(run) == before
 
 
 def test_a_run_leaves_the_cache_alone_unless_its_parts_are_named(run, cache):
@@ -183,16 +163,16 @@ def test_a_mistake_is_said(arguments, words):
 
 
 def test_a_run_that_another_process_works_on_is_left_as_it_is(run):
-    before = files(run)
+    before = read_files(run)
     with RunDirectory(run).locked(), pytest.raises(UserError, match="Another process"):
         clean(run, "--what", "all", "--yes")
-    assert files(run) == before
+    assert read_files(run) == before
 
 
 def test_a_link_goes_and_not_what_it_leads_to(run, tmp_path):
     target = tmp_path / "weights"
     put(target / "model.safetensors")
-    mine = folder_of(run, "ce", 0) / "checkpoint"
+    mine = cell_folder(run, "ce", 0) / "checkpoint"
     shutil.rmtree(mine)
     mine.symlink_to(target)
     clean(run, "--what", "checkpoints", "--yes")
@@ -203,7 +183,7 @@ def test_a_link_goes_and_not_what_it_leads_to(run, tmp_path):
 def test_a_folder_is_renamed_before_it_goes(tmp_path, monkeypatch):
     put(tmp_path / "checkpoint" / "canary.json")
 
-    def killed(_: Path) -> None:
+    def killed(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("smmd_bench.run.removal.shutil.rmtree", killed)
@@ -215,7 +195,7 @@ def test_a_folder_is_renamed_before_it_goes(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def finished(tmp_path: Path) -> tuple[RunDirectory, Cell]:
+def finished(tmp_path):
     """A run that `RunDirectory.missing` takes for finished, and its CE cell."""
     run = RunDirectory(tmp_path / "runs" / "finished")
     with run.locked():
@@ -231,6 +211,12 @@ def cost(run: RunDirectory, name: str) -> str:
     return found
 
 
+def keep_epoch(run: RunDirectory, cell: Cell) -> None:
+    """The checkpoint is among the epochs, too."""
+    folder = run.cell_folder(cell)
+    put(shutil.copytree(folder / "checkpoint", folder / "epochs" / "2") / "model.safetensors")
+
+
 def test_a_finished_cell_without_its_checkpoint_is_trained_again_as_is_said(finished):
     run, cell = finished
     assert run.missing(cell) == []
@@ -242,10 +228,7 @@ def test_a_finished_cell_without_its_checkpoint_is_trained_again_as_is_said(fini
 
 def test_a_checkpoint_whose_epoch_is_kept_can_go_for_nothing_as_is_said(finished):
     run, cell = finished
-    epoch = shutil.copytree(
-        run.cell_folder(cell) / "checkpoint", run.cell_folder(cell) / "epochs" / "2"
-    )
-    put(epoch / "model.safetensors")
+    keep_epoch(run, cell)
     assert "have the same weights among their epochs" in cost(run, "checkpoints")
     assert "again" not in cost(run, "checkpoints")
     clean(run.path, "--what", "checkpoints", "--yes")
@@ -254,21 +237,13 @@ def test_a_checkpoint_whose_epoch_is_kept_can_go_for_nothing_as_is_said(finished
     assert run.current(cell).checkpoint is not None
 
 
-def test_epochs_can_go_for_nothing_while_the_checkpoint_stays_as_is_said(finished):
+def test_epochs_logs_leftovers_and_the_cache_redo_nothing_as_is_said(finished):
     run, cell = finished
-    epoch = shutil.copytree(
-        run.cell_folder(cell) / "checkpoint", run.cell_folder(cell) / "epochs" / "2"
-    )
-    put(epoch / "model.safetensors")
-    assert cost(run, "epochs").startswith("nothing, as long as")
-    clean(run.path, "--what", "epochs", "--yes")
-    assert run.missing(cell) == []
-
-
-def test_logs_leftovers_and_the_cache_redo_nothing(finished, cache):
-    run, cell = finished
+    keep_epoch(run, cell)
     put(run.path / "logs" / "a.log")
     put(run.cell_folder(cell) / "training" / "checkpoint-1" / "optimizer.pt")
-    clean("--what", "logs,leftovers,cache-digests,cache-fetched,cache-generated", "--yes")
-    assert not (run.cell_folder(cell) / "training").exists()
+    assert cost(run, "epochs").startswith("nothing, as long as")
+    clean("--what", "epochs,logs,leftovers,cache-digests,cache-fetched,cache-generated", "--yes")
+    for name in ("training", "epochs"):
+        assert not (run.cell_folder(cell) / name).exists()
     assert run.missing(cell) == []

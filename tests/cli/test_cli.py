@@ -1,7 +1,7 @@
+import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import pytest
@@ -9,42 +9,44 @@ import yaml
 
 from smmd_bench.cli import cli
 
-from .conftest import call, run_here
+from .conftest import run_here
 
 MAIN_JOB = ["train-eval", "--task", "arithmetic", "--losses", "ce,ntl,smmd"]
 COMMANDS = cli.list_commands(click.Context(cli))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_of_80_columns_with_examples(name: str) -> None:
-    out = run_here(name, "--help", COLUMNS="80")
-    assert out.returncode == 0
-    assert f"smmd-bench {name}" in out.stdout.split("Examples:")[1]
-    assert max(map(len, out.stdout.splitlines())) <= 80
-
-
-def test_the_list_of_commands_has_a_whole_sentence_for_each() -> None:
+def test_every_command_has_a_sentence_and_help_of_80_columns_with_examples():
     lines = run_here("--help", COLUMNS="80").stdout.split("Commands:\n")[1].splitlines()
     assert [line.split()[0] for line in lines] == COMMANDS
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+    for name in COMMANDS:
+        out = run_here(name, "--help", COLUMNS="80")
+        assert out.returncode == 0, name
+        assert f"smmd-bench {name}" in out.stdout.split("Examples:")[1], name
+        assert max(map(len, out.stdout.splitlines())) <= 80, name
+
+
+COMPLETION = {
+    "_SMMD_BENCH_COMPLETE": "fish_complete",
+    "COMP_WORDS": "smmd-bench train-eval --losses",
+    "COMP_CWORD": "ce,sm",
+}
 
 
 @pytest.mark.parametrize(
     ("arguments", "said", "heavy"),
     [
-        (["--version"], "smmd-bench, version ", {"rich", "pandas", "numpy"}),
-        (["--help"], "Commands:", {"rich", "pandas", "numpy"}),
-        (["score", "--help"], "Examples:", {"rich", "pandas", "numpy", "pyarrow"}),
-        (["ls"], "  smmd ", {"pandas", "numpy"}),
-        (["ls", "models"], "Qwen2.5-0.5B, 0.5B, N=10, bfloat16", {"pandas", "numpy"}),
-        (["show", "RUN"], "Completion", {"matplotlib"}),
+        ("--version", "smmd-bench, version ", {"rich", "pandas", "numpy"}),
+        ("--help", "Commands:", {"rich", "pandas", "numpy"}),
+        ("score --help", "Examples:", {"rich", "pandas", "numpy", "pyarrow"}),
+        ("ls", "  smmd ", {"pandas", "numpy"}),
+        ("ls models", "Qwen2.5-0.5B, 0.5B, N=10, bfloat16", {"pandas", "numpy"}),
+        ("show RUN", "Completion", {"matplotlib"}),
+        ("completion", "plain,ce,smmd\tL = L_CE + lambda L_SMMD", {"pandas", "numpy"}),
     ],
-    ids=["version", "help", "help of score", "ls", "ls models", "show"],
 )
-def test_what_must_be_quick_imports_no_heavy_library(
-    arguments: list[str], said: str, heavy: set[str], run_folder: Path
-) -> None:
-    words = ["smmd-bench", *(str(run_folder) if word == "RUN" else word for word in arguments)]
+def test_what_must_be_quick_imports_no_heavy_library(arguments, said, heavy, run_folder):
+    words = ["smmd-bench", *arguments.replace("RUN", str(run_folder)).split()]
     code = (
         f"import sys; sys.argv = {words!r}\n"
         "from smmd_bench.cli import main\n"
@@ -52,18 +54,20 @@ def test_what_must_be_quick_imports_no_heavy_library(
         "except SystemExit: pass\n"
         f"assert not {heavy | {'torch', 'transformers'}!r} & set(sys.modules)"
     )
-    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    more = COMPLETION if arguments == "completion" else {}
+    words, env = [sys.executable, "-c", code], {**os.environ, **more}
+    out = subprocess.run(words, check=True, capture_output=True, text=True, env=env)
     assert said in out.stdout
 
 
-def test_sample_prints_examples_of_a_task() -> None:
+def test_sample_prints_examples_of_a_task():
     out = run_here("sample", "arithmetic[operations=1..2]", "-n", "3", "--json")
     lines = [yaml.safe_load(line) for line in out.stdout.splitlines()]
     assert len(lines) == 3
     assert all(line["operations"] in (1, 2) for line in lines)
 
 
-def test_flags_and_yaml_print_each_other(tmp_path: Path) -> None:
+def test_flags_and_yaml_print_each_other(tmp_path):
     flags = [*MAIN_JOB, "--seeds", "0,1", "--epochs", "2", "--no-base"]
     flags += ["--set", "learning_rate=3e-4", "--losses", "ce,smmd[sigma=1+2]"]
     text = run_here(*flags, "--print-yaml").stdout
@@ -75,8 +79,8 @@ def test_flags_and_yaml_print_each_other(tmp_path: Path) -> None:
     assert yaml.safe_load(text)["recipe"] == {"epochs": 2, "learning_rate": 0.0003}
 
 
-def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path: Path) -> None:
-    out = call(*MAIN_JOB, "--dry-run", cwd=tmp_path)
+def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path):
+    out = run_here(*MAIN_JOB, "--dry-run", cwd=tmp_path)
     assert out.returncode == 0
     assert out.stdout.count("to do: train, decode, measure, about") == 3
     assert out.stdout.count("to do: decode, measure, about") == 1  # the untuned model
@@ -91,12 +95,9 @@ def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path: Path) -> No
         ("train-eval --task arithmatic --losses ce", ["did you mean arithmetic"]),
         ("train-eval --task arithmetic --losses smd", ["did you mean smmd"]),
         ("train-eval --task arithmetic --losses smmd[sgima=1]", ["did you mean sigma"]),
-        ("train-eval --task arithmetic --losses smmd[sigma=0]", ["sigma must be from 0.001"]),
-        ("train-eval --task arithmetic --losses ntl[lambda=-1]", ["must be >= 0"]),
         ("JOB --model ./none", ["does not exist", "safetensors"]),
         ("JOB --seeds a", ["--seeds", "0,1,2"]),
         ("JOB --set x", ["KEY=VALUE"]),
-        ("JOB --seeds -1", ["greater than or equal to 0, not -1"]),
         ("JOB --set epochs=inf", ["epochs must be an integer, not inf"]),
         ("JOB --dry-run --executor loacl", ["did you mean local"]),
         ("JOB --dry-run --engine vlm", ["did you mean vllm"]),
@@ -109,9 +110,7 @@ def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path: Path) -> No
         ("sample arithmetic --plugin none.py", ["none.py does not exist"]),
     ],
 )
-def test_a_mistake_is_one_sentence_with_status_2(
-    arguments: str, words: list[str], tmp_path: Path
-) -> None:
+def test_a_mistake_is_one_sentence_with_status_2(arguments, words, tmp_path):
     files = {"FILE": b"", "LATIN": b"tasks: [arithmetic]\nlosses: [c\xff]\n"}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
@@ -124,10 +123,9 @@ def test_a_mistake_is_one_sentence_with_status_2(
     assert {path.name for path in tmp_path.iterdir()} == set(files)
 
 
-def test_an_error_of_the_system_names_the_path(tmp_path: Path) -> None:
-    file = tmp_path / "FILE"
-    file.touch()
-    found = call("sample", "arithmetic", SMMD_BENCH_CACHE=str(file))
+def test_an_error_of_the_system_names_the_path(tmp_path):
+    (file := tmp_path / "FILE").touch()
+    found = run_here("sample", "arithmetic", SMMD_BENCH_CACHE=str(file))
     assert found.returncode == 2
     assert found.stderr.startswith(f"Error: A file cannot be used ({file}")
     assert found.stderr.count("\n") == 1

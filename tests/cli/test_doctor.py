@@ -2,9 +2,6 @@
 
 import json
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,11 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from smmd_bench.cli import cli, doctor
-from smmd_bench.cli.doctor_checks import imports, libraries, machine
+from smmd_bench.cli.doctor_checks import Finding, imports, libraries, machine
 from smmd_bench.cli.doctor_checks.child_process import Said, ask
-from smmd_bench.cli.doctor_checks.finding import Finding
 
-from .conftest import call
+from .conftest import call, write_distribution
+from .hub import hub
+
+__all__ = ["hub"]
 
 NAMES = {
     "smmd-bench", "libraries", "memory", "cores", "torch", "GPU", "torchvision", "vLLM", "plugins",
@@ -25,7 +24,7 @@ NAMES = {
 LATE = Said({}, "it took more than 60 s", late=True)
 
 
-def test_here_everything_is_looked_at_and_vllm_can_be_used(tmp_path: Path) -> None:
+def test_here_everything_is_looked_at_and_vllm_can_be_used(tmp_path):
     out = call("doctor", "--json", cwd=tmp_path, SMMD_BENCH_CACHE=str(tmp_path / "cache"))
     content = json.loads(out.stdout)
     findings = {finding["name"]: finding for finding in content["findings"]}
@@ -61,78 +60,68 @@ def test_code_that_crashes_raises_or_hangs_is_a_failure_with_what_it_said_before
     assert ask("say(after=2)", 60).failure is None
 
 
+FACTS = {"torch": "2.13.0+cpu", "cuda": None, "gpus": []}
+VISION = {"torchvision": "0.28.0", "declared": False}
+GPU = {"name": "NVIDIA H100", "free": 70 * 2**30, "total": 80 * 2**30}
+CUDA = {**FACTS, **VISION, "cuda": "12.8"}
+BUILD = "2.13.0+cpu, built for CUDA 12.8"
+ASKED = "doctor --full"
+
+
+def findings_of(said: Said) -> dict[str, Finding]:
+    found = [imports.vllm_finding(said), *imports.torch_findings(said)]
+    return {finding.name: finding for finding in found}
+
+
 @pytest.mark.parametrize(
-    ("said", "state", "words"),
+    ("name", "said", "state", "words"),
     [
-        (Said({"device": "cuda"}), "ok", "for cuda"),
-        (Said({"device": ""}), "problem", "for a GPU and finds none"),
-        (Said({}, "ImportError: undefined symbol: x"), "problem", "undefined symbol: x"),
-        (LATE, "note", "more than 60 s"),
+        ("vLLM", Said({"device": "cuda"}), "ok", "for cuda"),
+        ("vLLM", Said({"device": ""}), "problem", "for a GPU and finds none"),
+        ("vLLM", Said({}, "ImportError: undefined symbol: x"), "problem", "undefined symbol: x"),
+        ("vLLM", LATE, "note", "more than 60 s"),
         (
+            "vLLM",
             Said({"device": "cuda"}, output="W Failed to import from vllm._C: ImportError('x')"),
             "problem",
             "without its kernels",
         ),
+        ("torch", Said({}, "OSError: libtorch.so"), "problem", "OSError: libtorch.so"),
+        ("torch", LATE, "note", ASKED),
+        ("torchvision", Said(FACTS, LATE.failure, late=True), "note", ASKED),
+        ("GPU", Said({**CUDA, "gpus": [GPU]}), "ok", "NVIDIA H100, 70.0 GiB free of 80.0 GiB"),
+        ("torch", Said({**CUDA, "gpus": [GPU]}), "ok", BUILD),
+        ("GPU", Said({**FACTS, **VISION}), "note", "built for the CPU"),  # which nvidia-smi lists
+        ("GPU", Said(CUDA), "note", "cannot use"),
+        ("torchvision", Said({**FACTS, **VISION}), "ok", "fits torch"),
+        ("torchvision", Said({**FACTS, **VISION, "declared": True}), "ok", "built for CUDA"),
+        (
+            "torchvision",
+            Said(FACTS, "RuntimeError: torchvision::nms"),
+            "problem",
+            "torchvision::nms",
+        ),
     ],
 )
-def test_vllm_can_be_used_or_the_text_says_why_not(said, state, words):
-    finding = imports.vllm_finding(said)
+def test_what_an_import_finds_is_a_finding(monkeypatch, name, said, state, words):
+    monkeypatch.setattr(imports, "requires", lambda _: ["torch==2.13.0", "numpy"])
+    monkeypatch.setattr(imports, "_nvidia_smi", lambda: ["NVIDIA H100"])
+    finding = findings_of(said)[name]
     assert finding.state == state
-    assert words in finding.text
-    assert state == "ok" or finding.remedy
+    assert words in f"{finding.text} {finding.remedy}"
+    assert bool(finding.remedy) == (state != "ok")
+
+
+def test_torchvision_must_fit_torch(monkeypatch):
+    monkeypatch.setattr(imports, "requires", lambda _: ["torch==2.12.0", "numpy"])
+    finding = findings_of(Said({**FACTS, **VISION}))["torchvision"]
+    assert (finding.state, "made for torch==2.12.0" in finding.text) == ("problem", True)
 
 
 def test_without_vllm_the_transformers_engine_is_the_remedy(monkeypatch):
     monkeypatch.setattr(imports, "installed", lambda name: None)
     finding = imports.vllm_finding(Said())
     assert (finding.state, "--engine transformers" in str(finding.remedy)) == ("note", True)
-
-
-FACTS = {"torch": "2.13.0+cpu", "cuda": None, "gpus": []}
-VISION = {"torchvision": "0.28.0", "declared": False}
-
-
-def find(said: Said) -> dict[str, Finding]:
-    return {finding.name: finding for finding in imports.torch_findings(said)}
-
-
-def test_torch_that_cannot_be_imported_is_a_problem_and_a_slow_import_a_note():
-    found = find(Said({}, "OSError: libtorch.so"))["torch"]
-    assert (found.state, "OSError: libtorch.so" in found.text) == ("problem", True)
-    slow = Said(FACTS, LATE.failure, late=True)
-    for finding in (*find(LATE).values(), find(slow)["torchvision"]):
-        assert (finding.state, "slow" in finding.text) == ("note", True)
-        assert "doctor --full" in str(finding.remedy)
-
-
-def test_a_gpu_is_named_with_its_memory():
-    gpu = {"name": "NVIDIA H100", "free": 70 * 2**30, "total": 80 * 2**30}
-    found = find(Said({**FACTS, **VISION, "cuda": "12.8", "gpus": [gpu]}))
-    assert found["GPU"].text == "NVIDIA H100, 70.0 GiB free of 80.0 GiB"
-    assert found["torch"].text == "2.13.0+cpu, built for CUDA 12.8"
-
-
-@pytest.mark.parametrize(("cuda", "words"), [(None, "built for the CPU"), ("12.8", "cannot use")])
-def test_a_gpu_that_torch_does_not_see_is_a_note(monkeypatch, cuda, words):
-    monkeypatch.setattr(imports, "_nvidia_smi", lambda: ["NVIDIA H100"])
-    found = find(Said({**FACTS, **VISION, "cuda": cuda}))["GPU"]
-    assert (found.state, words in found.text) == ("note", True)
-
-
-@pytest.mark.parametrize(
-    ("pinned", "facts", "failure", "state", "words"),
-    [
-        ("2.13.0", VISION, None, "ok", "fits torch"),
-        ("2.12.0", VISION, None, "problem", "made for torch==2.12.0"),
-        ("2.13.0", {**VISION, "declared": True}, None, "ok", "built for CUDA"),
-        ("2.13.0", {}, "RuntimeError: operator torchvision::nms", "problem", "torchvision::nms"),
-    ],
-)
-def test_torchvision_must_fit_torch(monkeypatch, pinned, facts, failure, state, words):
-    monkeypatch.setattr(imports, "requires", lambda name: [f"torch=={pinned}", "numpy"])
-    finding = find(Said({**FACTS, **facts}, failure))["torchvision"]
-    assert finding.state == state
-    assert words in finding.text
 
 
 def test_a_library_that_is_missing_or_too_old_is_a_problem(monkeypatch):
@@ -145,39 +134,34 @@ def test_a_library_that_is_missing_or_too_old_is_a_problem(monkeypatch):
     ]
 
 
-def test_a_plugin_that_fails_to_import_is_a_problem_with_its_origin():
+def test_a_plugin_that_fails_to_import_is_a_problem_and_a_slow_one_a_note():
     rows = [["ce", "smmd-bench", None], ["mine", "my-package", "ImportError: no module named x"]]
     first, second = imports.plugin_findings(Said({"plugins_losses": rows}))
     assert first.text == "1 can be used"
     assert second.state == "problem"
     assert "the loss 'mine' of my-package" in second.text
     assert "no module named x" in second.text
+    loading = ["the loss 'slow' of a-package", "fix or uninstall a-package"]
+    (found,) = imports.plugin_findings(Said({"loading": loading}, LATE.failure, late=True))
+    assert (found.state, ASKED in str(found.remedy)) == ("note", True)
+    assert "the loss 'slow' of a-package" in found.text
 
 
 @pytest.mark.parametrize("where", ["distribution", "file"])
 def test_the_plugin_that_kills_the_process_is_named(tmp_path, monkeypatch, where):
-    file = tmp_path / "dying.py"
-    file.write_text("import os\nos._exit(7)\n")
+    source = "import os\nos._exit(7)\n"
     if where == "distribution":
-        facts = tmp_path / "dying_package-1.dist-info"
-        facts.mkdir()
-        (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: dying-package\nVersion: 1\n")
-        (facts / "entry_points.txt").write_text("[smmd_bench.losses]\ndying = dying:Dying\n")
+        write_distribution(tmp_path, "dying", source)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
         named, remedy = "the loss 'dying' of dying-package", "fix or uninstall dying-package"
     else:
+        file = tmp_path / "dying.py"
+        file.write_text(source)
         monkeypatch.setattr(imports, "plugin_files", lambda: [file])
         named, remedy = f"the plugin file {file}", f"fix {file}, or leave it out"
     (found,) = imports.plugin_findings(ask(imports.plugins_code(), 120))
     assert (found.state, found.remedy) == ("problem", remedy)
     assert f"the last of them {named}: the process ended with status 7" in found.text
-
-
-def test_a_plugin_that_is_too_slow_is_a_note():
-    loading = ["the loss 'slow' of a-package", "fix or uninstall a-package"]
-    (found,) = imports.plugin_findings(Said({"loading": loading}, LATE.failure, late=True))
-    assert (found.state, "doctor --full" in str(found.remedy)) == ("note", True)
-    assert "the loss 'slow' of a-package" in found.text
 
 
 def test_plugin_files_are_among_the_plugins(monkeypatch):
@@ -188,23 +172,20 @@ def test_plugin_files_are_among_the_plugins(monkeypatch):
     assert ["huber", str(own), None] in said.facts["plugins_losses"]
 
 
-def test_a_cache_that_cannot_be_written_is_a_problem(monkeypatch, tmp_path):
-    (tmp_path / "FILE").touch()
-    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path / "FILE"))
-    found = {f.name: f for f in machine.storage_findings()}
-    assert found["cache"].state == "problem"
-    assert "SMMD_BENCH_CACHE" in str(found["cache"].remedy)
+def storage() -> dict[str, Finding]:
+    return {finding.name: finding for finding in machine.storage_findings()}
 
 
-def test_a_cache_is_shown_with_its_size_and_without_the_hubs_library_alone(monkeypatch, tmp_path):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "a").write_bytes(b"x" * 2048)
+def test_a_cache_has_a_size_or_cannot_be_written(monkeypatch, tmp_path):
+    (tmp_path / "FILE").write_bytes(b"x" * 2048)
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
-    found = {f.name: f for f in machine.storage_findings()}
-    assert (found["cache"].state, found["cache"].text) == ("ok", f"{tmp_path}, 2.0 KiB")
-    assert "hub cache" in found
+    assert (storage()["cache"].state, storage()["cache"].text) == ("ok", f"{tmp_path}, 2.0 KiB")
+    assert "hub cache" in storage()
     monkeypatch.setitem(sys.modules, "huggingface_hub.constants", None)
-    assert "hub cache" not in {finding.name for finding in machine.storage_findings()}
+    assert "hub cache" not in storage()
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path / "FILE"))
+    assert storage()["cache"].state == "problem"
+    assert "SMMD_BENCH_CACHE" in str(storage()["cache"].remedy)
 
 
 @pytest.mark.parametrize(
@@ -213,9 +194,9 @@ def test_a_cache_is_shown_with_its_size_and_without_the_hubs_library_alone(monke
 def test_a_full_disk_is_a_problem_and_clean_the_remedy(monkeypatch, free, state):
     usage = SimpleNamespace(free=free, total=2**41, used=0)
     monkeypatch.setattr(machine.shutil, "disk_usage", lambda place: usage)
-    disks = [f for f in machine.storage_findings() if f.name == "disk"]
-    assert {f.state for f in disks} == {state}
-    assert state == "ok" or "smmd-bench clean" in str(disks[0].remedy)
+    disk = storage()["disk"]
+    assert disk.state == state
+    assert state == "ok" or "smmd-bench clean" in str(disk.remedy)
 
 
 def test_the_limits_of_a_container_count(monkeypatch, tmp_path):
@@ -230,32 +211,12 @@ def test_the_limits_of_a_container_count(monkeypatch, tmp_path):
     assert machine.cores_finding().state == "ok"
 
 
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A server on this machine that refuses every request."""
-
-    class Refuses(BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
-            self.send_error(403)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
+def test_a_hub_that_answers_is_reached_and_being_offline_is_a_note(hub, monkeypatch):
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with HTTPServer(("127.0.0.1", 0), Refuses) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        monkeypatch.setenv("HF_ENDPOINT", address)
-        yield address
-        server.shutdown()
-        thread.join()
-
-
-def test_a_hub_that_answers_is_reached_and_being_offline_is_a_note(hub, monkeypatch):
-    assert machine.network_finding(30) == Finding("network", "ok", f"{hub} answers")
+    monkeypatch.setenv("HF_ENDPOINT", hub.address)
+    assert machine.network_finding(30) == Finding("network", "ok", f"{hub.address} answers")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     finding = machine.network_finding(30)
     assert (finding.state, "cannot be reached ([Errno" in finding.text) == ("note", True)

@@ -1,37 +1,18 @@
 """A plugin file is edited between two runs of one command: what it does is what the run shows."""
 
-from __future__ import annotations
-
-import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from smmd_bench.results.frames import read_run
+
 from .conftest import call
 
-LOSS = '''
-from dataclasses import dataclass
-from typing import ClassVar
-from smmd_bench.contracts import NumericLoss
-
-@dataclass(frozen=True)
-class Steep:
-    """A loss of one's own."""
-    name: ClassVar[str] = "steep"
-    version: ClassVar[int] = 1
-    replaces_cross_entropy: ClassVar[bool] = False
-    weight: float = 1.0
-    def bind(self, vocabulary):
-        return _Steep(self, vocabulary)
-
-class _Steep(NumericLoss):
-    def forward(self, numeric):
-        return 0.1 * numeric.logits.square().sum(), numeric.target.numel()
-'''
+LOSS = (Path(__file__).parents[2] / "examples" / "own_loss.py").read_text(encoding="utf-8")
 JOB = (
-    "train-eval", "--task", "arithmetic", "--losses", "steep", "--plugin", "steep.py", "--no-base",
+    "train-eval", "--task", "arithmetic", "--losses", "huber", "--plugin", "mine.py", "--no-base",
     "--engine", "transformers", "--train-examples", "64", "--epochs", "1",
     "--validation-examples", "8", "--test-examples", "8", "--out", "run",
 )  # fmt: skip
@@ -46,8 +27,7 @@ def train(folder: Path) -> str:
 
 
 def manifest(folder: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((folder / "run" / "manifest.json").read_text())
-    return content
+    return read_run(folder / "run").manifest
 
 
 def auxiliary(folder: Path, cell: str) -> float:
@@ -58,26 +38,24 @@ def auxiliary(folder: Path, cell: str) -> float:
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_a_loss_is_trained_again_when_it_is_edited(tmp_path: Path) -> None:
-    file = tmp_path / "steep.py"
+def test_a_loss_is_trained_again_when_it_is_edited(tmp_path):
+    file = tmp_path / "mine.py"
     file.write_text(LOSS)
     train(tmp_path)
     (first,) = manifest(tmp_path)["cells"]
     before = auxiliary(tmp_path, first)
-    file.write_text(LOSS.replace("    def bind", "    # by Huber, 1964\n\n    def bind"))
+    file.write_text(LOSS.replace("        values = ", "        # V_num\n        values = "))
     assert "Nothing to do" in train(tmp_path)
     assert manifest(tmp_path)["cells"] == [first]
 
-    file.write_text(LOSS.replace("0.1 *", "0.7 *"))
+    file.write_text(LOSS.replace("return loss,", "return 7 * loss,"))
     for command in (REPORT, ("show", "run")):
         done = call(*command, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         said = " ".join(done.stderr.split())
-        assert "Note: the source of the loss steep has changed since run was made" in said
-    out = train(tmp_path)
-    assert "Nothing to do" not in out
-    assert "train steep seed 0" in out
+        assert "Note: the source of the loss huber has changed since run was made" in said
+    assert "train huber seed 0" in train(tmp_path)
     (second,) = manifest(tmp_path)["cells"]
     assert second != first
-    assert list(manifest(tmp_path)["plugins"]) == ["loss steep"]
+    assert list(manifest(tmp_path)["plugins"]) == ["loss huber"]
     assert auxiliary(tmp_path, second) == pytest.approx(7 * before)

@@ -1,27 +1,15 @@
 import json
-from pathlib import Path
 
 import pytest
 
+from smmd_bench.models import card_content
+from smmd_bench.models import listing as models
 from smmd_bench.plugin_system.listing import listing
-from smmd_bench.plugin_system.registry import GROUPS, Group
+from smmd_bench.plugin_system.registry import GROUPS
+from tests.plugin_system.loss_file import LOSS
 
-from .conftest import call
+from .conftest import call, run_here, write_distribution
 
-LOSS = '''
-from dataclasses import dataclass
-from typing import ClassVar
-from smmd_bench.contracts import parameter
-
-@dataclass(frozen=True)
-class Own:
-    """A loss of another distribution."""
-    name: ClassVar[str] = "own"
-    version: ClassVar[int] = 7
-    replaces_cross_entropy: ClassVar[bool] = False
-    weight: float = parameter(4.0, "weight", name="lambda")
-    def bind(self, vocabulary): ...
-'''
 ODD = {
     "a": ("sources: ClassVar = 5", "TypeError: 'int' object is not iterable"),
     "b": ("relative_scale: ClassVar = 5", "AttributeError: 'int' object has no attribute 'items'"),
@@ -29,23 +17,14 @@ ODD = {
 }
 
 
-def write_distribution(site: Path, name: str, source: str) -> None:
-    """Install a distribution with one loss."""
-    (site / f"{name}.py").write_text(source)
-    facts = site / f"{name}_package-2.5.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-package\nVersion: 2.5\n")
-    (facts / "entry_points.txt").write_text(f"[smmd_bench.losses]\n{name} = {name}:Own\n")
-
-
-def test_a_line_a_plugin_and_everything_with_v() -> None:
-    short = call("ls", COLUMNS="80").stdout.splitlines()
+def test_a_line_a_plugin_and_everything_with_v():
+    short = run_here("ls", COLUMNS="80").stdout.splitlines()
     words = {line.split()[0] for line in short}
     assert {*GROUPS, "models", "arithmetic", "ntl", "smmd", "vllm", "local"} <= words
     assert "builtin/tiny" in words
     assert max(map(len, short)) <= 80
     assert sum(line.startswith("  smmd ") for line in short) == 1
-    long = " ".join(call("ls", "-v", COLUMNS="80").stdout.split())
+    long = " ".join(run_here("ls", "-v", COLUMNS="80").stdout.split())
     for text in (
         "sigma=2 (number or a sum such as 1+2) bandwidths of the kernel",
         "lambda * auxiliary : cross-entropy at a uniform guess: 2.9 (N=10), 97 (N=1000)",
@@ -59,22 +38,22 @@ def test_a_line_a_plugin_and_everything_with_v() -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_the_summary_is_the_same_whether_the_plugin_is_imported_or_not(group: Group) -> None:
+def test_the_summary_is_the_same_whether_the_plugin_is_imported_or_not(group):
     known = {item.name: item.summary for item in listing(group)}
     assert {item.name: item.summary for item in listing(group, whole=False)} == known
     assert all(known.values())
 
 
-def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path: Path) -> None:
+def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path):
     write_distribution(tmp_path, "broken", "raise RuntimeError('out of order')")
-    write_distribution(tmp_path, "own", LOSS)
+    write_distribution(tmp_path, "mine", LOSS)
     for name, (attribute, _) in ODD.items():
         odd = LOSS.replace("    def bind", f"    {attribute}\n    def bind")
         write_distribution(tmp_path, name, odd)
     shown = call("ls", "losses", PYTHONPATH=str(tmp_path))
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "cannot be used: RuntimeError: out of order" in " ".join(shown.stdout.split())
-    assert "A loss of another distribution." in shown.stdout
+    assert "A loss of my own." in shown.stdout
     losses = json.loads(call("ls", "losses", "--json", PYTHONPATH=str(tmp_path)).stdout)["losses"]
     found = {loss["name"]: loss for loss in losses}
     assert found["broken"]["error"] == "RuntimeError: out of order"
@@ -82,29 +61,33 @@ def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path: Path) 
     for name, (_, said) in ODD.items():
         assert found[name]["error"].startswith(f"its attributes cannot be read ({said}")
         assert found[name]["origin"]["distribution"] == f"{name}-package"
-    assert found["own"] == {
-        "name": "own",
-        "summary": "A loss of another distribution.",
-        "version": 7,
-        "parameters": [{"name": "lambda", "type": "number", "default": "4", "help": "weight"}],
-        "licence": None,
-        "sources": [],
-        "scales": {},
-        "scales_of": None,
+    assert found["mine"] == {
+        "name": "mine",
+        "summary": "A loss of my own.",
+        "version": 1,
+        "parameters": [{"name": "lambda", "type": "number", "default": "1", "help": "weight"}],
+        **{"licence": None, "sources": [], "scales": {}, "scales_of": None, "error": None},
         "origin": {
-            "file": str(tmp_path / "own.py"),
-            "distribution": "own-package",
-            "version": "2.5",
+            "file": str(tmp_path / "mine.py"), "distribution": "mine-package", "version": "2.5",
         },
-        "error": None,
-    }
+    }  # fmt: skip
 
 
-def test_a_plugin_file_is_listed_with_its_place_and_json_has_every_group(tmp_path: Path) -> None:
-    file = tmp_path / "own.py"
+def test_a_plugin_file_is_listed_with_its_place_and_json_has_every_group(tmp_path):
+    file = tmp_path / "mine.py"
     file.write_text(LOSS)
     content = json.loads(call("ls", "--json", "--plugin", file).stdout)
-    (found,) = [loss for loss in content["losses"] if loss["name"] == "own"]
+    (found,) = [loss for loss in content["losses"] if loss["name"] == "mine"]
     assert found["origin"] == {"file": str(file)}
     assert [*content] == [*GROUPS, "models"]
     assert {model["name"] for model in content["models"]} >= {"builtin/tiny", "Qwen/Qwen2.5-1.5B"}
+
+
+def test_a_backbone_needs_neither_settings_nor_a_number_of_tokens(tmp_path, monkeypatch):
+    (tmp_path / "backbones.yaml").write_text("org/Small: {label: Small, params: 1B}\n")
+    monkeypatch.setattr(card_content, "_FOLDER", tmp_path)
+    card_content.backbones.cache_clear()
+    try:
+        assert [model.summary for model in models.listed_models()] == ["Small, 1B, float32"]
+    finally:
+        card_content.backbones.cache_clear()

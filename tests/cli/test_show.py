@@ -18,6 +18,8 @@ from smmd_bench.errors import UserError
 from smmd_bench.storage.files import read_json, write_json
 from tests.runs import Planted, rewrite, write_failure, write_run
 
+from .conftest import cell_folder
+
 PLANTED = Planted(
     ["1", "2", "3"],
     {
@@ -29,7 +31,7 @@ PLANTED = Planted(
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def planted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "planted"
     write_run(folder, losses=("ce", "ntl", "smmd"), tasks=("gsm8k",), planted=PLANTED, resamples=20)
     return folder
@@ -53,8 +55,7 @@ def as_json(*arguments: object) -> dict:
 
 
 def address(run: Path, loss: str, seed: int = 0) -> str:
-    cells = sb.read_run(run).cells
-    return str(cells[(cells["loss"] == loss) & (cells["seed"] == seed)]["address"].iloc[0])
+    return cell_folder(run, loss, seed).name
 
 
 def test_the_first_example_on_which_the_losses_disagree_is_shown(planted):
@@ -64,9 +65,6 @@ def test_the_first_example_on_which_the_losses_disagree_is_shown(planted):
         ("ce", True, 2.0), ("ntl", False, 7.0), ("smmd", True, 2.0),
     ]  # fmt: skip
     assert "one of 2 of 3" in found["why"]
-
-
-def test_a_cell_that_is_named_differs_from_another_in_its_example(planted):
     found = as_json(planted, "--loss", "smmd")
     assert found["named"] == address(planted, "smmd")
     assert found["uid"] == "p1"  # where NTL is wrong and it is right
@@ -76,11 +74,15 @@ def test_a_cell_that_is_named_differs_from_another_in_its_example(planted):
 
 
 def test_an_answer_without_a_number_is_wrong_and_has_no_value(planted):
-    found = as_json(planted, "--uid", "p2")
-    ntl = found["answers"][1]
+    ntl = as_json(planted, "--uid", "p2")["answers"][1]
     assert (ntl["completion"], ntl["right"], ntl["parsed"]) == ("", False, None)
-    text = show(planted, "--uid", "p2")
-    assert "ntl   wrong  none    " in text
+    assert "ntl   wrong  none    " in show(planted, "--uid", "p2")
+
+
+@pytest.fixture
+def run(run_folder, tmp_path):
+    """A copy of the synthetic run, to be changed."""
+    return Path(shutil.copytree(run_folder, tmp_path / "run"))
 
 
 def test_a_cell_is_found_by_address_by_its_beginning_and_by_its_folder(run_folder, monkeypatch):
@@ -94,8 +96,7 @@ def test_a_cell_is_found_by_address_by_its_beginning_and_by_its_folder(run_folde
     assert [(f["named"], f["seed"]) for f in found] == [(whole, 1)] * 3
 
 
-def test_the_beginning_of_two_addresses_is_refused_with_both(run_folder, tmp_path):
-    run = Path(shutil.copytree(run_folder, tmp_path / "run"))
+def test_the_beginning_of_two_addresses_is_refused_with_both(run):
     for loss, name in (("ce", "abc1"), ("ntl", "abc2")):
         (run / "cells" / (old := address(run, loss))).rename(run / "cells" / name)
         manifest = read_json(run / "manifest.json")
@@ -107,36 +108,22 @@ def test_the_beginning_of_two_addresses_is_refused_with_both(run_folder, tmp_pat
     assert as_json("abc2", "--run", run)["named"] == "abc2"
 
 
-def test_without_a_run_it_is_the_newest_in_runs(run_folder, tmp_path, monkeypatch):
-    for age, name in enumerate(["new", "old"]):
-        shutil.copytree(run_folder, tmp_path / "runs" / name)
-        stamp = 1_000_000_000 - age
-        os.utime(tmp_path / "runs" / name / "manifest.json", (stamp, stamp))
+def test_without_a_run_it_is_the_newest_with_a_measured_cell(run_folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert as_json()["run"] == str(Path("runs") / "new")
-
-
-def test_the_newest_run_is_one_with_a_measured_cell(run_folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    overhead, unfinished = Path("runs") / "overhead", Path("runs") / "unfinished"
-    write_json(overhead / "manifest.json", {"name": "overhead", "overhead": {}})
-    shutil.copytree(run_folder, unfinished)
-    for file in unfinished.glob("cells/*/metrics.json"):
+    runs = Path("runs")
+    write_json(runs / "overhead" / "manifest.json", {"name": "overhead", "overhead": {}})
+    shutil.copytree(run_folder, runs / "unfinished")
+    for file in runs.glob("unfinished/cells/*/metrics.json"):
         file.unlink()
     assert "has a measured cell yet" in show(expect_error=True)
-    shutil.copytree(run_folder, Path("runs") / "old")
-    os.utime(Path("runs") / "old" / "manifest.json", (1_000_000_000, 1_000_000_000))
-    assert as_json()["run"] == str(Path("runs") / "old")
-    text = show(overhead, expect_error=True)
+    for name, stamp in {"new": 1_000_000_000, "old": 999_999_999}.items():
+        shutil.copytree(run_folder, runs / name)
+        os.utime(runs / name / "manifest.json", (stamp, stamp))
+    assert as_json()["run"] == "runs/new"
+    text = show(runs / "overhead", expect_error=True)
     assert text.startswith("runs/overhead has no cells: give a run of")
-    assert "the command that made the run continues it" in show(unfinished, expect_error=True)
-
-
-def test_options_that_no_cell_has_together_are_refused(run_folder, tmp_path):
-    run = Path(shutil.copytree(run_folder, tmp_path / "run"))
-    shutil.rmtree(run / "cells" / address(run, "smmd", 1))
-    text = show(run, "--loss", "smmd", "--seed", 1, expect_error=True)
-    assert "fits all options" in text
+    text = show(runs / "unfinished", expect_error=True)
+    assert "the command that made the run continues it" in text
 
 
 def test_every_loss_of_the_seed_is_there_with_the_base(run_folder):
@@ -163,20 +150,16 @@ def test_digit_distributions_are_those_of_the_probes(run_folder):
 
 def test_it_fits_in_80_columns_without_colours(run_folder):
     text = show(run_folder, "--loss", "smmd")
-    assert max(map(len, text.splitlines())) <= 80 or str(run_folder) in text
     lines = [line for line in text.splitlines() if str(run_folder) not in line]
     assert max(map(len, lines)) <= 80
     assert "\x1b" not in text
     assert "* smmd" in text
 
 
-def test_control_characters_of_a_model_do_not_reach_the_terminal(planted, tmp_path):
-    run = Path(shutil.copytree(planted, tmp_path / "run"))
-    file = run / "cells" / address(run, "ce") / "completions.parquet"
-    frame = pd.read_parquet(file)
-    rewrite(file, frame.assign(completion="a\x1b[2J[bold]b"))
-    text = show(run)
-    assert "a\\x1b[2J[bold]b" in text
+def test_control_characters_of_a_model_do_not_reach_the_terminal(run):
+    file = cell_folder(run, "ce") / "completions.parquet"
+    rewrite(file, pd.read_parquet(file).assign(completion="a\x1b[2J[bold]b"))
+    assert "a\\x1b[2J[bold]b" in show(run)
 
 
 def test_a_picture_is_named(tmp_path):
@@ -210,37 +193,39 @@ def test_predictions_without_probes_are_shown(planted, tmp_path):
     assert "no digit probes" in show(run)
 
 
-def test_a_mistake_is_one_sentence_with_its_remedy(run_folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    no_run = show(expect_error=True)
-    assert "no run in" in no_run
-    assert "--run" in no_run
-    for arguments, words in (
-        ([run_folder, "--loss", "smd"], "did you mean smmd?"),
-        ([run_folder, "--seed", 7], "it has 0, 1"),
-        ([run_folder, "--uid", "test-00000"], "did you mean test-000"),
-        (["zz", "--run", run_folder], "has the address 'zz': give one of"),
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "no run in"),
+        ([], "--run"),
+        (["RUN", "--loss", "smd"], "did you mean smmd?"),
+        (["RUN", "--seed", "7"], "known: 0, 1"),
+        (["RUN", "--uid", "test-00000"], "did you mean test-000"),
+        (["zz", "--run", "RUN"], "has the address 'zz': give one of"),
         (["./nowhere"], "is not a run folder"),
-    ):
-        text = show(*arguments, expect_error=True)
-        assert words in text
-        assert "\n" not in text
+    ],
+)
+def test_a_mistake_is_one_sentence_with_its_remedy(run_folder, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    words = [str(run_folder) if word == "RUN" else word for word in words]
+    text = show(*words, expect_error=True)
+    assert said in text
+    assert "\n" not in text
 
 
-def test_a_cell_that_failed_says_so(run_folder, tmp_path):
-    run = Path(shutil.copytree(run_folder, tmp_path / "run"))
+def test_a_cell_that_failed_or_that_no_options_fit_is_said(run):
     failed = address(run, "smmd")
     (run / "cells" / failed / "metrics.json").unlink()
     write_failure(run / "cells" / failed, {"stage": "train", "error": "NaN"})
     assert "smmd seed 0, failed" in show(failed, "--run", run, expect_error=True)
     assert [a["loss"] for a in as_json(run)["answers"]] == ["base", "ce", "ntl"]
+    shutil.rmtree(cell_folder(run, "smmd", 1))
+    text = show(run, "--loss", "smmd", "--seed", 1, expect_error=True)
+    assert "fits all options" in text
 
 
-@pytest.mark.parametrize(
-    ("p", "block"), [(0.0, " "), (0.01, " "), (0.03, "▁"), (0.5, "▄"), (1, "█")]
-)
-def test_the_height_of_a_block_is_the_probability(p, block):
-    assert bar(p) == block
+def test_the_height_of_a_block_is_the_probability():
+    assert "".join(map(bar, (0.0, 0.01, 0.03, 0.5, 1))) == "  ▁▄█"
 
 
 def test_the_answer_is_told_apart_from_the_rationale_before_it(planted, tmp_path):

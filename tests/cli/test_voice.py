@@ -16,13 +16,7 @@ from smmd_bench.storage.files import read_json
 from .conftest import run_here
 
 
-def test_quiet_prints_where_the_results_are(run_folder: Path) -> None:
-    out = run_here("report", run_folder, "--quiet")
-    assert (out.returncode, out.stderr) == (0, "")
-    assert [line.split(":")[0] for line in out.stdout.splitlines()] == ["Tables", "Figures", "Page"]
-
-
-def test_json_is_one_object_with_paths_and_rows(run_folder: Path) -> None:
+def test_json_is_one_object_with_paths_and_rows(run_folder):
     out = run_here("report", run_folder, "--json")
     content = json.loads(out.stdout)
     assert content["run"] == str(run_folder)
@@ -38,13 +32,13 @@ def test_json_is_one_object_with_paths_and_rows(run_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--quiet", "--json"])
-def test_errors_are_said_all_the_same(flag: str, tmp_path: Path) -> None:
+def test_errors_are_said_all_the_same(flag, tmp_path):
     out = run_here("report", tmp_path, flag)
     assert (out.returncode, out.stdout) == (2, "")
     assert "is not a run folder" in out.stderr
 
 
-def test_a_dry_run_for_machines(tmp_path: Path) -> None:
+def test_a_dry_run_for_machines(tmp_path):
     flags = ["--task", "arithmetic", "--losses", "ce", "--dry-run"]
     content = json.loads(run_here("train-eval", *flags, "--json", cwd=tmp_path).stdout)
     assert [cell["to_do"] for cell in content["cells"]] == [
@@ -55,7 +49,7 @@ def test_a_dry_run_for_machines(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_only_what_the_same_command_can_cure_is_said_to_be_tried_again(tmp_path: Path) -> None:
+def test_only_what_the_same_command_can_cure_is_said_to_be_tried_again(tmp_path):
     errors = (UserError("raise N"), MemoryError("none left"), CellSkippedError("no digits"))
     failures = []
     for name, error in zip("abc", errors, strict=True):
@@ -70,7 +64,7 @@ def test_only_what_the_same_command_can_cure_is_said_to_be_tried_again(tmp_path:
     assert "tries them again; 1 of them fail again until you" in said
 
 
-def test_missing_and_non_finite_values_are_null() -> None:
+def test_missing_and_non_finite_values_are_null():
     frame = pd.DataFrame(
         {"a": [1.5, math.nan, math.inf], "n": [1, 2, 3], "t": pd.Categorical(["x", None, "y"])}
     )

@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -18,7 +17,7 @@ _calls = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> GeneratedRuns:
+def runs(tmp_path_factory):
     return GeneratedRuns(tmp_path_factory.mktemp("generated"))
 
 
@@ -37,31 +36,23 @@ class Good:
         return Artefact("A count.", pd.DataFrame({"n": [len(run.metrics)]}))
 
 
-class NeedsCells(Good):
-    def skip(self, run: RunFrames) -> str | None:
-        return str(run.cells["task"].iloc[0]) and super().skip(run)
+def but(**methods):
+    """The good report, but for these methods."""
+    return type("Changed", (Good,), methods)()
 
 
-class NeedsTwoCells(Good):
-    def build(self, run: RunFrames) -> Artefact:
-        second = run.metrics["address"].unique()[1]
-        return Artefact("A cell.", pd.DataFrame({"address": [second]}))
+def shows(value, caption="A caption."):
+    """The good report with a table of one value."""
+    return but(build=lambda _, run: Artefact(caption, pd.DataFrame({"x": [value(run)]})))
 
 
-class ChangesTheRun(Good):
-    def build(self, run: RunFrames) -> Artefact:
-        run.metrics["value"] = 0.0
-        return super().build(run)
+def name_the_task(self, run):
+    return str(run.cells["task"].iloc[0]) and Good.skip(self, run)
 
 
-class AnotherTableEachTime(Good):
-    def build(self, run: RunFrames) -> Artefact:
-        return Artefact("A number.", pd.DataFrame({"n": [next(_calls)]}))
-
-
-class WithoutCaption(Good):
-    def build(self, run: RunFrames) -> Artefact:
-        return Artefact("", pd.DataFrame({"n": [1]}))
+def change_the_run(self, run):
+    run.metrics["value"] = 0.0
+    return Good.build(self, run)
 
 
 class SkipsAll(Good):
@@ -77,21 +68,21 @@ def states(report: Any, runs: GeneratedRuns) -> dict[str, str]:
     ("report", "failing"),
     [
         (Good(), set()),
-        (NeedsCells(), {"an empty run", "a full run"}),  # that of `overhead` has no cell either
-        (NeedsTwoCells(), {"a run of one cell"}),
-        (ChangesTheRun(), {"a full run"}),
-        (AnotherTableEachTime(), {"a full run"}),
-        (WithoutCaption(), {"a run of one cell", "a full run"}),
+        # that of `overhead` has no cell either
+        (but(skip=name_the_task), {"an empty run", "a full run"}),
+        (shows(lambda run: run.metrics["address"].unique()[1]), {"a run of one cell"}),
+        (but(build=change_the_run), {"a full run"}),
+        (shows(lambda _: next(_calls)), {"a full run"}),
+        (shows(lambda _: 1, caption=""), {"a run of one cell", "a full run"}),
     ],
-    ids=lambda x: type(x).__name__,
 )
-def test_a_defect_is_found(report: Good, failing: set[str], runs: GeneratedRuns) -> None:
+def test_a_defect_is_found(report, failing, runs):
     found = states(report, runs)
     assert {check for check, state in found.items() if state == "failed"} == failing
     assert "unchecked" not in found.values()
 
 
-def test_a_report_that_skips_all_could_not_be_checked(runs: GeneratedRuns) -> None:
+def test_a_report_that_skips_all_could_not_be_checked(runs):
     assert states(SkipsAll(), runs)["a full run"] == "unchecked"
     found = REPORT_CHECKS.run(Tried(SkipsAll(), runs))
     assert "--run" in found[-1].detail
@@ -100,25 +91,20 @@ def test_a_report_that_skips_all_could_not_be_checked(runs: GeneratedRuns) -> No
 @pytest.mark.parametrize(
     "name", ["arithmetic_table", "clock_table", "mmlu_table", "overhead_table", "samsum_table"]
 )
-def test_tables_here_pass(name: str, runs: GeneratedRuns) -> None:
+def test_tables_here_pass(name, runs):
     assert set(states(load("reports", name), runs).values()) == {"passed"}
 
 
-def test_the_full_run_has_every_state(runs: GeneratedRuns) -> None:
+def test_the_full_run_has_every_state(runs):
     run = read_run(runs.full["full"])
     assert set(run.cells["status"]) == {"done", "failed"}
-    assert set(read_run(runs.empty["without results"]).cells["status"]) == {
-        "pending",
-        "failed",
-        "skipped",
-    }
-    assert not run.comparisons.empty
-    assert not run.probes.empty
-    assert not run.train_log.empty
+    empty = read_run(runs.empty["without results"])
+    assert set(empty.cells["status"]) == {"pending", "failed", "skipped"}
+    assert not any(frame.empty for frame in (run.comparisons, run.probes, run.train_log))
     assert set(run.regression["suite"]) == {"mmlu", "piqa"}
 
 
-def test_a_run_of_ones_own_is_tried_as_well(tmp_path: Path, runs: GeneratedRuns) -> None:
+def test_a_run_of_ones_own_is_tried_as_well(tmp_path, runs):
     from smmd_bench.conformance.generated_run import GeneratedCell, write_run
 
     own = write_run(tmp_path / "own", [GeneratedCell("a", "gsm8k", "ce", 3)])

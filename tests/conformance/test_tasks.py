@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from smmd_bench.conformance import tasks
-from smmd_bench.conformance.fingerprints import fingerprints
+from smmd_bench.conformance.task_data import fingerprints
 from smmd_bench.conformance.tasks import task_findings
 from smmd_bench.contracts import (
     Answer,
@@ -65,115 +65,38 @@ class Good:
         return (ExactMatch(), MeanAbsoluteError())
 
 
-class WithoutLicence(Good):
-    licence: ClassVar[str] = ""
+def but(**attributes):
+    """The good task, but for these attributes."""
+    return type("Changed", (Good,), attributes)()
 
 
-class SameIds(Good):
-    def example(self, split: Split, n: int) -> Example:
-        return dataclasses.replace(super().example(split, n), uid=f"{split}-{n % 7}")
+def examples(change, **attributes):
+    """The good task with these fields of its examples, from the split and the number."""
+
+    def example(self, split, n):
+        return dataclasses.replace(Good.example(self, split, n), **change(split, n))
+
+    return but(example=example, **attributes)
 
 
-class SharedQuestions(Good):
-    def example(self, split: Split, n: int) -> Example:
-        n -= 20_000 * (split == "test")
-        return super().example(split, n)
+def read(completion):
+    """The answer of a text that is a number."""
+    value = parse_number(completion)
+    return None if value is None else Answer(value)
 
 
-class GrowsWithN(Good):
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        return list(super().examples(split, seed, limit))[::-1]
+def metric(base, **attributes):
+    """The good task with a metric, changed, besides exact match."""
+    changed = type("Changed", (base,), attributes)()
+    return but(metrics=lambda self: (ExactMatch(), changed))
 
 
-class SeedOutsideIdentity(Good):
-    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        return {"generator": 1, "split": split}
-
-
-class SeedWithoutEffect(Good):
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        return super().examples(split, 0, limit)
-
-
-class AnotherIdentityEachTime(Good):
-    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        return {**super().identity(split, seed), "call": next(_calls)}
-
-
-class TargetThatIsNotRead(Good):
-    def example(self, split: Split, n: int) -> Example:
-        return dataclasses.replace(super().example(split, n), target=f"it is {n + 1}")
-
-
-class RationaleWithoutStart(Good):
-    """Its targets begin with other numbers than the answer."""
-
-    def example(self, split: Split, n: int) -> Example:
-        example = super().example(split, n)
-        return dataclasses.replace(example, target=f"{n} + 1 = {example.target}")
-
-    def parse(self, completion: str) -> Answer | None:
-        return super().parse(completion.rpartition("=")[2])
-
-
-class RationaleWithStart(RationaleWithoutStart):
-    def example(self, split: Split, n: int) -> Example:
-        example = super().example(split, n)
-        return dataclasses.replace(example, answer_start=example.target.index("=") + 1)
-
-
-class StartBeyondTheTarget(Good):
-    def example(self, split: Split, n: int) -> Example:
-        return dataclasses.replace(super().example(split, n), answer_start=50)
-
-
-class ReservedAttribute(Good):
-    def example(self, split: Split, n: int) -> Example:
-        return dataclasses.replace(super().example(split, n), attributes={"seed": n})
-
-
-class AttributesThatDiffer(Good):
-    def example(self, split: Split, n: int) -> Example:
-        facts = {"size": n} if n % 2 else {"length": n}
-        return dataclasses.replace(super().example(split, n), attributes=facts)
-
-
-class ParserThatRaises(Good):
-    def parse(self, completion: str) -> Answer | None:
-        return Answer(Fraction(completion))
-
-
-class ReadsWhatNobodySees(Good):
-    def parse(self, completion: str) -> Answer | None:
-        value = parse_number(completion.partition("\n")[0])
-        return None if value is None else Answer(value)
-
-
-class FirstParagraph(Good):
-    """As `samsum` once was: what selects is not what `parse` reads."""
-
-    def annotate(self, completion: str, target: str) -> Mapping[str, float]:
-        return {"share": float(completion.partition("\n\n")[0] == target)}
-
-    def metrics(self) -> Sequence[Metric]:
-        return (Shared(), ExactMatch())
-
-
-class PictureInATextTask(Good):
-    def example(self, split: Split, n: int) -> Example:
-        return dataclasses.replace(super().example(split, n), images=(Path(__file__),))
-
-
-class Reduces(ExactMatch):
-    name: ClassVar[str] = "reduces_everything"
-
-    def statistic(self, *columns: Any, axis: int = -1) -> Any:
-        return np.asarray(100 * columns[0].mean())
-
-
-class Inverted(RSquared):
-    name: ClassVar[str] = "inverted"
-    better: ClassVar[Any] = "lower"
+def rationale(start):
+    """The good task with targets that begin with other numbers than the answer."""
+    return examples(
+        lambda _, n: {"target": f"{n} + 1 = {n + 1}", "answer_start": start(n)},
+        parse=lambda self, completion: read(plain_text(completion.rpartition("=")[2])),
+    )
 
 
 class Shared(ExactMatch):
@@ -181,113 +104,102 @@ class Shared(ExactMatch):
     columns: ClassVar[tuple[str, ...]] = ("share",)
 
 
-class Share(ExactMatch):
-    name: ClassVar[str] = "share_beyond_100"
-
-    def statistic(self, *columns: Any, axis: int = -1) -> Any:
-        return 2 * super().statistic(*columns, axis=axis)
-
-
-def with_metric(metric: Metric) -> Good:
-    class Measured(Good):
-        def metrics(self) -> Sequence[Metric]:
-            return (ExactMatch(), metric)
-
-    return Measured()
+FIRST_PARAGRAPH = but(  # as `samsum` once was: what selects is not what `parse` reads
+    annotate=lambda self, text, target: {"share": float(text.partition("\n\n")[0] == target)},
+    metrics=lambda self: (Shared(), ExactMatch()),
+)
+WITH_START = rationale(lambda n: len(f"{n} + 1 ="))
+DEFECTS = [
+    ("licence and source", but(licence="")),
+    ("ids", examples(lambda split, n: {"uid": f"{split}-{n % 7}"})),
+    (
+        "splits",
+        but(
+            example=lambda self, split, n: Good.example(self, split, n - 20_000 * (split == "test"))
+        ),
+    ),
+    ("first n", but(examples=lambda self, *of, **more: Good.examples(self, *of, **more)[::-1])),
+    ("seeds", but(identity=lambda self, split, seed: {"generator": 1, "split": split})),
+    (
+        "seeds",
+        but(examples=lambda self, split, seed, limit=None: Good.examples(self, split, 0, limit)),
+    ),
+    ("answer_start", rationale(lambda n: 0)),
+    ("answer_start", examples(lambda *_: {"answer_start": 50})),
+    ("attributes", examples(lambda _, n: {"attributes": {"seed": n}})),
+    ("attributes", examples(lambda _, n: {"attributes": {"size" if n % 2 else "length": n}})),
+    ("images", examples(lambda *_: {"images": (Path(__file__),)})),
+    ("invisible characters", but(parse=lambda self, text: read(text.partition("\n")[0]))),
+    ("invisible characters", FIRST_PARAGRAPH),
+    ("metrics", metric(ExactMatch, statistic=lambda self, x, axis=-1: np.asarray(100 * x.mean()))),
+    ("metrics", metric(RSquared, name="inverted", better="lower")),
+    (
+        "metrics",
+        metric(ExactMatch, statistic=lambda self, x, axis=-1: 200 * np.mean(x, axis=axis)),
+    ),
+]
+WITH_CONSEQUENCES = [
+    ("reproducible", but(identity=lambda self, split, seed: {"call": next(_calls)})),
+    ("parse(target)", examples(lambda _, n: {"target": f"it is {n + 1}"})),
+    ("parse", but(parse=lambda self, completion: Answer(Fraction(completion)))),
+]
 
 
 @pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_this_process(monkeypatch):
     """The task of a test has no file from which another process could load it."""
 
-    def here(spec: str, files: Any, sizes: Any, seed: int, *, made_here: bool) -> Any:
-        return fingerprints(current[0], sizes, seed)
-
-    monkeypatch.setattr(tasks, "fingerprints_elsewhere", here)
-
-
-current: list[Any] = []
+    monkeypatch.setattr(
+        tasks, "fingerprints_elsewhere", lambda data: fingerprints(data.task, data.few)
+    )
 
 
 def states(task: Any) -> dict[str, str]:
-    current[:] = [task]
     return {finding.check: finding.state for finding in task_findings(task)}
 
 
-@pytest.mark.parametrize("task", [Good(), RationaleWithStart()], ids=lambda x: type(x).__name__)
-def test_a_task_without_a_fault_passes_every_check(task: Good) -> None:
+@pytest.mark.parametrize("task", [Good(), WITH_START], ids=["plain", "with a rationale"])
+def test_a_task_without_a_fault_passes_every_check(task):
     assert set(states(task).values()) == {"passed"}
 
 
-@pytest.mark.parametrize(
-    ("task", "check"),
-    [
-        (WithoutLicence(), "licence and source"),
-        (SameIds(), "ids"),
-        (SharedQuestions(), "splits"),
-        (GrowsWithN(), "first n"),
-        (SeedOutsideIdentity(), "seeds"),
-        (SeedWithoutEffect(), "seeds"),
-        (RationaleWithoutStart(), "answer_start"),
-        (StartBeyondTheTarget(), "answer_start"),
-        (ReservedAttribute(), "attributes"),
-        (AttributesThatDiffer(), "attributes"),
-        (PictureInATextTask(), "images"),
-        (ReadsWhatNobodySees(), "invisible characters"),
-        (FirstParagraph(), "invisible characters"),
-        (with_metric(Reduces()), "metrics"),
-        (with_metric(Inverted()), "metrics"),
-        (with_metric(Share()), "metrics"),
-    ],
-    ids=lambda x: type(x).__name__,
-)
-def test_a_defect_is_found_by_its_check(task: Good, check: str) -> None:
+@pytest.mark.parametrize(("check", "task"), DEFECTS)
+def test_a_defect_is_found_by_its_check(check, task):
     found = {name: state for name, state in states(task).items() if state != "passed"}
-    if check == "attributes" and isinstance(task, ReservedAttribute):
+    if "seed" in task.example("test", 0).attributes:
         found.pop("metrics", None)  # scoring refuses such a column, too
     assert found == {check: "failed"}
 
 
-@pytest.mark.parametrize(
-    ("task", "check"),
-    [
-        (AnotherIdentityEachTime(), "reproducible"),
-        (TargetThatIsNotRead(), "parse(target)"),
-        (ParserThatRaises(), "parse"),
-    ],
-    ids=lambda x: type(x).__name__,
-)
-def test_a_defect_with_consequences_is_among_what_is_found(task: Good, check: str) -> None:
+@pytest.mark.parametrize(("check", "task"), WITH_CONSEQUENCES)
+def test_a_defect_with_consequences_is_among_what_is_found(check, task):
     assert states(task)[check] == "failed"
 
 
-def test_a_broken_picture_is_found(tmp_path: Path) -> None:
-    class Pictures(Good):
-        modality: ClassVar[Modality] = Modality.VISION
+def test_a_broken_picture_is_found(tmp_path):
+    def picture(_, n):
+        file = tmp_path / f"{n}.png"
+        if not file.exists():
+            Image.new("RGB", (8, 8)).save(file)
+        return {"images": (file,)}
 
-        def example(self, split: Split, n: int) -> Example:
-            picture = tmp_path / f"{n}.png"
-            if not picture.exists():
-                Image.new("RGB", (8, 8)).save(picture)
-            return dataclasses.replace(super().example(split, n), images=(picture,))
-
-    assert states(Pictures())["images"] == "passed"
+    task = examples(picture, modality=Modality.VISION)
+    assert states(task)["images"] == "passed"
     (tmp_path / "20003.png").write_bytes(b"no picture")
-    assert states(Pictures())["images"] == "failed"
+    assert states(task)["images"] == "failed"
 
 
-def test_data_that_are_not_here_are_no_failure() -> None:
-    class Elsewhere(Good):
-        def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-            raise UserError("The data cannot be fetched: run `smmd-bench prepare good`.")
+def test_data_that_are_not_here_are_no_failure():
+    def elsewhere(*_, **__):
+        raise UserError("The data cannot be fetched: run `smmd-bench prepare good`.")
 
-    found = task_findings(Elsewhere())
+    found = task_findings(but(examples=elsewhere))
     assert {f.state for f in found} == {"passed", "unchecked"}
     assert "smmd-bench prepare good" in next(f.detail for f in found if f.check == "examples")
 
 
 @pytest.mark.parametrize("name", ["arithmetic", "gsm8k", "svamp", "samsum"])
-def test_the_text_tasks_here_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text_tasks_here_pass(name, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
     found = states(load_task(name))
     assert "failed" not in found.values()

@@ -1,7 +1,6 @@
 """Which tokens of a target are of its final answer, by tokenizers of several kinds."""
 
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,20 +9,21 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from smmd_bench.contracts import Answer, Example
-from smmd_bench.decoding.answer_digits import answer_digits
+from smmd_bench.decoding.probe import answer_digits
 from smmd_bench.encoding.prompts import encode_targets
 
+from ..conftest import TOKENIZERS
+
 SOME = Answer(Fraction(1))
-DATA = Path(__file__).parents[1] / "data"
 RATIONALE = " Half of 96 is 48.\n9 more are 57.\n####"
 
 
 def digit():
-    return AutoTokenizer.from_pretrained(DATA / "tokenizers" / "digit")
+    return AutoTokenizer.from_pretrained(TOKENIZERS / "digit")
 
 
 def triple():
-    return AutoTokenizer.from_pretrained(DATA / "tokenizers" / "triple")
+    return AutoTokenizer.from_pretrained(TOKENIZERS / "triple")
 
 
 def rewriting():
@@ -83,11 +83,8 @@ def test_only_digits_after_the_rationale_are_of_the_answer(answer, digits, chat,
     assert [digits[place] for place, _ in found] == [text[0] for _, text in found]
 
 
-def test_a_target_without_a_rationale_is_all_answer(tokenizer):
+def test_a_target_without_a_rationale_is_all_answer_and_one_without_an_answer_none(tokenizer):
     assert "".join(text for _, text in of_answer(tokenizer, " 305", 0)) == "305"
-
-
-def test_where_there_is_no_answer_no_token_is_of_it(tokenizer):
     assert list(of_answer(tokenizer, " Ida has 3 hens.", 0, None)) == []
 
 
@@ -95,18 +92,14 @@ def test_a_token_of_several_digits_counts_from_its_first():
     assert list(of_answer(triple(), RATIONALE + " 1234", len(RATIONALE))) == [(0, "123"), (3, "4")]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_digits_that_the_tokenizer_makes_of_a_rationale_move_nothing(kind):
+def test_digits_that_the_tokenizer_makes_of_a_rationale_move_nothing(tokenizer):
     rationale = " ½ of ٣６ and ² are 9.\n####"
-    found = list(of_answer(kind(), rationale + " 18", len(rationale)))
+    found = list(of_answer(tokenizer, rationale + " 18", len(rationale)))
     assert found[0][0] == 0
     assert "".join(text for _, text in found) == "18"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_any_text_before_an_answer(kind):
-    tokenizer = kind()
-
+def test_any_text_before_an_answer(tokenizer):
     @given(st.text("0123456789 .-$½abc\n", max_size=30), st.integers(-9999, 99999))
     def check(rationale, answer):
         before = f" {rationale}\n####"

@@ -36,18 +36,10 @@ def siblings(tiny, tmp_path_factory):
     """The base, CE that learns, and SMMD that hardly does, in bfloat16."""
     recipe = {"dtype": "bfloat16", "train_examples": 16, "max_length": 180, "batch_size": 8}
     recipe |= {"micro_batch_size": 8, "test_examples": 2}
-    cells = [
-        cell
-        for loss, rate in (("ce", 3e-2), ("smmd", 1e-9))
-        for cell in cells_of(
-            "arithmetic[level=easy]",
-            loss,
-            tiny.base,
-            base=loss == "ce",
-            learning_rate=rate,
-            **recipe,
-        )
-    ]
+    task, cells = "arithmetic[level=easy]", []
+    for loss, rate in (("ce", 3e-2), ("smmd", 1e-9)):
+        settings = {**recipe, "learning_rate": rate}
+        cells += cells_of(task, loss, tiny.base, base=loss == "ce", **settings)
     return trained(cells, tmp_path_factory.mktemp("siblings"))
 
 

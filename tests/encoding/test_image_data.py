@@ -75,11 +75,3 @@ def test_an_absent_picture_is_found_before_training_and_a_broken_one_where_it_is
     data = dataset(tiny_vlm("mistral3"), [*times, bad[0]])
     with pytest.raises(UserError, match=f"The image {broken} cannot be read"):
         data[12]
-
-
-@each
-def test_a_question_that_holds_a_placeholder_is_refused(tiny_vlm, architecture, times):
-    token = load_processor(tiny_vlm(architecture)).image_token
-    bad = Example("odd", f"What is {token}?", "1", None, times[0].images)
-    with pytest.raises(UserError, match="Example odd has 2 placeholders"):
-        dataset(tiny_vlm(architecture), [*times, bad])

@@ -84,28 +84,22 @@ def test_numbers_longer_than_any_emitted_token_are_out():
     assert spellings(tokenizer) == DIGITS
 
 
-def test_sentencepiece_markers_and_bytes_are_out():
-    tokenizer = bpe(
-        ["▁", *(f"▁{d}" for d in DIGITS), "=", *(f"<0x{i:02X}>" for i in range(256)), *DIGITS, "a"],
-        [("▁", d) for d in DIGITS],
-        pre_tokenizers.Metaspace(),
-        decoders.Metaspace(),
-        byte_fallback=True,
-    )
-    assert tokenizer.convert_ids_to_tokens(tokenizer.encode("7")) == ["▁7"]
-    assert tokenizer.decode(tokenizer.encode("7")) == "7"
-    assert spellings(tokenizer) == DIGITS
+def marked(marker, others, *parts, **options):
+    """A tokenizer with digits, and digits behind the marker of a space."""
+    vocabulary = [marker, *(f"{marker}{d}" for d in DIGITS), "=", *others, *DIGITS, "a"]
+    return bpe(vocabulary, [(marker, d) for d in DIGITS], *parts, **options)
 
 
-def test_byte_level_tokens_with_a_space_are_out():
-    tokenizer = bpe(
-        ["Ġ", "=", "a", *(f"Ġ{d}" for d in DIGITS), *DIGITS],
-        [("Ġ", d) for d in DIGITS],
-        pre_tokenizers.ByteLevel(add_prefix_space=False),
-        decoders.ByteLevel(),
-    )
-    assert tokenizer.convert_ids_to_tokens(tokenizer.encode(" 7")) == ["Ġ7"]
-    assert spellings(tokenizer) == DIGITS
+def test_tokens_with_a_space_and_bytes_are_out():
+    metaspace = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    every_byte = [f"<0x{i:02X}>" for i in range(256)]
+    sentencepiece = marked("▁", every_byte, *metaspace, byte_fallback=True)
+    assert sentencepiece.convert_ids_to_tokens(sentencepiece.encode("7")) == ["▁7"]
+    assert sentencepiece.decode(sentencepiece.encode("7")) == "7"
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    of_bytes = marked("Ġ", [], *byte_level)
+    assert of_bytes.convert_ids_to_tokens(of_bytes.encode(" 7")) == ["Ġ7"]
+    assert spellings(sentencepiece) == spellings(of_bytes) == DIGITS
 
 
 @pytest.mark.parametrize("rule", ["integer", "float"])

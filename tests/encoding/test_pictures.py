@@ -29,13 +29,13 @@ def pictures(tmp_path_factory):
 
 
 @pytest.fixture(params=ARCHITECTURES)
-def architecture(request):
-    return request.param
+def folder(request, tiny_vlm):
+    return tiny_vlm(request.param)
 
 
 @pytest.fixture
-def processor(architecture, tiny_vlm):
-    return load_processor(tiny_vlm(architecture))
+def processor(folder):
+    return load_processor(folder)
 
 
 def own(processor, texts, pictures, **options):
@@ -84,13 +84,13 @@ def test_a_padded_batch_is_the_processors_own(processor, pictures, side):
 
 @torch.no_grad()
 def test_a_batch_gives_the_logits_of_its_rows_and_the_picture_moves_them(
-    tiny_vlm, architecture, processor, pictures, tmp_path
+    folder, processor, pictures, tmp_path
 ):
     """Of one picture, of two, and of none, but for Mllama: its model lets such a row of a mixed
     batch attend to padding."""
-    model = AutoModelForImageTextToText.from_pretrained(tiny_vlm(architecture)).eval()
+    model = AutoModelForImageTextToText.from_pretrained(folder).eval()
     texts, images = [TEXT, "And which of these?"], [pictures[:1], pictures[1:3]]
-    if architecture != "mllama":
+    if model.config.model_type != "mllama":
         texts, images = [*texts, "How many hours has a day?"], [*images, []]
     prompts = encode_image_prompts(processor, texts, [len(paths) for paths in images])
     rows = [expand(processor, ids, paths) for ids, paths in zip(prompts, images, strict=True)]
@@ -143,10 +143,9 @@ def test_a_chat_template_that_is_absent_or_leaves_images_out_is_refused(tiny_vlm
 def test_placeholders_without_pictures_are_refused(tiny_vlm, pictures):
     processor = load_processor(tiny_vlm("mistral3"))
     (ids,) = encode_image_prompts(processor, [TEXT], [2])
-    with pytest.raises(ValueError, match="2 placeholders '\\[IMG\\]' for 1 pictures"):
-        expand(processor, ids, pictures[:1])
-    with pytest.raises(ValueError, match="2 placeholders"):
-        expand(processor, ids, [])
+    for count in (0, 1):
+        with pytest.raises(ValueError, match=rf"2 placeholders '\[IMG\]' for {count} pictures"):
+            expand(processor, ids, pictures[:count])
 
 
 def test_images_of_one_size_are_looked_at_once(tiny_vlm, times, monkeypatch):

@@ -6,16 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..conftest import DATA
+from ..conftest import DATA, TOKENIZERS
+from ..tiny_lms import tiny_config
 
 PADDING = 27
 """Rows of Qwen2's embedding beyond its tokenizer, as the real one has."""
 BACKBONES: dict[str, tuple[str, dict[str, Any]]] = {
     # both sizes of Qwen2.5 are this architecture: tied embeddings, a token a digit
-    "qwen2": ("digit", {"num_hidden_layers": 2, "tie_word_embeddings": True}),
+    "qwen2": ("digit", {"tie_word_embeddings": True}),
     # tied too; every fourth layer has no rotary embedding
     "smollm3": ("triple", {"num_hidden_layers": 4, "tie_word_embeddings": True}),
-    "llama": ("triple", {"num_hidden_layers": 2, "tie_word_embeddings": False}),
+    "llama": ("triple", {"tie_word_embeddings": False}),
 }
 """By model_type of transformers: the tokenizer of tests/data, and what its config has."""
 
@@ -23,36 +24,22 @@ BACKBONES: dict[str, tuple[str, dict[str, Any]]] = {
 def build_backbone(architecture: str, folder: Path) -> Path:
     """Save a checkpoint that answers 7 to every word problem, so that its decoding soon ends."""
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
 
     from smmd_bench.models.loading import load_tokenizer
 
     logging.disable_progress_bar()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     torch.manual_seed(0)
     kind, shape = BACKBONES[architecture]
-    tokenizer = AutoTokenizer.from_pretrained(DATA / "tokenizers" / kind)
-    config = AutoConfig.for_model(
-        architecture,
-        vocab_size=len(tokenizer) + (PADDING if architecture == "qwen2" else 0),
-        hidden_size=64,
-        intermediate_size=128,
-        num_attention_heads=2,  # vLLM has no CPU kernel for heads of less than 32
-        num_key_value_heads=1,
-        max_position_embeddings=2048,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        **shape,
-    )
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / kind)
+    config = tiny_config(architecture, tokenizer, max_position_embeddings=2048, **shape)
+    config.vocab_size += PADDING if architecture == "qwen2" else 0
     config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     model = AutoModelForCausalLM.from_config(config)
     _teach_seven(model, load_tokenizer(folder))  # transformers may read it in another class there
     model.save_pretrained(folder)
-    torch.set_num_threads(threads)
     return folder
 
 

@@ -22,15 +22,16 @@ class CommandLine:
 
     environment: dict[str, str]
 
-    def __call__(self, words, *more):
+    def __call__(self, words, *more, **environment):
         command = [COMMAND, *shlex.split(words), *map(str, more)]
-        return subprocess.run(command, capture_output=True, text=True, env=self.environment)
+        environment = {**self.environment, **environment}
+        return subprocess.run(command, capture_output=True, text=True, env=environment)
 
-    def finish(self, words, *more):
-        """What a command prints that ends well."""
-        done = self(words, *more)
+    def finish(self, words, *more, **environment):
+        """A command that ends well."""
+        done = self(words, *more, **environment)
         assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return done
 
     def kill_when(self, condition, words, *more):
         """Start the command and SIGKILL it (and nothing else) as soon as the condition holds."""
@@ -50,26 +51,15 @@ class CommandLine:
 
 
 @pytest.fixture(scope="session")
-def smmd_bench(cache):
-    return CommandLine({**os.environ, "SMMD_BENCH_CACHE": str(cache)})
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory):
-    """A data cache that all runs of this folder share."""
-    return tmp_path_factory.mktemp("cache")
+def smmd_bench(tmp_path_factory):
+    """The command, with a data cache that all runs of this folder share."""
+    return CommandLine({**os.environ, "SMMD_BENCH_CACHE": str(tmp_path_factory.mktemp("cache"))})
 
 
 @pytest.fixture(scope="session")
 def finish(smmd_bench):
     """`finish(words, *more)`: a command that ends well."""
-
-    def run(words, *more, **environment):
-        done = CommandLine({**smmd_bench.environment, **environment})(words, *more)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done
-
-    return run
+    return smmd_bench.finish
 
 
 def cells(run):

@@ -19,6 +19,7 @@ from smmd_bench.run.preflight import preflight
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import write_json
 
+from ..conftest import read_files
 from .conftest import SMALL, cells, content
 
 SIZES = {"train_examples": 64, "validation_examples": 8, "test_examples": 8}
@@ -70,15 +71,11 @@ def test_a_cell_that_fails_is_recorded_and_the_others_go_on(smmd_bench, tmp_path
 def refused(experiment, out):
     """The sentence that a run is refused with; the folder holds then what it held before."""
 
-    def files():
-        found = (file for file in out.rglob("*") if file.is_file() and file.name != ".lock")
-        return {file: file.read_bytes() for file in found}
-
-    before, silent = files(), contextlib.nullcontext(lambda *_: None)
+    before, silent = read_files(out), contextlib.nullcontext(lambda *_: None)
     with pytest.raises(UserError) as error:
         run_file(ExperimentFile(None, (experiment,)), out, lambda: silent)
     assert "\n" not in str(error.value)
-    assert files() == before
+    assert read_files(out) == before
     return str(error.value)
 
 

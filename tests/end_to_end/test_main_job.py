@@ -19,7 +19,7 @@ JOB = f"train-eval --task arithmetic --losses ce,smmd {SMALL} --out"
 def finished(smmd_bench, tmp_path_factory):
     """The run, in processes of its own, and what it printed."""
     out = tmp_path_factory.mktemp("finished") / "run"
-    return out, smmd_bench.finish(JOB, out)
+    return out, smmd_bench.finish(JOB, out).stdout
 
 
 def test_it_prints_the_recipe_its_progress_the_table_and_where_everything_is(finished):
@@ -69,7 +69,7 @@ def test_the_logged_loss_is_cross_entropy_plus_lambda_times_the_auxiliary(finish
 def test_the_same_command_again_has_nothing_to_do(smmd_bench, finished):
     out, _ = finished
     before = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file()}
-    text = smmd_bench.finish(JOB, out)
+    text = smmd_bench.finish(JOB, out).stdout
     assert "Nothing to do" in text
     assert "Arithmetic calculation results" in text
     after = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file()}
@@ -86,7 +86,7 @@ def test_the_reports_are_made_again_without_torch(smmd_bench, finished):
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert b"torch is not installed" in file.read_bytes()
-    assert "files in" in smmd_bench.finish("report", finished[0])
+    assert "files in" in smmd_bench.finish("report", finished[0]).stdout
     assert file.read_bytes() == page
 
 
@@ -101,7 +101,7 @@ def test_killed_at_any_stage_it_finishes_the_rest_with_the_same_results(
     ):  # fmt: skip
         smmd_bench.kill_when((out / "cells" / place).exists, JOB, out)
     trained = (out / "cells" / ce / "train.json").stat().st_mtime_ns
-    assert "train ce" not in smmd_bench.finish(JOB, out)
+    assert "train ce" not in smmd_bench.finish(JOB, out).stdout
     assert (out / "cells" / ce / "train.json").stat().st_mtime_ns == trained
     same = ("metrics.json", "selection.json", "comparison.json", "checkpoint/model.safetensors")
     for folder in whole.values():

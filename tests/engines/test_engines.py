@@ -13,8 +13,8 @@ from smmd_bench.encoding.pictures import expand
 from smmd_bench.encoding.prompts import expanded_lengths
 from smmd_bench.errors import UserError
 from smmd_bench.models.loading import load_model
-from smmd_bench.training.canary import CanaryTexts, make_canary
-from smmd_bench.training.canary_texts import BLOCK, CACHED
+from smmd_bench.training.canary import make_canary
+from smmd_bench.training.canary_texts import BLOCK, CACHED, CanaryTexts
 
 from ..tiny_vlms import ARCHITECTURES, draw_picture
 from .cases import blank, build_variants, open_sessions, text_case, vision_case

@@ -55,17 +55,12 @@ def test_vllm_is_never_asked_for_more_than_is_free(total, part):
     assert 0 < utilization <= SHARE
 
 
-def test_where_torch_sees_no_gpu_vllm_decides_itself(monkeypatch):
+def test_the_memory_is_that_of_torchs_gpu_or_vllm_decides_itself(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert _gpu_memory.gpu_memory_request() is None
-
-
-def test_the_memory_is_that_of_torchs_gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (40 * GIB, 80 * GIB))
-    request = _gpu_memory.gpu_memory_request()
-    assert request is not None
-    assert request.utilization == 0.45
+    assert _gpu_memory.gpu_memory_request() == request_memory(40 * GIB, 80 * GIB)
 
 
 def test_a_session_says_its_note_once(monkeypatch):
@@ -75,7 +70,7 @@ def test_a_session_says_its_note_once(monkeypatch):
     session = object.__new__(VllmSession)  # no engine is started
     session._note = "vLLM asks for 36.0 GiB."
     monkeypatch.setattr(VllmSession, "_rows", stop)
-    heard: list[tuple[str, int, int]] = []
+    heard = []
     base = Checkpoint("base", "base", Path())
     for progress in (None, lambda *said: heard.append(said), lambda *said: heard.append(said)):
         with pytest.raises(InterruptedError):

@@ -63,23 +63,15 @@ def sums(tokenizer, count):
 
 def trainer(tiny, folder, loss, accumulation=1):
     """The example's Trainer, or transformers' own where there is no loss; steps of 8 examples."""
+    settings = {
+        "per_device_train_batch_size": 8 // accumulation, "per_device_eval_batch_size": 8,
+        "gradient_accumulation_steps": accumulation, "max_steps": 5, "learning_rate": 1e-2,
+        "optim": "sgd", "logging_steps": 1, "report_to": [], "disable_tqdm": True,
+        "save_strategy": "no", "use_cpu": True, "dataloader_pin_memory": False,
+    }  # fmt: skip
     arguments: dict[str, Any] = {
         "model": AutoModelForCausalLM.from_pretrained(tiny.base),
-        "args": TrainingArguments(
-            output_dir=str(folder),
-            per_device_train_batch_size=8 // accumulation,
-            per_device_eval_batch_size=8,
-            gradient_accumulation_steps=accumulation,
-            max_steps=5,
-            learning_rate=1e-2,
-            optim="sgd",
-            logging_steps=1,
-            report_to=[],
-            disable_tqdm=True,
-            save_strategy="no",
-            use_cpu=True,
-            dataloader_pin_memory=False,
-        ),
+        "args": TrainingArguments(output_dir=str(folder), **settings),
         "train_dataset": sums(tiny.tokenizer, 40),
         "eval_dataset": sums(tiny.tokenizer, 8),
         "data_collator": DataCollatorForSeq2Seq(tiny.tokenizer),
@@ -129,7 +121,7 @@ def test_its_loss_is_cross_entropy_and_three_times_smmd(tiny, tmp_path):
     numeric = target >= 0
     p = outputs.logits[:, :-1][numeric][:, vocabulary.token_ids].double().softmax(-1)  # [M, N]
     r = p - torch.nn.functional.one_hot(target[numeric], 10)
-    matrix: torch.Tensor = registry.load_loss("smmd").matrix(vocabulary)  # type: ignore[attr-defined]
+    matrix = registry.load_loss("smmd").matrix(vocabulary)
     auxiliary = ((r @ matrix) * r).sum(-1).mean()
     assert float(total) == pytest.approx(float(cross_entropy + 3 * auxiliary), rel=1e-5)
 

@@ -1,7 +1,5 @@
 """Files of one experiment and of several parts, and the presets in experiments/."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,7 @@ parts:
 """
 
 
-def test_a_file_without_parts_is_one_experiment_that_names_itself() -> None:
+def test_a_file_without_parts_is_one_experiment_that_names_itself():
     read = experiment_file("tasks: [arithmetic]\nlosses: [ce]\n", "x.yaml")
     (experiment,) = read.experiments
     assert read.name is None
@@ -29,7 +27,7 @@ def test_a_file_without_parts_is_one_experiment_that_names_itself() -> None:
     assert read.cells == experiment.cells
 
 
-def test_parts_take_what_stands_above_them_unless_they_say_otherwise() -> None:
+def test_parts_take_what_stands_above_them_unless_they_say_otherwise():
     read = experiment_file(PARTS, "x.yaml")
     assert read.folder_name == "both"
     assert [e.tasks[0].partition("[")[0] for e in read.experiments] == ["arithmetic", "clock_time"]
@@ -37,21 +35,16 @@ def test_parts_take_what_stands_above_them_unless_they_say_otherwise() -> None:
     assert len(read.cells) == (1 + 2 * 2) + (1 + 1)
 
 
-def test_a_cell_of_two_parts_is_planned_once() -> None:
+def test_a_cell_of_two_parts_is_planned_once_and_their_commands_share_a_folder():
     same = "name: n\nparts:\n- {tasks: [arithmetic], losses: [ce]}\n"
     read = experiment_file(same + "- {tasks: [arithmetic], losses: [ce, smmd]}\n", "x.yaml")
     assert [cell.loss for cell in read.cells] == ["base", "ce", "smmd"]
+    first, second = read.to_flags()
+    assert first.endswith("--out runs/n")
+    assert second.endswith("--out runs/n --extend")
 
 
-def test_the_commands_that_mean_the_same_share_a_folder() -> None:
-    first, second = experiment_file(PARTS, "x.yaml").to_flags()
-    assert first.endswith("--out runs/both")
-    assert second.endswith("--out runs/both --extend")
-
-
-def test_an_optional_part_is_left_out_where_its_data_is_missing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     part = "{tasks: [gsm8k], losses: [ce], optional: true}"
     arithmetic = "{tasks: [arithmetic], losses: [ce]}"
@@ -67,36 +60,26 @@ def test_an_optional_part_is_left_out_where_its_data_is_missing(
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("parts", "words"),
     [
         ("parts: [{tasks: [a], losses: [ce]}]", "x.yaml has parts and no name"),
         ("name: a/b\nparts: [{tasks: [a], losses: [ce]}]", "name must match pattern"),
         ("name: n\nparts: []", "experiments must have at least 1 item"),
-        ("name: n\nparts: {tasks: [a]}", "must be a list of experiments"),
-        ("name: n\nparts: [arithmetic]", "must be a list of experiments"),
-        (
-            "name: n\nparts: [{tasks: [arithmetic]}]",
-            "x.yaml, part 1: The experiment key losses is missing",
-        ),
-        (
-            "name: n\nparts: [{tasks: [a], losses: [ce], optional: 1}]",
-            "x.yaml, part 1 must be true",
-        ),
-        (
-            "name: n\nparts: [{tasks: [arithmetic], loses: [ce]}]",
-            "x.yaml, part 1: Unknown experiment key 'loses'",
-        ),
+        *[(f"name: n\nparts: {x}", "must be a list of experiments") for x in ("{a: 1}", "[a]")],
+        ("name: n\nparts: [{tasks: [a]}]", "x.yaml, part 1: The experiment key losses is missing"),
+        ("name: n\nparts: [{tasks: [a], losses: [ce], optional: 1}]", "part 1 must be true"),
+        ("name: n\nparts: [{tasks: [a], loses: [ce]}]", "part 1: Unknown experiment key 'loses'"),
     ],
 )
-def test_mistakes_are_one_sentence(text: str, words: str) -> None:
+def test_mistakes_are_one_sentence(parts, words):
     with pytest.raises(UserError, match=words):
-        experiment_file(text, "x.yaml")
+        experiment_file(parts, "x.yaml")
 
 
 @pytest.mark.parametrize(
     "file", sorted(PRESETS.glob("**/*.yaml")), ids=lambda f: str(f.relative_to(PRESETS))
 )
-def test_the_presets_name_tasks_losses_and_models_that_are_here(file: Path) -> None:
+def test_the_presets_name_tasks_losses_and_models_that_are_here(file):
     for experiment in experiment_file(file.read_text(encoding="utf-8"), str(file)).experiments:
         assert all(load_task(task) for task in experiment.tasks)
         assert all(load_loss(loss) for loss in experiment.losses)
@@ -106,7 +89,7 @@ def test_the_presets_name_tasks_losses_and_models_that_are_here(file: Path) -> N
             assert experiment.cells
 
 
-def test_there_is_a_preset_for_each_table_of_the_paper_that_a_run_makes() -> None:
+def test_there_is_a_preset_for_each_table_of_the_paper_that_a_run_makes():
     names = {file.stem for file in (PRESETS / "paper").glob("*.yaml")}
     tables = {f"table{number}" for number in (1, 2, 3, 4, 5, 6, 9, 11)}
     assert names == tables | {"figure3", "ntl_lambda"}

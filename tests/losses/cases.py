@@ -1,7 +1,5 @@
 """Vocabularies and numeric targets to evaluate losses on."""
 
-from dataclasses import replace
-
 import torch
 
 from smmd_bench.contracts import NumericTargets, NumericVocabulary
@@ -64,13 +62,3 @@ def softmax(logits):
 def predictions(targets):
     """(p, index of the target) position by position, in Python numbers."""
     return zip(softmax(targets.logits), targets.target.tolist(), strict=True)
-
-
-def check_gradient(loss, values):
-    """Against finite differences in float64."""
-    targets = random_targets(values)
-
-    def total(logits, log_partition):
-        return loss(replace(targets, logits=logits, log_partition=log_partition))[0]
-
-    assert torch.autograd.gradcheck(total, (targets.logits, targets.log_partition))

@@ -13,7 +13,8 @@ from transformers import AutoTokenizer
 from smmd_bench.contracts import NumericVocabulary, gumbel, mixed
 from smmd_bench.encoding.numbers import numeric_vocabulary
 from smmd_bench.errors import CellSkippedError
-from smmd_bench.objective.objective import count_units, numeric_objective
+from smmd_bench.objective.objective import numeric_objective
+from smmd_bench.objective.supervised import count_units
 from smmd_bench.plugin_system.registry import load_loss
 
 from ..conftest import TOKENIZERS
@@ -117,7 +118,7 @@ def compare(spec, labels, seed):
 
 
 @given(batches, options, st.integers(0, 2**20))
-@settings(max_examples=500)
+@settings(max_examples=200)
 def test_is_the_literal_loop_with_its_gradient(rows, changed, seed):
     parts = (f"{key}={str(x).lower()}" for key, x in changed.items())
     compare(f"ntil[{','.join(parts)}]", torch.tensor(rows), seed)

@@ -24,8 +24,7 @@ from smmd_bench.publishing.write_reports import write_reports, write_some_report
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.merge import merge_runs
 from smmd_bench.run.predictions import score_predictions
-from smmd_bench.run.removal import PARTS, remove
-from smmd_bench.run.run_parts import run_parts
+from smmd_bench.run.removal import PARTS, remove, run_parts
 from smmd_bench.storage.current import CurrentCell
 from smmd_bench.storage.files import write_text
 

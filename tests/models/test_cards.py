@@ -1,5 +1,4 @@
 import shutil
-from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -18,43 +17,32 @@ QWEN_VL = {"chat_template": True, "min_pixels": 3136, "max_pixels": 602112}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     return Path(shutil.copytree(model_card("builtin/tiny").folder, tmp_path / "mine"))
 
 
-@pytest.mark.parametrize(
-    ("file", "wanted"),
-    [
-        ("model-00001-of-00002.safetensors", True),
-        ("model.safetensors.index.json", True),
-        ("config.json", True),
-        ("tokenizer.json", True),
-        ("tokenizer_config.json", True),
-        ("tokenizer.model", True),
-        ("added_tokens.json", True),
-        ("tekken.json", True),
-        ("chat_template.jinja", True),
-        ("chat_template.json", True),
-        ("processor_config.json", True),
-        ("preprocessor_config.json", True),
-        ("video_preprocessor_config.json", True),
-        ("pytorch_model.bin", False),
-        ("README.md", False),
-        ("training_args.bin", False),
-    ],
-)
-def test_what_is_fetched_of_a_checkpoint(file: str, wanted: bool) -> None:
-    assert any(fnmatch(file, pattern) for pattern in model_cards._PARTS) == wanted
+def test_what_is_fetched_of_a_checkpoint():
+    wanted = [
+        "model-00001-of-00002.safetensors", "model.safetensors.index.json", "config.json",
+        "tokenizer.json", "tokenizer_config.json", "tokenizer.model", "added_tokens.json",
+        "tekken.json", "chat_template.jinja", "chat_template.json", "processor_config.json",
+        "preprocessor_config.json", "video_preprocessor_config.json",
+    ]  # fmt: skip
+    others = ["pytorch_model.bin", "README.md", "training_args.bin"]
+    patterns = model_cards._PARTS
+    fetched = {f for f in [*wanted, *others] if any(fnmatch(f, p) for p in patterns)}
+    assert fetched == {*wanted}
 
 
-def test_an_added_token_is_another_identity(folder: Path) -> None:
+@pytest.mark.parametrize("name", ["added_tokens.json", "processor_config.json"])
+def test_files_of_the_tokenizer_and_the_processor_are_in_the_identity(folder, name):
     before = model_card(str(folder)).identity
-    (folder / "added_tokens.json").write_text("{}")
+    (folder / name).write_text("{}")
     model_card.cache_clear()
     assert model_card(str(folder)).identity != before
 
 
-def test_weights_are_counted_over_all_files(folder: Path) -> None:
+def test_weights_are_counted_over_all_files(folder):
     once = model_card(str(folder)).parameter_count()
     shutil.copy(folder / "model.safetensors", folder / "model-2.safetensors")
     assert once > 0
@@ -64,26 +52,22 @@ def test_weights_are_counted_over_all_files(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("recipe: [", "is not valid YAML in UTF-8"),
         (b"label: \xff", "is not valid YAML in UTF-8"),
         ("", "must be a mapping of names to values, not None"),
-        ("- 1", "must be a mapping"),
         ("recipe: 3", "recipe must be a mapping"),
         ("recipe: {epoch: 3}", "did you mean epochs"),
         ("label: 3", "label must be text, not 3"),
         ("tasks: 3", "tasks must be a mapping"),
         ("tasks: {arithmetic: 3}", "tasks[arithmetic] must be a mapping"),
         ("tasks: {arithmetic: {parameters: 3}}", "tasks[arithmetic][parameters] must be a mapping"),
-        ("tasks: {gsm8k: {epochs: 0}}", "epochs must be greater than 0, not 0"),
         ("setings: {epochs: 3}", "Unknown card key 'setings': did you mean settings"),
         ("settings: {epoch: 3}", "did you mean epochs"),
-        ("settings: 3", "settings must be a mapping"),
         ("params: 3", "params must be text"),
         ("numeric_tokens: ten", "numeric_tokens must be an integer, not 'ten'"),
         ("micro_batch_sizes: {24: 0}", "micro_batch_sizes[24] must be greater than 0, not 0"),
     ],
 )
-def test_a_mistake_in_a_card_names_the_card(folder: Path, text: str | bytes, message: str) -> None:
+def test_a_mistake_in_a_card_names_the_card(folder, text, message):
     card = folder / "card.yaml"
     card.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UserError) as error:
@@ -98,7 +82,7 @@ def made(folder: Path, text: str) -> ModelCard:
     return model_card(str(folder))
 
 
-def test_a_task_parameter_that_does_not_exist_names_the_card(folder: Path) -> None:
+def test_a_task_parameter_that_does_not_exist_names_the_card(folder):
     card = made(folder, "tasks: {arithmetic: {parameters: {levle: easy}}, gsm8k: {}}")
     assert card.task_spec("gsm8k") == "gsm8k"
     assert card.task_spec("arithmetic[level=hard]") == "arithmetic[level=hard]"
@@ -106,11 +90,11 @@ def test_a_task_parameter_that_does_not_exist_names_the_card(folder: Path) -> No
         card.task_spec("arithmetic")
 
 
-def test_a_card_without_a_recipe_has_the_papers(folder: Path) -> None:
+def test_a_card_without_a_recipe_has_the_papers(folder):
     assert made(folder, "label: mine").recipe("arithmetic").epochs == 15
 
 
-def test_settings_come_on_top_of_the_recipe(folder: Path) -> None:
+def test_settings_come_on_top_of_the_recipe(folder):
     text = "settings: {dtype: bfloat16, lora_rank: 8}\ntasks: {gsm8k: {lora_rank: 4}}"
     card = made(folder, text)
     recipe = card.recipe("arithmetic")
@@ -122,29 +106,37 @@ def test_settings_come_on_top_of_the_recipe(folder: Path) -> None:
 
 
 @pytest.fixture
-def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def hub(folder, monkeypatch):
     """Every name of the hub is a copy of `builtin/tiny`, whose tokenizer has N = 10."""
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(folder))
     yield folder
     model_card.cache_clear()
 
 
+BFLOAT16 = {"dtype": "bfloat16"}
+TEXT, VISION = {"gsm8k": None, "arithmetic": None}, {"clock_time": 15, "chartqa": 5}
+
+
 @pytest.mark.parametrize(
-    ("name", "label", "n"),
+    ("name", "label", "n", "epochs", "changes"),
     [
-        ("Qwen/Qwen2.5-0.5B", "Qwen2.5-0.5B", 10),
-        ("Qwen/Qwen2.5-1.5B", "Qwen2.5-1.5B", 10),
-        ("HuggingFaceTB/SmolLM3-3B-Base", "SmolLM3-3B", 1000),
-        ("meta-llama/Meta-Llama-3-8B", "Llama3-8B", 1000),
+        ("Qwen/Qwen2.5-0.5B", "Qwen2.5-0.5B", 10, TEXT, {}),
+        ("Qwen/Qwen2.5-1.5B", "Qwen2.5-1.5B", 10, TEXT, {}),
+        ("HuggingFaceTB/SmolLM3-3B-Base", "SmolLM3-3B", 1000, TEXT, {}),
+        ("meta-llama/Meta-Llama-3-8B", "Llama3-8B", 1000, TEXT, {}),
+        ("Qwen/Qwen2.5-VL-3B-Instruct", "Qwen2.5-VL-3B", 10, VISION, QWEN_VL),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL-7B", 10, VISION, QWEN_VL),
+        ("mistralai/Ministral-3-3B-Base-2512", "Ministral-3-3B", 10, VISION, {"max_length": 4096}),
+        ("meta-llama/Llama-3.2-11B-Vision", "Llama-3.2-Vision-11B", 1000, VISION, {}),
     ],
 )
-def test_the_papers_backbones(hub: Path, name: str, label: str, n: int) -> None:
+def test_the_papers_backbones(hub, name, label, n, epochs, changes):
     card = model_card(f"{name}@main")
     assert card.label == label
     assert card.identity == {"hub": name, "commit": hub.name}
-    changes = {"dtype": "bfloat16"}
-    assert card.recipe("gsm8k") == paper_recipe("gsm8k").changed(changes)
-    assert card.recipe("arithmetic") == paper_recipe("arithmetic").changed(changes)
+    for task, expected in epochs.items():
+        assert card.recipe(task) == paper_recipe(task).changed({**BFLOAT16, **changes})
+        assert expected in (None, card.recipe(task).epochs)
     paper = paper_model(name)
     assert paper is not None  # or no published value would stand beside its rows
     assert label == f"{paper.name}-{paper.params}"
@@ -152,39 +144,7 @@ def test_the_papers_backbones(hub: Path, name: str, label: str, n: int) -> None:
     card.require_numeric_tokens(n)
 
 
-@pytest.mark.parametrize(
-    ("name", "label", "n", "changes"),
-    [
-        ("Qwen/Qwen2.5-VL-3B-Instruct", "Qwen2.5-VL-3B", 10, QWEN_VL),
-        ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL-7B", 10, QWEN_VL),
-        ("mistralai/Ministral-3-3B-Base-2512", "Ministral-3-3B", 10, {"max_length": 4096}),
-        ("meta-llama/Llama-3.2-11B-Vision", "Llama-3.2-Vision-11B", 1000, {}),
-    ],
-)
-def test_the_papers_vision_backbones(
-    hub: Path, name: str, label: str, n: int, changes: dict[str, object]
-) -> None:
-    card = model_card(name)
-    assert card.label == label
-    for task, epochs in (("clock_time", 15), ("chartqa", 5)):
-        recipe = card.recipe(task)
-        assert recipe.epochs == epochs
-        assert recipe == paper_recipe(task).changed({"dtype": "bfloat16", **changes})
-    paper = paper_model(name)
-    assert paper is not None  # or no published value would stand beside its rows
-    assert label == f"{paper.name}-{paper.params}"
-    assert backbones()[name].params == paper.params
-    card.require_numeric_tokens(n)
-
-
-def test_a_processors_files_identify_a_checkpoint(folder: Path) -> None:
-    before = model_card(str(folder)).identity
-    (folder / "processor_config.json").write_text("{}")
-    model_card.cache_clear()
-    assert model_card(str(folder)).identity != before
-
-
-def test_another_name_of_the_hub_has_the_papers_recipe_alone(hub: Path) -> None:
+def test_another_name_of_the_hub_has_the_papers_recipe_alone(hub):
     card = model_card("someone/model")
     assert card.label == "someone/model"
     assert card.recipe("gsm8k") == paper_recipe("gsm8k")
@@ -192,7 +152,7 @@ def test_another_name_of_the_hub_has_the_papers_recipe_alone(hub: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["meta-llama/Meta-Llama-3-8B", "HuggingFaceTB/SmolLM3-3B-Base"])
-def test_another_numeric_vocabulary_than_the_card_says_is_refused(hub: Path, name: str) -> None:
+def test_another_numeric_vocabulary_than_the_card_says_is_refused(hub, name):
     experiment = Experiment(
         tasks=("arithmetic",), losses=("ce",), models=(name,), recipe={"train_examples": 8}
     )
@@ -203,16 +163,14 @@ def test_another_numeric_vocabulary_than_the_card_says_is_refused(hub: Path, nam
     assert "\n" not in str(error.value)
 
 
-def test_a_truncated_safetensors_file_is_named(folder: Path) -> None:
+def test_a_truncated_safetensors_file_is_named(folder):
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(UserError, match=f"The weights {weights} are no whole safetensors file"):
+    with pytest.raises(UserError, match=f"The weights {weights} are not a whole safetensors file"):
         model_card(str(folder))
 
 
-def test_a_cache_that_cannot_be_written_is_named(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_cannot_be_written_is_named(folder, tmp_path, monkeypatch):
     cache = tmp_path / "file"
     cache.touch()
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(cache))

@@ -1,5 +1,4 @@
 import math
-from typing import Any
 
 import pytest
 
@@ -7,7 +6,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.models.recipe import Recipe, checked_settings
 
 
-def test_settings_are_read_by_the_type_of_their_field() -> None:
+def test_settings_are_read_by_the_type_of_their_field():
     texts = {"epochs": "1e1", "learning_rate": "3", "group_by_length": "True", "dtype": "bfloat16"}
     found = checked_settings(texts | {"train_examples": "none"})
     assert found == {
@@ -21,7 +20,7 @@ def test_settings_are_read_by_the_type_of_their_field() -> None:
     assert type(found["learning_rate"]) is float
 
 
-def test_every_default_is_a_valid_setting() -> None:
+def test_every_default_is_a_valid_setting():
     assert Recipe().changed(vars(Recipe())) == Recipe()
 
 
@@ -32,7 +31,6 @@ def test_every_default_is_a_valid_setting() -> None:
         ("epochs", "1e400", "must be an integer"),
         ("epochs", 1.5, "must be an integer"),
         ("epochs", True, "must be an integer"),
-        ("epochs", [1], "must be an integer"),
         ("epochs", None, "must be an integer, not None"),
         ("epochs", 0, "must be greater than 0"),
         ("learning_rate", math.nan, "must be a finite number"),
@@ -47,13 +45,13 @@ def test_every_default_is_a_valid_setting() -> None:
         (1, 1, "Unknown recipe setting '1'"),
     ],
 )
-def test_a_bad_setting_is_one_sentence(name: Any, value: Any, message: str) -> None:
+def test_a_bad_setting_is_one_sentence(name, value, message):
     with pytest.raises(UserError) as error:
         checked_settings({name: value})
     assert message in str(error.value)
 
 
 @pytest.mark.parametrize("values", [None, 3, ["epochs"]])
-def test_settings_are_a_mapping(values: Any) -> None:
+def test_settings_are_a_mapping(values):
     with pytest.raises(UserError, match="recipe must be a mapping"):
         checked_settings(values)

@@ -22,7 +22,7 @@ def run(code: str, folder: Path | None = None) -> str:
     return done.stdout.strip()
 
 
-def test_transformers_imports_without_smmd_bench_before_it() -> None:
+def test_transformers_imports_without_smmd_bench_before_it():
     pytest.importorskip("torchvision")
     code = """
     from transformers import MllamaProcessor, PixtralProcessor, Qwen2_5_VLProcessor, Trainer
@@ -35,7 +35,7 @@ def test_transformers_imports_without_smmd_bench_before_it() -> None:
     assert run(code) == "(3, 4, 4)"
 
 
-def test_importing_smmd_bench_imports_no_torch_and_installs_nothing() -> None:
+def test_importing_smmd_bench_imports_no_torch_and_installs_nothing():
     code = """
     finders = list(sys.meta_path)
     import smmd_bench
@@ -53,9 +53,7 @@ def test_importing_smmd_bench_imports_no_torch_and_installs_nothing() -> None:
     ],
     ids=["binary cannot load", "torch has CUDA", "binary loads"],
 )
-def test_operators_are_declared_only_where_they_are_missing(
-    tmp_path: Path, cuda: str | None, binary: str, declared: bool
-) -> None:
+def test_operators_are_declared_only_where_they_are_missing(tmp_path, cuda, binary, declared):
     (tmp_path / "torchvision").mkdir()
     (tmp_path / "torchvision" / "__init__.py").touch()
     (tmp_path / "torchvision" / "_C.so").touch()
@@ -74,7 +72,7 @@ def test_operators_are_declared_only_where_they_are_missing(
     assert run(code, tmp_path) == f"{declared} {declared}"
 
 
-def test_without_torchvision_nothing_is_declared() -> None:
+def test_without_torchvision_nothing_is_declared():
     code = """
     import importlib.util
     find, importlib.util.find_spec = importlib.util.find_spec, lambda name, *rest: None

@@ -3,20 +3,7 @@
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from transformers import (
-    CohereConfig,
-    CohereForCausalLM,
-    Gemma2Config,
-    Gemma2ForCausalLM,
-    GraniteConfig,
-    GraniteForCausalLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-    PhiConfig,
-    PhiForCausalLM,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-)
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from smmd_bench.objective.output_head import output_head
 
@@ -31,24 +18,31 @@ TINY = {
 }
 
 
-def make(config, model, **options):
-    torch.manual_seed(0)
-    return model(config(**TINY, **options)).train()
-
-
 MODELS = {
-    "tied": lambda: make(Qwen2Config, Qwen2ForCausalLM, tie_word_embeddings=True),
-    "untied": lambda: make(LlamaConfig, LlamaForCausalLM, tie_word_embeddings=False),
-    "bias": lambda: make(PhiConfig, PhiForCausalLM),
-    "soft-cap": lambda: make(Gemma2Config, Gemma2ForCausalLM, final_logit_softcapping=0.05),
-    "scale": lambda: make(CohereConfig, CohereForCausalLM, logit_scale=0.0625),
-    "divisor": lambda: make(GraniteConfig, GraniteForCausalLM, logits_scaling=8.0),
+    "tied": ("qwen2", {"tie_word_embeddings": True}),
+    "untied": ("llama", {"tie_word_embeddings": False}),
+    "bias": ("phi", {}),
+    "soft-cap": ("gemma2", {"final_logit_softcapping": 0.05}),
+    "scale": ("cohere", {"logit_scale": 0.0625}),
+    "divisor": ("granite", {"logits_scaling": 8.0}),
 }
+
+
+def make(name):
+    architecture, options = MODELS[name]
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(architecture, **TINY, **options)
+    return AutoModelForCausalLM.from_config(config).train()
+
+
+def adapted(*targets):
+    adapter = LoraConfig(target_modules=[*targets], task_type="CAUSAL_LM")
+    return get_peft_model(make("untied"), adapter)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_gives_the_models_logits(name):
-    model = MODELS[name]()
+    model = make(name)
     with torch.no_grad():
         model.get_output_embeddings().weight.mul_(5)
         if model.get_output_embeddings().bias is not None:
@@ -64,24 +58,16 @@ def test_gives_the_models_logits(name):
 
 
 def test_reads_through_an_adapter():
-    model = get_peft_model(
-        MODELS["untied"](), LoraConfig(target_modules=["q_proj"], task_type="CAUSAL_LM")
-    )
+    model = adapted("q_proj")
     head = output_head(model)
     assert head is not None
     assert head.weight is model.get_base_model().lm_head.weight
     assert not head.weight.requires_grad
 
 
-def test_an_adapter_on_the_head_leaves_none():
-    model = get_peft_model(
-        MODELS["untied"](), LoraConfig(target_modules=["q_proj", "lm_head"], task_type="CAUSAL_LM")
-    )
-    assert output_head(model) is None
-
-
-def test_logits_that_are_made_in_another_way_leave_none():
-    model = MODELS["untied"]()
+def test_an_adapter_on_the_head_or_logits_that_are_made_in_another_way_leave_none():
+    assert output_head(adapted("q_proj", "lm_head")) is None
+    model = make("untied")
 
     class Warped(type(model)):
         def forward(self, *args, **kwargs):

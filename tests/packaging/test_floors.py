@@ -76,11 +76,8 @@ def environment():
     return {**kept, "OMP_NUM_THREADS": "1"}
 
 
-def test_the_lowest_versions_are_those_of_pyproject():
+def test_the_lowest_versions_are_those_of_pyproject_and_none_of_the_lock_is_below_them():
     assert TARGET.read_text(encoding="utf-8") == render(), "run scripts/write_floors.py"
-
-
-def test_the_lock_has_no_version_below_the_lowest():
     for name, lowest in floors().items():
         assert Version(version(name)) >= Version(lowest), name
 

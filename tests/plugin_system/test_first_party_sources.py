@@ -1,7 +1,5 @@
 """The source of a first-party plugin changes with a version, or with a declared reason."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -18,22 +16,20 @@ RECORD: dict[str, Any] = {"plugins": NOW, "unchanged": []}
 def edited(digest: str = "c", **versions: int) -> dict[str, Any]:
     """The two plugins after an edit of the task."""
     sums = {f"sums.{name.replace('_', '.')}": number for name, number in versions.items()}
-    known = {**NOW["tasks/sums"]["versions"], **sums}  # type: ignore[dict-item]
+    known = {**NOW["tasks/sums"]["versions"], **sums}
     return {**NOW, "tasks/sums": {"versions": known, "digest": digest}}
 
 
-def test_no_plugin_here_has_changed_without_a_version() -> None:
-    assert complaints(read_record()["plugins"], plugin_sources()) == []
-
-
-def test_every_reason_names_its_plugins_its_day_and_says_why() -> None:
-    for declared in read_record()["unchanged"]:
+def test_no_plugin_here_has_changed_without_a_version_or_a_reason():
+    record = read_record()
+    assert complaints(record["plugins"], plugin_sources()) == []
+    for declared in record["unchanged"]:
         assert declared["plugins"]
         assert declared["date"]
         assert declared["why"].strip()
 
 
-def test_the_helpers_of_a_plugin_are_part_of_its_source() -> None:
+def test_the_helpers_of_a_plugin_are_part_of_its_source():
     found = plugin_sources()
     assert set(found["tasks/clock_time"]["versions"]) >= {
         "clock_time.FORMAT", "clock_time.ClockTime.version", "_clock_pictures.DRAWING",
@@ -43,31 +39,26 @@ def test_the_helpers_of_a_plugin_are_part_of_its_source() -> None:
     assert len(set(digests)) == len(digests)
 
 
-def test_a_change_without_a_version_says_both_remedies() -> None:
-    (sentence,) = complaints(NOW, edited())
+@pytest.mark.parametrize("lower", [{}, {"Sums_version": 1}, {"Sums_version": 1, "FORMAT": 2}])
+def test_a_change_without_a_higher_version_says_both_remedies(lower):
+    (sentence,) = complaints(NOW, edited(**lower))
     assert "The source of tasks/sums has changed" in sentence
-    assert "(sums.Sums.version = 2, sums.FORMAT = 1)" in sentence
+    assert lower or "(sums.Sums.version = 2, sums.FORMAT = 1)" in sentence
     assert '--unchanged tasks/sums --why "REASON"' in sentence
     with pytest.raises(SystemExit, match="tasks/sums has changed"):
-        updated(RECORD, edited(), [], "")
+        updated(RECORD, edited(**lower), [], "")
 
 
 @pytest.mark.parametrize("versions", [{"Sums_version": 3}, {"FORMAT": 2}])
-def test_a_raised_version_is_recorded(versions: dict[str, int]) -> None:
+def test_a_raised_version_is_recorded(versions):
     (sentence,) = complaints(NOW, edited(**versions))
     assert sentence.startswith("tasks/sums is not recorded as it is now: run python")
     after = updated(RECORD, edited(**versions), [], "")
     assert after == {"plugins": edited(**versions), "unchanged": []}
 
 
-@pytest.mark.parametrize("versions", [{"Sums_version": 1}, {"Sums_version": 1, "FORMAT": 2}])
-def test_a_version_that_goes_down_is_none(versions: dict[str, int]) -> None:
-    (sentence,) = complaints(NOW, edited(**versions))
-    assert sentence.startswith("The source of tasks/sums has changed")
-
-
 @pytest.mark.parametrize("declared", ["tasks/sums", "all"])
-def test_a_declared_reason_is_kept(declared: str) -> None:
+def test_a_declared_reason_is_kept(declared):
     after = updated(RECORD, edited(), [declared], "a helper is renamed")
     assert complaints(after["plugins"], edited()) == []
     (entry,) = after["unchanged"]
@@ -78,12 +69,12 @@ def test_a_declared_reason_is_kept(declared: str) -> None:
     ]  # fmt: skip
 
 
-def test_only_what_has_changed_can_be_declared() -> None:
+def test_only_what_has_changed_can_be_declared():
     with pytest.raises(SystemExit, match="losses/old has not changed without a version"):
         updated(RECORD, edited(), ["losses/old"], "no reason")
 
 
-def test_plugins_that_come_and_go_are_recorded() -> None:
+def test_plugins_that_come_and_go_are_recorded():
     new = {"losses/new": {"versions": {}, "digest": "n"}, "tasks/sums": NOW["tasks/sums"]}
     said = complaints(NOW, new)
     assert [line.split()[0] for line in said] == ["losses/new", "losses/old"]

@@ -1,7 +1,5 @@
 """What counts as a change of a module, and which modules it is taken to import."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -35,68 +33,55 @@ async def wait(): ...
 '''
 
 
-def changed(tmp_path: Path, old: str, new: str) -> bool:
-    file = tmp_path / "module.py"
+NOT_COUNTED = [
+    ("# a comment", "# another, longer comment\n"),
+    ('"""A docstring."""', ""),
+    ('"""What a rate is."""', '"""Something else."""'),
+    ('"""A method."""', "'''Two\n        lines.'''"),
+    ("0.5", "5e-1"),
+    ("self.size * side ** 2 + math.pi", "(\n    (self.size*side**2) + math.pi\n)"),
+    ("(): ...", "():\n    '''Nothing.'''\n    pass"),
+    ("\n\n\n", "\n"),
+    ("\n", "\r\n"),
+]
+COUNTED = [
+    ("0.5", "0.25"),
+    *[("= 3", new) for new in ("= 3.0", "= True", "= '3'", "= b'3'")],
+    ("** 2", "** -2"),
+    ("side ** 2 + math.pi", "(side ** 2 + math.pi)"),
+    ("return ", ""),
+    (": float = 0.5", " = 0.5"),
+    ("async def", "def"),
+    ("(self, side: float)", "(self, side: float = 1.0)"),
+    ("    def area", "    @staticmethod\n    def area"),
+    ("import math", "import cmath as math"),
+]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [(*change, counts) for counts in (False, True) for change in (NOT_COUNTED, COUNTED)[counts]],
+)
+def test_constants_and_statements_count_and_comments_and_formatting_do_not(
+    tmp_path, old, new, counts
+):
     assert old in SOURCE
     digests = []
-    for text in (SOURCE, SOURCE.replace(old, new)):
-        file.write_text(text, encoding="utf-8")
-        digests.append(read_source(file).digest)
-        file.unlink()
+    for name, text in (("a.py", SOURCE), ("b.py", SOURCE.replace(old, new))):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        digests.append(read_source(tmp_path / name).digest)
     assert None not in digests
-    return digests[0] != digests[1]
+    assert (digests[0] != digests[1]) == counts
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("# a comment", "# another, longer comment\n"),
-        ('"""A docstring."""', ""),
-        ('"""What a rate is."""', '"""Something else."""'),
-        ('"""A method."""', "'''Two\n        lines.'''"),
-        ("0.5", "5e-1"),
-        ("self.size * side ** 2 + math.pi", "(\n    (self.size*side**2) + math.pi\n)"),
-        ("(): ...", "():\n    '''Nothing.'''\n    pass"),
-        ("\n\n\n", "\n"),
-        ("\n", "\r\n"),
-    ],
-)
-def test_comments_docstrings_and_formatting_do_not_count(
-    tmp_path: Path, old: str, new: str
-) -> None:
-    assert not changed(tmp_path, old, new)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("0.5", "0.25"),
-        ("= 3", "= 3.0"),
-        ("= 3", "= True"),
-        ("= 3", "= '3'"),
-        ("= 3", "= b'3'"),
-        ("** 2", "** -2"),
-        ("side ** 2 + math.pi", "(side ** 2 + math.pi)"),
-        ("return ", ""),
-        (": float = 0.5", " = 0.5"),
-        ("async def", "def"),
-        ("(self, side: float)", "(self, side: float = 1.0)"),
-        ("    def area", "    @staticmethod\n    def area"),
-        ("import math", "import cmath as math"),
-    ],
-)
-def test_a_constant_or_a_statement_counts(tmp_path: Path, old: str, new: str) -> None:
-    assert changed(tmp_path, old, new)
-
-
-def test_the_digest_is_the_same_with_every_python(tmp_path: Path) -> None:
+def test_the_digest_is_the_same_with_every_python(tmp_path):
     """`ast.dump` writes another text in Python 3.12 and 3.13. The value holds what it does not."""
     file = tmp_path / "module.py"
     file.write_text(SOURCE, encoding="utf-8")
     assert read_source(file).digest == "f107aca75583850c"
 
 
-def test_what_is_no_python_is_read_as_bytes(tmp_path: Path) -> None:
+def test_what_is_no_python_is_read_as_bytes(tmp_path):
     digests = set()
     for content in (b"def broken(:\n", b"def broken(: \n", b"\x7fELF\x00\x01", b"\x7fELF\x00\x02"):
         file = tmp_path / f"{len(digests)}.so"
@@ -105,21 +90,21 @@ def test_what_is_no_python_is_read_as_bytes(tmp_path: Path) -> None:
     assert len(digests) == 4
 
 
-def test_a_file_that_would_warn_is_read_without_a_warning(tmp_path: Path) -> None:
+def test_a_file_that_would_warn_is_read_without_a_warning(tmp_path):
     file = tmp_path / "regex.py"
     file.write_text('PATTERN = "\\d"\nassert (1, "always true")\n')
     assert read_source(file).digest
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+def package(tmp_path, monkeypatch):
     """Writes modules of a package `mylab` that is on the import path, and never imported."""
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "mylab" / "parts").mkdir(parents=True)
     for folder in ("mylab", "mylab/parts"):
         (tmp_path / folder / "__init__.py").write_text('"""Nothing."""\n')
 
-    def write(name: str, text: str) -> Path:
+    def write(name, text):
         file = tmp_path / "mylab" / name
         file.write_text(text)
         return file
@@ -148,7 +133,7 @@ def reached(file: Path, name: str = "mylab.loss") -> set[str]:
         "try:\n    import no_such_module\nexcept ImportError:\n    from .parts import kernel",
     ],
 )
-def test_every_spelling_of_an_import_is_followed(package: Write, statement: str) -> None:
+def test_every_spelling_of_an_import_is_followed(package, statement):
     package("parts/kernel.py", "from . import width\n")
     package("parts/width.py", "from ..shared import WIDTH\n")
     package("shared.py", "WIDTH = 1\n")
@@ -158,23 +143,28 @@ def test_every_spelling_of_an_import_is_followed(package: Write, statement: str)
     }  # fmt: skip
 
 
-def test_modules_that_import_each_other_are_each_read_once(package: Write) -> None:
-    package("shared.py", "from .loss import SIZE\nfrom . import loss\n")
-    assert reached(package("loss.py", "SIZE = 3\nfrom . import shared\n")) == {"loss", "shared"}
-
-
-def test_what_a_package_runs_when_it_is_imported_counts(package: Write) -> None:
-    loss = package("loss.py", "SIZE = 3\n")
-    package("patches.py", "VALUE = 1\n")
-    assert reached(loss) == {"loss"}
-    package("__init__.py", "from . import patches\n")
-    assert reached(loss) == {"loss", "mylab", "patches"}
-
-
-def test_a_broken_module_is_read_and_leads_nowhere(package: Write) -> None:
-    package("shared.py", "from . import never\ndef broken(:\n")
-    assert reached(package("loss.py", "from . import shared\n")) == {"loss", "shared"}
-
-
-def test_a_relative_import_that_leaves_the_package_leads_nowhere(package: Write) -> None:
-    assert reached(package("loss.py", "from ... import shared\n")) == {"loss"}
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (
+            {"shared": "from .loss import SIZE\nfrom . import loss\n",
+             "loss": "SIZE = 3\nfrom . import shared\n"},
+            {"loss", "shared"},
+        ),
+        ({"patches": "VALUE = 1\n", "loss": "SIZE = 3\n"}, {"loss"}),
+        (
+            {"patches": "VALUE = 1\n", "__init__": "from . import patches\n", "loss": "SIZE = 3\n"},
+            {"loss", "mylab", "patches"},
+        ),
+        (
+            {"shared": "from . import never\ndef broken(:\n", "loss": "from . import shared\n"},
+            {"loss", "shared"},
+        ),
+        ({"loss": "from ... import shared\n"}, {"loss"}),
+    ],
+    ids=["a circle", "an unused module", "what the package runs", "a broken module", "outside"],
+)  # fmt: skip
+def test_what_is_imported_with_a_module_is_read_once(package, files, expected):
+    for name, text in files.items():
+        file = package(f"{name}.py", text)
+    assert reached(file) == expected

@@ -1,12 +1,9 @@
 """A plugin that is not first-party is addressed by what its source does."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys
 import sysconfig
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,7 +36,7 @@ class Slow:
 
 
 @pytest.fixture(autouse=True)
-def own_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_registry(monkeypatch):
     """A registry, and modules, that no other test sees."""
     monkeypatch.setattr(registry, "_from_files", {group: {} for group in registry.GROUPS})
     monkeypatch.setattr(registry, "_files", [])
@@ -67,36 +64,32 @@ def digest_of(file: Path, text: str | None = None) -> str | None:
     return source_digest(type(registry.load_loss("huber")))
 
 
-def test_first_party_plugins_have_none() -> None:
+def test_first_party_plugins_have_none():
     for group in registry.GROUPS:
         for entry in registry.entries(group):
             assert entry.plugin is not None
             assert source_digest(entry.plugin) is None
 
 
-def test_an_edit_of_a_plugin_file_is_seen_and_a_comment_is_not(tmp_path: Path) -> None:
+def test_an_edit_of_a_plugin_file_is_seen_and_a_comment_is_not(tmp_path):
     file = tmp_path / "mine.py"
     first = digest_of(file, LOSS)
     assert first is not None
-    assert (
-        digest_of(file, LOSS.replace("        values = ", "        # V_num\n        values = "))
-        == first
-    )
+    commented = LOSS.replace("        values = ", "        # V_num\n        values = ")
+    assert digest_of(file, commented) == first
     assert digest_of(file, LOSS.replace("return loss,", "return 2 * loss,")) != first
     assert digest_of(file, LOSS) == first
     assert digest_of(tmp_path / "renamed.py", LOSS) == first
 
 
-def test_an_edit_within_the_second_is_run_and_not_its_bytecode(tmp_path: Path) -> None:
+def test_an_edit_within_the_second_is_run_and_not_its_bytecode(tmp_path):
     file = tmp_path / "mine.py"
     for default in (0.1, 0.2, 0.3):
         load(file, LOSS.replace("parameter(0.5", f"parameter({default}"))
         assert registry.load_loss("huber").weight == default
 
 
-def test_modules_beside_a_plugin_file_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modules_beside_a_plugin_file_count(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     helper = tmp_path / "rates_of_mine.py"
     digests = []
@@ -108,7 +101,7 @@ def test_modules_beside_a_plugin_file_count(
     assert digest_of(tmp_path / "mine.py") == digests[2]
 
 
-def test_a_module_beside_it_counts_before_it_is_imported(tmp_path: Path) -> None:
+def test_a_module_beside_it_counts_before_it_is_imported(tmp_path):
     """Its import may be in a function, after the plugin has put its folder on the path."""
     text = LOSS.replace(
         "        return _Huber(", "        import rates_of_mine\n        return _Huber("
@@ -121,9 +114,7 @@ def test_a_module_beside_it_counts_before_it_is_imported(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("library", ["elsewhere", "project/.venv/lib/python3.11/site-packages"])
-def test_modules_of_others_do_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
-) -> None:
+def test_modules_of_others_do_not_count(tmp_path, monkeypatch, library):
     (tmp_path / "project").mkdir()
     (tmp_path / library).mkdir(parents=True)
     monkeypatch.syspath_prepend(str(tmp_path / library))
@@ -134,9 +125,7 @@ def test_modules_of_others_do_not_count(
     assert len(digests) == 1
 
 
-def test_python_below_the_folder_of_a_plugin_does_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_below_the_folder_of_a_plugin_does_not_count(tmp_path, monkeypatch):
     from smmd_bench.plugin_system import plugin_source
 
     standard = Path(sysconfig.get_path("stdlib"))
@@ -145,7 +134,7 @@ def test_python_below_the_folder_of_a_plugin_does_not_count(
     assert home.owns("mine", standard.parent.parent.parent / "mine.py")
 
 
-def test_two_classes_of_one_file_share_the_digest(tmp_path: Path) -> None:
+def test_two_classes_of_one_file_share_the_digest(tmp_path):
     (tmp_path / "both.py").write_text(
         f"{LOSS}\n{TASK.replace('from __future__ import annotations', '')}"
     )
@@ -177,16 +166,14 @@ def write_distribution(folder: Path, *, editable: bool) -> Path:
 
 
 @pytest.mark.parametrize("editable", [False, True])
-def test_an_installed_package_counts_with_all_of_its_distribution(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, editable: bool
-) -> None:
+def test_an_installed_package_counts_with_all_of_its_distribution(tmp_path, monkeypatch, editable):
     code = write_distribution(tmp_path, editable=editable)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "rates_of_mine.py").write_text("RATE = 1\n")
     for folder in {code, tmp_path / "site", tmp_path / "other"}:
         monkeypatch.syspath_prepend(str(folder))
 
-    def digest() -> str | None:
+    def digest():
         for name in [name for name in sys.modules if name.startswith("mylab")]:
             del sys.modules[name]
         importlib.invalidate_caches()
@@ -209,49 +196,35 @@ def test_an_installed_package_counts_with_all_of_its_distribution(
     assert digest() == third
 
 
-def addresses(task: str, loss: str) -> dict[str, str]:
-    experiment = Experiment((task,), (loss,), base=False)
-    (cell,) = experiment.cells
-    return cell.addresses
-
-
-def stages_of_an_edit(task: str, loss: str, file: Path, text: str, old: str, new: str) -> set[str]:
-    load(file, text)
-    before = addresses(task, loss)
-    assert old in text
-    load(file, text.replace(old, new))
-    after = addresses(task, loss)
-    return {stage for stage in before if before[stage] != after[stage]}
+def stages_of_an_edit(task: str, loss: str, file: Path, text: str, new: str) -> list[set[str]]:
+    """The stages of the base and of the trained cell whose addresses an edit changes."""
+    found = []
+    for source in (text, new):
+        load(file, source)
+        found.append([cell.addresses for cell in Experiment((task,), (loss,)).cells])
+    return [
+        {stage for stage in before if before[stage] != after[stage]}
+        for before, after in zip(*found, strict=True)
+    ]
 
 
 EVERY = {"train", "validate", "select", "decode", "measure"}
 
 
-def test_an_edited_loss_is_trained_again(tmp_path: Path) -> None:
-    edit = (tmp_path / "mine.py", LOSS, "return loss,", "return 2 * loss,")
-    assert stages_of_an_edit("arithmetic", "huber", *edit) == EVERY
-    assert stages_of_an_edit("arithmetic", "ce", *edit) == set()
+def test_an_edited_loss_is_trained_again(tmp_path):
+    edit = (tmp_path / "mine.py", LOSS, LOSS.replace("return loss,", "return 2 * loss,"))
+    assert stages_of_an_edit("arithmetic", "huber", *edit) == [set(), EVERY]
+    assert stages_of_an_edit("arithmetic", "ce", *edit) == [set(), set()]
 
 
-def test_an_edited_task_is_all_done_again(tmp_path: Path) -> None:
-    edit = (tmp_path / "mine.py", TASK, "2 * ", "3 * ")
-    assert stages_of_an_edit("doubling", "ce", *edit) == EVERY
-    comment = (tmp_path / "mine.py", TASK, "2 * ", "2  * ")
-    assert stages_of_an_edit("doubling", "ce", *comment) == set()
+def test_an_edited_task_is_all_done_again_and_the_base_is_decoded_again(tmp_path):
+    file, decoded = tmp_path / "mine.py", {"select", "decode", "measure"}
+    edit, comment = TASK.replace("2 * ", "3 * "), TASK.replace("2 * ", "2  * ")
+    assert stages_of_an_edit("doubling", "ce", file, TASK, edit) == [decoded, EVERY]
+    assert stages_of_an_edit("doubling", "ce", file, TASK, comment) == [set(), set()]
 
 
-def test_an_edited_task_is_decoded_again_by_the_untuned_base(tmp_path: Path) -> None:
-    found = []
-    for text in (TASK, TASK.replace("2 * ", "3 * ")):
-        load(tmp_path / "mine.py", text)
-        base, _ = Experiment(("doubling",), ("ce",)).cells
-        found.append(base.addresses)
-    assert {stage for stage in EVERY if found[0][stage] != found[1][stage]} == {
-        "select", "decode", "measure",
-    }  # fmt: skip
-
-
-def test_a_metric_of_ones_own_counts_in_the_measurement(tmp_path: Path) -> None:
+def test_a_metric_of_ones_own_counts_in_the_measurement(tmp_path):
     metric = (
         "from smmd_bench.contracts import ExactMatch\n"
         "class Strict(ExactMatch):\n    name = 'strict'\n"
@@ -266,7 +239,7 @@ def test_a_metric_of_ones_own_counts_in_the_measurement(tmp_path: Path) -> None:
     assert identity["metrics"]["parse_failure_rate"] == 1
 
 
-def test_an_engine_of_ones_own_counts_in_its_identity(tmp_path: Path) -> None:
+def test_an_engine_of_ones_own_counts_in_its_identity(tmp_path):
     load(tmp_path / "slow.py", ENGINE)
     first = dict(registry.engine_identity("slow"))
     load(tmp_path / "slow.py", ENGINE.replace('"name": self.name', '"name": "slow"'))
@@ -276,7 +249,7 @@ def test_an_engine_of_ones_own_counts_in_its_identity(tmp_path: Path) -> None:
     assert "source" not in registry.engine_identity("transformers")
 
 
-def test_the_manifest_says_what_it_was_made_with(tmp_path: Path) -> None:
+def test_the_manifest_says_what_it_was_made_with(tmp_path):
     load(tmp_path / "mine.py", LOSS)
     load(tmp_path / "task.py", TASK)
     own = Experiment(("doubling",), ("ce", "huber"), engine="transformers")

@@ -1,28 +1,13 @@
-from pathlib import Path
-
 import pytest
 
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system import registry
 
-LOSS_FILE = '''
-from dataclasses import dataclass
-from typing import ClassVar
-from smmd_bench.contracts import parameter
-
-@dataclass(frozen=True)
-class Mine:
-    """A loss of my own."""
-    name: ClassVar[str] = "mine"
-    version: ClassVar[int] = 1
-    replaces_cross_entropy: ClassVar[bool] = False
-    weight: float = parameter(1.0, "weight", name="lambda")
-    def bind(self, vocabulary): ...
-'''
+from .loss_file import LOSS
 
 
 @pytest.mark.parametrize("group", registry.GROUPS)
-def test_every_first_party_plugin_imports_and_fits_its_contract(group: registry.Group) -> None:
+def test_every_first_party_plugin_imports_and_fits_its_contract(group):
     found = registry.entries(group)
     assert found
     assert [e.error for e in found if e.error] == []
@@ -30,14 +15,14 @@ def test_every_first_party_plugin_imports_and_fits_its_contract(group: registry.
         assert isinstance(registry.load(group, entry.name), registry._PROTOCOLS[group])
 
 
-def test_an_unknown_name_lists_the_nearest() -> None:
+def test_an_unknown_name_lists_the_nearest():
     with pytest.raises(UserError, match="Unknown loss 'smd': did you mean smmd"):
         registry.load_loss("smd")
 
 
-def test_a_plugin_file_registers_its_classes(tmp_path: Path) -> None:
+def test_a_plugin_file_registers_its_classes(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text(LOSS_FILE)
+    file.write_text(LOSS)
     registry.load_plugin_file(file)
     assert registry.load_loss("mine[lambda=4]").weight == 4.0
     assert file.resolve() in registry.plugin_files()
@@ -52,9 +37,7 @@ def test_a_plugin_file_registers_its_classes(tmp_path: Path) -> None:
         (None, "does not exist"),
     ],
 )
-def test_a_bad_plugin_file_is_one_sentence(
-    tmp_path: Path, source: str | None, message: str
-) -> None:
+def test_a_bad_plugin_file_is_one_sentence(tmp_path, source, message):
     file = tmp_path / "bad.py"
     if source is not None:
         file.write_text(source)
@@ -62,7 +45,7 @@ def test_a_bad_plugin_file_is_one_sentence(
         registry.load_plugin_file(file)
 
 
-def test_a_folder_and_a_text_are_no_plugin_files(tmp_path: Path) -> None:
+def test_a_folder_and_a_text_are_no_plugin_files(tmp_path):
     file = tmp_path / "notes.txt"
     file.touch()
     for path in (tmp_path, file):
@@ -79,10 +62,10 @@ def test_a_folder_and_a_text_are_no_plugin_files(tmp_path: Path) -> None:
     ],
 )
 def test_a_plugin_that_cannot_be_spelled_is_listed_and_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str, message: str
-) -> None:
+    tmp_path, monkeypatch, name, old, new, message
+):
     monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
-    source = LOSS_FILE.replace('"mine"', f'"{name}"')
+    source = LOSS.replace('"mine"', f'"{name}"')
     source = source.replace("import dataclass", "import dataclass, field").replace(old, new)
     file = tmp_path / f"{name}.py"
     file.write_text(source)
@@ -95,26 +78,24 @@ def test_a_plugin_that_cannot_be_spelled_is_listed_and_refused(
         registry.load_loss(name)
 
 
-def test_a_plugin_file_takes_the_place_of_what_was_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plugin_file_takes_the_place_of_what_was_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
     before = registry.load_loss("ce")
     assert registry.load_loss("ce") is before
     file = tmp_path / "other.py"
-    file.write_text(LOSS_FILE.replace('"mine"', '"ce"'))
+    file.write_text(LOSS.replace('"mine"', '"ce"'))
     registry.load_plugin_file(file)
     assert type(registry.load_loss("ce")).__name__ == "Mine"
     registry.load_loss.cache_clear()
 
 
 def test_an_installed_plugin_that_lacks_a_part_of_its_contract_is_listed_with_what_it_lacks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     class Point:
         value, dist = "mine:Bare", None
 
-        def load(self) -> type:
+        def load(self):
             return type("Bare", (), {"name": "bare", "title": "Bare", "skip": None})
 
     monkeypatch.setattr(registry, "points", lambda group: {"bare": Point()})

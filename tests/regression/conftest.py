@@ -1,26 +1,27 @@
 """A run folder whose cells have real (tiny, random) adapters, and questions of our own."""
 
-from __future__ import annotations
-
 import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
 
 from smmd_bench.storage.files import read_json, write_json
-from tests.conftest import DATA, LINEAR
+from smmd_bench.training.canary import make_canary
+from tests.conftest import LINEAR, TOKENIZERS
 from tests.runs import write_run as synthetic_run
+from tests.tiny_lms import tiny_config
 
 from .questions import write_mmlu
 
-COMMAND = str(Path(sys.executable).parent / "smmd-bench")
 LM_EVAL = str(Path(sys.executable).parent / "lm_eval")
 LOSSES = ("ce", "smmd")
 SHORT = 232
@@ -37,40 +38,22 @@ class Checkpoints:
 
 
 @pytest.fixture(scope="session")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Checkpoints:
-    import torch
-    from peft import LoraConfig, get_peft_model
-    from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
-    from transformers.utils import logging
-
+def checkpoints(tmp_path_factory):
     logging.disable_progress_bar()
     root = tmp_path_factory.mktemp("checkpoints")
-    tokenizer = AutoTokenizer.from_pretrained(DATA / "tokenizers" / "digit")
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / "digit")
     adapters = {}
     for name, positions in (("base", 16384), ("short", SHORT)):
         torch.manual_seed(0)
-        model = Qwen2ForCausalLM(
-            Qwen2Config(
-                vocab_size=len(tokenizer),
-                hidden_size=64,
-                intermediate_size=64,
-                num_hidden_layers=1,
-                num_attention_heads=2,
-                num_key_value_heads=1,
-                max_position_embeddings=positions,
-                initializer_range=0.5,
-                bos_token_id=tokenizer.bos_token_id,
-                eos_token_id=tokenizer.eos_token_id,
-                pad_token_id=tokenizer.pad_token_id,
-                tie_word_embeddings=True,
-            )
-        )
+        shape = {"num_hidden_layers": 1, "intermediate_size": 64, "initializer_range": 0.5}
+        shape |= {"max_position_embeddings": positions, "tie_word_embeddings": True}
+        model = AutoModelForCausalLM.from_config(tiny_config("qwen2", tokenizer, **shape))
         model.save_pretrained(root / name)
         tokenizer.save_pretrained(root / name)
     for seed, loss in enumerate(LOSSES, start=1):
         torch.manual_seed(seed)
         lora = get_peft_model(
-            Qwen2ForCausalLM.from_pretrained(root / "base"),
+            AutoModelForCausalLM.from_pretrained(root / "base"),
             LoraConfig(r=4, target_modules=LINEAR, task_type="CAUSAL_LM"),
         )
         for parameter in (p for p in lora.parameters() if p.requires_grad):
@@ -81,7 +64,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Checkpoints:
 
 
 @pytest.fixture(scope="session")
-def mmlu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mmlu(tmp_path_factory):
     """A data folder with questions of our own in the hub's layout: 2 a subject, 5 shots."""
     folder = tmp_path_factory.mktemp("data")
     write_mmlu(folder / "mmlu" / "cais" / "mmlu")
@@ -92,10 +75,10 @@ MakeRun = Callable[..., Path]
 
 
 @pytest.fixture
-def make_run(checkpoints: Checkpoints, tmp_path: Path) -> MakeRun:
+def make_run(checkpoints, tmp_path):
     """`make_run()`: the folder of a run of base, ce and smmd that was trained, selected, scored."""
 
-    def make(base: Path | None = None, losses: tuple[str, ...] = ("ce", "smmd")) -> Path:
+    def make(base=None, losses=("ce", "smmd")):
         folder = tmp_path / "run"
         write_run(folder, base or checkpoints.base, {k: checkpoints.adapters[k] for k in losses})
         return folder
@@ -121,27 +104,8 @@ def write_run(folder: Path, base: Path, adapters: dict[str, Path]) -> None:
 
 
 def _canary(base: Path, adapter: Path | None) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from peft import PeftModel
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from smmd_bench.training.canary import make_canary
-
     model = AutoModelForCausalLM.from_pretrained(base)
     if adapter is not None:
         model = PeftModel.from_pretrained(model, adapter)
-    canary: dict[str, Any] = json.loads(
-        json.dumps(asdict(make_canary(model, AutoTokenizer.from_pretrained(base))))
-    )
-    return canary
-
-
-def smmd_bench(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line."""
-    return subprocess.run(
-        [COMMAND, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    )
+    canary = make_canary(model, AutoTokenizer.from_pretrained(base))
+    return dict(json.loads(json.dumps(asdict(canary))))

@@ -19,14 +19,12 @@ from smmd_bench.regression.evaluate import _rows
         ("brier_score", [0.1], False),
     ],
 )
-def test_a_share_is_known_by_name_and_by_its_documents(
-    metric: str, documents: list[float] | None, share: bool
-) -> None:
+def test_a_share_is_known_by_name_and_by_its_documents(metric, documents, share):
     values = None if documents is None else pd.Series(documents, dtype="float64")
     assert is_share(metric, values) == share
 
 
-def test_what_is_percent_already_stays_as_it_is() -> None:
+def test_what_is_percent_already_stays_as_it_is():
     """lm-eval's squadv2 gives `f1` of all documents at once, in percent."""
     samples = pd.DataFrame({"subtask": "squadv2", "doc_id": [0, 1], "exact_match": [0.0, 1.0]})
     found = {"sample_len": 2, "f1,none": 61.5, "exact_match,none": 0.5}

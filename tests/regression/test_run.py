@@ -1,10 +1,7 @@
 """`regress` does what is missing, once, and compares what is there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -20,8 +17,6 @@ from smmd_bench.run.run_directory import record_failure
 from smmd_bench.storage.data_files import VARIABLE
 from smmd_bench.storage.files import read_json, write_json
 from tests.conftest import LIBRARY_WARNINGS
-
-from .conftest import MakeRun
 
 SUITE = "mmlu_anatomy"
 
@@ -42,7 +37,7 @@ class Here:
 
 
 @pytest.fixture
-def executor(mmlu: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
+def executor(mmlu, monkeypatch):
     here = Here()
     monkeypatch.setenv(VARIABLE, str(mmlu))
     monkeypatch.setattr("smmd_bench.regression.regress.load", lambda *_: here)
@@ -65,16 +60,18 @@ def addresses(run: Path) -> list[str]:
     return sorted(file.parent.name for file in run.glob("regression/*/results.json"))
 
 
-def test_nothing_is_evaluated_twice(
-    make_run: MakeRun, executor: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def written(run: Path) -> dict[Path, int]:
+    return {file: file.stat().st_mtime_ns for file in run.glob("regression/*/*.*")}
+
+
+def test_nothing_is_evaluated_twice(make_run, executor, monkeypatch):
     run = make_run()
     assert call(run) == Outcome(True, {})
-    first = {file: file.stat().st_mtime_ns for file in run.glob("regression/*/*.*")}
+    first = written(run)
     assert len(addresses(run)) == 3
     monkeypatch.setattr(jobs, "run_job", None)
     assert call(run) == Outcome(False, {})
-    assert {file: file.stat().st_mtime_ns for file in run.glob("regression/*/*.*")} == first
+    assert written(run) == first
     frame = read_run(run).regression
     assert frame["loss"].tolist() == ["base", "ce", "smmd"]
     assert frame["against_loss"].fillna("").tolist() == ["", "base", "ce"]
@@ -83,13 +80,11 @@ def test_nothing_is_evaluated_twice(
     assert frame["limit"].isna().all()
 
 
-def test_what_dies_half_way_is_not_there_and_is_done_again(
-    make_run: MakeRun, executor: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_dies_half_way_is_not_there_and_is_done_again(make_run, executor, monkeypatch):
     run = make_run()
     write = jobs.write_json
 
-    def full(path: Path, content: Any) -> None:
+    def full(path, content):
         suite = read_json(path.parent / "suite.json")
         if path.name == "results.json" and suite is not None and suite["loss"] == "ce":
             raise OSError("No space left on device")
@@ -108,7 +103,7 @@ def test_what_dies_half_way_is_not_there_and_is_done_again(
     assert not list(run.glob("regression/*/FAILED.json"))
 
 
-def test_a_job_that_dies_fails_what_it_left(make_run: MakeRun, executor: Here) -> None:
+def test_a_job_that_dies_fails_what_it_left(make_run, executor):
     run = make_run(losses=("smmd",))
     executor.died = True
     assert call(run).failed == dict.fromkeys(
@@ -120,7 +115,7 @@ def test_a_job_that_dies_fails_what_it_left(make_run: MakeRun, executor: Here) -
     assert frame["against_loss"].fillna("").tolist() == ["", "base"]  # there is no CE
 
 
-def test_each_is_compared_with_ce_whichever_call_made_it(make_run: MakeRun, executor: Here) -> None:
+def test_each_is_compared_with_ce_whichever_call_made_it(make_run, executor):
     run = make_run()
     seen = []
     for losses in (["base", "smmd"], ["ce"], ["base", "smmd"]):
@@ -138,7 +133,7 @@ def test_each_is_compared_with_ce_whichever_call_made_it(make_run: MakeRun, exec
     assert frame["against_loss"].fillna("").to_dict() == {"base": "", "smmd": "base"}
 
 
-def test_weights_that_training_did_not_write_are_refused(make_run: MakeRun, executor: Here) -> None:
+def test_weights_that_training_did_not_write_are_refused(make_run, executor):
     run = make_run()
     cells = read_run(run).cells.set_index("loss")["address"]
     file, other = (run / "cells" / cells[loss] / "train.json" for loss in ("smmd", "ce"))
@@ -153,7 +148,7 @@ def test_weights_that_training_did_not_write_are_refused(make_run: MakeRun, exec
 @pytest.mark.engine
 @pytest.mark.slow
 @pytest.mark.filterwarnings(*LIBRARY_WARNINGS)
-def test_vllm_answers_as_transformers(make_run: MakeRun, executor: Here) -> None:
+def test_vllm_answers_as_transformers(make_run, executor):
     """One engine; adapters merged, swapped in, and checked by the canary of their training."""
     run = make_run()
     suite = "mmlu_social_sciences"
@@ -170,7 +165,7 @@ def test_vllm_answers_as_transformers(make_run: MakeRun, executor: Here) -> None
     assert by_loss["value"].nunique() > 1
 
 
-def test_a_comparison_is_paired_by_question() -> None:
+def test_a_comparison_is_paired_by_question():
     right = [1.0, 1.0, 1.0, 0.0, 0.0]
     mine = pd.DataFrame({"subtask": ["a"] * 3 + ["b"] * 2, "doc_id": [0, 1, 2, 0, 1], "acc": right})
     other = mine.assign(acc=[0.0, 1.0, 0.0, 0.0, 1.0]).iloc[::-1]
@@ -182,7 +177,7 @@ def test_a_comparison_is_paired_by_question() -> None:
     assert "p" not in compare(*shares, "rouge1")
 
 
-def test_questions_that_changed_between_two_are_left_out() -> None:
+def test_questions_that_changed_between_two_are_left_out():
     mine = pd.DataFrame(
         {"subtask": "a", "doc_id": range(4), "doc_hash": list("wxyz"), "acc": [1.0, 0.0, 1.0, 1.0]}
     )

@@ -1,21 +1,18 @@
 """Which suites there are, and where their questions come from."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
 from smmd_bench.errors import UserError
-from smmd_bench.regression.evaluation import Suite
 from smmd_bench.regression.find_suites import find_suites, shots_notes
+from smmd_bench.regression.load_tasks import load_tasks
 from smmd_bench.regression.mmlu_data import REPOSITORY, REVISION, is_mmlu, mmlu_folder, subjects
 from smmd_bench.storage.data_files import VARIABLE
 from tests.conftest import DATA
 
 
-def test_mmlu_has_57_subjects_five_shots_and_its_groups(
-    mmlu: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mmlu_has_57_subjects_five_shots_and_its_groups(mmlu, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(mmlu))
     assert len(subjects()) == 57
     assert all(map(is_mmlu, ["mmlu", "mmlu_stem", "mmlu_anatomy"]))
@@ -34,54 +31,43 @@ def test_mmlu_has_57_subjects_five_shots_and_its_groups(
     assert zero.identity() != suites[0].identity()
 
 
-@pytest.mark.parametrize("place", ["mmlu/cais/mmlu", "cais/mmlu", "mmlu", ""])
-def test_a_copy_may_lie_anywhere_near(
-    place: str, mmlu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copy = tmp_path / "data" / place
-    shutil.copytree(mmlu / "mmlu" / "cais" / "mmlu", copy, dirs_exist_ok=True)
+@pytest.fixture
+def copy(mmlu, tmp_path, monkeypatch):
+    """`copy(place)`: a copy of the questions, there in the folder of local copies."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "data"))
-    folder, identity = mmlu_folder()
-    assert folder == copy
+    source = mmlu / "mmlu" / "cais" / "mmlu"
+    return lambda place="mmlu": shutil.copytree(
+        source, tmp_path / "data" / place, dirs_exist_ok=True
+    )
+
+
+@pytest.mark.parametrize("place", ["mmlu/cais/mmlu", "cais/mmlu", "mmlu", ""])
+def test_a_copy_may_lie_anywhere_near_and_other_questions_are_other_data(
+    place, copy, mmlu, monkeypatch
+):
+    folder = copy(place)
+    found, identity = mmlu_folder()
+    assert found == folder
+    name = "test-00000-of-00001.parquet"
+    shutil.copy(folder / "astronomy" / name, folder / "anatomy" / name)
+    assert mmlu_folder()[1] != identity
     monkeypatch.setenv(VARIABLE, str(mmlu))
     assert mmlu_folder()[1] == identity
 
 
-def test_other_questions_are_other_data(
-    mmlu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(VARIABLE, str(mmlu))
-    folder, before = mmlu_folder()
-    shutil.copytree(folder, tmp_path / "mmlu")
-    name = "test-00000-of-00001.parquet"
-    shutil.copy(folder / "astronomy" / name, tmp_path / "mmlu" / "anatomy" / name)
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-    assert mmlu_folder()[1] != before
-
-
-@pytest.mark.parametrize("lacking", ["virology/dev-00000-of-00001.parquet"])
-def test_half_a_copy_is_refused(
-    lacking: str, mmlu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(mmlu / "mmlu" / "cais" / "mmlu", tmp_path / "mmlu")
-    (tmp_path / "mmlu" / lacking).unlink()
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-    with pytest.raises(UserError, match=lacking.partition("-")[0]):
+def test_half_a_copy_is_refused(copy):
+    (copy() / "virology" / "dev-00000-of-00001.parquet").unlink()
+    with pytest.raises(UserError, match="virology/dev"):
         mmlu_folder()
 
 
-def test_only_the_files_of_the_two_splits_matter(
-    mmlu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_files_of_the_two_splits_matter(copy):
     """A README.md with a split that was not copied is no hindrance, nor is none at all."""
-    from smmd_bench.regression.load_tasks import load_tasks
-
-    copy = Path(shutil.copytree(mmlu / "mmlu" / "cais" / "mmlu", tmp_path / "mmlu"))
-    readme = copy / "README.md"
+    folder = copy()
+    readme = folder / "README.md"
     line = "    path: anatomy/dev-*\n"
     more = "  - split: validation\n    path: anatomy/validation-*\n"
     readme.write_text(readme.read_text().replace(line, line + more))
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
     loaded = []
     for _ in range(2):
         (task,) = load_tasks(*find_suites(["mmlu_anatomy"], None))["tasks"].values()
@@ -90,24 +76,22 @@ def test_only_the_files_of_the_two_splits_matter(
     assert loaded[0] == loaded[1]
     assert [len(rows) for rows in loaded[0]] == [2, 5]
     assert loaded[0][0][0]["choices"]
-    (copy / "anatomy" / "test-00000-of-00001.parquet").write_text("no Parquet")
+    (folder / "anatomy" / "test-00000-of-00001.parquet").write_text("no Parquet")
     with pytest.raises(UserError, match=r"mmlu_anatomy in .* cannot be loaded .*: copy it again"):
         load_tasks(*find_suites(["mmlu_anatomy"], None))
 
 
-def test_a_missing_package_is_named(mmlu: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from smmd_bench.regression import load_tasks as tasks
-
-    def fail(_: Suite) -> None:
+def test_a_missing_package_is_named(mmlu, monkeypatch):
+    def fail(_):
         raise ModuleNotFoundError("No module named 'sympy_of_old'")
 
     monkeypatch.setenv(VARIABLE, str(mmlu))
-    monkeypatch.setattr(tasks, "_load", fail)
+    monkeypatch.setattr("smmd_bench.regression.load_tasks._load", fail)
     with pytest.raises(UserError, match=r"needs a Python package .*'sympy_of_old'"):
-        tasks.load_tasks(*find_suites(["mmlu_anatomy"], None))
+        load_tasks(*find_suites(["mmlu_anatomy"], None))
 
 
-def test_samsum_is_always_0_shot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samsum_is_always_0_shot(monkeypatch):
     monkeypatch.setenv(VARIABLE, str(DATA))
     plain, asked = (find_suites(["samsum"], shots) for shots in (None, 5))
     assert plain == asked
@@ -116,18 +100,11 @@ def test_samsum_is_always_0_shot(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plain[0].data["scorer"].keys() == {"task", "metrics", "rouge-score"}
 
 
-def test_an_empty_data_folder_says_what_to_fetch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_to_fetch_is_said_where_there_is_no_copy_and_no_network(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     with pytest.raises(UserError, match=f"hf download {REPOSITORY} .*{REVISION}.*--data-dir DIR"):
         find_suites(["mmlu"], None)
-
-
-def test_no_network_and_no_copy_says_what_to_fetch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(VARIABLE)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(UserError, match=f"cannot be fetched.*hf download {REPOSITORY}"):
@@ -136,16 +113,11 @@ def test_no_network_and_no_copy_says_what_to_fetch(
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_an_unknown_suite_gets_the_nearest_names() -> None:
+def test_an_unknown_suite_gets_the_nearest_names_and_idle_shots_make_no_other_address():
     with pytest.raises(UserError, match="Unknown suite 'helaswag': did you mean hellaswag"):
         find_suites(["helaswag"], None)
     with pytest.raises(UserError, match="lm-eval ls tasks"):
         find_suites(["qqqqqqqqqqqqqqqqqqqqqqqqqq"], None)
-
-
-@pytest.mark.engine
-@pytest.mark.slow
-def test_shots_that_change_nothing_make_no_other_address() -> None:
     names = ["ifeval", "gsm8k", "hellaswag", "truthfulqa", "bbh"]
     five = find_suites(names, 5)
     assert [suite.shots for suite in five] == [None, None, 5, None, 5]  # gsm8k has 5 of its own

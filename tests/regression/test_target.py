@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,8 @@ from smmd_bench.models.cards import model_card
 from smmd_bench.regression.find_targets import find_targets
 from smmd_bench.storage.files import read_json, write_json
 
-from .conftest import Checkpoints, MakeRun
 
-
-def test_the_base_once_and_every_selected_checkpoint(
-    make_run: MakeRun, checkpoints: Checkpoints
-) -> None:
+def test_the_base_once_and_every_selected_checkpoint(make_run, checkpoints):
     run = make_run()
     targets, notes = find_targets(run)
     assert [t.label for t in targets] == ["base", "ce seed 0", "smmd seed 0"]
@@ -31,15 +28,15 @@ def test_the_base_once_and_every_selected_checkpoint(
     assert [t.loss for t in find_targets(run, ["base", "smmd"])[0]] == ["base", "smmd"]
 
 
-def test_another_epoch_is_another_checkpoint(make_run: MakeRun) -> None:
+def test_another_epoch_is_another_checkpoint(make_run):
     run = make_run()
     before = find_targets(run)[0][1]
-    file = run / "cells" / str(before.cell) / "selection.json"
-    write_json(file, {**(read_json(file) or {}), "best_epoch": 3})
+    update(run / "cells" / str(before.cell) / "selection.json", best_epoch=3)
     assert find_targets(run)[0][1].identity != before.identity
+    assert replace(before, of="Qwen2.5-0.5B gsm8k").label == "Qwen2.5-0.5B gsm8k ce seed 0"
 
 
-def test_what_has_no_weights_is_left_out_with_a_note(make_run: MakeRun) -> None:
+def test_what_has_no_weights_is_left_out_with_a_note(make_run):
     run = make_run()
     (ce, smmd) = find_targets(run)[0][1:]
     shutil.rmtree(Path(ce.path))
@@ -50,7 +47,7 @@ def test_what_has_no_weights_is_left_out_with_a_note(make_run: MakeRun) -> None:
     assert "is pending" in notes[1]
 
 
-def test_checkpoints_from_elsewhere(make_run: MakeRun, checkpoints: Checkpoints) -> None:
+def test_checkpoints_from_elsewhere(make_run, checkpoints):
     run = make_run()
     folders = [checkpoints.adapters["smmd"], checkpoints.short]
     found = find_targets(run, ["base"], folders)[0][1:]
@@ -65,8 +62,8 @@ def test_checkpoints_from_elsewhere(make_run: MakeRun, checkpoints: Checkpoints)
 
 
 def test_a_whole_checkpoint_of_the_runs_shape_is_compared_with_its_base(
-    make_run: MakeRun, checkpoints: Checkpoints, tmp_path: Path
-) -> None:
+    make_run, checkpoints, tmp_path
+):
     (tmp_path / "other").mkdir()
     folder = Path(shutil.copytree(checkpoints.base, tmp_path / "other" / "base"))
     again = tmp_path / "other" / ".." / "other" / "base"
@@ -75,9 +72,7 @@ def test_a_whole_checkpoint_of_the_runs_shape_is_compared_with_its_base(
     assert found.identity != base.identity  # or one would overwrite the other
 
 
-def test_folders_with_one_last_name_are_told_apart(
-    make_run: MakeRun, checkpoints: Checkpoints, tmp_path: Path
-) -> None:
+def test_folders_with_one_last_name_are_told_apart(make_run, checkpoints, tmp_path):
     folders = [tmp_path / parent / "final" for parent in "ab"]
     for folder, loss in zip(folders, checkpoints.adapters.values(), strict=True):
         shutil.copytree(loss, folder)
@@ -85,34 +80,27 @@ def test_folders_with_one_last_name_are_told_apart(
     assert [t.label for t in found] == ["checkpoint a/final", "checkpoint b/final"]
 
 
-def test_a_label_names_model_and_task_where_there_are_several(make_run: MakeRun) -> None:
-    target = find_targets(make_run())[0][1]
-    assert replace(target, of="Qwen2.5-0.5B gsm8k").label == "Qwen2.5-0.5B gsm8k ce seed 0"
+def update(file: Path, **content: Any) -> None:
+    """Write other values into a JSON file."""
+    write_json(file, {**(read_json(file) or {}), **content})
 
 
-def _say_models(run: Path, models: dict[str, dict[str, str]]) -> None:
-    file = run / "manifest.json"
-    write_json(file, {**(read_json(file) or {}), "models": models})
-
-
-def test_a_model_that_has_changed_is_refused(make_run: MakeRun, checkpoints: Checkpoints) -> None:
+def test_a_model_that_has_changed_is_refused(make_run, checkpoints):
     run, name = make_run(), str(checkpoints.base)
-    _say_models(run, {name: dict(model_card(name).identity)})
+    update(run / "manifest.json", models={name: dict(model_card(name).identity)})
     assert len(find_targets(run)[0]) == 3
-    _say_models(run, {name: {"digest": "of other weights"}})
+    update(run / "manifest.json", models={name: {"digest": "of other weights"}})
     with pytest.raises(UserError, match=r"has changed since .*: put the old files back"):
         find_targets(run, ["smmd"])
 
 
-def test_a_model_of_the_hub_is_that_of_the_runs_commit(
-    make_run: MakeRun, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_of_the_hub_is_that_of_the_runs_commit(make_run, checkpoints, monkeypatch):
     run, name = make_run(), str(checkpoints.base)
     then = {"hub": "org/name", "commit": "abc"}
-    _say_models(run, {name: then})
+    update(run / "manifest.json", models={name: then})
     asked = []
 
-    def hub(name: str) -> object:
+    def hub(name):
         asked.append(name)
         return replace(model_card(str(checkpoints.base)), identity=then)
 
@@ -124,17 +112,11 @@ def test_a_model_of_the_hub_is_that_of_the_runs_commit(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"base_model_name_or_path": "org/other"}, "trained from org/other, which is no model"),
+        ({"base_model_name_or_path": "org/other"}, "trained from org/other, which is not a model"),
         ("{", "adapter_config.json is not valid JSON .*: save or copy it again"),
     ],
 )
-def test_an_adapter_of_another_model_is_refused(
-    content: object,
-    message: str,
-    make_run: MakeRun,
-    checkpoints: Checkpoints,
-    tmp_path: Path,
-) -> None:
+def test_an_adapter_of_another_model_is_refused(content, message, make_run, checkpoints, tmp_path):
     folder = Path(shutil.copytree(checkpoints.adapters["ce"], tmp_path / "adapter"))
     text = content if isinstance(content, str) else json.dumps(content)
     (folder / "adapter_config.json").write_text(text)
@@ -142,16 +124,18 @@ def test_an_adapter_of_another_model_is_refused(
         find_targets(make_run(), ["base"], [folder])
 
 
-def test_mistakes(make_run: MakeRun, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("losses", "folders", "message"),
+    [
+        (["smd"], [], r"has the loss 'smd': did you mean smmd\?"),
+        (["base"], ["."], r"has no \*\.safetensors"),
+        (["base"], ["nowhere"], "nowhere does not exist"),
+        ([], [], "holds no checkpoint"),  # of predictions made elsewhere
+    ],
+)
+def test_mistakes(make_run, tmp_path, losses, folders, message):
     run = make_run()
-    with pytest.raises(UserError, match=r"has the loss 'smd': did you mean smmd\?"):
-        find_targets(run, ["smd"])
-    with pytest.raises(UserError, match=r"has no \*\.safetensors"):
-        find_targets(run, ["base"], [tmp_path])
-    with pytest.raises(UserError, match="nowhere does not exist"):
-        find_targets(run, ["base"], [tmp_path / "nowhere"])
-    write_json(
-        run / "manifest.json", {**(read_json(run / "manifest.json") or {}), "predictions": 1}
-    )
-    with pytest.raises(UserError, match="holds no checkpoint"):
-        find_targets(run)
+    if not losses:
+        update(run / "manifest.json", predictions=1)
+    with pytest.raises(UserError, match=message):
+        find_targets(run, losses, [tmp_path / folder for folder in folders])

@@ -140,7 +140,7 @@ def test_a_subset_can_be_empty(tmp_path):
 def test_a_loss_without_one_number_is_left_out_and_named(tmp_path, answers):
     run = planted_run(tmp_path / "a", ANSWERS, {"ce": ANSWERS, "gce": answers, "smmd": ANSWERS})
     assert {loss: each.n for loss, each in errors_by_loss(run).items()} == {"smmd": 5}
-    assert silent_note(run).startswith(" Left out, without one number: GCE (")
+    assert silent_note(run).startswith("Left out, without one number: GCE (")
     run = planted_run(tmp_path / "b", ANSWERS, {"ce": ANSWERS, "smmd": answers})
     assert "numbers of two trained losses" in why_none(run)
 
@@ -172,10 +172,10 @@ def test_what_is_not_drawn_is_named():
     few, many = seven_of_ten("ntl", "smmd"), seven_of_ten(*"abcde", "smmd")
     assert limit_note(few, 1) == ""
     assert limit_note([*few, *seven_of_ten("smmd", model="m/other")], 1) == (
-        " Drawn are 1 of 2 combinations of model and task; the CSV of the figure has all."
+        "Drawn are 1 of 2 combinations of model and task; the CSV of the figure has all."
     )
     assert limit_note(many, 1) == (
-        " Drawn are at most 5 losses over the reference (A, B, C, D, SMMD); the CSV of the figure "
+        "Drawn are at most 5 losses over the reference (A, B, C, D, SMMD); the CSV of the figure "
         "has all."
     )
 

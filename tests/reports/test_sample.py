@@ -1,6 +1,6 @@
 """What captions say of n, seeds and parse failures."""
 
-from smmd_bench.reports._sample import sample_note
+from smmd_bench.reports._caption import sample_note
 
 from tests.changed_runs import changed, with_manifest
 from tests.runs import planted_run, quick_run

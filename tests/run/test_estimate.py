@@ -1,14 +1,12 @@
 """The estimate against its formula, written out for one cell."""
 
-from __future__ import annotations
-
 import pytest
 
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run.estimate import gpu_hours, seconds
 
 
-def test_gpu_hours_are_operations_over_an_a100() -> None:
+def test_gpu_hours_are_operations_over_an_a100():
     settings = {"train_examples": 1000, "validation_examples": 10, "test_examples": 20, "epochs": 3}
     experiment = Experiment(("arithmetic",), ("ce",), recipe=settings)
     base, cell = experiment.cells
@@ -25,7 +23,7 @@ def test_gpu_hours_are_operations_over_an_a100() -> None:
     )
 
 
-def test_adapters_need_two_thirds_and_pictures_count() -> None:
+def test_adapters_need_two_thirds_and_pictures_count():
     full, adapters = (
         Experiment(("arithmetic",), ("ce",), recipe={"method": method}).cells[1]
         for method in ("full", "lora")

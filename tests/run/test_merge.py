@@ -1,7 +1,5 @@
 """Several runs in one folder, against one run that has all cells itself."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from tests.runs import write_run
 
 
 @pytest.fixture(scope="module")
-def halves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+def halves(tmp_path_factory):
     """A run, and the same in two: base and ce with a checkpoint here, the other losses there."""
     root = tmp_path_factory.mktemp("runs")
     whole, first, second = root / "whole", root / "first", root / "second"
@@ -40,11 +38,14 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     return whole, first, second
 
 
-def test_the_merged_run_reads_like_the_whole(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "merged"
+
+
+def test_the_merged_run_reads_like_the_whole(halves, out):
     whole, first, second = halves
-    out = merge_runs([first, second], tmp_path / "merged")
+    merge_runs([first, second], out)
     merged, expected = sb.read_run(out), sb.read_run(whole)
     for frame in ("cells", "metrics", "completions", "selection"):
         pd.testing.assert_frame_equal(
@@ -56,25 +57,22 @@ def test_the_merged_run_reads_like_the_whole(
     assert list(first.rglob("*.safetensors"))
 
 
-def test_what_no_run_could_compare_is_compared(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_what_no_run_could_compare_is_compared(halves, out):
     whole, first, second = halves
     assert sb.read_run(second).comparisons.empty
-    merged = sb.read_run(merge_runs([first, second], tmp_path / "merged")).comparisons
-    expected = sb.read_run(whole).comparisons
-    found = merged[merged["loss"] == "smmd"].set_index(["seed", "metric"])["difference"]
-    wanted = expected[expected["loss"] == "smmd"].set_index(["seed", "metric"])["difference"]
-    pd.testing.assert_series_equal(found, wanted[found.index])
-    assert set(merged[merged["loss"] == "smmd"]["against_loss"]) == {"ce"}
+    merged, expected = (
+        run.comparisons[run.comparisons["loss"] == "smmd"].set_index(["seed", "metric"])
+        for run in (sb.read_run(merge_runs([first, second], out)), sb.read_run(whole))
+    )
+    wanted = expected["difference"][merged.index]
+    pd.testing.assert_series_equal(merged["difference"], wanted)
+    assert set(merged["against_loss"]) == {"ce"}
     assert not list(second.rglob("comparison.json"))  # its files are only read
 
 
-def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(halves, out):
     _, first, second = halves
-    out = merge_runs([first, second], tmp_path / "merged")
+    merge_runs([first, second], out)
     before = {file: file.read_bytes() for file in out.rglob("*.json")}
     assert merge_runs([first, second], out) == out
     assert {file: file.read_bytes() for file in out.rglob("*.json")} == before
@@ -82,81 +80,74 @@ def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(
         merge_runs([first], out)
 
 
-def test_two_results_for_one_cell_are_refused(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    _, first, _ = halves
-    other = Path(shutil.copytree(first, tmp_path / "other"))
+def train_ce_at_another_address(run: Path) -> None:
     folder = next(
-        f for f in (other / "cells").iterdir() if (read_json(f / "cell.json") or {})["loss"] == "ce"
+        f for f in (run / "cells").iterdir() if (read_json(f / "cell.json") or {})["loss"] == "ce"
     )
     folder = folder.rename(folder.with_name("0123456789abcdef"))
     content = read_json(folder / "cell.json") or {}
     addresses = {**content["addresses"], "train": folder.name}
     write_json(folder / "cell.json", {**content, "address": folder.name, "addresses": addresses})
-    manifest = read_json(other / "manifest.json") or {}
-    write_json(other / "manifest.json", {**manifest, "cells": ["0123456789abcdef"]})
-    with pytest.raises(UserError, match="have different cells of builtin/tiny"):
-        merge_runs([first, other], tmp_path / "merged")
-    assert not (tmp_path / "merged").exists()
+    list_cells(run, [folder.name])
 
 
-def test_the_same_training_with_another_test_is_refused(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    _, first, _ = halves
-    other = Path(shutil.copytree(first, tmp_path / "other"))
-    for file in other.glob("cells/*/cell.json"):
+def decode_otherwise(run: Path) -> None:
+    for file in run.glob("cells/*/cell.json"):
         content = read_json(file) or {}
         write_json(file, {**content, "addresses": {**content["addresses"], "decode": "d1"}})
-    with pytest.raises(UserError, match="differ from the stage decode on"):
-        merge_runs([first, other], tmp_path / "merged")
 
 
-def test_the_same_training_with_other_weights_is_refused(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    _, first, _ = halves
-    other = Path(shutil.copytree(first, tmp_path / "other"))
-    write_run(other, losses=("ce",), seeds=(0, 1), weights="of another machine")
-    with pytest.raises(UserError, match="they test other weights"):
-        merge_runs([first, other], tmp_path / "merged")
+def train_elsewhere(run: Path) -> None:
+    write_run(run, losses=("ce",), seeds=(0, 1), weights="of another machine")
 
 
-def test_a_cell_is_taken_from_the_run_that_has_its_results(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def list_cells(run: Path, cells: list[str]) -> None:
+    """Say in the manifest that these are the cells."""
+    manifest = read_json(run / "manifest.json") or {}
+    write_json(run / "manifest.json", {**manifest, "cells": cells})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (train_ce_at_another_address, "have different cells of builtin/tiny"),
+        (decode_otherwise, "differ from the stage decode on"),
+        (train_elsewhere, "they test other weights"),
+        (lambda run: list_cells(run, []), "has no cells"),
+    ],
+)
+def test_two_results_for_one_cell_and_a_run_without_cells_are_refused(
+    halves, out, tmp_path, change, said
+):
+    other = Path(shutil.copytree(halves[1], tmp_path / "other"))
+    change(other)
+    with pytest.raises(UserError, match=said):
+        merge_runs([halves[1], other], out)
+    assert not out.exists()
+
+
+def test_a_cell_is_taken_from_the_run_that_has_its_results(halves, out, tmp_path):
     _, first, second = halves
     begun = Path(shutil.copytree(first, tmp_path / "begun"))
     for file in begun.glob("cells/*/metrics.json"):
         file.unlink()
-    out = merge_runs([begun, first, second], tmp_path / "merged")
+    merge_runs([begun, first, second], out)
     assert (sb.read_run(out).cells["status"] == "done").all()
 
 
-def test_what_a_run_does_not_hold_any_more_goes_from_the_merged_one(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_what_a_run_does_not_hold_any_more_goes_from_the_merged_one(halves, out, tmp_path):
     _, first, second = halves
     shrinking = Path(shutil.copytree(second, tmp_path / "second"))
-    out = merge_runs([first, shrinking], tmp_path / "merged")
+    merge_runs([first, shrinking], out)
     gone, *kept = sb.read_run(shrinking).cells["address"]
-    manifest = read_json(shrinking / "manifest.json") or {}
-    write_json(shrinking / "manifest.json", {**manifest, "cells": kept})
+    list_cells(shrinking, kept)
     merge_runs([first, shrinking], out)
     assert not (out / "cells" / gone).exists()
     assert gone not in set(sb.read_run(out).cells["address"])
 
 
-def test_a_run_without_cells_is_refused_and_a_killed_merge_goes_on(
-    halves: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_a_killed_merge_goes_on(halves, out):
     _, first, second = halves
-    (tmp_path / "empty").mkdir()
-    write_json(tmp_path / "empty" / "manifest.json", {"format": 2, "cells": []})
-    with pytest.raises(UserError, match="has no cells"):
-        merge_runs([first, tmp_path / "empty"], tmp_path / "merged")
-    out = tmp_path / "killed"
     write_json(out / "manifest.json", {"merged": [str(r.resolve()) for r in (first, second)]})
     (out / "cells" / "half").mkdir(parents=True)
     assert len(sb.read_run(merge_runs([first, second], out)).cells) == 5

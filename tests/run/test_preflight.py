@@ -1,12 +1,9 @@
 """Prompts that do not fit are found before anything is trained, and never cut."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re
 import shutil
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +22,7 @@ from smmd_bench.models.cards import model_card
 from smmd_bench.models.loading import load_tokenizer
 from smmd_bench.models.processor import load_processor
 from smmd_bench.run.preflight import preflight, rehearse
-from smmd_bench.run.room import training_need
+from smmd_bench.run.room import largest_need
 from smmd_bench.training.stage import train_cell
 
 from ..conftest import DATA
@@ -55,7 +52,7 @@ class Doubling:
 
 
 @pytest.fixture
-def short(tmp_path: Path) -> str:
+def short(tmp_path):
     """`builtin/tiny` with 256 positions."""
     folder = shutil.copytree(model_card("builtin/tiny").folder, tmp_path / "short")
     config = json.loads((folder / "config.json").read_text())
@@ -72,15 +69,39 @@ def refusal(experiment: Experiment) -> str:
     return str(error.value)
 
 
-def words(monkeypatch: pytest.MonkeyPatch, model: str, **recipe: Any) -> Experiment:
+@pytest.fixture(autouse=True)
+def data(monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
-    return Experiment(
-        tasks=("gsm8k",), losses=("ce",), models=(model,), recipe={**FEW, **recipe}, base=False
+
+
+def words(model: str, **recipe: Any) -> Experiment:
+    return Experiment(("gsm8k",), ("ce",), (model,), recipe={**FEW, **recipe}, base=False)
+
+
+def length_limit(length: int, chat: bool) -> Any:
+    """A cell of that limit on the length of training examples."""
+    (cell,) = Experiment(("arithmetic",), ("ce",), base=False).cells
+    recipe = dataclasses.replace(cell.recipe, max_length=length, chat_template=chat)
+    return dataclasses.replace(cell, recipe=recipe)
+
+
+def tokenizer_of(name: str, chat: bool) -> tuple[Any, bool]:
+    """A tokenizer, and whether it has the chat template that is asked for."""
+    tokenizer = load_tokenizer(
+        model_card(name).folder if "/" in name else DATA / "tokenizers" / name
     )
+    return tokenizer, chat and bool(tokenizer.chat_template)
 
 
-def test_a_model_with_too_few_positions(monkeypatch: pytest.MonkeyPatch, short: str) -> None:
-    message = refusal(words(monkeypatch, short, max_length=4096))
+def heard(experiment: Experiment) -> list[str]:
+    """What a preflight says."""
+    said: list[str] = []
+    preflight(experiment.cells, lambda what, *_: said.append(what))
+    return said
+
+
+def test_a_model_with_too_few_positions(short):
+    message = refusal(words(short, max_length=4096))
     needed = re.search(
         r"needs the most room, (\d+) tokens \(a prompt of \d+ and up to 512", message
     )
@@ -96,18 +117,14 @@ def remedy(message: str) -> int:
 
 
 @pytest.mark.parametrize("task", ["gsm8k", "samsum", "arithmetic[level=easy]"])
-def test_the_remedy_is_enough_for_every_split_and_one_less_is_not(
-    task: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
-
-    def asked(length: int) -> Experiment:
+def test_the_remedy_is_enough_for_every_split_and_one_less_is_not(task):
+    def asked(length):
         recipe = {**FEW, "train_examples": 50, "max_length": length}
         return Experiment(tasks=(task, "gsm8k"), losses=("ce",), recipe=recipe)
 
     length = remedy(refusal(asked(20)))
     assert remedy(refusal(asked(length - 1))) == length
-    preflight(asked(length).cells, lambda *_: None)
+    heard(asked(length))
     for cell in asked(length).cells:
         if not cell.is_base and cell.source is None:
             examples = cell.task_plugin.examples("train", 0, 50)
@@ -121,106 +138,82 @@ def test_the_remedy_is_enough_for_every_split_and_one_less_is_not(
     st.sampled_from(["digit", "triple", "builtin/tiny", "builtin/tiny-vl"]),
     st.booleans(),
 )
-def test_training_examples_are_counted_as_training_does(
-    texts: list[str], most: int, name: str, chat: bool
-) -> None:
-    folder = model_card(name).folder if "/" in name else DATA / "tokenizers" / name
-    tokenizer = load_tokenizer(folder)
-    chat = chat and bool(tokenizer.chat_template)
+def test_training_examples_are_counted_as_training_does(texts, most, name, chat):
+    tokenizer, chat = tokenizer_of(name, chat)
     examples = [Example(str(at), text, text[::-1], None) for at, text in enumerate(texts)]
     lengths = TokenisedExamples(examples, tokenizer, 10**6, chat=chat).lengths
-    (cell,) = Experiment(("arithmetic",), ("ce",), base=False).cells
-    recipe = dataclasses.replace(cell.recipe, max_length=most, chat_template=chat)
-    need = training_need(dataclasses.replace(cell, recipe=recipe), examples, tokenizer, None)
+    need, _ = largest_need(length_limit(most, chat), "train", examples, tokenizer, None)
     assert (need.tokens if need else 0) == (max(lengths) if max(lengths) > most else 0)
 
 
 @pytest.mark.parametrize("name", ["digit", "builtin/tiny", "builtin/tiny-vl"])
 @pytest.mark.parametrize("chat", [False, True])
-def test_special_tokens_count_where_every_byte_is_a_token(name: str, chat: bool) -> None:
-    tokenizer = load_tokenizer(
-        model_card(name).folder if "/" in name else DATA / "tokenizers" / name
-    )
-    chat = chat and bool(tokenizer.chat_template)
+def test_special_tokens_count_where_every_byte_is_a_token(name, chat):
+    tokenizer, chat = tokenizer_of(name, chat)
     examples = [Example("digits", "4711", "42", None)]
     (length,) = TokenisedExamples(examples, tokenizer, 10**6, chat=chat).lengths
-    (cell,) = Experiment(("arithmetic",), ("ce",), base=False).cells
-    found = []
-    rooms = range(max(1, length - 8), length + 3)
-    for most in rooms:
-        recipe = dataclasses.replace(cell.recipe, max_length=most, chat_template=chat)
-        found.append(
-            training_need(dataclasses.replace(cell, recipe=recipe), examples, tokenizer, None)
-        )
-    expected = [length if most < length else 0 for most in rooms]
-    assert [need.tokens if need else 0 for need in found] == expected
+    for most in range(max(1, length - 8), length + 3):
+        need, _ = largest_need(length_limit(most, chat), "train", examples, tokenizer, None)
+        assert (need.tokens if need else 0) == (length if most < length else 0)
 
 
-def test_pictures_of_training_examples_are_counted_as_training_does(
-    tiny_vlm: Callable[[str], Path],
-) -> None:
+def test_pictures_of_training_examples_are_counted_as_training_does(tiny_vlm):
     experiment = pictures(tiny_vlm("qwen2_5_vl"), max_length=60)
     (cell,) = (cell for cell in experiment.cells if not cell.is_base)
     processor = load_processor(cell.card.folder, None, None)
     examples = cell.task_plugin.examples("train", 0, 4)
-    need = training_need(cell, examples, processor.tokenizer, processor)
+    need, _ = largest_need(cell, "train", examples, processor.tokenizer, processor)
     assert need is not None
     data = TokenisedExamples(examples, processor.tokenizer, 10**6, processor=processor)
     assert need.tokens == max(data.lengths)
     assert need.images
 
 
-def test_the_longest_of_all_is_named_where_it_is_a_training_example(
-    monkeypatch: pytest.MonkeyPatch, short: str
-) -> None:
-    message = refusal(words(monkeypatch, "builtin/tiny", max_length=150, train_examples=54))
+def test_the_longest_of_all_is_named_where_it_is_a_training_example(short):
+    message = refusal(words("builtin/tiny", max_length=150, train_examples=54))
     assert re.match(
         r"gsm8k, train: example gsm8k-train-\d+ needs the most room, \d+ tokens", message
     )
     assert re.search(r"\(a prompt of \d+ and a target of \d+\), but training \S+ has room", message)
-    both = refusal(words(monkeypatch, short, max_length=150, train_examples=54))
+    both = refusal(words(short, max_length=150, train_examples=54))
     assert re.search(r"positions or more and add --set max_length=\d+\.$", both)
 
 
-def task_with(**changes: Any) -> Any:
-    """A task of the tests with another method or attribute."""
-    return type("Changed", (Doubling,), changes)()
+def by_zero(*_: Any) -> None:
+    raise ZeroDivisionError("by zero")
 
 
-def rehearsal_of(task: Any) -> str:
-    cell = SimpleNamespace(task="doubling", task_plugin=task)
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"attributes": {"prompt_tokens": 1}}, "attribute 'prompt_tokens' of the examples is the"),
+        ({"attributes": {"exact": 1}}, "attribute exact of task doubling has the name of a column"),
+        ({"parse": by_zero}, "(ZeroDivisionError: by zero)"),
+        (
+            {"metrics": lambda _: [SimpleNamespace(name="m", columns=("x",), subset=None)]},
+            "The metric m, which selects the epoch of doubling, needs the column x",
+        ),
+        ({}, None),
+    ],
+)
+def test_what_scoring_would_refuse_is_refused_before_training(changes, said):
+    task = type("Changed", (Doubling,), changes)()
+    cell, examples = SimpleNamespace(task="doubling", task_plugin=task), task.examples("test", 0, 5)
+    if said is None:
+        rehearse(cell, "test", examples)
+        return
     with pytest.raises(UserError) as error:
-        rehearse(cell, "test", task.examples("test", 0, 5))  # type: ignore[arg-type]
-    return str(error.value)
+        rehearse(cell, "test", examples)
+    assert said in str(error.value)
 
 
-def test_what_scoring_would_refuse_is_refused_before_training() -> None:
-    def raises(*_: Any) -> None:
-        raise ZeroDivisionError("by zero")
-
-    rehearse(SimpleNamespace(task_plugin=Doubling()), "test", Doubling().examples("test", 0, 5))  # type: ignore[arg-type]
-    taken = rehearsal_of(task_with(attributes={"prompt_tokens": 1}))
-    assert "The attribute 'prompt_tokens' of the examples is the name of a column" in taken
-    taken = rehearsal_of(task_with(attributes={"exact": 1}))
-    assert "The attribute exact of task doubling has the name of a column" in taken
-    assert "(ZeroDivisionError: by zero)" in rehearsal_of(task_with(parse=raises))
-    lacking = task_with(
-        metrics=lambda self: [SimpleNamespace(name="m", columns=("x",), subset=None)]
-    )
-    assert "The metric m, which selects the epoch of doubling, needs the column x" in rehearsal_of(
-        lacking
-    )
-
-
-def test_weights_that_are_not_there_are_found_before_anything_starts(
-    monkeypatch: pytest.MonkeyPatch, short: str
-) -> None:
+def test_weights_that_are_not_there_are_found_before_anything_starts(short):
     (Path(short) / "model.safetensors").unlink()
-    assert "has no *.safetensors" in refusal(words(monkeypatch, short))
+    assert "has no *.safetensors" in refusal(words(short))
 
 
-def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment = words(monkeypatch, "builtin/tiny")
+def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch):
+    experiment = words("builtin/tiny")
     monkeypatch.setattr(GSM8K, "examples", lambda *_: [])
     assert "gsm8k has no example of the train split" in refusal(experiment)
     empty = Example("nothing", "", " #### 1", Answer(Fraction(1)))
@@ -228,28 +221,20 @@ def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch: pytest.Monk
     assert "the prompt of example nothing has no token" in refusal(experiment)
 
 
-def test_targets_that_no_completion_can_equal_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_that_no_completion_can_equal_are_said(monkeypatch):
     monkeypatch.setattr(GSM8K, "max_new_tokens", 40)
-    said: list[str] = []
-    preflight(words(monkeypatch, "builtin/tiny").cells, lambda what, *_: said.append(what))
+    said = heard(words("builtin/tiny"))
     (sentence,) = {s for s in said if "no completion can equal them" in s and "test" in s}
     assert sentence.startswith("gsm8k, test: 2 of 2 targets are longer than 40 tokens")
 
 
-def test_examples_that_fit_need_no_more_positions(short: str) -> None:
-    experiment = Experiment(
-        tasks=("arithmetic[level=easy]",),
-        losses=("ce",),
-        models=(short,),
-        recipe={**FEW, "max_length": 4096},
-    )
-    preflight(experiment.cells, lambda *_: None)
+def test_examples_that_fit_need_no_more_positions(short):
+    recipe = {**FEW, "max_length": 4096}
+    heard(Experiment(("arithmetic[level=easy]",), ("ce",), (short,), recipe=recipe))
 
 
-def test_a_training_example_longer_than_the_positions_is_refused_before_the_first_step(
-    monkeypatch: pytest.MonkeyPatch, short: str, tmp_path: Path
-) -> None:
-    (cell, _) = words(monkeypatch, short, max_length=4096, train_examples=54).cells
+def test_a_training_example_longer_than_the_positions_is_refused(short, tmp_path):
+    (cell, _) = words(short, max_length=4096, train_examples=54).cells
     with pytest.raises(UserError, match=r"Training example gsm8k-train-\d+ has \d+ tokens, more "):
         train_cell(cell, tmp_path / "cell", lambda *_: None)
     assert not (tmp_path / "cell").exists()
@@ -257,60 +242,33 @@ def test_a_training_example_longer_than_the_positions_is_refused_before_the_firs
 
 def pictures(model: Path, **recipe: Any) -> Experiment:
     return Experiment(
-        tasks=("clock_time",), losses=("ce",), models=(str(model),), recipe={**FEW, **recipe}
+        ("clock_time[source=synthetic]",), ("ce",), (str(model),), recipe={**FEW, **recipe}
     )
 
 
-def test_pictures_count_with_the_tokens_that_a_model_reads(
-    tiny_vlm: Callable[[str], Path],
-) -> None:
+def test_pictures_count_with_the_tokens_that_a_model_reads(tiny_vlm):
     folder = tiny_vlm("qwen2_5_vl")
     message = refusal(pictures(folder, max_length=70))
     assert re.search(r"a prompt of \d+ with its images and ", message)
     assert message.endswith("or fewer pixels of an image with --set max_pixels=N.")
     length = remedy(message)
-    preflight(pictures(folder, max_length=length).cells, lambda *_: None)
+    heard(pictures(folder, max_length=length))
     refusal(pictures(folder, max_length=length - 1))
-    fewer = pictures(folder, max_length=length - 1, min_pixels=28 * 28, max_pixels=56 * 56)
-    preflight(fewer.cells, lambda *_: None)
-
-
-def test_pixels_too_few_for_a_token_are_refused(tiny_vlm: Callable[[str], Path]) -> None:
-    message = refusal(pictures(tiny_vlm("qwen2_5_vl"), max_pixels=5))
-    assert message.startswith("max_pixels=5 is less than the 784 pixels (28 x 28) that one token ")
-
-
-def test_a_question_that_holds_a_placeholder_is_named(
-    tiny_vlm: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    folder = shutil.copytree(DATA, tmp_path / "data")
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(folder))
-    for file in (folder / "chartqa" / "ChartQA Dataset" / "val").glob("val_*.json"):
-        rows = json.loads(file.read_text())
-        for row in rows:
-            row["query"] += " <|image_pad|>"
-        file.write_text(json.dumps(rows))
-    experiment = Experiment(
-        ("chartqa",), ("ce",), (str(tiny_vlm("qwen2_5_vl")),), recipe={**FEW, "max_length": 800}
-    )
-    message = refusal(experiment)
-    assert re.match(r"Example chartqa-official-validation-\S+ has 2 placeholders", message)
+    heard(pictures(folder, max_length=length - 1, min_pixels=28 * 28, max_pixels=56 * 56))
 
 
 def test_broken_pictures_are_named_and_counted_before_anything_starts(
-    tiny_vlm: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    tiny_vlm, monkeypatch, tmp_path
+):
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
-    cells = pictures(tiny_vlm("mistral3")).cells
-    said: list[str] = []
-    preflight(cells, lambda what, *_: said.append(what))
-    assert {f"images of clock_time, {split}" for split in ("train", "validation", "test")} <= {
-        *said
-    }
-    examples = cells[1].task_plugin.examples("train", 0, 4)
+    experiment = pictures(tiny_vlm("mistral3"))
+    said = " ".join(heard(experiment))
+    for split in ("train", "validation", "test"):
+        assert f"images of clock_time[source=synthetic], {split}" in said
+    examples = experiment.cells[1].task_plugin.examples("train", 0, 4)
     files = [example.images[0] for example in examples]
     for file in files[:2]:
         file.write_bytes(file.read_bytes()[:200])
-    with pytest.raises(UserError, match=r"2 of 4 images cannot be used") as error:
-        preflight(cells, lambda *_: None)
-    assert files[0].name in str(error.value)
+    message = refusal(experiment)
+    assert "2 of 4 images cannot be used" in message
+    assert files[0].name in message

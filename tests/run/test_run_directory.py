@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,7 +19,9 @@ from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.scoring import statistics
 from smmd_bench.scoring.measure import measure
 from smmd_bench.storage.current import BASE
-from smmd_bench.storage.files import write_json, write_parquet
+from smmd_bench.storage.files import read_json, write_json, write_parquet
+
+from ..conftest import DATA
 
 PLAIN = Experiment(
     tasks=("arithmetic",),
@@ -43,6 +44,18 @@ def completions(right: int) -> pd.DataFrame:
             "operations": 1,
         }
     )
+
+
+def claim(run: RunDirectory, *experiments: Experiment) -> None:
+    """Claim the folder for one experiment after another."""
+    with run.locked():
+        for experiment in experiments:
+            run.claim([experiment])
+
+
+def trained_cell() -> Cell:
+    (cell,) = [cell for cell in PLAIN.cells if not cell.is_base]
+    return cell
 
 
 def finish(run: RunDirectory, cell: Cell, *, best: int = 2) -> None:
@@ -86,13 +99,19 @@ def rate(run: RunDirectory, cell: Cell) -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDirectory:
+def run(tmp_path):
     run = RunDirectory(tmp_path / "run")
-    with run.locked():
-        run.claim([PLAIN])
+    claim(run, PLAIN)
     for cell in PLAIN.cells:
         finish(run, cell)
     return run
+
+
+@pytest.fixture
+def words(monkeypatch):
+    """GSM8K, with its test of transfer, in both losses."""
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
+    return Experiment(tasks=("gsm8k",), losses=("ce", "ntl"), recipe={"epochs": 1})
 
 
 def missing(run: RunDirectory, **changes: Any) -> list[str]:
@@ -103,18 +122,12 @@ def missing(run: RunDirectory, **changes: Any) -> list[str]:
     return list(run.missing(cell))
 
 
-def test_a_finished_run_misses_nothing(run: RunDirectory) -> None:
+def test_a_finished_run_misses_nothing_and_has_the_epoch_that_validates_best(run):
     assert missing(run) == []
     assert (read_run(run.path).cells.status == "done").all()
-
-
-def test_the_epoch_with_the_best_validation_is_selected_though_none_of_the_others_parses(
-    run: RunDirectory,
-) -> None:
-    (cell,) = [c for c in PLAIN.cells if not c.is_base]
-    selection = json.loads((run.cell_folder(cell) / "selection.json").read_text())
+    selection = read_json(run.cell_folder(trained_cell()) / "selection.json")
     assert selection["best_epoch"] == 2
-    assert selection["epochs"][0]["mean_absolute_error"] is None
+    assert selection["epochs"][0]["mean_absolute_error"] is None  # none of its answers parses
     assert selection["epochs"][1]["exact_match"] == 75.0
 
 
@@ -122,22 +135,20 @@ def test_the_epoch_with_the_best_validation_is_selected_though_none_of_the_other
     ("owner", "attribute"),
     [(Arithmetic, "version"), (ExactMatch, "version"), (statistics, "VERSION")],
 )
-def test_a_new_parser_metric_or_statistic_only_measures_again(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, owner: Any, attribute: str
-) -> None:
+def test_a_new_parser_metric_or_statistic_only_measures_again(run, monkeypatch, owner, attribute):
     monkeypatch.setattr(owner, attribute, 99)
     assert missing(run) == ["measure"]
     experiment = dataclasses.replace(PLAIN)
-    with run.locked():
-        run.claim([experiment])
+    claim(run, experiment)
     for cell in experiment.cells:
         settle(cell, run.path)
         rate(run, cell)
     assert (read_run(run.path).cells.status == "done").all()
 
 
-def test_other_test_examples_only_decode_again(run: RunDirectory) -> None:
+def test_only_what_a_setting_can_change_is_done_again(run):
     assert missing(run, recipe={"test_examples": 3}) == ["decode", "measure"]
+    assert missing(run, recipe={"learning_rate": 0.5}) == ALL
 
 
 @pytest.mark.parametrize(
@@ -145,11 +156,9 @@ def test_other_test_examples_only_decode_again(run: RunDirectory) -> None:
     [{"recipe": {"validation_examples": 3}}, {"engine": "transformers"}],
     ids=["validation examples", "engine"],
 )
-def test_what_selects_an_epoch_trains_again_unless_every_epoch_was_kept(
-    run: RunDirectory, change: dict[str, Any]
-) -> None:
+def test_what_selects_an_epoch_trains_again_unless_every_epoch_was_kept(run, change):
     assert missing(run, **change) == ALL
-    (cell,) = [c for c in PLAIN.cells if not c.is_base]
+    cell = trained_cell()
     for epoch in (1, 2):
         kept = {"epoch": epoch, "weights": f"weights {epoch}"}
         write_json(run.cell_folder(cell) / "epochs" / str(epoch) / "canary.json", kept)
@@ -158,28 +167,20 @@ def test_what_selects_an_epoch_trains_again_unless_every_epoch_was_kept(
     assert missing(run, **change) == ALL  # weights of another training
 
 
-def test_another_learning_rate_trains_again(run: RunDirectory) -> None:
-    assert missing(run, recipe={"learning_rate": 0.5}) == ALL
-
-
-def test_a_claim_that_was_killed_half_way_is_completed(run: RunDirectory) -> None:
+def test_a_claim_that_was_killed_half_way_is_completed(run):
     for cell in PLAIN.cells:
         (run.cell_folder(cell) / "cell.json").unlink()
-    with run.locked():
-        run.claim([PLAIN])
+    claim(run, PLAIN)
     assert len(read_run(run.path).cells) == 2
 
 
-def test_an_extension_keeps_the_earlier_cells_and_the_earlier_command(run: RunDirectory) -> None:
+def test_an_extension_keeps_the_earlier_cells_and_the_earlier_command(run):
     more = dataclasses.replace(PLAIN, losses=("ntl",), base=False)
-    with run.locked():
-        run.claim([more])
-        run.claim([PLAIN])
-        run.claim([more])
+    claim(run, more, PLAIN, more)
     assert list(read_run(run.path).cells.loss) == ["base", "ce", "ntl"]
 
 
-def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path: Path) -> None:
+def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
     run = RunDirectory(tmp_path / "run")
     parts = [dataclasses.replace(PLAIN, losses=losses) for losses in (("ce", "gce"), ("ntl", "ce"))]
     with run.locked():
@@ -193,15 +194,11 @@ def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path: Path) -
     assert list(read_run(run.path).cells.loss) == ["base", "ce", "gce", "ntl"]
 
 
-def test_a_test_of_transfer_waits_for_its_source_and_never_trains(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parents[1] / "data"))
-    words = Experiment(tasks=("gsm8k",), losses=("ce",), base=False, recipe={"epochs": 2})
-    trained, tested = words.cells
+def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path, words):
+    ce = dataclasses.replace(words, losses=("ce",), base=False, recipe={"epochs": 2})
+    trained, tested = ce.cells
     run = RunDirectory(tmp_path / "run")
-    with run.locked():
-        run.claim([words])
+    claim(run, ce)
     assert run.missing(trained) == ALL
     assert run.missing(tested) == ["decode", "measure"]
     finish(run, trained)
@@ -209,27 +206,20 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(
     assert run.missing(tested) == ["decode", "measure"]
     decode(run, tested)
     assert run.missing(tested) == ["measure"]
-    frame = read_run(run.path).cells
-    assert frame[["task", "trained_on"]].astype("object").fillna("").to_numpy().tolist() == [
-        ["gsm8k", ""],
-        ["svamp", "gsm8k"],
-    ]
+    cells = read_run(run.path).cells
+    assert list(cells.task) == ["gsm8k", "svamp"]
+    assert list(cells.trained_on.astype("object").fillna("")) == ["", "gsm8k"]
 
 
-def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(Path(__file__).parents[1] / "data"))
-    words = Experiment(tasks=("gsm8k",), losses=("ce", "ntl"), recipe={"epochs": 1})
+def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(tmp_path, words):
     kept = dataclasses.replace(words, tasks=("gsm8k[calculator=keep]",), losses=("ce",))
     run = RunDirectory(tmp_path / "run")
-    with run.locked():
-        run.claim([words])
-        before = (run.path / "manifest.json").read_bytes()
-        with pytest.raises(UserError, match="has svamp as the test of gsm8k, and this experiment"):
-            run.require_own([kept], extend=True)
-        assert (run.path / "manifest.json").read_bytes() == before
-        run.claim([dataclasses.replace(kept, transfers=False)])
+    claim(run, words)
+    before = (run.path / "manifest.json").read_bytes()
+    with pytest.raises(UserError, match="has svamp as the test of gsm8k, and this experiment"):
+        run.require_own([kept], extend=True)
+    assert (run.path / "manifest.json").read_bytes() == before
+    claim(run, dataclasses.replace(kept, transfers=False))
     data = read_run(run.path).manifest["data"]
     assert set(data) == {"gsm8k", "svamp", "gsm8k[calculator=keep]"}
     assert data["svamp"]["sizes"] == {"test": 11}
@@ -237,10 +227,8 @@ def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(
     assert data["svamp"]["identity"]["test"]["digest"]
 
 
-def test_weights_that_were_trained_again_are_decoded_again_unless_they_are_the_same(
-    run: RunDirectory,
-) -> None:
-    (cell,) = [c for c in PLAIN.cells if not c.is_base]
+def test_weights_that_were_trained_again_are_decoded_again_unless_they_are_the_same(run):
+    cell = trained_cell()
     shutil.rmtree(run.cell_folder(cell) / "checkpoint")
     assert missing(run) == ALL
     train(run, cell)
@@ -252,38 +240,31 @@ def test_weights_that_were_trained_again_are_decoded_again_unless_they_are_the_s
     assert read_run(run.path).cells.set_index("loss").loc["ce", "status"] == "pending"
 
 
-def test_a_cell_takes_the_place_of_the_one_that_it_replaces(run: RunDirectory) -> None:
+def test_a_cell_takes_the_place_of_the_one_that_it_replaces(run):
     more = dataclasses.replace(PLAIN, losses=("ntl", "smmd"), base=False)
-    other = dataclasses.replace(
-        PLAIN, losses=("ntl",), base=False, recipe={**PLAIN.recipe, "learning_rate": 0.5}
-    )
-    with run.locked():
-        run.claim([more])
-        run.claim([other])
+    recipe = {**PLAIN.recipe, "learning_rate": 0.5}
+    claim(run, more, dataclasses.replace(more, losses=("ntl",), recipe=recipe))
     cells = read_run(run.path).cells
     assert list(cells.loss) == ["base", "ce", "ntl", "smmd"]
     assert cells.recipe[2]["learning_rate"] == 0.5
     assert read_run(run.path).manifest["experiment"]["losses"] == ["ce", "ntl", "smmd"]
 
 
-def test_what_a_manifest_says_of_the_data_follows_from_its_cells(run: RunDirectory) -> None:
+def test_what_a_manifest_says_of_the_data_follows_from_its_cells(run):
     before = read_run(run.path).manifest
-    other = dataclasses.replace(PLAIN, recipe={**PLAIN.recipe, "test_examples": 3})
-    with run.locked():
-        run.claim([other])
-        assert read_run(run.path).manifest["data"] != before["data"]
-        run.claim([PLAIN])
+    claim(run, dataclasses.replace(PLAIN, recipe={**PLAIN.recipe, "test_examples": 3}))
+    assert read_run(run.path).manifest["data"] != before["data"]
+    claim(run, PLAIN)
     after = read_run(run.path).manifest
     assert {**after, "experiments": [], "flags": []} == {**before, "experiments": [], "flags": []}
 
 
-def test_a_run_of_another_format_is_refused(run: RunDirectory) -> None:
+def test_a_run_of_another_format_is_refused(run):
     file = run.path / "manifest.json"
     content = json.loads(file.read_text())
     for other in ({**content, "format": 1}, {k: v for k, v in content.items() if k != "format"}):
         write_json(file, other)
         with pytest.raises(UserError, match="in the format of another version of smmd-bench"):
             read_run(run.path)
-    with run.locked():
-        run.claim([dataclasses.replace(PLAIN, losses=("ntl",))])
+    claim(run, dataclasses.replace(PLAIN, losses=("ntl",)))
     assert list(read_run(run.path).cells.loss) == ["base", "ntl"]

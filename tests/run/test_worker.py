@@ -1,7 +1,5 @@
 """A worker trains and decodes what was planned, or nothing."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -19,7 +17,7 @@ LOSS = Path(__file__).parents[2] / "examples" / "own_loss.py"
 
 
 @pytest.mark.parametrize("stage", ["train", "decode"])
-def test_a_plugin_that_is_edited_after_planning_fails_its_cells(tmp_path: Path, stage: str) -> None:
+def test_a_plugin_that_is_edited_after_planning_fails_its_cells(tmp_path, stage):
     file = tmp_path / "mine.py"
     file.write_text(LOSS.read_text(encoding="utf-8").replace('"huber"', '"edited_meanwhile"'))
     load_plugin_file(file)

@@ -9,60 +9,44 @@ from smmd_bench.scoring.categories import CATEGORIES, POWERS, category
 numbers = st.fractions(-(10**6), 10**6, max_denominator=1000)
 
 
-@pytest.mark.parametrize(
-    ("parsed", "answer", "expected"),
-    [
-        ("100", "100", "exact"),
-        ("-100", "100", "sign_flip"),
-        ("-95", "100", "sign_flip"),  # within 5 %, the boundary counts
-        ("-105", "100", "sign_flip"),
-        ("-94.99", "100", "catastrophic"),
-        ("100", "-100", "sign_flip"),
-        ("1000", "100", "scale_x10^1"),
-        ("950", "100", "scale_x10^1"),
-        ("1050", "100", "scale_x10^1"),
-        ("949.99", "100", "catastrophic"),
-        ("-1000", "100", "scale_x10^1"),  # the sizes are compared, as printed
-        ("10", "100", "scale_x10^-1"),
-        ("10000", "100", "scale_x10^2"),
-        ("1", "100", "scale_x10^-2"),
-        ("100000", "100", "scale_x10^3"),
-        ("0.1", "100", "scale_x10^-3"),
-        ("1000000", "100", "catastrophic"),  # k = 4 is not among the scales
-        ("101", "100", "near_miss"),
-        ("99", "100", "near_miss"),
-        ("-105.01", "100", "catastrophic"),
-        ("1050.01", "100", "catastrophic"),
-        ("9.5", "100", "scale_x10^-1"),
-        ("9.49", "100", "catastrophic"),
-        ("990", "1000", "near_miss"),
-        ("989.9", "1000", "other"),
-        ("3.01", "2", "catastrophic"),  # off by more than 1, by 50.5 %
-        ("9.01", "8", "other"),  # off by more than 1, by 12.6 %
-        ("50.01", "100", "other"),
-        ("-50", "100", "catastrophic"),
-        ("1010", "1000", "near_miss"),  # relative error of 1 %
-        ("1010.1", "1000", "other"),
-        ("150", "100", "catastrophic"),  # relative error of 50 %
-        ("149.99", "100", "other"),
-        ("50", "100", "catastrophic"),
-        ("3", "2", "near_miss"),  # near before catastrophic
-        ("-1", "1", "sign_flip"),  # sign before scale and near
-        ("0.1", "1", "scale_x10^-1"),  # scale before near
-        ("1/3", "1/3", "exact"),
-        ("0.3333333333333333", "1/3", "near_miss"),
+CASES = {  # parsed and answer; 5 %, 1 % and 50 % are boundaries, which count
+    "exact": [("100", "100"), ("1/3", "1/3"), ("0", "0")],
+    "sign_flip": [
+        ("-100", "100"), ("100", "-100"), ("-95", "100"), ("-105", "100"),
+        ("-1", "1"),  # before scale and near
     ],
-)
-def test_categories_in_the_papers_order(parsed, answer, expected):
-    assert category(Fraction(parsed), Fraction(answer)) == expected
+    "scale_x10^1": [
+        ("1000", "100"), ("950", "100"), ("1050", "100"),
+        ("-1000", "100"),  # the sizes are compared, as printed
+    ],
+    "scale_x10^-1": [("10", "100"), ("9.5", "100"), ("0.1", "1")],  # the last: scale before near
+    "scale_x10^2": [("10000", "100")],
+    "scale_x10^-2": [("1", "100")],
+    "scale_x10^3": [("100000", "100")],
+    "scale_x10^-3": [("0.1", "100")],
+    "near_miss": [
+        ("101", "100"), ("99", "100"), ("990", "1000"), ("1010", "1000"),
+        ("3", "2"),  # near before catastrophic
+        ("0.3333333333333333", "1/3"), ("1", "0"), ("-1", "0"),
+    ],
+    "catastrophic": [
+        ("-94.99", "100"), ("-105.01", "100"), ("949.99", "100"), ("1050.01", "100"),
+        ("9.49", "100"), ("-50", "100"), ("50", "100"), ("150", "100"),
+        ("1000000", "100"),  # k = 4 is not among the scales
+        ("3.01", "2"),  # off by more than 1, by 50.5 %
+        ("1.01", "0"),  # a truth of zero has no sign and no scale
+    ],
+    "other": [
+        ("989.9", "1000"), ("1010.1", "1000"), ("50.01", "100"), ("149.99", "100"),
+        ("9.01", "8"),  # off by more than 1, by 12.6 %
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("parsed", "expected"),
-    [("0", "exact"), ("1", "near_miss"), ("-1", "near_miss"), ("1.01", "catastrophic")],
-)
-def test_a_truth_of_zero_has_no_sign_and_no_scale(parsed, expected):
-    assert category(Fraction(parsed), Fraction(0)) == expected
+@pytest.mark.parametrize("expected", CASES)
+def test_categories_in_the_papers_order(expected):
+    for parsed, answer in CASES[expected]:
+        assert category(Fraction(parsed), Fraction(answer)) == expected, (parsed, answer)
 
 
 def test_what_does_not_parse_is_invalid():

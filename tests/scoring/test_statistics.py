@@ -47,14 +47,12 @@ def test_about_95_percent_of_intervals_hold_the_truth():
     assert 0.90 <= held <= 0.985
 
 
-def test_a_higher_confidence_gives_a_wider_interval():
-    narrow, wide = (interval(RSquared(), scored(), confidence=c) for c in (0.8, 0.99))
+def test_the_interval_follows_from_the_seed_and_widens_with_the_confidence():
+    frame = scored()
+    narrow, wide = (interval(RSquared(), frame, confidence=c) for c in (0.8, 0.99))
     assert wide.low < narrow.low < narrow.high < wide.high
-
-
-def test_the_same_seed_gives_the_same_interval():
-    assert interval(RSquared(), scored()) == interval(RSquared(), scored())
-    assert interval(RSquared(), scored(), seed=1) != interval(RSquared(), scored())
+    assert interval(RSquared(), frame) == interval(RSquared(), frame)
+    assert interval(RSquared(), frame, seed=1) != interval(RSquared(), frame)
 
 
 def test_metrics_of_a_subset_count_only_its_examples():
@@ -64,30 +62,27 @@ def test_metrics_of_a_subset_count_only_its_examples():
     assert found.value == pytest.approx(frame["error"].mean())
 
 
-@pytest.mark.parametrize("n", [0, 1])
-def test_too_few_examples_give_no_interval(n):
-    found = interval(ExactMatch(), scored(n, accuracy=1.0))
-    assert found == Estimate(100.0 if n else None, None, None, n)
+FRAME = scored()
+INFINITE = FRAME.assign(error=FRAME["error"].where(FRAME.index != FRAME["valid"].idxmax(), np.inf))
 
 
-def test_no_valid_example_gives_no_mean_absolute_error():
-    frame = scored().assign(valid=False)
-    assert interval(MeanAbsoluteError(), frame) == Estimate(None, None, None, 0)
-
-
-def test_all_equal_data_give_an_interval_of_no_width():
-    assert interval(ExactMatch(), scored(accuracy=1.0)) == Estimate(100.0, 100.0, 100.0, 400)
-
-
-def test_a_constant_truth_gives_no_r_squared_and_no_warning():
-    frame = scored().assign(answer=3.0)
-    assert interval(RSquared(), frame) == Estimate(None, None, None, int(frame["valid"].sum()))
+@pytest.mark.parametrize(
+    ("metric", "frame", "expected"),
+    [
+        (ExactMatch(), scored(0, accuracy=1.0), Estimate(None, None, None, 0)),
+        (ExactMatch(), scored(1, accuracy=1.0), Estimate(100.0, None, None, 1)),
+        (MeanAbsoluteError(), FRAME.assign(valid=False), Estimate(None, None, None, 0)),
+        (ExactMatch(), scored(accuracy=1.0), Estimate(100.0, 100.0, 100.0, 400)),
+        (RSquared(), FRAME.assign(answer=3.0), Estimate(None, None, None, FRAME["valid"].sum())),
+    ],
+    ids=["no example", "one example", "none is valid", "all equal", "a constant truth"],
+)
+def test_what_cannot_be_estimated_is_none_and_warns_of_nothing(metric, frame, expected):
+    assert interval(metric, frame) == expected
 
 
 def test_an_infinite_error_gives_no_value_and_no_warning():
-    frame = scored()
-    frame.loc[frame["valid"].idxmax(), "error"] = np.inf
-    found = interval(MeanAbsoluteError(), frame)
+    found = interval(MeanAbsoluteError(), INFINITE)
     assert (found.value, found.high) == (None, None)
 
 
@@ -98,16 +93,12 @@ def test_the_paired_difference_is_the_difference_of_the_values():
     assert found.low < found.value < found.high
 
 
-def test_examples_are_paired_by_uid_and_not_by_place():
+def test_shared_examples_are_paired_by_uid_and_not_by_place():
     a, b = scored(seed=1), scored(seed=2)
     shuffled = b.sample(frac=1, random_state=0)
     assert paired_difference(RSquared(), a, shuffled) == paired_difference(RSquared(), a, b)
     assert mcnemar_exact(a, shuffled) == mcnemar_exact(a, b)
-
-
-def test_only_shared_examples_are_compared():
-    found = paired_difference(ExactMatch(), scored(seed=1)[:300], scored(seed=2)[100:])
-    assert found.n == 200
+    assert paired_difference(ExactMatch(), a[:300], b[100:]).n == 200
 
 
 def test_a_subset_metric_is_compared_where_both_are_valid():
@@ -133,23 +124,14 @@ def test_a_frame_does_not_differ_from_itself():
 
 
 def test_mcnemar_is_the_binomial_test_of_the_discordant_pairs():
-    found = mcnemar_exact(scored(seed=1, accuracy=0.5), scored(seed=2))
-    assert found.p == pytest.approx(binomtest(found.b, found.b + found.c).pvalue)
-
-
-def test_the_order_of_the_frames_swaps_b_and_c():
-    a, b = scored(seed=1), scored(seed=2)
+    a, b = scored(seed=1, accuracy=0.5), scored(seed=2)
     one, other = mcnemar_exact(a, b), mcnemar_exact(b, a)
+    assert one.p == pytest.approx(binomtest(one.b, one.b + one.c).pvalue)
     assert (one.b, one.c, one.p) == (other.c, other.b, pytest.approx(other.p))
 
 
 def test_over_seeds_gives_the_sample_deviation():
     values = [1.0, 2.0, 4.0]
-    assert over_seeds(values) == (
-        pytest.approx(np.mean(values)),
-        pytest.approx(np.std(values, ddof=1)),
-    )
-
-
-def test_one_seed_has_no_deviation():
+    mean, deviation = over_seeds(values)
+    assert (mean, deviation) == pytest.approx((np.mean(values), np.std(values, ddof=1)))
     assert over_seeds([3.0]) == (3.0, None)

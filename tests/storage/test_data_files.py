@@ -28,17 +28,27 @@ def write(file: Path) -> None:
         file.write_text("\n".join(json.dumps(row) for row in ROWS))
 
 
-@pytest.mark.parametrize("name", ["toy/train.jsonl", "train.json", "toy/train.parquet"])
-def test_a_local_copy_is_read_in_any_of_its_forms(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """The folder of local copies."""
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    write(tmp_path / name)
+    return tmp_path
+
+
+@pytest.fixture
+def no_copy(tmp_path, monkeypatch):
+    monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["toy/train.jsonl", "train.json", "toy/train.parquet"])
+def test_a_local_copy_is_read_in_any_of_its_forms(name, data):
+    write(data / name)
     assert SOURCE.rows("train") == ROWS
-    assert SOURCE.file("train") == tmp_path / name
+    assert SOURCE.file("train") == data / name
 
 
-def test_its_identity_is_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_identity_is_its_content(tmp_path, monkeypatch):
     found = []
     for place in ("one", "two", "three"):
         monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path / place))
@@ -49,45 +59,33 @@ def test_its_identity_is_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert found[0] == found[1] != found[2]
 
 
-def test_a_data_folder_without_the_file_is_the_users_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    with pytest.raises(UserError, match=r"has no toy/train\.jsonl: put the file there"):
+@pytest.mark.parametrize("text", ['{"question": 1}\n{"answer"', "[1, 2]", '"a"', None])
+def test_an_absent_and_a_broken_file_are_named(text, data):
+    said = r"has no toy/train\.jsonl: put the file there"
+    if text is not None:
+        (data / "train.jsonl").write_text(text)
+        said = r"train\.jsonl is not a readable jsonl file \("
+        said += ".*line 2" if "\n" in text else ""
+    with pytest.raises(UserError, match=said):
         SOURCE.rows("train")
 
 
-@pytest.mark.parametrize("text", ['{"question": 1}\n{"answer"', "[1, 2]", '"a"'])
-def test_a_broken_file_is_named(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    (tmp_path / "train.jsonl").write_text(text)
-    with pytest.raises(UserError, match=r"train\.jsonl is no readable jsonl file \(") as error:
-        SOURCE.rows("train")
-    assert ("line 2" in str(error.value)) == (text.count("\n") == 1)
-
-
-def test_without_a_copy_and_a_hub_it_says_how_to_get_the_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
-    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
+@pytest.mark.usefixtures("no_copy")
+def test_without_a_copy_and_a_hub_it_says_how_to_get_the_data(tmp_path):
     with pytest.raises(UserError, match=r"smmd-bench prepare toy.*--data-dir"):
         SOURCE.rows("train")
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
-def test_what_was_fetched_is_not_fetched_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("no_copy")
+def test_what_was_fetched_is_not_fetched_again(monkeypatch):
     """The hub is out of reach here: its answer is the only thing that is made up."""
     asked = []
 
-    def load_dataset(repository: str, configuration: str | None, *, split: str, revision: str):
+    def load_dataset(repository, configuration, *, split, revision):
         asked.append((repository, configuration, split, revision))
         return ROWS
 
-    monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
-    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
     assert SOURCE.rows("train") == SOURCE.rows("train") == ROWS
     assert asked == [("nobody/toy", None, "train", "0" * 40)]

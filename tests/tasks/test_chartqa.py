@@ -41,11 +41,17 @@ def relaxed_correctness(target, prediction, max_relative_change=0.05):
     return abs(found - wanted) / abs(wanted) <= max_relative_change
 
 
-def test_it_is_a_vision_task():
+def test_it_is_a_vision_task_and_its_examples_are_called_synthetic():
     task = load_task("chartqa")
     assert isinstance(task, Task)
     assert task.modality is Modality.VISION
     assert dict(task.paper_sizes) == {"train": 22_850, "validation": 1000, "test": 1920}
+    identity = task.identity("train", 5)
+    assert task.data_label == identity["source"] == "synthetic"
+    assert task.licence.startswith("synthetic")
+    assert (identity["seed"], identity["generator"]) == (5, 1)
+    assert task.identity("train", 6) != identity != task.identity("test", 5)
+    assert task.sources == ()
 
 
 def test_an_example_has_one_picture_and_a_number():
@@ -87,37 +93,22 @@ def test_pictures_are_drawn_once_and_only_as_many_as_asked_for(tmp_path, monkeyp
     assert one == two
 
 
-def test_it_is_called_synthetic():
-    identity = TASK.identity("train", 5)
-    assert TASK.data_label == "synthetic"
-    assert TASK.licence.startswith("synthetic")
-    assert identity["source"] == "synthetic"
-    assert (identity["seed"], identity["generator"]) == (5, 1)
-    assert TASK.identity("train", 6) != identity != TASK.identity("test", 5)
-    assert TASK.sources == ()
-
-
 def test_the_official_data_asked_for_without_a_folder_is_the_users_error():
     with pytest.raises(UserError, match=r"needs the folder.*--data-dir.*source=synthetic"):
         load_task("chartqa[source=official]").examples("test", 0, 1)
 
 
-@pytest.mark.parametrize(
-    ("completion", "value"),
-    [
-        (" 14", 14),
-        (" 0.57\nQuestion: What is 3?", Fraction(57, 100)),
-        ("62%", 62),
-        ("$1,234.50", Fraction(2469, 2)),
-        ("The difference is -3.5 points, not 4.", Fraction(-7, 2)),
-        ("1.216666667", Fraction(1216666667, 10**9)),
-        ("Yes", None),
-        ("", None),
-    ],
-)
-def test_the_first_number_of_a_completion_counts(completion, value):
+FIRST_NUMBERS = {
+    " 14": 14, " 0.57\nQuestion: What is 3?": Fraction(57, 100), "62%": 62,
+    "$1,234.50": Fraction(2469, 2), "The difference is -3.5 points, not 4.": Fraction(-7, 2),
+    "1.216666667": Fraction(1216666667, 10**9), "Yes": None, "": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("completion", FIRST_NUMBERS)
+def test_the_first_number_of_a_completion_counts(completion):
     answer = TASK.parse(completion)
-    assert (None if answer is None else answer.value) == value
+    assert (None if answer is None else answer.value) == FIRST_NUMBERS[completion]
 
 
 @given(
@@ -133,32 +124,25 @@ def test_relaxed_is_the_fields_definition(target, prediction, scale):
         assert TASK.annotate(f" {found}", f" {wanted}")["relaxed"] == expected
 
 
-@pytest.mark.parametrize(
-    ("completion", "target", "ours", "lm_eval"),
-    [
-        ("21", "20", True, True),
-        ("1.47", "1.4", True, False),  # 5 % in fractions, more than that in floats
-        ("1.471", "1.4", False, False),
-        ("-19", "-20", True, True),
-        ("19", "-20", False, False),
-        ("0", "0", True, True),
-        ("0.001", "0", False, False),
-        ("none", "20", False, False),
-        ("12 million", "12", True, False),
-        ("~5", "5", True, False),
-        ('"372532"', "372532", True, False),
-        ("4014/2", "2007", True, False),
-        ("1,234", "1234", True, True),
-        ("14%", "14", True, True),
-        ("14%", "0.14", False, True),
-        ("$20.", "20", True, True),
-        ("21\nQuestion: 5?", "20", True, True),
-        ("", "20", False, False),
+RULES = {  # ours, and that of lm-eval
+    (True, True): [
+        ("21", "20"), ("-19", "-20"), ("0", "0"), ("1,234", "1234"), ("14%", "14"), ("$20.", "20"),
+        ("21\nQuestion: 5?", "20"),
     ],
-)
-def test_both_relaxed_rules_stand_side_by_side(completion, target, ours, lm_eval):
-    expected = {"relaxed": ours, "relaxed_lm_eval": lm_eval}
-    assert TASK.annotate(completion, target) == expected
+    (True, False): [
+        ("1.47", "1.4"),  # 5 % in fractions, more than that in floats
+        ("12 million", "12"), ("~5", "5"), ('"372532"', "372532"), ("4014/2", "2007"),
+    ],
+    (False, True): [("14%", "0.14")],
+    (False, False): [("1.471", "1.4"), ("19", "-20"), ("0.001", "0"), ("none", "20"), ("", "20")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_both_relaxed_rules_stand_side_by_side(rules):
+    for pair in RULES[rules]:
+        expected = dict(zip(("relaxed", "relaxed_lm_eval"), rules, strict=True))
+        assert TASK.annotate(*pair) == expected, pair
 
 
 PIECES = st.sampled_from(

@@ -4,10 +4,11 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib import rc_context
 from PIL import Image
+from smmd_bench.tasks._charts_canvas import Style
 from smmd_bench.tasks._charts_data import chart_at, spell, split_of
 from smmd_bench.tasks._charts_drawing import draw
-from smmd_bench.tasks._charts_style import style_of
 
 CHARTS = [chart_at("train", 0, index) for index in range(600)]
 
@@ -65,15 +66,11 @@ def test_every_value_is_printed_or_on_a_gridline():
         assert (chart.top - chart.floor) // chart.step <= 9
 
 
-def test_pies_are_printed_and_percentages_are_whole():
-    pies = [chart for chart, _, _ in CHARTS if chart.kind == "pie"]
+def test_pies_are_printed_with_whole_percentages_and_no_line_hides_another():
+    pies, lines = ([c for c, _, _ in CHARTS if c.kind == kind] for kind in ("pie", "line"))
     assert all(pie.printed for pie in pies)
     assert {sum(pie.values[0]) for pie in pies if pie.percent} == {1000}
     assert all(min(pie.values[0]) >= 0.06 * sum(pie.values[0]) for pie in pies)
-
-
-def test_no_line_hides_another():
-    lines = [chart for chart, _, _ in CHARTS if chart.kind == "line"]
     assert max(len(chart.series) for chart in lines) > 1
     for chart in lines:
         assert all(len(set(column)) == len(column) for column in zip(*chart.values, strict=True))
@@ -93,26 +90,16 @@ def test_splits_share_no_chart_whatever_the_seed():
         assert {split_of(chart_at(split, 0, index)[0]) for index in range(50)} == {split}
 
 
-def test_a_chart_follows_from_its_place_alone(tmp_path):
-    assert chart_at("test", 4, 9) == chart_at("test", 4, 9)
-    chart, _, style = chart_at("test", 4, 9)
-    for name in ("one.png", "two.png"):
-        draw(chart, style, tmp_path / name)
-    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
-
-
-def test_a_users_own_matplotlib_settings_change_no_picture(tmp_path):
-    from matplotlib import rc_context
-
+def test_a_picture_follows_from_its_place_alone_and_not_from_a_users_settings(tmp_path):
     own = {"font.size": 20, "lines.linewidth": 9, "patch.edgecolor": "red", "savefig.dpi": 33,
            "figure.dpi": 50, "figure.constrained_layout.use": True, "text.color": "red",
            "axes.unicode_minus": False, "path.sketch": (3, 100, 2)}  # fmt: skip
-    for index in range(8):
-        chart, _, style = CHARTS[index]
-        draw(chart, style, tmp_path / "plain.png")
-        with rc_context(own):
-            draw(chart, style, tmp_path / "own.png")
-        assert (tmp_path / "plain.png").read_bytes() == (tmp_path / "own.png").read_bytes()
+    assert chart_at("test", 4, 9) == chart_at("test", 4, 9)
+    for chart, _, style in CHARTS[:8]:
+        for name, settings in {"one.png": {}, "two.png": {}, "own.png": own}.items():
+            with rc_context(settings):
+                draw(chart, style, tmp_path / name)
+        assert len({file.read_bytes() for file in tmp_path.iterdir()}) == 1
 
 
 @pytest.mark.parametrize("seen", range(12))
@@ -127,7 +114,7 @@ def test_bars_are_as_long_as_their_values(seen, tmp_path):
     draw(chart, style, tmp_path / "chart.png")
     with Image.open(tmp_path / "chart.png") as picture:
         pixels = np.asarray(picture).astype(int)  # [336, 448, 3]
-    colour = style_of(style).palette[0]
+    colour = Style(style).palette[0]
     wanted = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
     is_bar = (np.abs(pixels - wanted) < 4).all(axis=2)
     columns = np.flatnonzero(is_bar.sum(axis=0) > 3)

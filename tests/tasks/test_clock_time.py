@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from smmd_bench.tasks import _clock_folder
-from smmd_bench.tasks._clock_drawing import draw_clock
-from smmd_bench.tasks._clock_faces import CENTRE, face_style
+from smmd_bench.tasks._clock_drawing import CENTRE, FaceStyle, draw_clock
 from smmd_bench.tasks._clock_index import FACES, SIZES, TIMES, in_turn, own_index, time_of
 from smmd_bench.tasks._clock_pictures import quarter_turns, task_face
 from smmd_bench.tasks.clock_time import ClockTime
@@ -34,6 +33,13 @@ NAMES = dict(zip(SPLITS, ("train", "valid", "test"), strict=True))  # as Kaggle 
 def _no_local_copy(monkeypatch, tmp_path):
     monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path / "cache"))
+
+
+def pixels(example):
+    """The picture of an example, of any sign."""
+    with Image.open(example.images[0]) as picture:
+        assert (picture.size, picture.mode) == ((224, 224), "RGB")
+        return np.asarray(picture).astype(int)
 
 
 def test_the_index_is_that_of_the_kaggle_data():
@@ -61,16 +67,17 @@ def test_any_beginning_of_a_split_has_all_times_alike_often():
     assert in_turn(reversed(clocks)) == list(clocks)
 
 
+def time_spelled(example):
+    return f"{example.attributes['hour']}:{example.attributes['minute']:02}"
+
+
 def test_examples_are_pictures_with_their_time():
     task = ClockTime()
     examples = task.examples("test", 0, 20)
     assert [e.uid for e in examples] == [e.uid for e in task.examples("test", 0, 40)][:20]
     for example in examples:
-        (path,) = example.images
-        with Image.open(path) as picture:
-            assert (picture.size, picture.mode) == ((224, 224), "RGB")
-        hour, minute = example.attributes["hour"], example.attributes["minute"]
-        assert example.target == f" {hour}:{minute:02}"
+        assert pixels(example).std() > 0
+        assert example.target == f" {time_spelled(example)}"
         assert task.parse(example.target) == example.answer
     assert task.data_label == "synthetic"
     assert task.identity("test", 0)["source"] == "synthetic"
@@ -88,7 +95,7 @@ def test_the_hands_point_where_they_should():
     """On a bare face: the pixels that a hand changes lie at its angle, up to its length."""
     style = next(
         s
-        for s in (face_style(f"hands {i}") for i in range(500))
+        for s in (FaceStyle(f"hands {i}") for i in range(500))
         if s.hand == "straight" and not s.tail and s.numerals == "none"
     )
     midnight = np.asarray(draw_clock(style, 12, 0)).astype(int)
@@ -113,8 +120,7 @@ def test_a_rotated_picture_is_a_quarter_turn_of_the_upright_one():
     for (before, after), clock in zip(pairs, own_index("test"), strict=False):
         k = quarter_turns(0, clock)
         turns.add(k)
-        with Image.open(before.images[0]) as a, Image.open(after.images[0]) as b:
-            assert np.array_equal(np.rot90(np.asarray(a), -k), np.asarray(b))
+        assert np.array_equal(np.rot90(pixels(before), -k), pixels(after))
     assert turns == {0, 1, 2, 3}
     assert rotated.identity("test", 0) != upright.identity("test", 0)
 
@@ -132,39 +138,24 @@ def test_faces_are_varied():
         assert s.minute_length > s.hour_length + 20
 
 
-@pytest.mark.parametrize(
-    ("text", "minutes"),
-    [
-        (" 1:05", 65),
-        ("12:55", 775),
-        ("It is 07:30 now, not 8:15.", 450),
-        ("0:15", None),
-        ("13:05", None),
-        ("7:75", None),
-        ("7:5", None),
-        ("7:055", None),
-        ("1:05:20", 65),
-        ("Answer:12:35", 755),
-        ("time:1:05", 65),
-        ("٣:٠٥", None),
-        ("seven", None),
-        ("", None),
-    ],
-)
-def test_parse(text, minutes):
+TEXTS = {
+    " 1:05": 65, "12:55": 775, "It is 07:30 now, not 8:15.": 450, "1:05:20": 65,
+    "Answer:12:35": 755, "time:1:05": 65, "0:15": None, "13:05": None, "7:75": None, "7:5": None,
+    "7:055": None, "٣:٠٥": None, "seven": None, "": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_parse(text):
     answer = ClockTime().parse(text)
-    assert (None if answer is None else answer.value) == minutes
+    assert (None if answer is None else answer.value) == TEXTS[text]
 
 
-@given(st.text())
-def test_parse_never_fails(text):
+@given(st.text(), st.integers(1, 12), st.integers(0, 59))
+def test_parse_never_fails_and_gives_every_time_back(text, hour, minute):
     answer, time = ClockTime().parse(text), time_of(text)
     assert answer is None or 60 <= answer.value < 780
     assert time is None or (1 <= time[0] <= 12 and 0 <= time[1] < 60)
-
-
-@given(st.integers(1, 12), st.integers(0, 59))
-def test_parse_gives_every_time_back(hour, minute):
     assert ClockTime().parse(f" {hour}:{minute:02}").value == Fraction(60 * hour + minute)
 
 
@@ -175,9 +166,6 @@ def test_scores_have_both_gaps_and_count_what_is_no_time():
     assert metrics["time_gap"]["value"] == pytest.approx((710 + 0 + 30) / 3)
     assert metrics["time_gap_wrapped"]["value"] == pytest.approx((10 + 0 + 30) / 3)
     assert metrics["parse_failure_rate"]["value"] == 25
-
-
-# The folder of Kaggle
 
 
 @pytest.fixture
@@ -203,26 +191,29 @@ def test_a_kaggle_folder_is_read_as_it_is(kaggle):
         examples = task.examples(split, 0)
         assert len(examples) == 144
         for example in examples:
-            hour, minute = example.attributes["hour"], example.attributes["minute"]
-            assert example.images[0].parent == kaggle / name / f"{hour}-{minute:02}"
+            folder = time_spelled(example).replace(":", "-")
+            assert example.images[0].parent == kaggle / name / folder
     assert task.identity("test", 0)["source"] == "kaggle"
     assert task.identity("test", 0) == task.identity("test", 1)
 
 
-def test_the_identity_follows_the_bytes_of_the_pictures(kaggle):
+def test_the_identity_follows_the_bytes_of_the_pictures_and_names_an_absent_one(kaggle):
     task = ClockTime()
     before = task.identity("test", 0)
     Image.new("RGB", (8, 8), (1, 2, 3)).save(kaggle / "test" / "4-20" / "2.jpg")
     _clock_folder._digest.cache_clear()  # another process
     assert task.identity("test", 0) != before
     assert task.identity("train", 0) == ClockTime().identity("train", 0)
+    (kaggle / "valid" / "1-00" / "1.jpg").unlink()
+    with pytest.raises(UserError, match=r"1 of the 144 validation pictures .*1-00/1\.jpg"):
+        ClockTime().identity("validation", 0)
 
 
-def pictures(change, *names):
+def spoil_pictures(change, *names):
     return lambda folder: [change(folder / "train" / name) for name in names]
 
 
-def index(change):
+def spoil_index(change):
     def spoil(folder):
         file = folder / "clocks.csv"
         file.write_text(change(file.read_text()))
@@ -230,67 +221,51 @@ def index(change):
     return spoil
 
 
-def label(text):
-    return index(lambda rows: rows.replace(",1_00,train", f",{text},train"))
-
-
-def row(text):
-    return index(lambda rows: f"{rows}{text}\n")
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (
-            pictures(lambda p: p.write_bytes(p.read_bytes()[:200]), "4-20/0.jpg", "5-00/0.jpg"),
-            r"2 of 144 pictures cannot be read.*4-20/0\.jpg",
-        ),
-        (
-            pictures(Path.unlink, "1-00/0.jpg", "1-05/0.jpg"),
-            r"2 of the 144 train pictures .*1-00/0\.jpg",
-        ),
-        (
-            index(lambda rows: "\n".join(r for r in rows.splitlines() if "/3-" not in r) + "\n"),
-            r"no train picture of 12 of the 144 times, .* 3:00",
-        ),
-        *[
-            (label(text), r"csv, line 2: the label .* is not a time .*: correct it")
-            for text in ("25_00", "1_75", "noon", "")
-        ],
-        (label("2_00"), r"line 2: .* is not in the folder train/2-00 of its label"),
-        (
-            row("575,test/12-55/2.jpg,12_55,train"),
-            r"line 434: .*is not in the folder train/12-55 of its label",
-        ),
-        (row("575,train/12-55/0.jpg,12_55,train"), r"clocks\.csv, line 434: .*is listed twice"),
-        (
-            row("575,valid/12-55/0.jpg,12_55,validation"),
-            "line 434: .*the data set 'validation' is none of",
-        ),
-        (row("575,train/12-55/one.jpg,12_55,train"), "line 434: .*is no picture such as"),
-        (row("575,train/12-55/7.jpg"), "line 434: .*the label 'None' is not a time"),
-        (
-            index(lambda rows: rows.replace(",1_00,", ",noon,").replace(",2_05,", ",x,")),
-            r"line 2: .*\(6 rows of it have a mistake\)",
-        ),
-        (index(lambda rows: "a,b\n1,2\n"), "has no column 'filepaths'"),
-        (
-            lambda folder: (folder / "clocks.csv").unlink(),
-            r"has no clock_time/clocks\.csv.*source=synthetic",
-        ),
+ROWS = {  # one row more: what is said of it
+    "575,test/12-55/2.jpg,12_55,train": "line 434: .*is not in the folder train/12-55 of its label",
+    "575,train/12-55/0.jpg,12_55,train": r"clocks\.csv, line 434: .*is listed twice",
+    "575,valid/12-55/0.jpg,12_55,validation": "line 434: .*the data set 'validation' is none of",
+    "575,train/12-55/one.jpg,12_55,train": "line 434: .*is not a picture such as",
+    "575,train/12-55/7.jpg": "line 434: .*the label 'None' is not a time",
+}
+LABELS = {  # another label of the first row: what is said of it
+    **dict.fromkeys(
+        ["25_00", "1_75", "noon", ""], r"csv, line 2: the label .* is not a time .*: correct it"
+    ),
+    "2_00": r"line 2: .* is not in the folder train/2-00 of its label",
+}
+SPOILT = [
+    *[(spoil_index(lambda all, row=row: f"{all}{row}\n"), said) for row, said in ROWS.items()],
+    *[
+        (spoil_index(lambda all, new=new: all.replace(",1_00,train", f",{new},train")), said)
+        for new, said in LABELS.items()
     ],
-)
+    (
+        spoil_pictures(Path.unlink, "1-00/0.jpg", "1-05/0.jpg"),
+        r"2 of the 144 train pictures .*1-00/0\.jpg",
+    ),
+    (
+        spoil_index(lambda all: "\n".join(r for r in all.splitlines() if "/3-" not in r) + "\n"),
+        r"no train picture of 12 of the 144 times, .* 3:00",
+    ),
+    (
+        spoil_index(lambda all: all.replace(",1_00,", ",noon,").replace(",2_05,", ",x,")),
+        r"line 2: .*\(6 rows of it have a mistake\)",
+    ),
+    (spoil_index(lambda all: "a,b\n1,2\n"), "has no column 'filepaths'"),
+    (
+        lambda folder: (folder / "clocks.csv").unlink(),
+        r"has no clock_time/clocks\.csv.*source=synthetic",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spoil", "message"), SPOILT)
 def test_what_is_missing_or_wrong_in_it_is_named(kaggle, spoil, message):
     spoil(kaggle)
     with pytest.raises(UserError, match=message):
         ClockTime().examples("train", 0, 5)
     assert ClockTime(source="synthetic").examples("train", 0, 1)
-
-
-def test_an_absent_picture_is_named_by_the_identity_too(kaggle):
-    (kaggle / "valid" / "1-00" / "1.jpg").unlink()
-    with pytest.raises(UserError, match=r"1 of the 144 validation pictures .*1-00/1\.jpg"):
-        ClockTime().identity("validation", 0)
 
 
 def test_an_experiment_keeps_what_auto_means(kaggle, monkeypatch):

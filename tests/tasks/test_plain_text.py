@@ -14,13 +14,8 @@ from smmd_bench.plugin_system.registry import load_task, names
 WRITTEN: Mapping[str, tuple[list[str], str]] = {  # completions, and a target
     "arithmetic": (["-2/3", " 1,234\nEvaluate 3 - 4.", "3 / 4", "18.", "none"], "-2/3"),
     "gsm8k": (
-        [
-            " 3 / 4 of 12 = 9\nso $9 a day.\n#### 9",
-            "#### 1,234\n\nQuestion: 1 + 1?",
-            "it is 3 / 4",
-            "#### - 5",
-            "no number",
-        ],
+        [" 3 / 4 of 12 = 9\nso $9 a day.\n#### 9", "#### 1,234\n\nQuestion: 1 + 1?", "it is 3 / 4",
+         "#### - 5", "no number"],
         " #### 9",
     ),
     "svamp": (["#### 51", " it is 3 / 4", "51 or 52"], " #### 51"),
@@ -30,7 +25,7 @@ WRITTEN: Mapping[str, tuple[list[str], str]] = {  # completions, and a target
         [" Ole is going to feed the hens.", "Ole feeds\nthe hens.\n\nSummarize the dialogue.", ""],
         " Ole is going to feed the hens.",
     ),
-}
+}  # fmt: skip
 BY_LM_EVAL = {"strict", "flexible", "relaxed_lm_eval"}  # whose rules take a text as it is
 BEFORE = st.text("\n\ufeff\u00a0 \t\r\u200b", max_size=6)
 AFTER = st.sampled_from(["", "\n", "\r\n\r\n", "\u00a0", "</s>", "<|im_end|>\n4", "<eos><eos>"])

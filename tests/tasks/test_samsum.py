@@ -3,7 +3,6 @@
 The dialogues of `tests/data/samsum` are of our own: the corpus must not be redistributed.
 """
 
-import json
 import logging
 from importlib.resources import files
 from pathlib import Path
@@ -144,14 +143,17 @@ def test_texts_can_be_scored_alone():
     frame = sb.score("samsum", ["The cat has a cold.", "No"], ["The cat only has a cold.", "Yes"])
     assert frame["rouge1"].round(3).tolist() == [0.909, 0.0]
     assert frame.attrs["metrics"]["rougeL"]["value"] == pytest.approx(100 * (10 / 11) / 2)
-    with pytest.raises(UserError, match="holds no number"):
-        sb.score("gsm8k", ["The cat has a cold."], ["The cat only has a cold."])
 
 
-def test_one_empty_dialogue_is_kept(tmp_path, monkeypatch):
+@pytest.fixture
+def test_file(tmp_path, monkeypatch):
+    """The file of the test split in a folder of local copies, to be written."""
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    rows = [{"id": "1", "dialogue": None, "summary": "Nothing."}]
-    (tmp_path / "test.json").write_text(json.dumps(rows))
+    return tmp_path / "test.json"
+
+
+def test_one_empty_dialogue_is_kept(test_file):
+    test_file.write_text('[{"id": "1", "dialogue": null, "summary": "Nothing."}]')
     (example,) = SAMSum().examples("test", 0)
     assert example.prompt == "Summarize the dialogue.\n\n\n\nSummary:"
 
@@ -163,12 +165,11 @@ def test_one_empty_dialogue_is_kept(tmp_path, monkeypatch):
         ('[{"dialogue": "A: Hi.", "summary": " "}]', r"row samsum-test-0, .* has no summary"),
         ('[{"dialog": "A: Hi.", "summary": "Hi."}]', r"row samsum-test-0, .* has no dialogue"),
         ("[]", "has no rows"),
-        ("", r"test\.json is no readable json file"),
+        ("", r"test\.json is not a readable json file"),
     ],
 )
-def test_a_broken_file_is_the_users_error(content, message, tmp_path, monkeypatch):
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    (tmp_path / "test.json").write_text(content)
+def test_a_broken_file_is_the_users_error(content, message, test_file):
+    test_file.write_text(content)
     with pytest.raises(UserError, match=message):
         SAMSum().examples("test", 0)
     with pytest.raises(UserError, match=r"has no samsum/train\.json: put the file there"):

@@ -102,7 +102,7 @@ def test_a_broken_row_is_the_users_error(task, file, text, complaint, tmp_path, 
 def test_svamp_is_a_test_only(split):
     for method in (SVAMP().examples, SVAMP().identity):
         with pytest.raises(UserError, match=f"svamp has no {split} split, it is a test"):
-            method(split, 0)  # type: ignore[arg-type]
+            method(split, 0)
 
 
 TRAPS = {  # completion: (value, strict, flexible) for a truth of 18

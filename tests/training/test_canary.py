@@ -12,8 +12,8 @@ from transformers import AutoModelForCausalLM
 from smmd_bench.encoding.images import read_image
 from smmd_bench.models.loading import load_model
 from smmd_bench.models.processor import load_processor
-from smmd_bench.training.canary import canary_from, canary_images, make_canary
-from smmd_bench.training.canary_picture import SIZE, canary_picture
+from smmd_bench.training.canary import make_canary
+from smmd_bench.training.canary_texts import SIZE, canary_from, canary_images, canary_picture
 
 from ..tiny_vlms import each
 

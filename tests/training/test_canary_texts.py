@@ -7,7 +7,6 @@ from typing import Any
 from smmd_bench.contracts import Answer, Example
 from smmd_bench.encoding.prompts import encode_prompts, encode_targets
 from smmd_bench.models.processor import load_processor
-from smmd_bench.training.canary import general_texts
 from smmd_bench.training.canary_texts import (
     BLOCK,
     CACHED,
@@ -16,6 +15,7 @@ from smmd_bench.training.canary_texts import (
     SEQUENCES,
     SEQUENCES_WITH_PICTURES,
     canary_texts,
+    general_texts,
 )
 
 Make = Callable[[str], Any]

@@ -1,6 +1,5 @@
 """The train stage of a cell whose model reads pictures."""
 
-import dataclasses
 import json
 
 import pytest
@@ -9,7 +8,6 @@ from transformers import AutoModelForImageTextToText
 
 from smmd_bench.encoding.pictures import expand
 from smmd_bench.encoding.prompts import encode_image_prompts, picture_tokens
-from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.processor import load_processor
 from smmd_bench.training.stage import train_cell
@@ -61,10 +59,3 @@ def test_a_text_task_needs_no_processor(tiny_vlm, tmp_path):
     (epoch,) = trained(cell_of(tiny_vlm("qwen2_5_vl"), "arithmetic"), tmp_path)["epochs"]
     assert epoch["canary"]["pictures"] == 0
     assert not (tmp_path / "epochs" / "1" / "processor_config.json").exists()
-
-
-def test_a_text_model_is_refused_before_training(tiny_vlm, tmp_path):
-    cell = dataclasses.replace(cell_of(tiny_vlm("mistral3")), model="builtin/tiny")
-    with pytest.raises(UserError, match=r"builtin/tiny reads no images, but the task clock_time"):
-        train_cell(cell, tmp_path, lambda *_: None)
-    assert not list(tmp_path.iterdir())

@@ -31,17 +31,11 @@ def cell(tmp_path):
 
 
 def test_it_goes_on_after_the_last_whole_epoch(cell):
-    assert Epochs(cell, None).last_complete() == str(cell / "training" / "checkpoint-20")
-
-
-def test_states_without_their_weights_are_removed(cell):
-    Epochs(cell, None).last_complete()
+    epochs = Epochs(cell, None)
+    assert epochs.last_complete() == str(cell / "training" / "checkpoint-20")
     left = {p.name for p in (cell / "training").iterdir()}
-    assert left == {"checkpoint-10", "checkpoint-20"}
-
-
-def test_receipts_are_of_whole_epochs_in_order(cell):
-    assert [r["epoch"] for r in Epochs(cell, None).receipts()] == [1, 2]
+    assert left == {"checkpoint-10", "checkpoint-20"}  # states without their weights are removed
+    assert [receipt["epoch"] for receipt in epochs.receipts()] == [1, 2]
 
 
 def test_weights_without_a_state_start_anew(tmp_path):
@@ -73,39 +67,19 @@ def handed(monkeypatch, folder, **recipe):
 
 
 def test_every_option_of_the_recipe_reaches_the_trainer(monkeypatch, tmp_path):
-    given = handed(
-        monkeypatch,
-        tmp_path,
-        method="lora",
-        dtype="bfloat16",
-        epochs=3,
-        batch_size=8,
-        micro_batch_size=2,
-        learning_rate=0.004,
-        weight_decay=0.2,
-        warmup_ratio=0.25,
-        schedule="cosine",
-        max_grad_norm=0.5,
-        gradient_checkpointing=True,
-        group_by_length=True,
-        lora_rank=4,
-        lora_alpha=12,
-        lora_dropout=0.125,
-        lora_targets="q_proj down_proj",
-    )
+    same = {"learning_rate": 0.004, "weight_decay": 0.2, "max_grad_norm": 0.5}
+    same["gradient_checkpointing"] = True
+    adapter = {"lora_rank": 4, "lora_alpha": 12, "lora_dropout": 0.125}
+    others = {
+        "method": "lora", "dtype": "bfloat16", "epochs": 3, "batch_size": 8, "micro_batch_size": 2,
+        "warmup_ratio": 0.25, "schedule": "cosine", "group_by_length": True,
+        "lora_targets": "q_proj down_proj",
+    }  # fmt: skip
+    given = handed(monkeypatch, tmp_path, **same, **adapter, **others)
     wanted = {
-        "num_train_epochs": 3,
-        "per_device_train_batch_size": 2,
-        "gradient_accumulation_steps": 4,
-        "learning_rate": 0.004,
-        "weight_decay": 0.2,
-        "warmup_steps": 0.25,
-        "lr_scheduler_type": "cosine",
-        "max_grad_norm": 0.5,
-        "gradient_checkpointing": True,
-        "bf16": True,
-        "seed": 7,
-    }
+        "num_train_epochs": 3, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 4,
+        "warmup_steps": 0.25, "lr_scheduler_type": "cosine", "bf16": True, "seed": 7, **same,
+    }  # fmt: skip
     assert {name: getattr(given["args"], name) for name in wanted} == wanted
     assert given["args"].get_warmup_steps(100) == 25
     assert isinstance(given["sampler"], LengthGroups)

@@ -7,17 +7,16 @@ from smmd_bench.errors import UserError
 from smmd_bench.training import tracking
 
 
-def test_a_tracker_that_is_not_installed_says_how_to_get_it(monkeypatch):
+def test_a_tracker_that_is_not_installed_says_how_to_get_it_and_none_is_told_of_nothing(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"wandb is not installed here: pip install wandb\."):
         tracking.require_tracker("wandb")
     with pytest.raises(UserError, match="Unknown tracker 'mlflow': known: tensorboard"):
         tracking.require_tracker("mlflow")
     tracking.require_tracker(None)
-
-
-def test_no_tracker_is_told_of_nothing(tmp_path):
-    assert tracking.tracking(None, "a cell", tmp_path / "run" / "cells" / "0a") == {"report_to": []}
+    assert tracking.tracking(None, "a cell", tmp_path / "cell") == {"report_to": []}
     assert list(tmp_path.iterdir()) == []
 
 

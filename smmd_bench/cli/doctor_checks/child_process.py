@@ -1,7 +1,5 @@
 """Code in a process of its own, so that a crash, a hang or a message becomes a finding."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Whether torch, torchvision, vLLM and every plugin can be imported, and which GPU torch sees."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -12,8 +10,8 @@ from packaging.requirements import Requirement
 
 from ...plugin_system.registry import plugin_files, singular
 from ...storage.sizes import spell_bytes
+from . import Finding
 from .child_process import Said
-from .finding import Finding
 from .libraries import installed
 
 TORCH = """

@@ -1,13 +1,11 @@
 """Versions: of this package, and of the libraries that it requires."""
 
-from __future__ import annotations
-
 import platform
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from packaging.requirements import Requirement
 
-from .finding import Finding
+from . import Finding
 
 _NAMED = (
     "smmd-bench", "torch", "torchvision", "transformers", "peft", "accelerate", "datasets", "vllm",

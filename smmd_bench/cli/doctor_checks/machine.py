@@ -1,7 +1,5 @@
 """Memory, cores, caches, disks and the network, as far as this process may use them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
@@ -11,8 +9,8 @@ import psutil
 
 from ...storage.addresses import cache_folder
 from ...storage.sizes import size_of, spell_bytes
+from . import Finding
 from .child_process import ask
-from .finding import Finding
 
 _CGROUP = Path("/sys/fs/cgroup")
 _LITTLE_MEMORY = 4 * 2**30

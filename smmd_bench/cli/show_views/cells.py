@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import UserError, did_you_mean
 from ...results.frames import RunFrames, read_run
@@ -14,21 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LISTED = 6
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What the user asks for. `name`: an address or its beginning, a run, or None.
-
-    The others filter. A loss or task without brackets means any parameters.
-    """
-
-    name: str | None = None
-    run: Path | None = None
-    model: str | None = None
-    task: str | None = None
-    loss: str | None = None
-    seed: int | None = None
+_SHORT = {"model": "model_label", "task": "task_name", "loss": "loss_name"}
+"""The columns with names that also fit: those without brackets mean any parameters."""
 
 
 @dataclass(frozen=True)
@@ -49,31 +37,32 @@ class Group:
         return {"model": str(last.model), "task": str(last.task), "seed": int(last.seed)}
 
 
-def find_group(wanted: Wanted) -> Group:
+def find_group(name: str | None, run: Path | None, filters: Mapping[str, Any]) -> Group:
     """The cells to show. Without an address, those of the first trained cell that the filters keep.
 
-    Raises UserError if no finished cell fits, or more than one has the beginning of an address.
+    name: an address or its beginning, a cell's folder, a run, or None. filters: a value or None for
+    model, task, loss and seed. Raises UserError if no finished cell fits, or more than one has the
+    beginning of an address.
     """
-    path, address = _find_place(wanted)
-    run = read_run(path)
-    if run.cells.empty:
+    path, address = _find_place(name, run)
+    frames = read_run(path)
+    cells = frames.cells
+    if cells.empty:
         raise UserError(
             f"{path} has no cells: give a run of `smmd-bench train-eval` or `run` with --run."
         )
-    found = _filter(run, wanted)
+    found, what = _filter(frames, filters), "fits all options"
     if address is not None:
-        found = found[found["address"].str.startswith(address)]
+        found, what = (
+            found[found["address"].str.startswith(address)],
+            f"has the address '{address}'",
+        )
         if len(found) > 1:
             raise UserError(
                 f"'{address}' begins {len(found)} addresses: give more of one of {_list(found)}."
             )
-        if found.empty:
-            raise UserError(
-                f"No cell of {path} has the address '{address}': give one of {_list(run.cells)}, "
-                "or another --run."
-            )
     if found.empty:
-        raise UserError(f"No cell of {path} fits all options: give one of {_list(run.cells)}.")
+        raise UserError(f"No cell of {path} {what}: give one of {_list(cells)}, or another --run.")
     done = found[found["status"] == "done"]
     if done.empty:
         raise UserError(
@@ -82,74 +71,67 @@ def find_group(wanted: Wanted) -> Group:
         )
     trained = done[done["loss"] != "base"]
     cell = (done if trained.empty else trained).iloc[0]
-    cells = run.cells[run.cells["status"] == "done"]
+    cells = cells[cells["status"] == "done"]
     cells = cells[(cells["model"] == cell.model) & (cells["task"] == cell.task)]
-    others = cells.loc[cells["loss"] != "base", "seed"]
-    seed = others.iloc[0] if cell.loss == "base" and others.size else cell.seed
-    cells = cells[(cells["loss"] == "base") | (cells["seed"] == seed)]
-    exact = address is not None or wanted.loss is not None
-    return Group(run, cells, str(cell.address) if exact and cell.loss != "base" else None)
+    is_base = cells["loss"] == "base"
+    seeds = cells.loc[~is_base, "seed"]
+    seed = seeds.iloc[0] if cell.loss == "base" and len(seeds) else cell.seed
+    named = cell.loss != "base" and (address is not None or filters["loss"] is not None)
+    group = cells[is_base | (cells["seed"] == seed)]
+    return Group(frames, group, str(cell.address) if named else None)
 
 
-def _find_place(wanted: Wanted) -> tuple[Path, str | None]:
+def _find_place(name: str | None, run: Path | None) -> tuple[Path, str | None]:
     """The run's folder, and the (beginning of the) address that is asked for."""
-    if wanted.name is None:
-        return wanted.run or _newest_run(), None
-    folder = Path(wanted.name)
-    if (folder / "cell.json").is_file():
-        return wanted.run or folder.resolve().parent.parent, folder.resolve().name
-    if (folder / "manifest.json").is_file():
-        return folder, None
-    if folder.is_dir() or "/" in wanted.name:
-        read_run(folder)  # says why it is not a run
-    return wanted.run or _newest_run(), wanted.name
+    if name is not None:
+        folder = Path(name)
+        if (folder / "cell.json").is_file():
+            return run or folder.resolve().parent.parent, folder.resolve().name
+        if (folder / "manifest.json").is_file():
+            return folder, None
+        if folder.is_dir() or "/" in name:
+            read_run(folder)  # says why it is not a run
+    return run or _newest_run(), name
 
 
 def _newest_run() -> Path:
     """Of the runs in runs/ with a measured cell, the one whose manifest was written last."""
     runs = Path("runs")
     manifests = sorted(runs.glob("*/manifest.json"), key=lambda file: -file.stat().st_mtime)
-    if not manifests:
-        raise UserError(f"There is no run in {runs.absolute()}: give its folder with --run.")
     for manifest in manifests:
         with suppress(UserError):  # of another version
             if (read_run(manifest.parent).cells["status"] == "done").any():
                 return manifest.parent
+    if not manifests:
+        raise UserError(f"There is no run in {runs.absolute()}: give its folder with --run.")
     raise UserError(
         f"No run in {runs.absolute()} has a measured cell yet: the command that made a run "
         "continues it, or give another folder with --run."
     )
 
 
-def _filter(run: RunFrames, wanted: Wanted) -> pd.DataFrame:
+def _filter(run: RunFrames, filters: Mapping[str, Any]) -> pd.DataFrame:
     """The cells that every option fits; a seed fits the base, too."""
     cells = run.cells
-    for column, other in (("model", "model_label"), ("task", "task_name"), ("loss", "loss_name")):
-        value = getattr(wanted, column)
+    for column, value in filters.items():
         if value is None:
             continue
-        known = {str(found) for name in (column, other) for found in run.cells[name]}
-        if value not in known:
-            raise UserError(
-                f"No cell of {run.path} has the {column} '{value}': {did_you_mean(value, known)}"
-            )
-        cells = cells[(cells[column].astype("str") == value) | (cells[other] == value)]
-    if wanted.seed is not None:
-        known = {str(seed) for seed in run.cells["seed"]}
-        if str(wanted.seed) not in known:
-            listed = ", ".join(sorted(known))
-            raise UserError(f"{run.path} has no seed {wanted.seed}: it has {listed}.")
-        cells = cells[(cells["seed"] == wanted.seed) | (cells["loss"] == "base")]
+        names = run.cells[[column, _SHORT.get(column, column)]].astype("str")
+        if not (known := {*names.to_numpy().ravel()}) & {str(value)}:
+            near = did_you_mean(str(value), known)
+            raise UserError(f"No cell of {run.path} has the {column} '{value}': {near}")
+        fits = (names == str(value)).any(axis=1)
+        if column == "seed":
+            fits |= run.cells["loss"] == "base"
+        cells = cells[fits[cells.index]]
     return cells
 
 
 def _list(cells: pd.DataFrame) -> str:
     """Addresses for people, each with what the cell is."""
-    named = [
-        f"{row['address']} ({row['task']} {row['loss']} seed {row['seed']}"
-        + ("" if row["status"] == "done" else f", {row['status']}")
-        + ")"
-        for row in cells.head(_LISTED).to_dict("records")
-    ]
+    named = []
+    for row in cells.head(_LISTED).to_dict("records"):
+        state = "" if row["status"] == "done" else f", {row['status']}"
+        named.append(f"{row['address']} ({row['task']} {row['loss']} seed {row['seed']}{state})")
     more = len(cells) - _LISTED
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")

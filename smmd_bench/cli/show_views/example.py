@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UserError, did_you_mean
-from ...storage.current import CellFile
 from .cells import Group
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _DIGITS = tuple(f"p{digit}" for digit in range(10))
-_SCORES = ("uid", "answer", "parsed", "exact", "error", "category")
 _PROBES = ("uid", "digit", "target_value", "p_target", *_DIGITS, "answer_digit")
 _KNOWN = 2000
 
@@ -73,64 +71,47 @@ def find_example(group: Group, uid: str | None = None) -> Shown:
     another is right and it is not, or the reverse; if answers are not numbers, where the texts
     differ. Raises UserError for an unknown name.
     """
-    addresses = [str(address) for address in group.cells["address"]]
-    scores = _read(group, "scores", _SCORES)
-    where = f"{group.run.path} has no"
-    if scores.empty:
-        raise UserError(f"{where} scores of {group.title['task']}: run it again.")
+    run, task = group.run.only(group.cells), group.title["task"]
+    answers = run.completions
+    if answers.empty:
+        raise UserError(f"{run.path} has no scores of {task}: run it again.")
+    uids = answers["uid"].drop_duplicates()
     if uid is None:
-        uid, why = _find_disagreement(group, scores)
-    elif uid in set(scores["uid"]):
+        uid, why = _find_disagreement(group, answers)
+    elif uid in set(uids):
         why = "asked for"
     else:
-        near = did_you_mean(uid, list(dict.fromkeys(scores["uid"]))[:_KNOWN])
-        other = near if near.startswith("did") else f"the first is {scores['uid'].iloc[0]}."
-        raise UserError(f"{where} example '{uid}' of {group.title['task']}: {other}")
-    score_of = {row["address"]: row for row in _rows(scores, uid)}
-    completions = _rows(group.run.read("completions", None, addresses), uid)
-    if not completions:
-        raise UserError(f"{where} completions of '{uid}': run it again.")
-    probes = _rows(_read(group, "probes", _PROBES).sort_values("digit"), uid)
-    asked = completions[0]
+        near = did_you_mean(uid, uids[:_KNOWN])
+        other = near if near.startswith("did") else f"the first is {uids.iloc[0]}."
+        raise UserError(f"{run.path} has no example '{uid}' of {task}: {other}")
+    rows: list[Any] = answers[answers["uid"] == uid].to_dict("records")
+    probes = run.read("probes", _PROBES)
+    if len(probes):
+        probes = probes[probes["uid"] == uid].sort_values("digit")
+    digits: list[Any] = probes.to_dict("records")
     return Shown(
         uid=uid,
         why=why,
-        prompt=str(asked["prompt"]),
-        target=str(asked["target"]),
-        answer=_number(next(iter(score_of.values()))["answer"]),
-        image=_text(asked.get("image")) or None,
+        prompt=str(rows[0]["prompt"]),
+        target=str(rows[0]["target"]),
+        answer=_number(rows[0]["answer"]),
+        image=_text(rows[0].get("image")) or None,
         answers=tuple(
-            _answered(row, score_of[row["address"]], probes)
-            for row in completions
-            if row["address"] in score_of
+            _answered(row, [digit for digit in digits if digit["address"] == row["address"]])
+            for row in rows
         ),
     )
 
 
-def _read(group: Group, file: CellFile, columns: Sequence[str]) -> pd.DataFrame:
-    """The columns of a file of the group's cells; missing values for those that no file has."""
-    found = group.run.read(file, columns, group.cells["address"])
-    return found.reindex(columns=["address", *columns])
-
-
-def _rows(frame: pd.DataFrame, uid: str) -> list[dict[Any, Any]]:
-    """The rows of one example."""
-    return frame[frame["uid"] == uid].to_dict("records") if len(frame) else []
-
-
-def _find_disagreement(group: Group, scores: pd.DataFrame) -> tuple[str, str]:
+def _find_disagreement(group: Group, answers: pd.DataFrame) -> tuple[str, str]:
     """The name of the first example on which the losses disagree, else of the first one."""
-    first = scores.loc[scores["address"] == scores["address"].iloc[0], "uid"]
-    losses = group.cells.set_index("address")["loss"].astype("str")
-    losses = losses[losses.index.isin(scores["address"])]
+    first = answers.loc[answers["address"] == answers["address"].iloc[0], "uid"]
+    losses = answers.groupby("address", observed=True, sort=False)["loss"].first().astype("str")
     trained = losses[losses != "base"]
     compared = losses if len(trained) < 2 else trained
-    numbers = scores["answer"].notna().any()
-    read = scores if numbers else _read(group, "completions", ("uid", "completion"))
-    read = read[read["address"].isin(compared.index)].drop_duplicates(["address", "uid"])
-    table = read.astype({"address": "str"}).pivot(
-        index="uid", columns="address", values="exact" if numbers else "completion"
-    )
+    read = answers[answers["address"].isin(compared.index)].drop_duplicates(["address", "uid"])
+    values = "exact" if answers["answer"].notna().any() else "completion"
+    table = read.astype({"address": "str"}).pivot(index="uid", columns="address", values=values)
     table = table.dropna()  # examples that all of them have
     if group.named is not None and group.named in table and table.shape[1] > 1:
         differ = table.drop(columns=group.named).ne(table[group.named], axis=0).any(axis=1)
@@ -144,29 +125,28 @@ def _find_disagreement(group: Group, scores: pd.DataFrame) -> tuple[str, str]:
     return str(first.iloc[0]), "the first one: the losses never differ in being right"
 
 
-def _answered(row: Mapping[str, Any], score: Mapping[str, Any], probes: list[Any]) -> Answered:
+def _answered(row: Mapping[str, Any], probes: list[Any]) -> Answered:
     return Answered(
         address=row["address"],
         loss=str(row["loss"]),
         completion=str(row["completion"]),
         finish_reason=_text(row.get("finish_reason")),
-        parsed=_number(score["parsed"]),
-        right=None if math.isnan(score["answer"]) else bool(score["exact"]),
-        error=_number(score["error"]),
-        category=_text(score["category"]),
-        distributions=tuple(
-            Distribution(
-                digit=int(probe["digit"]),
-                target_value=float(probe["target_value"]),
-                p_target=float(probe["p_target"]),
-                p=tuple(float(probe[name]) for name in _DIGITS),
-                answer_digit=None
-                if math.isnan(probe["answer_digit"])
-                else int(probe["answer_digit"]),
-            )
-            for probe in probes
-            if probe["address"] == row["address"]
-        ),
+        parsed=_number(row["parsed"]),
+        right=None if math.isnan(row["answer"]) else bool(row["exact"]),
+        error=_number(row["error"]),
+        category=_text(row["category"]),
+        distributions=tuple(map(_distribution, probes)),
+    )
+
+
+def _distribution(probe: Mapping[str, Any]) -> Distribution:
+    place = _number(probe.get("answer_digit"))
+    return Distribution(
+        digit=int(probe["digit"]),
+        target_value=float(probe["target_value"]),
+        p_target=float(probe["p_target"]),
+        p=tuple(float(probe[name]) for name in _DIGITS),
+        answer_digit=None if place is None else int(place),
     )
 
 

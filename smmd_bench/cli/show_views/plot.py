@@ -1,17 +1,12 @@
 """Digit distributions as text: a block a digit, as high as its probability."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .example import Answered, Distribution
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
-PLAIN = " .:-=+*#@"
-"""The same nine heights for an encoding without blocks."""
 _PANEL = 16  # ten digits, a space, p(target) as .42, two of a gap
-_TEN = "0123456789"
 
 
 @dataclass(frozen=True)
@@ -22,30 +17,24 @@ class Band:
     rows: tuple[tuple[str, str], ...]  # loss, its panels
 
 
-def draw_bands(answers: Sequence[Answered], width: int, *, blocks: bool = True) -> list[Band]:
+def draw_bands(answers: Sequence[Answered], width: int) -> list[Band]:
     """Lines of the panels of every numeric token of the target, as many side by side as fit.
 
     A panel has ten columns, one a digit, and p of the true token; `width` is what the names of the
-    losses leave. A mark stands above the true digit. A token of the final answer is called
-    "answer", with the place of its first digit in it; others are called "token".
+    losses leave. A mark stands above the leading digit of the true token. A token of the final
+    answer is called "answer", with the place of its first digit in it; others are called "token".
     """
-    heights = BLOCKS if blocks else PLAIN
     known = {d.digit: d for answer in answers for d in answer.distributions}
-    panels = [
-        {d.digit: f"{''.join(bar(p, heights) for p in d.p)} {_share(d.p_target)}" for d in a}
-        for a in (answer.distributions for answer in answers)
-    ]
     positions = sorted(known)
     beside = max(1, (width + 2) // _PANEL)
     bands = []
     for start in range(0, len(positions), beside):
-        here = [known[position] for position in positions[start : start + beside]]
-        marks = (" " * true_digit(d) + ("▼" if blocks else "v") for d in here)
-        heads = (map(_title, here), marks, (f"{_TEN} p" for _ in here))
-        rows = (
-            (answer.loss, _join(panel.get(d.digit, "") for d in here))
-            for answer, panel in zip(answers, panels, strict=True)
-        )
+        here = positions[start : start + beside]
+        tokens = [known[position] for position in here]
+        leading = (int(f"{abs(token.target_value):e}"[0]) for token in tokens)
+        marks = (f"{'':{digit}}▼" for digit in leading)
+        heads = (map(_title, tokens), marks, ("0123456789 p" for _ in here))
+        rows = ((answer.loss, _join(_panel(answer, at) for at in here)) for answer in answers)
         bands.append(Band(tuple(map(_join, heads)), tuple(rows)))
     return bands
 
@@ -58,19 +47,18 @@ def _title(distribution: Distribution) -> str:
     return f"answer {place + 1}: {value}"
 
 
-def true_digit(distribution: Distribution) -> int:
-    """The leading digit of the true token's value, as a panel's ten digits are leading ones."""
-    return int(f"{abs(distribution.target_value):e}"[0])
+def _panel(answer: Answered, position: int) -> str:
+    """The blocks of one token, and p of the true one in three characters: `.42`, `1.0`."""
+    for found in answer.distributions:
+        if found.digit == position:
+            p = "1.0" if found.p_target >= 0.995 else f"{found.p_target:.2f}"[1:]
+            return f"{''.join(map(bar, found.p))} {p}"
+    return ""
 
 
-def bar(p: float, heights: str = BLOCKS) -> str:
+def bar(p: float) -> str:
     """The block of a probability; below two percent none."""
-    return heights[0] if p < 0.02 else heights[max(1, min(8, round(p * 8)))]
-
-
-def _share(p: float) -> str:
-    """Three characters: `.42`, `1.0`."""
-    return "1.0" if p >= 0.995 else f"{p:.2f}"[1:]
+    return BLOCKS[0] if p < 0.02 else BLOCKS[max(1, min(8, round(p * 8)))]
 
 
 def _join(cells: Iterable[str]) -> str:

@@ -15,10 +15,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def check_name(group: Group, name: str, *, in_package: bool) -> None:
-    """Raises UserError for a name that no new plugin of the group can have.
-
-    A file outside a package must not have the name of an importable module, which it would hide.
-    """
+    """Raises UserError for a name that no new plugin of the group can have."""
     kind = singular(group)
     if not _is_usable(name):
         nearest = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")

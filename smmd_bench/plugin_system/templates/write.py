@@ -97,20 +97,16 @@ def _write(written: Written, group: Group, name: str, *, by_file: bool) -> Writt
         for path, template in own.items()
     }
     written.files = {**texts, **written.files}
-    made: list[Path] = []
+    new = {p for path in written.files for p in (path, *path.parents) if not p.exists()}
     try:
-        for path in written.files:
-            for folder in [*reversed(path.parent.parents), path.parent]:
-                if not folder.is_dir():
-                    folder.mkdir()
-                    made.append(folder)
         for path, text in written.files.items():
-            if path != written.changed:
-                made.append(path)
             write_text(path, text)
     except BaseException:
-        for path in reversed(made):
-            path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
+        for path in sorted(new, reverse=True):  # what is in a folder, then the folder
+            if path.is_dir():
+                path.rmdir()
+            elif path.exists():
+                path.unlink()
         raise
     return written
 
@@ -154,8 +150,7 @@ def _find_package(project: str) -> Path:
 def _check_home(home: Path, project: str) -> list[str]:
     """The packages that a folder is, seen from the project's folder or its `src`.
 
-    Raises UserError for a folder whose files could not be imported from the installed project. A
-    package with the project's name may be the installed project itself.
+    Raises UserError for a folder whose files could not be imported from the installed project.
     """
     remedy = "choose another --folder, or leave it out"
     if not home.resolve().is_relative_to(Path.cwd()):

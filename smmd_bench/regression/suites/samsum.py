@@ -14,11 +14,7 @@ TASK = "samsum"
 
 
 def dataset(**_: Any) -> Mapping[str, Any]:
-    """The test split as lm-eval wants it: documents with `uid`, `prompt` and `target`.
-
-    From the folder of `--data-dir`, the cache or the hub, as everywhere. Raises UserError if it is
-    in none of them.
-    """
+    """The test split for lm-eval: documents with `uid`, `prompt` and `target`."""
     from datasets import Dataset
 
     rows = [

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...contracts import Example, Task
 from ...errors import UserError
-from .plain import COLUMNS
-from .rows import Prediction, Predictions, RowError, located, shown
+from ..score import completions_frame
+from .read import COLUMNS, Prediction, Predictions
+from .rows import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +38,15 @@ class Matched:
         file = self.file
         return f"{file.path}: {file.form}, {len(self.found):,} completions {_SAID[self.by]}"
 
+    def frame(self, examples: Sequence[Example], chosen: Sequence[int]) -> pd.DataFrame:
+        """The completions of the chosen examples; with finish reasons if the file has any."""
+        found = [self.found[at] for at in chosen]
+        columns: dict[str, list[Any]] = {"completion": [p.completion for p in found]}
+        reasons = [prediction.finish_reason for prediction in found]
+        if any(reason is not None for reason in reasons):
+            columns["finish_reason"] = reasons
+        return completions_frame([examples[at] for at in chosen], columns)
+
 
 def match(
     file: Predictions, task: Task, examples: Sequence[Example], scope: str, *, partial: bool = False
@@ -55,38 +65,24 @@ def match(
             "--id-column, or give --limit if the rows answer the first examples."
         )
     found: dict[int, Prediction] = {}
-    for row, prediction in enumerate(file.rows):
-        with located(file.path, prediction.place):
-            at = row if by == "order" else _index(prediction, by, uids, scope)
-            if at in found:
-                raise RowError(
-                    f"the id {shown(prediction.id)} is already in {found[at].place}: keep one of "
-                    "them."
-                )
-            found[at] = prediction
-            _check_target(prediction, task, examples[at])
-    if len(found) < len(examples) and not partial:
-        _report_missing(file, by, found, examples, scope)
+    for number, prediction in enumerate(file.rows):
+        at = number if by == "order" else _index(prediction, by, uids, scope)
+        if at in found:
+            raise prediction.row.error(
+                f"the id {shown(prediction.id)} is already in {found[at].place}: keep one of them."
+            )
+        found[at] = prediction
+        _check_target(prediction, task, examples[at])
+    missing = [at for at in range(len(examples)) if at not in found]
+    if missing and not partial:
+        first = examples[missing[0]].uid if by == "uid" else f"position {missing[0]}"
+        count = len(found) if missing[0] == len(found) else 0
+        limit = f"--limit {count} to score the first ones, or " if count else ""
+        raise UserError(
+            f"{file.path} has no completion for {len(missing)} of {scope} (the first: {first}): "
+            f"add them, or give {limit}--partial to score the others."
+        )
     return Matched(file, by, found)
-
-
-def completions_frame(
-    examples: Sequence[Example], predictions: Sequence[Prediction]
-) -> pd.DataFrame:
-    """The frame of `completions.parquet`; `finish_reason` is a column if the file has any."""
-    import pandas as pd
-
-    columns: dict[str, list[Any]] = {
-        "uid": [example.uid for example in examples],
-        "prompt": [example.prompt for example in examples],
-        "target": [example.target for example in examples],
-        "completion": [prediction.completion for prediction in predictions],
-    }
-    if any(prediction.finish_reason is not None for prediction in predictions):
-        columns["finish_reason"] = [prediction.finish_reason for prediction in predictions]
-    for name in dict.fromkeys(name for example in examples for name in example.attributes):
-        columns[name] = [example.attributes.get(name) for example in examples]
-    return pd.DataFrame(columns)
 
 
 def _kind(file: Predictions, uids: Mapping[str, int]) -> By:
@@ -104,13 +100,13 @@ def _index(prediction: Prediction, by: By, uids: Mapping[str, int], scope: str) 
     if by == "uid" and name in uids:
         return uids[name]
     if by == "uid":
-        raise RowError(
+        raise prediction.row.error(
             f"the id {shown(prediction.id)} is not one of {scope} (the first is "
             f"{next(iter(uids))}): check --task, --split, --data-seed and --limit."
         )
     if 0 <= int(name) < len(uids):
         return int(name)
-    raise RowError(
+    raise prediction.row.error(
         f"the id {name} is not a position in {scope} (0 to {len(uids) - 1}): check --task, --split "
         "and --limit."
     )
@@ -122,25 +118,8 @@ def _check_target(prediction: Prediction, task: Task, example: Example) -> None:
         return
     theirs, ours = task.parse(prediction.target), task.parse(example.target)
     if theirs is not None and ours is not None and theirs.value != ours.value:
-        raise RowError(
+        raise prediction.row.error(
             f"its target {shown(prediction.target)} differs from that of the example "
             f"{example.uid}, {shown(example.target)}: check --task, --split and --data-seed, or "
             "remove the column target."
         )
-
-
-def _report_missing(
-    file: Predictions,
-    by: By,
-    found: Mapping[int, Prediction],
-    examples: Sequence[Example],
-    scope: str,
-) -> None:
-    missing = [at for at in range(len(examples)) if at not in found]
-    first = examples[missing[0]].uid if by == "uid" else f"position {missing[0]}"
-    beginning = missing[0] == len(found)
-    limit = f"--limit {len(found)} to score the first ones, or " if beginning and found else ""
-    raise UserError(
-        f"{file.path} has no completion for {len(missing)} of {scope} (the first: {first}): add "
-        f"them, or give {limit}--partial to score the others."
-    )

@@ -2,14 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...errors import UserError
-from .batch import batch_prediction, is_batch_output
-from .lm_eval import are_samples, sample_predictions
-from .plain import plain_predictions
-from .read_rows import read_rows
-from .rows import Predictions, located
+from .rows import Row, read_rows, shown
+
+COLUMNS = {
+    "id": ("uid", "id", "doc_id", "custom_id"),
+    "completion": ("completion", "prediction", "response", "output", "generated_text"),
+}
+"""The usual names of each column; the columns `finish_reason` and `target` are read, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One completion, and what the file says of it.
+
+    id: a uid or a position in the split; None: the file has no ids. finish_reason: "length" if the
+    completion was cut off. target: what the file takes for the right answer, which is only
+    compared with the example's own.
+    """
+
+    row: Row
+    id: str | int | None
+    completion: str
+    finish_reason: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it stands in the file: "line 3"."""
+        return self.row.place
+
+    @property
+    def target(self) -> str | None:
+        """The target of its row, if it has one."""
+        target = self.row.values.get("target")
+        return str(target) if isinstance(target, (str, int, float)) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """A file that was read. positions: its ids are positions by its format, and never uids."""
+
+    path: Path
+    form: str
+    rows: Sequence[Prediction]
+    positions: bool = False
 
 
 def read_predictions(
@@ -26,12 +67,166 @@ def read_predictions(
     if not rows:
         raise UserError(f"{path} is empty: give a file with one completion per example.")
     if id_column is None and completion_column is None:
-        if are_samples(rows[0].values):
-            return sample_predictions(path, rows)
-        if is_batch_output(rows[0].values):
-            found = []
-            for row in rows:
-                with located(path, row.place):
-                    found.append(batch_prediction(row))
-            return Predictions(path, "OpenAI batch output", found)
-    return plain_predictions(path, form, rows, id_column, completion_column)
+        if _is_sample(rows[0].values):
+            return Predictions(path, "lm-eval samples", _lm_eval_samples(rows), positions=True)
+        if _is_batch_output(rows[0].values):
+            return Predictions(path, "OpenAI batch output", [_batch_output(row) for row in rows])
+    return Predictions(path, form, _in_columns(rows, id_column, completion_column))
+
+
+def _is_sample(values: Mapping[str, Any]) -> bool:
+    return "doc_id" in values and "resps" in values
+
+
+def _lm_eval_samples(rows: Sequence[Row]) -> list[Prediction]:
+    """The raw answer of every document, from samples_TASK_DATE.jsonl of lm-eval's `--log_samples`.
+
+    lm-eval 0.4 writes each document once for every filter of its task, with the same raw answers
+    in `resps[request][repeat]`. The first one is taken; the task's own parser reads it. `doc_id` is
+    the position in the split, even if only some documents were asked (`--samples`).
+    """
+    documents: dict[int, Prediction] = {}
+    places: dict[tuple[int, str], str] = {}
+    for row in rows:
+        if not _is_sample(row.values) or type(row.values["doc_id"]) is not int:
+            raise row.error(
+                "is not an lm-eval sample like the lines before it (it lacks resps or an integer "
+                "doc_id): remove it."
+            )
+        try:
+            answer = row.values["resps"][0][0]
+        except (LookupError, TypeError):
+            answer = None
+        if not isinstance(answer, str):
+            raise row.error(
+                f"resps[0][0] is {shown(answer)}, not text: give samples of a task that generates "
+                "text (output_type generate_until), not of one that compares likelihoods."
+            )
+        document, rule = row.values["doc_id"], str(row.values.get("filter"))
+        if (document, rule) in places:
+            raise row.error(
+                f"doc_id {document} with the filter {rule} is already in "
+                f"{places[document, rule]}: keep the lines of one evaluation."
+            )
+        places[document, rule] = row.place
+        found = Prediction(row, document, _text(row, "resps[0][0]", answer))
+        known = documents.setdefault(document, found)
+        if known.completion != found.completion:
+            raise row.error(
+                f"doc_id {document} has another answer in {known.place}: keep the lines of one "
+                "evaluation."
+            )
+    return list(documents.values())
+
+
+def _is_batch_output(values: Mapping[str, Any]) -> bool:
+    has_response = isinstance(values.get("response"), Mapping) or "error" in values
+    return "custom_id" in values and "response" in values and has_response
+
+
+def _batch_output(row: Row) -> Prediction:
+    """The first choice of a request, from OpenAI's batch interface or `vllm run-batch`.
+
+    A line holds custom_id and response.body.choices[0], with message.content (chat) or text
+    (completions) and finish_reason. A failed request has an `error`, or a status that is not 200.
+    """
+    values = row.values
+    if not _is_batch_output(values):
+        raise row.error(
+            "is not a line of batch output like those before it (custom_id, response): remove it."
+        )
+    name = _id(row, values["custom_id"])
+    response = values["response"] if isinstance(values["response"], Mapping) else {}
+    body, failure = response.get("body"), values.get("error")
+    if failure is None and response.get("status_code", 200) != 200:
+        failure = body or f"status {response['status_code']}"
+    if failure is not None:
+        while isinstance(failure, Mapping) and ("message" in failure or "error" in failure):
+            failure = failure.get("message") or failure.get("error")
+        reason = " ".join(str(failure).split())[:200].rstrip(".")
+        raise row.error(
+            f"the request {shown(name)} failed ({reason}): send it again, or delete the line and "
+            "give --partial."
+        )
+    try:
+        choice = body["choices"][0]  # type: ignore[index]
+        content = choice["message"]["content"] if "message" in choice else choice["text"]
+        finish_reason = choice.get("finish_reason")
+    except (LookupError, TypeError, AttributeError) as error:
+        raise row.error(
+            f"the request {shown(name)} has no response.body.choices[0] with message.content or "
+            "text: give the output of chat or text completions."
+        ) from error
+    if content is None and finish_reason == "length":  # cut off while the model was reasoning
+        content = ""
+    text = _text(row, f"the completion of {shown(name)}", content)
+    return Prediction(row, name, text, str(finish_reason) if finish_reason else None)
+
+
+def _in_columns(
+    rows: Sequence[Row], id_column: str | None, completion_column: str | None
+) -> list[Prediction]:
+    """The predictions of rows with the named columns, or else those that the first row has."""
+    first = rows[0]
+    given = {"id": id_column, "completion": completion_column}
+    names = {role: _column(first, role, name) for role, name in given.items()}
+    usual = {name for role in COLUMNS if given[role] is None for name in COLUMNS[role]}
+    wanted = {name for name in names.values() if name is not None}
+    if names["completion"] is None:
+        raise first.error(
+            f"has no completion column (columns: {_listed(first)}; expected one of "
+            f"{', '.join(COLUMNS['completion'])}): name it with --completion-column."
+        )
+    found = []
+    for row in rows:
+        if not wanted <= row.values.keys() or (usual & row.values.keys()) - wanted:
+            raise row.error(
+                f"has the columns {_listed(row)}, but {first.place} has {_listed(first)}: give "
+                "every row the same columns."
+            )
+        text = _text(row, f"the {names['completion']}", row.values[names["completion"]])
+        name = None if names["id"] is None else _id(row, row.values[names["id"]])
+        finish_reason = row.values.get("finish_reason")
+        found.append(Prediction(row, name, text, str(finish_reason) if finish_reason else None))
+    return found
+
+
+def _column(first: Row, role: str, given: str | None) -> str | None:
+    """The column of a role in the first row; None: there is none."""
+    if given is not None and given not in first.values:
+        raise UserError(
+            f"{first.path} has no column '{given}' (it has {_listed(first)}): check "
+            f"--{role}-column."
+        )
+    known = COLUMNS[role] if given is None else (given,)
+    found = [name for name in known if name in first.values]
+    if len(found) > 1:
+        raise UserError(
+            f"{first.path} has several possible {role} columns ({', '.join(found)}): choose one "
+            f"with --{role}-column."
+        )
+    return found[0] if found else None
+
+
+def _listed(row: Row) -> str:
+    return ", ".join(map(str, row.values)) or "none"
+
+
+def _text(row: Row, name: str, value: object) -> str:
+    """A completion as text that every file can hold: half a surrogate pair becomes "?"."""
+    if not isinstance(value, str):
+        raise row.error(f"{name} is {shown(value)}, not text: write a string, which may be empty.")
+    return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+
+
+def _id(row: Row, value: object) -> str | int:
+    """An id, which is a text or an integer."""
+    if isinstance(value, float) and value.is_integer():  # pandas turns integers into floats
+        value = int(value)
+    if isinstance(value, str) and value.strip():
+        return value.strip()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise row.error(
+        f"the id is {shown(value)}: give the uid of an example, or its position in the split."
+    )

@@ -1,60 +1,28 @@
-"""What the readers of prediction files exchange: rows, predictions, and what is wrong with them."""
+"""The rows of a file, whatever its format, which is found by extension and else by content."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...errors import UserError
+from ...errors import UserError, reason_of
 
 
 class Row(NamedTuple):
     """One entry of a file; `place` is how an error names it: "line 3", "row 3", "entry 3"."""
 
+    path: Path
     place: str
     values: Mapping[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """One completion, and what the file says of it.
-
-    id: a uid or a position in the split; None: the file has no ids. finish_reason: "length" if the
-    completion was cut off. target: what the file takes for the right answer, which is only
-    compared with the example's own.
-    """
-
-    place: str
-    id: str | int | None
-    completion: str
-    finish_reason: str | None = None
-    target: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Predictions:
-    """A file that was read. positions: its ids are positions by its format, and never uids."""
-
-    path: Path
-    form: str
-    rows: Sequence[Prediction]
-    positions: bool = False
-
-
-class RowError(Exception):
-    """What is wrong with an entry of a file, and the remedy."""
-
-
-@contextmanager
-def located(path: Path, place: str) -> Iterator[None]:
-    """Inside, a RowError becomes a UserError that also names the file and the place."""
-    try:
-        yield
-    except RowError as error:
-        raise UserError(f"{path}, {place}: {error}") from error
+    def error(self, wrong: str) -> UserError:
+        """An error that names the file, the place, what is wrong there, and the remedy."""
+        return UserError(f"{self.path}, {self.place}: {wrong}")
 
 
 def shown(value: object) -> str:
@@ -63,30 +31,96 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
-def text_of(name: str, value: object) -> str:
-    """A completion as text that every file can hold: half a surrogate pair becomes "?".
-
-    Raises RowError for anything that is not text.
-    """
-    if not isinstance(value, str):
-        raise RowError(f"{name} is {shown(value)}, not text: write a string, which may be empty.")
-    return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
-
-
-def target_of(values: Mapping[str, Any]) -> str | None:
-    """The target of a row, if it has one."""
-    target = values.get("target")
-    return str(target) if isinstance(target, (str, int, float)) else None
-
-
-def id_of(value: object) -> str | int:
-    """An id, which is a text or an integer. Raises RowError for anything else."""
-    if isinstance(value, float) and value.is_integer():  # pandas turns integers into floats
-        value = int(value)
-    if isinstance(value, str) and value.strip():
-        return value.strip()
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise RowError(
-        f"the id is {shown(value)}: give the uid of an example, or its position in the split."
+def read_rows(path: Path) -> tuple[str, list[Row]]:
+    """The format of a file, and its rows. Raises UserError for a file that cannot be read."""
+    raw = path.read_bytes()
+    suffix = path.suffix.lower()
+    if suffix in (".parquet", ".pq") or raw.startswith(b"PAR1"):
+        return "Parquet", _parquet_rows(path)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise UserError(f"{path}, line {line}: is not UTF-8: save the file as UTF-8.") from error
+    start = text.lstrip()[:1]
+    if suffix in (".csv", ".tsv"):
+        return "CSV", list(_csv_rows(path, text))
+    if start == "[":
+        entries = _parsed(path, text, 1, "one list of JSON objects")
+        return "JSON list", [_row(path, f"entry {n}", v) for n, v in enumerate(entries, start=1)]
+    if start in ("", "{") or suffix in (".jsonl", ".ndjson", ".json"):
+        # Not splitlines(), which also splits at U+2028 and others that may be part of a text.
+        lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
+        return "JSON lines", [
+            _row(path, f"line {n}", _parsed(path, line, n, "one JSON object per line"))
+            for n, line in lines
+        ]
+    raise UserError(
+        f"{path} has no known format: give JSON lines, a JSON list, CSV or Parquet, with the "
+        "extension .jsonl, .json, .csv or .parquet."
     )
+
+
+def _parsed(path: Path, text: str, first_line: int, expected: str) -> Any:
+    """The JSON of a text that begins at a line of the file."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = getattr(error, "msg", str(error).partition("\n")[0])
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else reason
+        line = first_line - 1 + getattr(error, "lineno", 1)
+        raise UserError(
+            f"{path}, line {line}: is not valid JSON ({reason}): write {expected}."
+        ) from error
+
+
+def _row(path: Path, place: str, value: Any) -> Row:
+    if isinstance(value, dict):
+        return Row(path, place, value)
+    raise Row(path, place, {}).error(
+        f'is {shown(value)}, not a JSON object: write {{"id": ..., "completion": ...}}.'
+    )
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[Row]:
+    """The rows below the header, by the line that each starts at; every value is text."""
+    csv.field_size_limit(sys.maxsize)  # the default, 128 KiB, is less than a long completion
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    header: list[str] = []
+    while True:
+        row = Row(path, f"line {reader.line_num + 1}", {})
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise row.error(
+                f"is not valid CSV ({error}): double the quotation marks within a text, and "
+                "close each text."
+            ) from error
+        if fields and not header:
+            header = [name.strip() for name in fields]
+            if twice := [name for name in header if header.count(name) > 1]:
+                raise row.error(f"the column '{twice[0]}' appears twice: rename one.")
+        elif fields and len(fields) != len(header):
+            raise row.error(
+                f"has {len(fields)} fields, but the header has {len(header)}: quote a text that "
+                "holds a comma or a line break."
+            )
+        elif fields:
+            yield row._replace(values=dict(zip(header, fields, strict=True)))
+
+
+def _parquet_rows(path: Path) -> list[Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:  # unlike read_table, it takes no folder for a partition
+            values = file.read().to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(
+            f"{path} is not a readable Parquet file ({reason_of(error)}): write it again."
+        ) from error
+    return [Row(path, f"row {number}", row) for number, row in enumerate(values, start=1)]

@@ -1,15 +1,12 @@
 """Five examples of easy arithmetic, and files of their completions."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from smmd_bench.contracts import Example
 from smmd_bench.plugin_system.registry import load_task
 
 TASK = "arithmetic[level=easy]"
@@ -17,7 +14,7 @@ COUNT = 5
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def cache(tmp_path_factory):
     """A cache folder for the generated examples."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
@@ -26,12 +23,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def examples(cache: Path) -> Sequence[Example]:
+def examples(cache):
     return list(load_task(TASK).examples("test", 0, COUNT))
 
 
 @pytest.fixture(scope="session")
-def right(examples: Sequence[Example]) -> list[dict[str, Any]]:
+def right(examples):
     """A row with uid and completion for each example, all of them right."""
     return [{"uid": example.uid, "completion": example.target} for example in examples]
 

@@ -3,12 +3,9 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
-from smmd_bench.contracts import Example
 from smmd_bench.errors import UserError
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
@@ -57,7 +54,7 @@ tracker.save_results_samples("easy", results["samples"]["easy"])
 
 
 @pytest.fixture(scope="module")
-def samples(examples: Sequence[Example], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def samples(examples, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lm_eval")
     rows = [
         {"question": e.prompt, "answer": e.target, "given": answer.format(target=e.target)}
@@ -72,9 +69,9 @@ def samples(examples: Sequence[Example], tmp_path_factory: pytest.TempPathFactor
     return folder / "out" / "fixed" / "samples_easy_2026-11-21.jsonl"
 
 
-def test_the_raw_answers_are_scored_once_a_document(samples: Path, tmp_path: Path) -> None:
+def test_the_raw_answers_are_scored_once_a_document(samples, tmp_path):
     assert len(samples.read_text().splitlines()) == 2 * COUNT
-    said: list[str] = []
+    said = []
     outcome = score_predictions(TASK, [samples], limit=COUNT, out=tmp_path / "out", say=said.append)
     frame = read_run(outcome.path).completions
     assert frame["exact"].tolist() == [True, True, False, False, True]
@@ -85,7 +82,7 @@ def test_the_raw_answers_are_scored_once_a_document(samples: Path, tmp_path: Pat
     ]
 
 
-def test_samples_of_other_documents_are_refused(samples: Path, tmp_path: Path) -> None:
+def test_samples_of_other_documents_are_refused(samples, tmp_path):
     with pytest.raises(UserError, match=r"line 1: its target '.*' differs from that of"):
         score_predictions(TASK, [samples], limit=COUNT, data_seed=1, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 
-from smmd_bench.contracts import Example
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
 
@@ -23,43 +23,34 @@ def scored(tmp_path: Path, rows: Sequence[Any], **options: Any) -> tuple[pd.Data
     return read_run(outcome.path).completions, said
 
 
-def test_completions_equal_to_the_targets_are_all_right(
-    tmp_path: Path, right: list[dict[str, Any]]
-) -> None:
-    frame, said = scored(tmp_path, right)
+BY_POSITION = "5 completions by id, as the position of the example in the split (from 0)."
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        (lambda at, uid: {"uid": uid}, "5 completions by uid."),
+        (lambda at, _: {"id": at}, BY_POSITION),
+        (lambda at, _: {"id": str(at).zfill(3)}, BY_POSITION),
+        (lambda at, _: {"id": float(at)}, BY_POSITION),
+    ],
+    ids=["uid", "integer", "text", "float"],
+)
+def test_ids_are_uids_or_positions_in_any_order(tmp_path, examples, ids, said):
+    rows = [{**ids(at, e.uid), "output": e.target} for at, e in enumerate(examples)]
+    frame, heard = scored(tmp_path, rows[::-1])
+    assert frame["uid"].tolist() == [example.uid for example in examples]
     assert frame["exact"].all()
-    assert said == [f"{tmp_path / 'a.jsonl'}: JSON lines, 5 completions by uid."]
+    assert heard == [f"{tmp_path / 'a.jsonl'}: JSON lines, {said}"]
 
 
-def test_uids_match_in_any_order(tmp_path: Path, right: list[dict[str, Any]]) -> None:
-    frame, _ = scored(tmp_path, right[::-1])
-    assert frame["uid"].tolist() == [row["uid"] for row in right]
-    assert frame["exact"].all()
-
-
-def test_integers_are_positions_also_as_text(tmp_path: Path, examples: Sequence[Example]) -> None:
-    for spelled in (int, str, float):
-        rows = [{"id": spelled(at), "output": e.target} for at, e in enumerate(examples)]
-        if spelled is str:
-            rows = [{**row, "id": str(at).zfill(3)} for at, row in enumerate(rows)]
-        frame, said = scored(tmp_path, rows[::-1])
-        assert frame["exact"].all()
-        assert said[0].endswith(
-            "5 completions by id, as the position of the example in the split (from 0)."
-        )  # fmt: skip
-
-
-def test_without_ids_the_rows_are_taken_in_order_and_that_is_said(
-    tmp_path: Path, examples: Sequence[Example]
-) -> None:
+def test_without_ids_the_rows_are_taken_in_order_and_that_is_said(tmp_path, examples):
     frame, said = scored(tmp_path, [{"output": e.target} for e in examples])
     assert frame["exact"].all()
     assert said[0].endswith("5 completions without ids, matched in the order of the examples.")
 
 
-def test_the_completions_of_a_run_can_be_scored_again(
-    tmp_path: Path, right: list[dict[str, Any]]
-) -> None:
+def test_the_completions_of_a_run_can_be_scored_again(tmp_path, right):
     rows = [{**row, "finish_reason": "length"} for row in right]
     scored(tmp_path, rows)
     (kept,) = (tmp_path / "out").glob("cells/*/completions.parquet")
@@ -70,10 +61,8 @@ def test_the_completions_of_a_run_can_be_scored_again(
     assert frame["operations"].notna().all()
 
 
-def test_partial_scores_the_examples_that_every_file_has_and_says_how_many(
-    tmp_path: Path, right: list[dict[str, Any]]
-) -> None:
-    said: list[str] = []
+def test_partial_scores_the_examples_that_every_file_has_and_says_how_many(tmp_path, right):
+    said = []
     files = [
         json_lines(tmp_path / "a.jsonl", right[:4]),
         json_lines(tmp_path / "b.jsonl", right[2:]),
@@ -88,9 +77,7 @@ def test_partial_scores_the_examples_that_every_file_has_and_says_how_many(
     )
 
 
-def test_a_target_of_another_spelling_is_no_other_target(
-    tmp_path: Path, right: list[dict[str, Any]], examples: Sequence[Example]
-) -> None:
+def test_a_target_of_another_spelling_is_no_other_target(tmp_path, right, examples):
     assert examples[1].target == "1/5"
     rows = [{**row, "target": row["completion"]} for row in right]
     rows[1]["target"] = str(float(Fraction(1, 5)))
@@ -99,9 +86,7 @@ def test_a_target_of_another_spelling_is_no_other_target(
     assert frame["exact"].all()
 
 
-def test_truncation_is_known_only_where_the_file_says_it(
-    tmp_path: Path, right: list[dict[str, Any]]
-) -> None:
+def test_truncation_is_known_only_where_the_file_says_it(tmp_path, right):
     frame, _ = scored(tmp_path, right)
     assert "truncated" not in frame.columns
     rows = [{**row, "finish_reason": "stop"} for row in right]

@@ -32,65 +32,52 @@ def rows_of(path: Path, **options: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     "name", ["completion", "prediction", "response", "output", "generated_text"]
 )
-def test_usual_column_names_are_found(tmp_path: Path, id_name: str, name: str) -> None:
+def test_usual_column_names_are_found(tmp_path, id_name, name):
     file = json_lines(tmp_path / "a.jsonl", [{"model": "m", id_name: 0, name: "7"}])
     assert rows_of(file) == [("line 1", 0, "7")]
 
 
-def test_other_column_names_are_given(tmp_path: Path) -> None:
+def test_other_column_names_are_given(tmp_path):
     rows = [{"question": "q1", "id": 9, "output": "no", "answer": "7"}]
     file = json_lines(tmp_path / "a.jsonl", rows)
     found = rows_of(file, id_column="question", completion_column="answer")
     assert found == [("line 1", "q1", "7")]
 
 
-def test_json_lines_keep_their_line_numbers_and_line_separators_within_texts(
-    tmp_path: Path,
-) -> None:
-    text = "7\u2028and\x85so\non"
-    file = json_lines(tmp_path / "a.jsonl", ["", {"id": 0, "output": text}])
-    assert rows_of(file) == [("line 2", 0, text)]
+JSON_LIST = json.dumps([{"id": 0, "output": "7"}, {"id": 1, "output": ""}], indent=1)
+OF_LIST = [("entry 1", 0, "7"), ("entry 2", 1, "")]
+LINE, OF_LINE = '{"id": 0, "output": "7"}', [("line 1", 0, "7")]
+SEPARATED = "7\u2028and\x85so\non"
+LONG = "7" * 200_000
 
 
-def test_json_lines_of_windows_with_a_byte_order_mark_are_read(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"id": 0, "output": "7"}\r\n\r\n')
-    assert rows_of(tmp_path / "a.jsonl") == [("line 1", 0, "7")]
+@pytest.mark.parametrize(
+    ("name", "text", "rows"),
+    [
+        *[(name, JSON_LIST, OF_LIST) for name in ("a.json", "a.jsonl", "a")],
+        *[(name, LINE, OF_LINE) for name in ("a.json", "a.ndjson", "a.txt")],
+        ("windows.jsonl", f"\ufeff{LINE}\r\n\r\n", OF_LINE),
+        ("half_a_surrogate.jsonl", LINE.replace("7", "7 \\ud83d"), [("line 1", 0, "7 ?")]),
+        (
+            "blank_line.jsonl",
+            f"\n{json.dumps({'id': 0, 'output': SEPARATED}, ensure_ascii=False)}\n",
+            [("line 2", 0, SEPARATED)],
+        ),
+        (
+            "a.csv",
+            'id, completion\n007,"so:\n1,000"\n\nNA,"say ""7"""\n',
+            [("line 2", "007", "so:\n1,000"), ("line 5", "NA", 'say "7"')],
+        ),
+        ("a.tsv", f"id\tcompletion\n0\t{LONG}\n", [("line 2", "0", LONG)]),
+    ],
+    ids=lambda x: x if len(x) < 30 else "",
+)
+def test_every_format_is_known_by_its_content(tmp_path, name, text, rows):
+    (tmp_path / name).write_bytes(text.encode())
+    assert rows_of(tmp_path / name) == rows
 
 
-def test_half_a_surrogate_pair_is_no_reason_to_stop(tmp_path: Path) -> None:
-    file = json_lines(tmp_path / "a.jsonl", ['{"id": 0, "output": "7 \\ud83d"}'])
-    assert rows_of(file) == [("line 1", 0, "7 ?")]
-
-
-def test_a_json_list_is_read_whatever_its_extension(tmp_path: Path) -> None:
-    for name in ("a.json", "a.jsonl", "a"):
-        file = tmp_path / name
-        file.write_text(json.dumps([{"id": 0, "output": "7"}, {"id": 1, "output": ""}], indent=1))
-        assert rows_of(file) == [("entry 1", 0, "7"), ("entry 2", 1, "")]
-
-
-def test_json_lines_are_read_whatever_their_extension(tmp_path: Path) -> None:
-    for name in ("a.json", "a.ndjson", "a.txt"):
-        assert rows_of(json_lines(tmp_path / name, [{"id": 0, "output": "7"}])) == [
-            ("line 1", 0, "7")
-        ]
-
-
-def test_csv_values_are_text_and_may_hold_line_breaks(tmp_path: Path) -> None:
-    file = tmp_path / "a.csv"
-    file.write_text('id, completion\n007,"so:\n1,000"\n\nNA,"say ""7"""\n')
-    assert rows_of(file) == [
-        ("line 2", "007", "so:\n1,000"),
-        ("line 5", "NA", 'say "7"'),
-    ]
-
-
-def test_csv_takes_completions_of_any_length_and_tabs_in_a_tsv(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").write_text(f"id\tcompletion\n0\t{'7' * 200_000}\n")
-    assert rows_of(tmp_path / "a.tsv") == [("line 2", "0", "7" * 200_000)]
-
-
-def test_parquet_is_read_by_extension_or_content(tmp_path: Path) -> None:
+def test_parquet_is_read_by_extension_or_content(tmp_path):
     folder = tmp_path / "uid=x"  # no partition
     folder.mkdir()
     for name in ("a.parquet", "a.data"):
@@ -99,7 +86,7 @@ def test_parquet_is_read_by_extension_or_content(tmp_path: Path) -> None:
         assert rows_of(folder / name) == [("row 1", "u", "7"), ("row 2", "v", "")]
 
 
-def test_finish_reasons_and_targets_are_read_where_they_are(tmp_path: Path) -> None:
+def test_finish_reasons_and_targets_are_read_where_they_are(tmp_path):
     rows = [
         {"id": 0, "output": "7", "finish_reason": "length", "target": "8"},
         {"id": 1, "output": "7", "finish_reason": None, "target": 2},
@@ -108,7 +95,7 @@ def test_finish_reasons_and_targets_are_read_where_they_are(tmp_path: Path) -> N
     assert [(p.finish_reason, p.target) for p in found] == [("length", "8"), (None, "2")]
 
 
-def test_lm_eval_samples_give_the_raw_answer_once_a_document(tmp_path: Path) -> None:
+def test_lm_eval_samples_give_the_raw_answer_once_a_document(tmp_path):
     rows = [
         {"doc_id": d, "target": "7", "resps": [[f"so {d}"]], "filtered_resps": [f], "filter": f}
         for f in ("strict-match", "flexible-extract")
@@ -122,7 +109,7 @@ def test_lm_eval_samples_give_the_raw_answer_once_a_document(tmp_path: Path) -> 
     ]
 
 
-def test_batch_output_of_chat_and_of_text_completions_is_read(tmp_path: Path) -> None:
+def test_batch_output_of_chat_and_of_text_completions_is_read(tmp_path):
     text = {
         "custom_id": "b",
         "response": {"body": {"choices": [{"text": "8", "finish_reason": "length"}]}},
@@ -138,12 +125,12 @@ def test_batch_output_of_chat_and_of_text_completions_is_read(tmp_path: Path) ->
     ]
 
 
-def test_a_plain_response_column_beside_custom_id_is_no_batch_output(tmp_path: Path) -> None:
+def test_a_plain_response_column_beside_custom_id_is_no_batch_output(tmp_path):
     file = json_lines(tmp_path / "a.jsonl", [{"custom_id": "a", "response": "7"}])
     assert read_predictions(file).form == "JSON lines"
 
 
-def test_what_is_no_file_is_named(tmp_path: Path) -> None:
+def test_what_is_no_file_is_named(tmp_path):
     with pytest.raises(UserError, match="a does not exist: check --predictions"):
         read_predictions(tmp_path / "a")
     with pytest.raises(UserError, match="is a folder: check --predictions"):

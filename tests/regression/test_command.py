@@ -1,42 +1,22 @@
 """`smmd-bench regress` from the command line, and what it says of mistakes."""
 
-from pathlib import Path
-
 import pytest
 
 from smmd_bench.results.frames import read_run
 from smmd_bench.storage.data_files import VARIABLE
+from tests.cli.conftest import call, run_here
 from tests.conftest import DATA
-from tests.regression.conftest import (  # noqa: F401  (fixtures)
-    MakeRun,
-    checkpoints,
-    make_run,
-    mmlu,
-    smmd_bench,
-)
 
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_two_suites_in_one_call_and_nothing_the_second_time(
-    make_run: MakeRun,  # noqa: F811
-    mmlu: Path,  # noqa: F811
-    tmp_path: Path,
-) -> None:
+def test_two_suites_in_one_call_and_nothing_the_second_time(make_run, mmlu):
     run = make_run(losses=("smmd",))
     (mmlu / "samsum").mkdir(exist_ok=True)
     (mmlu / "samsum" / "test.json").write_bytes((DATA / "samsum" / "test.json").read_bytes())
-    arguments = (
-        "regress",
-        run,
-        "--suite",
-        "mmlu_anatomy,samsum",
-        "--limit",
-        "2",
-        "--data-dir",
-        mmlu,
-    )
-    done = smmd_bench(*arguments)
+    suites = ("--suite", "mmlu_anatomy,samsum", "--limit", "2", "--data-dir", mmlu)
+    arguments = ("regress", run, *suites)
+    done = call(*arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 checkpoints x mmlu_anatomy, samsum with hf, 2 questions" in done.stdout
     assert "mmlu_anatomy smmd seed 0: 8 of 8" in done.stdout
@@ -48,38 +28,24 @@ def test_two_suites_in_one_call_and_nothing_the_second_time(
     page = (run / "reports" / "index.html").read_text()
     assert "Regression checks through lm-eval" in page
     stamp = (run / "reports" / "index.html").stat().st_mtime_ns
-    again = smmd_bench(*arguments)
+    again = call(*arguments)
     assert again.returncode == 0
     assert "Nothing to do" in again.stdout
     assert (run / "reports" / "index.html").stat().st_mtime_ns == stamp
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_mistakes_are_one_sentence(make_run, tmp_path):
+    run = make_run(losses=("smmd",))
+    for arguments, words in (
         (("--suite", ""), "--suite names no suite"),
         (("--losses", "smd"), "did you mean smmd"),
         (("--checkpoint", "nowhere"), "nowhere does not exist: give one"),
         (("--data-dir", "nowhere"), "check --data-dir"),
         ((), "The data folder"),
-    ],
-)
-def test_mistakes_are_one_sentence(
-    arguments: tuple[str, ...],
-    words: str,
-    make_run: MakeRun,  # noqa: F811
-    tmp_path: Path,
-) -> None:
-    run = make_run(losses=("smmd",))
-    done = smmd_bench("regress", run, *arguments, **{VARIABLE: str(tmp_path)})
-    assert done.returncode == 2, done.stdout
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("Error: ")
-    assert words in line
+    ):
+        done = run_here("regress", run, *arguments, **{VARIABLE: str(tmp_path)})
+        assert done.returncode == 2, done.stdout
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("Error: ")
+        assert words in line
     assert not (run / "regression").exists()
-
-
-def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
-    done = smmd_bench("regress", tmp_path)
-    assert done.returncode == 2
-    assert "is not a run folder" in done.stderr

@@ -1,0 +1,96 @@
+"""What `builtin/tiny` is pre-trained on: prompts and targets, as the tasks write them.
+
+A source gives `count` pairs of a split; the same key gives the same pairs. The training split alone
+is trained on, so that the tasks' validation and test examples stay unseen.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from smmd_bench.tasks._mixed_expressions import REGIMES, problems, split_of
+from smmd_bench.tasks._word_problems import made_problem
+from smmd_bench.tasks.arithmetic import PROMPT, TRAINING_LEVELS
+
+from smmd_bench.plugin_system.registry import load_task
+
+Pairs = list[tuple[str, str]]
+Source = Callable[[str, str, int], Pairs]
+
+
+def arithmetic(levels: tuple[str, ...], operations: tuple[int, int] | None) -> Source:
+    """Expressions of the levels in turn; `operations` limits how many operations they have."""
+
+    def drawn(key: str, split: str, count: int) -> Pairs:
+        rng = random.Random(f"{key} {levels} {operations}")
+        dirichlet = np.random.RandomState(rng.getrandbits(32))
+        streams = [problems(REGIMES[level], rng, dirichlet, operations) for level in levels]
+        found: Pairs = []
+        while len(found) < count:
+            problem = next(streams[len(found) % len(streams)])
+            if split_of(problem.expression) == split:
+                found.append((PROMPT.format(question=problem.question), problem.answer))
+        return found
+
+    return drawn
+
+
+def facts(key: str, split: str, count: int) -> Pairs:
+    """One operation on small whole numbers; every second sum or difference carries."""
+    rng = random.Random(f"{key} facts")
+    found: Pairs = []
+    while len(found) < count:
+        expression, answer, carries = _fact(rng)
+        if split_of(expression) == split and (carries or rng.random() < 0.5):
+            question = rng.choice(("{}", "What is {}?", "Evaluate {}.", "Calculate {}."))
+            found.append((PROMPT.format(question=question.format(expression)), str(answer)))
+    return found
+
+
+def _fact(rng: random.Random) -> tuple[str, int, bool]:
+    """An expression, its value, and whether a digit is carried (products and quotients: yes)."""
+    kind = rng.choice("++--*/")
+    if kind in "*/":
+        a, b = rng.randint(2, 99), rng.randint(2, 20)
+        return (f"{a}*{b}", a * b, True) if kind == "*" else (f"{a * b}/{b}", a, True)
+    a, b = (rng.randint(1, 10 ** rng.randint(1, 3)) for _ in range(2))
+    if kind == "+":
+        return f"{a} + {b}", a + b, a % 10 + b % 10 > 9
+    return f"{a} - {b}", a - b, a % 10 < b % 10
+
+
+def of_task(spec: str) -> Source:
+    """Examples of a task, each key with a data seed of its own."""
+
+    def drawn(key: str, split: str, count: int) -> Pairs:
+        seed = random.Random(key).getrandbits(32)
+        examples = load_task(spec).examples(split, seed, count)
+        return [(example.prompt, example.target) for example in examples]
+
+    return drawn
+
+
+def svamp(key: str, split: str, count: int) -> Pairs:
+    """The training problems of `svamp[source=synthetic]`, which is a test itself."""
+    seed = random.Random(key).getrandbits(32)
+    made = [made_problem("svamp", split, seed, at) for at in range(count)]
+    return [(f"Question: {p.question}\nAnswer:", f" #### {p.value}") for p in made]
+
+
+SOURCES: Mapping[str, Source] = {
+    "facts": facts,
+    "easy": arithmetic(("easy",), (1, 2)),
+    "few": arithmetic(TRAINING_LEVELS, (1, 3)),
+    "paper": arithmetic(TRAINING_LEVELS, None),
+    "words": of_task("gsm8k[source=synthetic]"),
+    "svamp": svamp,
+    "dialogues": of_task("samsum[source=synthetic]"),
+}
+HELD_OUT: Mapping[str, Source] = {
+    **{name: SOURCES[name] for name in ("easy", "words", "svamp", "dialogues")},
+    "paper": arithmetic(("interpolate",), None),
+    "unseen": of_task("gsm8k[source=synthetic,templates=unseen]"),
+}
+"""What the progress is measured on; of unseen templates there is a test alone."""

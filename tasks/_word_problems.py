@@ -1,0 +1,148 @@
+"""Word problems made here from templates: GSM8K's format, and SVAMP's, without their text.
+
+They are easier and less varied than real ones. The templates lie in `word_problems.yaml`, beside
+this file, which says how they are written.
+"""
+
+from __future__ import annotations
+
+import operator
+import random
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, reduce
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+GENERATOR = 1
+"""Version of the problems and their splits."""
+_SHARES = {"train": range(8), "validation": range(8, 9), "test": range(9, 10)}
+"""A problem belongs to the split whose tenths hold the hash of its template and values."""
+_OPERATORS: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+_PRONOUNS = {"she": ("she", "her", "her"), "he": ("he", "him", "his")}
+_STEP = re.compile(r"\[(\$?)(\w+) = ([^\]]+)\]")
+_Values = dict[str, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class WordProblem:
+    """A problem in the columns of GSM8K: `answer` is a line a step, with notes, and "#### 42"."""
+
+    template: str
+    question: str
+    answer: str
+    value: Fraction
+
+
+def made_problem(kind: str, split: str, seed: int, at: int, *, unseen: bool = False) -> WordProblem:
+    """The problem number `at` of a split; `kind` is "gsm8k" or "svamp".
+
+    The same arguments give the same text everywhere. No two splits share a template with the same
+    values, whatever the seeds. Problems of unseen templates are in no training split.
+    """
+    names = [name for name, text in _content()[kind].items() if text.get("unseen", False) == unseen]
+    rng = random.Random(f"word problems {GENERATOR} {kind} {unseen} {split} {seed} {at}")
+    while True:
+        name = rng.choice(names)
+        template = _content()[kind][name]
+        values = _drawn_values(template["values"], rng)
+        try:
+            results = _results(template["solution"], values)
+        except ArithmeticError:
+            continue  # a result is not a whole number above zero
+        key = f"{kind} {name} {sorted(values.items())}"
+        if zlib.crc32(key.encode()) % 10 in _SHARES[split]:
+            return _written(name, template, values, results, rng)
+
+
+@cache
+def _content() -> Mapping[str, Any]:
+    text = (files("smmd_bench.tasks") / "word_problems.yaml").read_text(encoding="utf-8")
+    return dict(yaml.safe_load(text))
+
+
+def _drawn_values(specs: Mapping[str, str], rng: random.Random) -> _Values:
+    values: _Values = {}
+    for name, spec in specs.items():
+        low, dots, high = spec.partition("..")
+        drawn = rng.randint(int(low), int(high)) if dots else _calculated(spec, values)
+        values[name] = Fraction(drawn)
+    return values
+
+
+def _calculated(formula: str, values: Mapping[str, Fraction]) -> Fraction:
+    """`x + y * 2` from left to right. Raises KeyError for a name without a value."""
+    first, *rest = formula.split()
+    terms = zip(rest[::2], rest[1::2], strict=True)
+    return reduce(
+        lambda so_far, term: _OPERATORS[term[0]](so_far, _operand(term[1], values)),
+        terms,
+        _operand(first, values),
+    )
+
+
+def _operand(word: str, values: Mapping[str, Fraction]) -> Fraction:
+    return Fraction(word) if word.isdigit() else values[word]
+
+
+def _results(solution: list[str], values: _Values) -> _Values:
+    """The results of the steps by name, in their order.
+
+    Raises ArithmeticError where a value or a result is not a whole number above zero.
+    """
+    results: _Values = {}
+    for _, name, formula in (match.groups() for line in solution for match in _STEP.finditer(line)):
+        results[name] = _calculated(formula, {**values, **results})
+    numbers = [*values.values(), *results.values()]
+    if not all(number > 0 and number.denominator == 1 for number in numbers):
+        raise ArithmeticError
+    return results
+
+
+def _written(
+    name: str, template: Mapping[str, Any], values: _Values, results: _Values, rng: random.Random
+) -> WordProblem:
+    numbers = {**values, **results}
+    slots = {**_drawn_words(rng), **{key: str(value) for key, value in values.items()}}
+
+    def note(match: re.Match[str]) -> str:
+        unit, result, formula = match.groups()
+        written = "".join(str(numbers.get(word, word)) for word in formula.split())
+        return f"{written} = {unit}<<{written}={numbers[result]}>>{numbers[result]}"
+
+    lines = [_STEP.sub(note, line.format_map(slots)) for line in template["solution"]]
+    value = list(results.values())[-1]
+    return WordProblem(
+        template=name,
+        question=template["story"].format_map(slots),
+        answer="\n".join([*lines, f"#### {value}"]),
+        value=value,
+    )
+
+
+def _drawn_words(rng: random.Random) -> dict[str, str]:
+    """A word for every slot of a template; those of one kind differ."""
+    words = _content()["words"]
+    people = [(name, kind) for kind, names in words["name"].items() for name in names]
+    slots: dict[str, str] = {}
+    for at, (name, kind) in enumerate(rng.sample(people, 3), 1):
+        they, them, their = _PRONOUNS[kind]
+        slots |= {f"name{at}": name, f"they{at}": they, f"them{at}": them, f"their{at}": their}
+        slots |= {f"They{at}": they.capitalize(), f"Their{at}": their.capitalize()}
+    for kind, choices in words.items():
+        if kind != "name":
+            drawn = rng.sample(choices, 3)
+            if kind == "day":
+                drawn.sort(key=choices.index)  # of one week
+            slots |= {f"{kind}{at}": word for at, word in enumerate(drawn, 1)}
+    return slots

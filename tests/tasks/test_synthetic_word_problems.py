@@ -1,0 +1,104 @@
+"""Word problems made here: their arithmetic, their splits, and the two tasks that ask for them."""
+
+import re
+
+import pytest
+from smmd_bench.tasks._word_problems import _content, made_problem
+
+from smmd_bench.errors import UserError
+from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.plugin_system.registry import load_task
+
+NOTE = re.compile(r"([0-9+*/-]+) = \$?<<([0-9+*/-]+)=(\d+)>>(\d+)")
+UNSEEN = "gsm8k[source=synthetic,templates=unseen]"
+
+
+def problems(kind, split="train", count=400, **more):
+    return [made_problem(kind, split, 0, at, **more) for at in range(count)]
+
+
+def templates(kind, unseen):
+    return {name for name, text in _content()[kind].items() if text.get("unseen", False) == unseen}
+
+
+@pytest.mark.parametrize(
+    ("kind", "unseen"), [("gsm8k", False), ("gsm8k", True), ("svamp", False)], ids=str
+)
+def test_every_step_is_right_and_the_last_is_the_answer(kind, unseen):
+    made = problems(kind, "test" if unseen else "train", unseen=unseen)
+    assert {p.template for p in made} == templates(kind, unseen)
+    for problem in made:
+        *lines, last = problem.answer.splitlines()
+        notes = [match.groups() for line in lines for match in NOTE.finditer(line)]
+        assert "[" not in problem.answer
+        assert "{" not in problem.question
+        for written, formula, result, shown in notes:
+            assert written == formula
+            assert eval(formula) == int(result) == int(shown) > 0
+        assert last == f"#### {notes[-1][2]}" == f"#### {problem.value}"
+        given = set(re.findall(r"\d+", problem.question))
+        results = {note[2] for note in notes}
+        used = {number for note in notes for number in re.findall(r"\d+", note[1])}
+        assert used <= given | results | {"2"}  # a half is nowhere written as a number
+
+
+def test_a_problem_of_svamp_has_one_step_and_a_number_that_is_not_needed():
+    for problem in problems("svamp"):
+        (note,) = NOTE.findall(problem.answer)
+        needed = re.findall(r"\d+", note[1])
+        assert len(needed) == 2
+        assert len(re.findall(r"\d+", problem.question)) == 3
+
+
+def test_splits_share_no_template_with_the_same_values():
+    def found(split, seed):
+        made = [made_problem("gsm8k", split, seed, at) for at in range(2_000)]
+        return {(p.template, tuple(re.findall(r"\d+", p.question))) for p in made}
+
+    train, validation, test = (found(s, i) for i, s in enumerate(("train", "validation", "test")))
+    assert not train & validation
+    assert not train & test
+    assert not validation & test
+    assert not templates("gsm8k", unseen=True) & {name for name, _ in train}
+
+
+def test_the_same_arguments_give_the_same_problem():
+    assert problems("gsm8k", count=50) == problems("gsm8k", count=50)
+    assert made_problem("gsm8k", "train", 0, 7).question == (
+        "Noah has 39 posters. Hugo has 14 more than Noah, and Dora has 4 times as many as Hugo. "
+        "How many posters does Dora have?"
+    )
+
+
+def test_gsm8k_reports_unseen_templates_and_svamp_of_the_same_source():
+    cells = Experiment(models=(), tasks=("gsm8k[source=synthetic]",), losses=("ce",)).cells
+    assert {cell.task for cell in cells} == {
+        "gsm8k[source=synthetic]", UNSEEN, "svamp[source=synthetic]",
+    }  # fmt: skip
+    assert {c.trained_on for c in cells if c.task == UNSEEN} == {None, "gsm8k[source=synthetic]"}
+
+
+def test_unseen_templates_are_a_test_alone():
+    task = load_task(UNSEEN)
+    assert len(task.examples("test", 0, 5)) == 5
+    for ask in (task.examples, task.identity):
+        with pytest.raises(UserError, match=r"no train split.* gsm8k\[source=synthetic\]"):
+            ask("train", 0)
+
+
+@pytest.mark.parametrize("spec", ["gsm8k[source=synthetic]", UNSEEN, "svamp[source=synthetic]"])
+def test_examples_need_no_data_and_name_their_source(spec):
+    task = load_task(spec)
+    assert task.sources == ()
+    assert "synthetic" in task.licence
+    assert task.identity("test", 0)["source"] == "synthetic"
+    assert task.identity("test", 0) != task.identity("test", 1)
+    for example in task.examples("test", 0, 50):
+        assert task.parse(example.target) == example.answer
+        assert example.target[example.answer_start :].strip(" #") == str(example.answer.value)
+        assert "<<" not in example.target
+
+
+def test_notes_are_kept_where_they_are_asked_for():
+    (example,) = load_task("gsm8k[source=synthetic,calculator=keep]").examples("train", 0, 1)
+    assert "<<" in example.target
