@@ -1,14 +1,14 @@
 """The paper's ablation tables: rows are variants of a loss, columns tasks.
 
-Each value has its interval, the difference to cross-entropy with a corrected test, and the paper's
-value where the setting is the paper's. Several models: a block each. A run with one task has a
-column for each of these quantities, a run with several a row for each.
+Several models have a block each. A run with one task has a column for each quantity (value,
+difference, test, paper), a run with several a row for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 import pandas as pd
@@ -17,22 +17,14 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import spaced
 from smmd_bench.publishing.tables import DASH
 
-from ._caption import decoding_note, significance_note, spread_note, write_caption
+from . import _values
+from ._caption import decoding_note, sample_note, significance_note, spread_note, write_caption
 from ._cells import REFERENCE, measured, metrics_beside_published, why_missing
+from ._panels import Pair, of_pair
 from ._paper import reference
-from ._sample import sample_note
 from ._setting import setting_note
 from ._significance import with_tests
-from ._values import (
-    P_HOLM,
-    TO_PAPER,
-    beside_paper,
-    corrected_p,
-    delta,
-    difference_to,
-    estimate,
-    model_columns,
-)
+from ._values import P_HOLM, TO_PAPER, delta
 from ._variants import of_groups, of_shared_seeds
 
 ACCURACY, DIFFERENCE = "Acc (%)", delta(REFERENCE)
@@ -49,9 +41,8 @@ BACKBONES = (
 class Ablation:
     """What an ablation declares, and how its table is made of that.
 
-    `published` is its key in `paper.yaml`, `heading` what its rows vary, `meaning` a sentence on
-    them. `rows` are its loss specs in order, with their labels; `usual` are those that other
-    studies have as well: they alone make no table.
+    `published` is its key in `paper.yaml`, `heading` what its rows vary, `rows` are its loss specs
+    with their labels, `usual` those of them that alone make no table.
     """
 
     name: ClassVar[str]
@@ -83,22 +74,18 @@ class Ablation:
         table = self._frame(run, data, cells)
         tasks = data["task"].unique()
         table.attrs["title"] = f"{self.title}: {tasks[0]}" if len(tasks) == 1 else self.title
-        where = reference(self.published)
-        beside = data["published_exact_match"].notna().any()
-        shown = (
-            f"{self.meaning} {decoding_note(run)} {ACCURACY} is exact match; a completion without "
-            "a number counts as wrong."
-        )
+        where, paper = reference(self.published), f"{reference(self.published)} is {BACKBONES}."
+        if data["published_exact_match"].notna().any():
+            paper = f"Paper: {where}, {BACKBONES}; {TO_PAPER}: {ACCURACY} minus that."
         caption = write_caption(
             run,
             cells,
-            shown,
+            f"{self.meaning} {decoding_note(run)} {ACCURACY} is exact match; a completion without "
+            "a number counts as wrong.",
             spread_note(data),
             f"{DIFFERENCE}: paired difference on the same examples.",
             significance_note(data, REFERENCE),
-            f"Paper: {where}, {BACKBONES}; {TO_PAPER}: {ACCURACY} minus that."
-            if beside
-            else f"{where} is {BACKBONES}.",
+            paper,
             setting_note(run, cells),
             sample=sample_note(run, cells, of_run),
         )
@@ -125,18 +112,20 @@ class Ablation:
 
     def _frame(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         """One row a model and variant; with several tasks, one for each of its quantities."""
-        params = run.cells.drop_duplicates("model").set_index("model")["params"]
-        tasks = [task for task in data["task"].cat.categories if (data["task"] == task).any()]
-        models = [model for model in data["model"].cat.categories if (data["model"] == model).any()]
+        tasks, models = (
+            list(data[name].cat.remove_unused_categories().cat.categories)
+            for name in ("task", "model")
+        )
         kept = QUANTITIES if data["published_exact_match"].notna().any() else QUANTITIES[:3]
         best = {*data.loc[data["best"], ["model", "loss", "task"]].itertuples(index=False)}
+        headings = {task: spaced(task) if len(tasks) > 1 else ACCURACY for task in tasks}
         found: list[dict[str, str]] = []
         bold: list[tuple[int, str]] = []
-        for model, (loss, label) in ((m, row) for m in models for row in self.labels(run).items()):
-            name = " ".join(model_columns(model, params[model]).values())
+        for model, (loss, label) in product(models, self.labels(run).items()):
+            params = run.cells.loc[run.cells["model"] == model, "params"].iloc[0]
+            name = " ".join(_values.model_columns(model, params).values())
             head = {"Model": name, self.heading: label}
-            texts = {task: _texts(data, cells, model, task, loss) for task in tasks}
-            headings = {task: spaced(task) if len(tasks) > 1 else ACCURACY for task in tasks}
+            texts = {task: _texts(data, cells, (model, task), loss) for task in tasks}
             bold += [(len(found), headings[task]) for task in tasks if (model, loss, task) in best]
             if len(tasks) == 1:
                 found.append({**head, **{q: texts[tasks[0]][q] for q in kept}})
@@ -150,19 +139,16 @@ class Ablation:
         return table
 
 
-def _texts(
-    data: pd.DataFrame, cells: pd.DataFrame, model: str, task: str, loss: str
-) -> dict[str, str]:
+def _texts(data: pd.DataFrame, cells: pd.DataFrame, pair: Pair, loss: str) -> dict[str, str]:
     """The quantities of one model, task and loss."""
-    here = cells[(cells["model"] == model) & (cells["task"] == task)]
-    found = data[(data["model"] == model) & (data["task"] == task) & (data["loss"] == loss)]
+    here, found = of_pair(cells, pair), of_pair(data[data["loss"] == loss], pair)
     if found.empty:
         lost = here[here["loss"] == loss]
         why = DASH if here.empty else NOT_RUN if lost.empty else why_missing(lost)
         return {**dict.fromkeys(QUANTITIES, DASH), ACCURACY: why}
     return {
-        ACCURACY: estimate(found, "exact_match_", 1, interval=True),
-        DIFFERENCE: difference_to(found, REFERENCE),
-        P_HOLM: corrected_p(found),
-        **beside_paper(found, {"published_exact_match": PAPER}),
+        ACCURACY: _values.estimate(found, "exact_match_", 1, interval=True),
+        DIFFERENCE: _values.difference_to(found, REFERENCE),
+        P_HOLM: _values.corrected_p(found),
+        **_values.beside_paper(found, {"published_exact_match": PAPER}),
     }

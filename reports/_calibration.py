@@ -1,23 +1,19 @@
 """Expected calibration error of the digit distributions, corrected by a bootstrap over examples.
 
 The plain error (Naeini et al. 2015) is too large on average: the noise of a bin counts as a gap
-between accuracy and confidence. A resample of the examples adds such noise once more, so that its
-error is larger by about as much again, which the basic bootstrap takes off. As in the library of
-Kumar, Liang and Ma (2019, "Verified uncertainty calibration"), the estimate and the ends of its
-interval are 2 x error - quantile of the resampled errors, at 50 % and at 97.5 and 2.5 %: all three
-are of one kind, and the estimate is within its interval.
+between accuracy and confidence. A resample adds such noise once more, which the basic bootstrap
+takes off: as Kumar, Liang and Ma (2019, "Verified uncertainty calibration"), the estimate and the
+ends of its interval are 2 x error - quantile of the resampled errors (50, 97.5 and 2.5 %).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
+import pandas as pd
+from numpy.typing import NDArray
 
 RESAMPLES = 1000
 _VALUES_A_BATCH = 1 << 20

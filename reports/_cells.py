@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from smmd_bench.contracts import UserError
+from smmd_bench.contracts import Metric, Run, UserError
 from smmd_bench.plugin_system.registry import load_task
 
 from ._setting import published_beside
-from ._values import mean_over_seeds as mean_over_seeds
-
-if TYPE_CHECKING:
-    from smmd_bench.contracts import Metric, Run
-
 
 _IDENTITY = ("model", "params", "task", "loss", "seed", "status", "stage")
+KEY = ["model", "task", "loss"]
+"""The columns that tell what was trained on what, and how."""
 REFERENCE = "ce"
 """The loss that the others are compared with."""
 
@@ -27,18 +24,38 @@ def measured(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[cells["status"] == "done"]
 
 
+def main_losses(run: Run) -> tuple[Run, str]:
+    """The run without variants that have fewer seeds than their plain loss, and a sentence on it.
+
+    `smmd[sigma=1]` with one seed is left to the tables of ablations where `smmd` has three on the
+    same model and task; with as many seeds it stays. The sentence is empty where all stays.
+    """
+    cells = run.cells
+    seeds = cells.groupby(KEY, observed=True)["seed"].nunique().to_dict()
+    fewer = [
+        seeds[model, task, loss] < seeds.get((model, task, loss.partition("[")[0]), 0)
+        for model, task, loss in cells[KEY].itertuples(index=False)
+    ]
+    if not any(fewer):
+        return run, ""
+    left = cells.loc[fewer, "loss"].nunique()
+    note = f"Only in the ablation tables and sweeps: {left} variants with fewer seeds."
+    return run.only(cells[[not few for few in fewer]]), note
+
+
 def with_holes(cells: pd.DataFrame) -> pd.DataFrame:
     """The measured cells, and all cells of a model, task and loss that has none of them."""
     done = cells["status"] == "done"
-    groups = [cells[name] for name in ("model", "task", "loss")]
-    return cells[done | ~done.groupby(groups, observed=True).transform("any")]
+    return cells[
+        done | ~done.groupby([cells[name] for name in KEY], observed=True).transform("any")
+    ]
 
 
 def why_missing(cells: pd.DataFrame) -> str:
     """Why a row has no result: `failed in train`, `skipped`, `pending`; empty where it has one."""
     if (cells["status"] == "done").any():
         return ""
-    reasons = map(_why, cells["status"], cells["stage"])
+    reasons = map(why_of, cells["status"], cells["stage"])
     return " / ".join(dict.fromkeys(reasons))
 
 
@@ -49,39 +66,15 @@ def why_no_row(cells: pd.DataFrame, what: str) -> str | None:
     return f"no {what} has results yet" if measured(cells).empty else None
 
 
-def missing_note(cells: pd.DataFrame) -> str:
-    """A sentence that names the cells without results; empty if there are none.
-
-    Losses that lack the same seeds for the same reason stand together.
-    """
-    lacking = cells[cells["status"] != "done"]
-    several = cells["task"].nunique() > 1
-    seeds: dict[tuple[str, str, str], list[str]] = {}
-    for cell in lacking.itertuples():
-        where = f"{cell.model} {cell.task}" if several else str(cell.model)
-        key = (where, str(cell.loss), _why(cell.status, cell.stage))
-        seeds.setdefault(key, []).append(str(cell.seed))
-    losses: dict[tuple[str, str, str], list[str]] = {}
-    for (where, loss, why), found in seeds.items():
-        which = f"seed{'s' * (len(found) > 1)} {', '.join(found)}"
-        losses.setdefault((where, which, why), []).append(loss)
-    named = [
-        f"{where} {', '.join(those)} {which} ({why})"
-        for (where, which, why), those in losses.items()
-    ]
-    return f" Without a result: {'; '.join(named)}." if named else ""
-
-
-def _why(status: Any, stage: Any) -> str:
+def why_of(status: Any, stage: Any) -> str:
+    """`failed in train`, or the status of a cell that did not fail."""
     return f"failed in {stage}" if status == "failed" else str(status)
 
 
 def without_numbers(run: Run) -> list[str]:
     """The measured tasks whose targets hold no answer that is a number, such as summaries."""
     first = measured(run.cells).drop_duplicates("task")
-    answers = run.read("scores", ["answer"], first["address"])
-    if "answer" not in answers:
-        return []
+    answers = run.read("scores", ["answer"], first["address"]).reindex(columns=["task", "answer"])
     known = answers.groupby("task", observed=True)["answer"].count()
     return [str(task) for task in known.index[known == 0]]
 
@@ -123,8 +116,7 @@ def metrics_beside_published(
         row |= {part: difference.get(part) for part in ("against_loss", "difference")}
         row |= {f"difference_{part}": difference.get(part) for part in ("low", "high", *"bcp")}
         paper = published_beside(run, cell, table) if table else {}
-        row |= {f"published_{metric}": paper.get(metric) for metric in published}
-        rows.append(row)
+        rows.append(row | {f"published_{metric}": paper.get(metric) for metric in published})
     data = pd.DataFrame(rows)
     for metric in published:
         ours, theirs = f"{metric}_value", f"published_{metric}"
@@ -153,7 +145,7 @@ def one_row_a_metric(
 
 def in_order(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     """The frame with model, task and loss as categoricals in the order of the run."""
-    for column in ("model", "task", "loss"):
+    for column in KEY:
         data[column] = pd.Categorical(data[column], categories=cells[column].cat.categories)
     return data
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 
@@ -25,6 +26,12 @@ def row_table(rows: Iterable[dict[str, str]] | pd.DataFrame, title: str) -> pd.D
     return table
 
 
+def row_head(row: Any) -> dict[str, str]:
+    """The columns Model, Task and Loss of a row with these, as a table has them."""
+    names = {"Model": model_label(str(row["model"])), "Task": str(row["task"])}
+    return {**names, "Loss": loss_label(str(row["loss"]))}
+
+
 def column_table(
     data: pd.DataFrame, row: str, cells: pd.DataFrame, losses: Iterable[str]
 ) -> pd.DataFrame:
@@ -34,14 +41,10 @@ def column_table(
     and task has the reason in the first of their rows.
     """
     labels = {loss: loss_label(loss) for loss in losses}
-    table = data.pivot(index=["model", "task", row], columns="column", values="text")
     others = [name for name in data["column"].unique() if name.startswith("Paper ")]
-    table = (
-        table.reindex(columns=[*labels.values(), *others])
-        .astype("object")
-        .fillna(DASH)
-        .reset_index()
-    )
+    table = data.pivot(index=["model", "task", row], columns="column", values="text")
+    table = table.reindex(columns=[*labels.values(), *others]).astype("object")
+    table = table.fillna(DASH).reset_index()
     for pair in pairs(data):
         there, first = of_pair(cells, pair), of_pair(table, pair).index[0]
         for loss, label in labels.items():
@@ -61,4 +64,4 @@ def losses_with_columns(losses: Iterable[str]) -> tuple[list[str], str]:
     ranked = sorted(every, key=lambda x: (x not in _FIRST, x == _LAST, "[" in x))
     shown = [loss for loss in every if loss in ranked[:LOSSES]]
     left = ", ".join(loss_label(loss) for loss in every if loss not in shown)
-    return shown, f" Only in the CSV of the data: {left}." if left else ""
+    return shown, f"Only in the CSV of the data: {left}." if left else ""

@@ -7,18 +7,18 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
 
+from smmd_bench.contracts import Run
 from smmd_bench.publishing.style import LossStyle, folded, loss_label, model_label
 
+from ._caption import join_sentences, missing_note
 from ._errors import CommonErrors, Pair, silent
 from ._panels import select_losses
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
-
-    from smmd_bench.contracts import Run
 
 LOSSES = 5
 """Losses over the reference that are drawn at most."""
@@ -67,6 +67,14 @@ def draw_shares(
     axis.stairs(shares, edges, **style.lined(linewidth=1.5))
 
 
+def error_caption(
+    run: Run, found: Sequence[CommonErrors], groups: int, shown: str, *notes: str
+) -> str:
+    """The caption of a figure of error analyses, with what of `found` it leaves out."""
+    parts = (subset_note(found), silent_note(run), *notes, limit_note(found, groups))
+    return join_sentences(shown, *parts, missing_note(run.cells))
+
+
 def pair_names(found: Sequence[CommonErrors]) -> list[str]:
     """`SMMD`, or `SMMD (Qwen2.5-1.5B, gsm8k)` where there are several models and tasks."""
     several = len(drawn_blocks(found)) > 1
@@ -95,11 +103,10 @@ def outside_note(where: str, found: Sequence[CommonErrors], data: pd.DataFrame) 
     said = []
     for each, name in zip(found, pair_names(found), strict=True):
         pair = each.pair
-        of_reference = f"{loss_label(pair.reference)} beside {name}"
-        for loss, text in {pair.loss: name, pair.reference: of_reference}.items():
-            outside, every = totals[pair.model, pair.task, pair.loss, loss]
-            said.append((text, outside, every))
-    return f" {where}: {in_brief(said)}." if any(count for _, count, _ in said) else ""
+        beside = {pair.loss: name, pair.reference: f"{loss_label(pair.reference)} beside {name}"}
+        for loss, text in beside.items():
+            said.append((text, *totals[pair.model, pair.task, pair.loss, loss]))
+    return f"{where}: {in_brief(said)}." if any(count for _, count, _ in said) else ""
 
 
 def in_brief(counts: Sequence[tuple[str, int, int]]) -> str:
@@ -118,20 +125,18 @@ def in_brief(counts: Sequence[tuple[str, int, int]]) -> str:
 
 def silent_note(run: Run) -> str:
     """A sentence on the losses left out, which gave no number; empty where none is."""
-    cells = silent(run).query("loss != 'base'").to_dict("records")
-    names = dict.fromkeys(
-        f"{loss_label(str(cell['loss']))} ({model_label(str(cell['model']))}, {cell['task']})"
-        for cell in cells
-    )
-    return f" Left out, without one number: {', '.join(names)}." if names else ""
+    cells = silent(run).query("loss != 'base'")
+    named = zip(*(cells[name].astype("str") for name in ("loss", "model", "task")), strict=True)
+    names = dict.fromkeys(f"{loss_label(x)} ({model_label(m)}, {task})" for x, m, task in named)
+    return f"Left out, without one number: {', '.join(names)}." if names else ""
 
 
 def limit_note(found: Sequence[CommonErrors], groups: int) -> str:
     """A sentence on what is not drawn; empty where all is."""
-    blocks = drawn_blocks(found)
-    notes = [f"{groups} of {len(blocks)} combinations of model and task"]
-    notes = notes if len(blocks) > groups else []
+    blocks, notes = drawn_blocks(found), []
+    if len(blocks) > groups:
+        notes.append(f"{groups} of {len(blocks)} combinations of model and task")
     if sum(map(len, blocks)) < len(found):
         shown = dict.fromkeys(loss_label(each.pair.loss) for block in blocks for each in block)
         notes.append(f"at most {LOSSES} losses over the reference ({', '.join(shown)})")
-    return f" Drawn are {' and '.join(notes)}; the CSV of the figure has all." if notes else ""
+    return f"Drawn are {' and '.join(notes)}; the CSV of the figure has all." if notes else ""

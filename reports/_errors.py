@@ -1,9 +1,8 @@
 """Which answers the error analyses compare: the common-valid subset of Appendix C.7.
 
-Every trained loss stands beside a reference, on a subset of its own: the seeds that both have
-results for, and of each seed the examples that both answer with a number. So neither is favoured
-by what it leaves unanswered, and a third loss that leaves much unanswered, or has fewer seeds,
-changes nothing. The untuned model takes no part: it has no seeds and often no number.
+Every trained loss stands beside a reference on a subset of its own: the seeds that both have
+results for, and of each seed the examples that both answer with a number. So no third loss
+changes it. The untuned model takes no part: it has no seeds and often no number.
 """
 
 from __future__ import annotations
@@ -11,22 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-from ._cells import REFERENCE, measured
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
+from smmd_bench.contracts import Run
 
-    from smmd_bench.contracts import Run
+from ._cells import REFERENCE, measured, without_numbers
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A loss beside the reference of its model and task.
-
-    The reference is cross-entropy, or the first loss where the run has none or where the
-    completions were made elsewhere. `addresses` are the cells of both, on the seeds of both.
+    """A loss beside the reference of its model and task: cross-entropy, or the first loss where the
+    run has none or did not train. `addresses` are the cells of both, on the seeds of both.
     """
 
     model: str
@@ -41,9 +36,8 @@ class Pair:
 class CommonErrors:
     """The common-valid subset of a pair.
 
-    frame     loss, seed, error and the columns asked for: a row an answer, so that every example
-              of a seed has one row for the loss and one for the reference
-    examples  answers of either, over all seeds, with those left out
+    `frame` has a row an answer (loss, seed, error and the columns asked for), and `examples` is the
+    number of answers of either over all seeds, with those left out.
     """
 
     pair: Pair
@@ -63,35 +57,34 @@ class CommonErrors:
 def error_pairs(run: Run) -> list[Pair]:
     """The losses that share a seed with the reference of their model and task, in run order.
 
-    A task whose targets hold no numbers is left out, and so is a loss without a single number, as
-    it would leave its pair nothing.
+    Tasks without numbers are left out, and so is a loss without a single one.
     """
     cells = measured(run.cells)
-    cells = cells[(cells["loss"] != "base") & cells["task"].isin(numeric_tasks(run, cells))]
+    cells = cells[(cells["loss"] != "base") & cells["task"].isin(numeric_tasks(run))]
     cells = cells[~cells["address"].isin(silent(run)["address"])]
     found = []
     for (model, task), group in cells.groupby(["model", "task"], observed=True):
         by_loss = {
-            str(loss): dict(zip(own["seed"], own["address"], strict=True))
+            str(loss): own.set_index("seed")["address"]
             for loss, own in group.groupby("loss", observed=True)
         }
         trained_here = "predictions" not in run.manifest
         reference = REFERENCE if trained_here and REFERENCE in by_loss else next(iter(by_loss))
         theirs = by_loss.pop(reference)
         for loss, own in by_loss.items():
-            seeds = tuple(int(seed) for seed in sorted(own.keys() & theirs.keys()))
-            addresses = tuple(address[seed] for address in (theirs, own) for seed in seeds)
+            seeds = [int(seed) for seed in sorted(own.index.intersection(theirs.index))]
+            addresses = (*theirs[seeds], *own[seeds])
             if seeds:
-                found.append(Pair(str(model), str(task), reference, loss, seeds, addresses))
+                pair = Pair(str(model), str(task), reference, loss, tuple(seeds), addresses)
+                found.append(pair)
     return found
 
 
 def why_none(run: Run) -> str | None:
     """Why no errors can be compared; None: they can."""
-    cells = measured(run.cells)
-    if cells.empty:
+    if measured(run.cells).empty:
         return "no cell has results"
-    if not numeric_tasks(run, cells):
+    if not numeric_tasks(run):
         return "no task has numbers as answers"
     if not error_pairs(run):
         return "no model and task has numbers of two trained losses on a common seed"
@@ -101,8 +94,7 @@ def why_none(run: Run) -> str | None:
 def common_errors(run: Run, columns: Sequence[str] = ()) -> list[CommonErrors]:
     """Of every pair, the answers to the examples that both losses answer with a number.
 
-    `error` is |ŷ - y|, which exists where completion and target both hold a number. The scores of
-    a model and task are read once.
+    `error` is |ŷ - y|. The scores of a model and task are read once.
     """
     found = []
     for _, group in groupby(error_pairs(run), key=lambda pair: (pair.model, pair.task)):
@@ -128,14 +120,8 @@ def silent(run: Run) -> pd.DataFrame:
     return rates[rates["value"] >= 100]
 
 
-def numeric_tasks(run: Run, cells: pd.DataFrame) -> list[str]:
-    """The tasks of measured cells whose targets hold numbers, by the first cell of each.
-
-    Times are none: their digits are not those of one number, and 12:50 and 1:00 are not far apart.
-    """
-    times = run.metrics.loc[run.metrics["metric"] == "time_gap", "address"]
-    first = cells[~cells["address"].isin(times)].drop_duplicates("task")
-    answers = run.read("scores", ["answer"], first["address"])
-    if "answer" not in answers.columns:
-        return []
-    return [str(task) for task in answers.loc[answers["answer"].notna(), "task"].unique()]
+def numeric_tasks(run: Run) -> list[str]:
+    """The measured tasks whose targets hold numbers; times are none, as 12:50 is close to 1:00."""
+    times = run.metrics.loc[run.metrics["metric"] == "time_gap", "task"]
+    others = {*without_numbers(run), *times}
+    return [str(task) for task in measured(run.cells)["task"].unique() if task not in others]

@@ -1,31 +1,24 @@
-"""What each loss gains over cross-entropy on the first metric of a task, with 95% intervals.
-
-The first metric is the one that selects checkpoints. Over several seeds the interval is that of
-the mean of the seeds' paired differences by Student's t (statsmodels): what other seeds would give
-on this test set. Of one seed it is the paired bootstrap over the test examples: what another test
-set would give for these two checkpoints.
-"""
+"""What each loss gains over cross-entropy on the first metric of a task, with 95% intervals."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
-from ._cells import REFERENCE, in_order, measured, metrics_of
+from smmd_bench.contracts import Metric, Run
 
-if TYPE_CHECKING:
-    from smmd_bench.contracts import Metric, Run
+from ._cells import KEY, REFERENCE, in_order, measured, metrics_of
 
-KEY = ["model", "task", "loss"]
 METRIC = ["metric", "label", "better"]
+WIDEST = 3.0
+"""How far an axis goes at most, in units of the largest difference of one seed."""
 OVER_SEEDS, OVER_EXAMPLES = "t over seeds", "bootstrap over examples"
 INTERVALS = (
     "95 % intervals, not corrected for their number: over several seeds (filled markers) Student's "
-    "t interval of the mean of the seeds' paired differences, which covers other seeds on this "
-    "test set, and is very wide for two (none where all seeds have the same difference); of one "
-    "seed (open markers) the paired bootstrap over the test examples, which covers other test sets."
+    "t of the mean paired difference, which covers other seeds on this test set; of one seed (open "
+    "markers) the paired bootstrap over the test examples, which covers other test sets."
 )
 
 
@@ -76,6 +69,27 @@ def gains(seeds: pd.DataFrame) -> pd.DataFrame:
     return in_order(pd.DataFrame(rows), seeds)
 
 
+def _over_seeds(differences: pd.Series[float]) -> tuple[float, float]:
+    from statsmodels.stats.weightstats import DescrStatsW
+
+    if differences.nunique() == 1:  # by chance: of no width is not of no doubt
+        return math.nan, math.nan
+    low, high = DescrStatsW(differences.to_numpy()).tconfint_mean()
+    return float(low), float(high)
+
+
+def window(seeds: pd.DataFrame, found: pd.DataFrame) -> tuple[float, float]:
+    """The ends of an axis: all of the seeds and of the intervals, but no more than `WIDEST`.
+
+    The t interval of two seeds can be many times as wide as all differences together.
+    """
+    bound = WIDEST * float(seeds["difference"].abs().max()) or 1.0
+    values = np.concatenate([[0.0], seeds["difference"], found["low"], found["high"]])
+    inside = np.clip(values[np.isfinite(values)], -bound, bound)
+    margin = 0.06 * float(np.ptp(inside)) or 1.0
+    return float(inside.min()) - margin, float(inside.max()) + margin
+
+
 def why_no_gain(run: Run) -> str | None:
     """Why no loss can be compared; None: one can."""
     if measured(run.cells).empty:
@@ -87,15 +101,6 @@ def why_no_gain(run: Run) -> str | None:
 
 def unknown_note(run: Run) -> str:
     """A sentence on the tasks left out since their plugin is not here; empty where none is."""
-    tasks = [str(task) for task in run.cells["task"].unique()]
-    lost = [task for task in tasks if first_metric(task) is None]
-    return f" Left out (no such task is installed): {', '.join(lost)}." if lost else ""
-
-
-def _over_seeds(differences: pd.Series[float]) -> tuple[float, float]:
-    from statsmodels.stats.weightstats import DescrStatsW
-
-    if differences.nunique() == 1:  # by chance: of no width is not of no doubt
-        return math.nan, math.nan
-    low, high = DescrStatsW(differences.to_numpy()).tconfint_mean()
-    return float(low), float(high)
+    tasks = map(str, run.cells["task"].unique())
+    lost = ", ".join(task for task in tasks if first_metric(task) is None)
+    return f"Left out (no such task is installed): {lost}." if lost else ""

@@ -11,28 +11,11 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH
 
-from ._caption import (
-    decoding_note,
-    outside_note,
-    paper_note,
-    significance_note,
-    spread_note,
-    write_caption,
-)
-from ._cells import metrics_beside_published, opponent, why_missing, why_no_row, with_holes
-from ._main_losses import main_losses
+from . import _caption, _cells, _values
+from ._cells import opponent
 from ._setting import SYNTHETIC, UNKNOWN, data_source, setting_note
 from ._significance import bold_best, with_tests
-from ._values import (
-    P_HOLM,
-    beside_paper,
-    corrected_p,
-    delta,
-    difference_to,
-    estimate,
-    model_columns,
-    without_paper,
-)
+from ._values import P_HOLM, beside_paper, corrected_p, delta, difference_to, estimate
 
 
 @dataclass(frozen=True)
@@ -79,25 +62,25 @@ class MetricTable:
 
     def skip(self, run: Run) -> str | None:
         """Without a measured cell of these tasks there is no row."""
-        return why_no_row(self.cells(run), f"cell of {' or '.join(self.tasks)}")
+        return _cells.why_no_row(self.cells(run), f"cell of {' or '.join(self.tasks)}")
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
-        run, left = main_losses(run.only(self.cells(run)))
-        data = self.scores(run, with_holes(run.cells))
+        run, left = _cells.main_losses(run.only(self.cells(run)))
+        data = self.scores(run, _cells.with_holes(run.cells))
         table = self.frame(data)
         table.attrs |= self.attributes(run, data)
-        meanings = (column.meaning for column in self.columns if column.heading in table)
+        meanings = [column.meaning for column in self.columns if column.heading in table]
+        shown = _caption.join_sentences(_caption.decoding_note(run), self.meaning, *meanings)
         why = setting_note(run, run.cells) if self.published else ""
-        notes = [*self.notes(run, data), outside_note(run), why, left]
-        shown = " ".join(filter(None, [decoding_note(run), self.meaning, *meanings]))
-        return Artefact(write_caption(run, run.cells, shown, *notes), table, data=data)
+        notes = [*self.notes(run, data), _caption.outside_note(run), why, left]
+        return Artefact(_caption.write_caption(run, run.cells, shown, *notes), table, data=data)
 
     def scores(self, run: Run, cells: pd.DataFrame) -> pd.DataFrame:
         """One row a cell, in full precision; also for a loss without any result."""
         metrics = [column.metric for column in self.columns]
         beside = [column.metric for column in self.columns if column.paper]
-        data = metrics_beside_published(run, cells, metrics, self.published, beside)
+        data = _cells.metrics_beside_published(run, cells, metrics, self.published, beside)
         if self.examples:
             data["data"] = [data_source(run, str(task)) for task in data["task"]]
         return with_tests(data, opponent(data))
@@ -112,13 +95,13 @@ class MetricTable:
             unused.append("Task")
         if self.examples and (data["data"] == UNKNOWN).all():
             unused.append("Data")
-        return without_paper(table.drop(columns=unused), self.published_columns())
+        return _values.without_paper(table.drop(columns=unused), self.published_columns())
 
     def row(self, cells: pd.DataFrame, other: str) -> dict[str, str]:
         """The row of one model, task and loss, whose cells differ in their seed alone."""
         first, columns = cells.iloc[0], self.columns
         row = head_of(cells)
-        if why := why_missing(cells):
+        if why := _cells.why_missing(cells):
             return {**row, columns[0].heading: why}
         for column in columns:
             prefix = f"{column.metric}_"
@@ -143,17 +126,17 @@ class MetricTable:
         beside = data[f"published_{main.metric}"].notna().any()
         what = main.heading.partition(" (")[0]
         return [
-            spread_note(data),
+            _caption.spread_note(data),
             f"{delta(other)}: paired difference of {what} on the same examples.",
-            significance_note(data, other),
-            paper_note(self.published, self.unsaid, what) if beside else "",
+            _caption.significance_note(data, other),
+            _caption.paper_note(self.published, self.unsaid, what) if beside else "",
         ]
 
 
 def head_of(cells: pd.DataFrame) -> dict[str, str]:
     """What a row is of: its model, task, source of data (if the frame has it) and loss."""
     first = cells.iloc[0]
-    head = model_columns(first["model"], first["params"]) | {"Task": str(first["task"])}
+    head = _values.model_columns(first["model"], first["params"]) | {"Task": str(first["task"])}
     head |= {"Data": str(first["data"])} if "data" in cells else {}
     return {**head, "Loss": loss_label(first["loss"])}
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from smmd_bench.publishing.style import (
-    LossStyle,
-    folded,
-    loss_label,
-    loss_styles,
-    model_label,
-    new_figure,
-    width_for,
-)
+import pandas as pd
+from numpy.typing import NDArray
+
+from smmd_bench.publishing import style
+from smmd_bench.publishing.style import LossStyle, folded, loss_label, loss_styles, model_label
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
 Pair = tuple[str, str]
 """A model and a task."""
@@ -46,8 +41,8 @@ def select_panels(
 ) -> tuple[dict[Pair, list[str]], str]:
     """The losses to draw of each model and task, and a sentence on what is left out.
 
-    At most `groups` pairs and `losses` of each are drawn, and no two losses that look the same.
-    Pairs of the tasks `first` go before others. `kept` names what has the losses left out.
+    No two losses look the same. Pairs of the tasks `first` go before others; `kept` names what has
+    the losses left out.
     """
     styles = loss_styles(data["loss"].cat.categories)
     taken: dict[LossStyle, str] = {}
@@ -62,7 +57,7 @@ def select_panels(
         drawn[pair] = select_losses(distinct, losses)
         if lost := [loss_label(loss) for loss in every if loss not in drawn[pair]]:
             notes.append(f"{', '.join(lost)} ({name})")
-    return drawn, f" Not drawn, but in the {kept}: {'; '.join(notes)}." if notes else ""
+    return drawn, f"Not drawn, but in the {kept}: {'; '.join(notes)}." if notes else ""
 
 
 def select_losses(losses: Sequence[str], most: int) -> list[str]:
@@ -82,7 +77,7 @@ def panel_grid(
     titles = [pair_title(pair) for pair in drawn]
     columns = min(3, len(titles))
     rows = -(-len(titles) // columns)
-    figure = new_figure(width_for(columns), 0.6 + height * rows)
+    figure = style.new_figure(style.width_for(columns), 0.6 + height * rows)
     axes = figure.subplots(
         rows * len(parts), columns, squeeze=False, height_ratios=[*parts] * rows, **shared
     )
@@ -94,17 +89,39 @@ def panel_grid(
     return figure, axes
 
 
+def draw_panels(
+    data: pd.DataFrame,
+    drawn: Mapping[Pair, Sequence[str]],
+    draw: Callable[[Axes, pd.DataFrame, dict[str, LossStyle]], None],
+    height: float,
+    ylabel: str = "",
+    **shared: Any,
+) -> Figure:
+    """A panel for each model and task of `drawn`, and one legend.
+
+    `draw` is given the axes of a panel, the rows of its model and task, and the styles of its
+    losses in their order. `ylabel` stands at the left column.
+    """
+    figure, axes = panel_grid(drawn, height, **shared)
+    styles = loss_styles(data["loss"].cat.categories)
+    for axis, (pair, losses) in zip(axes.flat, drawn.items(), strict=False):
+        draw(axis, of_pair(data, pair), {loss: styles[loss] for loss in losses})
+    for axis in axes[:, 0] if ylabel else ():
+        axis.set_ylabel(ylabel)
+    style.add_legend(figure)
+    return figure
+
+
 def block_grid(
     blocks: Sequence[tuple[str, int]], rows: int, height: float
 ) -> tuple[Figure, list[NDArray[Any]]]:
-    """A figure with a block of panels for each title and number of columns.
+    """A figure with a block of panels that share their axes for each title and number of columns.
 
-    The panels of a block share their axes. Blocks of fewer columns leave the room of the others
-    empty, so that panels are as wide in each. The axes of a block are [rows, its columns].
+    Panels are as wide in each block; the axes of a block are [rows, its columns].
     """
     most = max(columns for _, columns in blocks)
-    width = width_for(most)
-    figure = new_figure(width, 0.5 + height * len(blocks))
+    width = style.width_for(most)
+    figure = style.new_figure(width, 0.5 + height * len(blocks))
     parts = figure.subfigures(len(blocks), 1, squeeze=False)[:, 0]
     found = []
     for part, (title, columns) in zip(parts, blocks, strict=True):
@@ -118,15 +135,12 @@ def block_grid(
 
 def plain_ticks(axis: Axes) -> None:
     """Tick labels such as 0.5 and 2 instead of powers of ten on a short logarithmic axis."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     low, high = axis.get_ylim()
-    steps = {
-        2.5: (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
-        8: (1, 1.5, 2, 3, 4, 5, 7),
-        200: (1, 2, 5),
-    }
-    subs = next((steps[ratio] for ratio in steps if high < ratio * low), (1,))
+    steps = {2.5: (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9), 8: (1, 1.5, 2, 3, 4, 5, 7)}
+    steps |= {200: (1, 2, 5), math.inf: (1,)}
+    subs = next(subs for ratio, subs in steps.items() if high < ratio * low)
     axis.yaxis.set_major_locator(LogLocator(subs=subs))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.yaxis.set_major_formatter("{x:g}")
     axis.yaxis.set_minor_formatter(NullFormatter())

@@ -23,10 +23,7 @@ class PaperModel:
 
 
 def paper_model(model: str) -> PaperModel | None:
-    """The paper's model that a hub name or a local folder is, by its last part; None: another.
-
-    A local copy of `Qwen/Qwen2.5-0.5B` counts if its folder is named Qwen2.5-0.5B.
-    """
+    """The paper's model that a hub name or a local folder is, by its last part; None: another."""
     last = model.rstrip("/").rpartition("/")[2].casefold()
     for key, entry in _content()["models"].items():
         if last in (name.casefold() for name in entry["names"]):
@@ -35,11 +32,8 @@ def paper_model(model: str) -> PaperModel | None:
 
 
 def published(table: str, *, model: str, task: str, loss: str) -> Mapping[str, float]:
-    """The published values by metric; empty where the paper's table has no such row.
-
-    `task` and `loss` are specs; only the paper's own setting is spelled as in `paper.yaml`, so
-    a changed level or parameter never gets a published value.
-    """
+    """The published values by metric; empty where the paper's table has no such row, which only
+    its own setting has: specs of another level or parameter are spelled in another way."""
     known = paper_model(model)
     if known is None:
         return {}

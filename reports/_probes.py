@@ -1,17 +1,19 @@
-"""The digit probes of a run: whose answers are numbers, rationales, and the size of V_num."""
+"""The digit probes of a run: whose answers are numbers, rationales, the size of V_num, and the
+mean predicted distribution at the first digit of the final answer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import numpy as np
 import pandas as pd
 
+from smmd_bench.contracts import Run
 from smmd_bench.decoding.probe import OUTSIDE
 
-from ._cells import without_numbers
+from ._cells import KEY, in_order, without_numbers
 
-if TYPE_CHECKING:
-    from smmd_bench.contracts import Run
+DIGITS = [f"p{digit}" for digit in range(10)]
+SQUARES = [f"{name}_square" for name in DIGITS]
+GROUP = [*KEY, "digit"]
 
 
 def with_numbers(run: Run) -> pd.DataFrame:
@@ -42,3 +44,49 @@ def vocabulary_sizes(run: Run) -> dict[str, int]:
                 sizes[str(model)] = len(known.iloc[0])
                 break
     return sizes
+
+
+def first_digit_distributions(run: Run) -> pd.DataFrame:
+    """One row a model, task, loss and true first digit: mean and deviation of p0 to p9, n, seeds.
+
+    It is the first digit of the final answer; of a token of several digits the leading one. n is
+    that of one seed; mean and deviation are over the examples of all seeds.
+    """
+    parts = []
+    for cell in with_numbers(run).to_dict("records"):
+        columns = ["answer_digit", "target_value", *DIGITS]
+        probes = run.read("probes", columns, [str(cell["address"])])
+        if probes.empty:
+            continue
+        first = probes[probes["answer_digit"] == 0]
+        leading = {value: int(f"{abs(value):e}"[0]) for value in first["target_value"].unique()}
+        p = first[DIGITS].to_numpy(np.float64)  # [n, 10]
+        true = first["target_value"].map(leading).to_numpy()  # [n]
+        member = np.equal.outer(np.arange(1, 10), true).astype(np.float64)  # [9, n]
+        sums = pd.DataFrame(np.hstack([member @ p, member @ p**2]), columns=[*DIGITS, *SQUARES])
+        identity = {name: cell[name] for name in (*KEY, "seed")}
+        sums = sums.assign(**identity, digit=range(1, 10), n=member.sum(axis=1).astype(int))
+        parts.append(sums[sums["n"] > 0])
+    if not parts:
+        return pd.DataFrame(columns=[*GROUP, "n", "seeds"])
+    grouped = in_order(pd.concat(parts), run.cells).groupby(GROUP, observed=True)
+    data = grouped.agg(n=("n", "max"), seeds=("seed", "nunique"))
+    means = grouped[[*DIGITS, *SQUARES]].sum().div(grouped["n"].sum(), axis=0)
+    for name, square in zip(DIGITS, SQUARES, strict=True):
+        data[name] = means[name]
+        data[f"{name}_deviation"] = np.sqrt((means[square] - means[name] ** 2).clip(lower=0))
+    return data.reset_index()
+
+
+def why_no_first_digits(run: Run) -> str | None:
+    """Why `first_digit_distributions` has no row; None: it may have some."""
+    if run.having("probes").empty:
+        return "no cell has digit probes"
+    cells = with_numbers(run)
+    if cells.empty:
+        return "no task has numbers as answers"
+    for address in cells["address"]:
+        probes = run.read("probes", ["answer_digit", "target_value"], [address])
+        if len(probes) and ((probes["answer_digit"] == 0) & (probes["target_value"] != 0)).any():
+            return None
+    return "no answer begins with a numeric token other than 0"

@@ -11,7 +11,7 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, p_value, with_deviation, with_interval
 
-from ._caption import join_sentences
+from ._caption import join_sentences, when
 from ._values import delta, model_columns
 
 MARGIN = 1.0
@@ -67,26 +67,23 @@ def checks_artefact(
     `values` are the columns that stay in any case, `part` is what a limit on the questions is of.
     The untuned base and the paper's rows have no task and seed, so they do not count.
     """
-    trained = data[data["cell"].notna()]
-    same = []
+    trained, same = data[data["cell"].notna()], []
     for column, name, words in (("task", "Trained on", "trained on"), ("seed", "Seed", "seed")):
         found = trained[column].unique()
         if len(found) <= 1:
             table = table.drop(columns=name)
             same += [f"{words} {value}" for value in found]
-    unused = [name for name in ("limit", "p") if data[name].isna().all()]
-    table = table.drop(columns=["Limit" if name == "limit" else name for name in unused])
+    unused = [name for name in ("Limit", "p") if data[name.lower()].isna().all()]
     engines = data["engine"].unique()
-    if len(engines) == 1:
-        table = table.drop(columns="Engine")
+    table = table.drop(columns=unused + ["Engine"] * (len(engines) == 1))
     table.attrs["values"] = [*values, delta(other), "p", VERDICT]
     caption = join_sentences(
         *said,
         _difference_note(data, other),
         _limit_note(data, part),
         _truncation_note(data),
-        f"Checkpoints {', '.join(same)}." if same else "",
-        f"Engine: {engines[0]}." if len(engines) == 1 else "",
+        when(same, f"Checkpoints {', '.join(same)}."),
+        when(len(engines) == 1, f"Engine: {engines[0]}."),
     )
     return Artefact(caption, table, data=data)
 
@@ -102,10 +99,7 @@ def _difference_note(data: pd.DataFrame, other: str) -> str:
         f"interval (percentile bootstrap){test if data['p'].notna().any() else ''}.",
         f"{VERDICT}: yes if the whole interval is above −{MARGIN:g} point (non-inferiority) and n "
         f"is {LEAST} or more; unclear is no proof of a loss.",
-        f"Δ leaves out up to {left_out:,} questions of a pair that differ, because lm-eval's data "
-        "changed between the two."
-        if left_out
-        else "",
+        when(left_out, f"Δ leaves out up to {left_out:,} questions that lm-eval's data changed."),
     )
 
 

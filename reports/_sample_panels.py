@@ -55,32 +55,25 @@ class Block:
 
 Text = tuple[float, float, str, dict[str, Any]]
 """Letters from the left, lines from the top, the text and its style."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """Axes side by side, of that many inches: pictures (None: lost), or lists of texts."""
-
-    height: float
-    columns: int
-    contents: Sequence[Image | list[Text] | None]
+Row = tuple[float, int, "Sequence[Image | list[Text] | None]"]
+"""Axes side by side: their inches in height, how many fit, and pictures (None: lost) or texts."""
 
 
 def sample_figure(blocks: Sequence[Block]) -> Figure:
     """The blocks, one under another."""
     rows = [row for block in blocks for row in _rows(block)]
-    heights = [row.height for row in rows]
+    heights = [height for height, _, _ in rows]
     figure = new_figure(WIDTH, sum(heights))
     figure.set_layout_engine("none")
     margins = {"left": MARGIN / WIDTH, "right": 1 - MARGIN / WIDTH, "bottom": 0, "top": 1}
     places = figure.add_gridspec(len(rows), 1, height_ratios=heights, hspace=0, **margins)
-    for at, row in enumerate(rows):
-        room = _room(row.columns)
-        parts = places[at].subgridspec(1, row.columns, wspace=GAP / room)
-        for column, content in enumerate(row.contents):
+    for at, (height, columns, contents) in enumerate(rows):
+        room = _room(columns)
+        parts = places[at].subgridspec(1, columns, wspace=GAP / room)
+        for column, content in enumerate(contents):
             axis = figure.add_subplot(parts[column])
             if isinstance(content, list):
-                axis.set(xlim=(0, room / LETTER), ylim=(row.height / LINE, 0))
+                axis.set(xlim=(0, room / LETTER), ylim=(height / LINE, 0))
                 _write(axis, content)
             else:
                 _show(axis, content)
@@ -113,31 +106,31 @@ def _room(columns: int) -> float:
 
 def _rows(block: Block) -> Iterator[Row]:
     """The heading with what all panels share, then in turn a row of pictures and one of texts."""
-    panels, columns, letters = block.panels, block.columns, int(_room(block.columns) / LETTER)
+    panels, columns = block.panels, block.columns
+    letters, widest = (int(_room(count) / LETTER) for count in (columns, 1))
     questions, labels = {panel.question for panel in panels}, _labels(block)
     shared = len(questions) == 1 < len(panels)
     key = ", ".join(f"{text}: {label}" for label, text in labels.items() if text != label)
-    lines = _wrapped(questions.pop(), int(_room(1) / LETTER), 2) if shared else []
-    lines += _wrapped(key, int(_room(1) / LETTER))
+    lines = _wrapped(questions.pop(), widest, 2) if shared else []
+    lines += _wrapped(key, widest)
     heading = {"size": 10, "weight": "bold", "family": "DejaVu Sans"}
     head: list[Text] = [(0, 1.5, drawable(block.heading), heading)]
     head += [(0, 2.7 + at, line, {}) for at, line in enumerate(lines)]
-    yield Row(LINE * (2.2 + len(lines)), 1, [head])
+    yield LINE * (2.2 + len(lines)), 1, [head]
     pictured = any(panel.pictured for panel in panels)
     shapes = [panel.picture.size if panel.picture else (1, 1) for panel in panels]
     tallest = max(min(TALLEST, _room(columns) * up / across) for across, up in shapes)
     asked = [[] if shared else _wrapped(p.question, letters, 3 if pictured else 6) for p in panels]
     first = max(map(len, asked))
-    most = max(len(panel.answers) for panel in panels)
-    texts = [
-        [*((0.0, at + 1.0, line, {}) for at, line in enumerate(question)),
-         *_answers(panel, labels, letters, first + 1)]
-        for panel, question in zip(panels, asked, strict=True)
-    ]  # fmt: skip
+    height = LINE * (first + max(len(panel.answers) for panel in panels) + 2.3)
     for at in range(0, len(panels), columns):
+        here = panels[at : at + columns]
         if pictured:
-            yield Row(tallest, columns, [panel.picture for panel in panels[at : at + columns]])
-        yield Row(LINE * (first + most + 2.3), columns, texts[at : at + columns])
+            yield tallest, columns, [panel.picture for panel in here]
+        texts = [list(_answers(panel, labels, letters, first + 1)) for panel in here]
+        for own, question in zip(texts, asked[at:], strict=False):
+            own += [(0.0, line + 1.0, text, {}) for line, text in enumerate(question)]
+        yield height, columns, texts
 
 
 def _labels(block: Block) -> dict[str, str]:
@@ -182,12 +175,7 @@ def _show(axis: Axes, picture: Image | None) -> None:
     axis.grid(visible=False)
     axis.spines[:].set(visible=True, color=GREY, linewidth=0.6)
     if picture is None:
-        middle: dict[str, Any] = {
-            "color": GREY,
-            "ha": "center",
-            "va": "center",
-            "transform": axis.transAxes,
-        }
-        axis.text(0.5, 0.5, "picture not found", size=SIZE, **middle)
+        middle: Any = {"color": GREY, "ha": "center", "va": "center", "size": SIZE}
+        axis.text(0.5, 0.5, "picture not found", transform=axis.transAxes, **middle)
     else:
         axis.imshow(picture)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from smmd_bench.contracts import UserError
+from smmd_bench.contracts import Run, Split, UserError
 from smmd_bench.models.recipe import paper_recipe
 from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.plugin_system.registry import load_task
@@ -15,9 +15,6 @@ from smmd_bench.publishing.style import model_label
 from smmd_bench.publishing.tables import DASH
 
 from ._paper import paper_model, published
-
-if TYPE_CHECKING:
-    from smmd_bench.contracts import Run, Split
 
 SYNTHETIC, UNKNOWN = "synthetic", DASH
 PICTURES = ("clock_time", "chartqa")
@@ -71,15 +68,11 @@ def setting_note(run: Run, cells: pd.DataFrame) -> str:
         name = f"{task} with {model_label(str(model))}" if models[task] > 1 else str(task)
         named.setdefault(", ".join(found), []).append(name)
     texts = [f"{' and '.join(names)}: {why}" for why, names in named.items() if why]
-    return f" No published values for {'; '.join(texts)}." if texts else ""
+    return f"No published values for {'; '.join(texts)}." if texts else ""
 
 
 def other_setting(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
-    """What of a cell (a row of `run.cells`) is not as in the paper, each in a few words.
-
-    Its model, data, level, and how many test examples were scored; of a trained one its training
-    examples and recipe. What was scored for another program has no recipe that is known.
-    """
+    """What of a cell (a row of `run.cells`) is not as in the paper, each in a few words."""
     task = str(cell["task"])
     source = data_source(run, task)
     if paper_model(str(cell["model"])) is None:
@@ -99,8 +92,7 @@ def other_setting(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
 def other_training(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
     """What of a cell's training is not as in the paper; nothing where there is no recipe.
 
-    The training examples are those that were there, where a copy of the data has fewer than the
-    recipe asks for. The paper says nothing of validation examples, so their number is free.
+    The paper says nothing of validation examples, so their number is free.
     """
     recipe, trained_on = cell["recipe"], cell["trained_on"]
     task = trained_on if isinstance(trained_on, str) else str(cell["task"])
@@ -119,8 +111,8 @@ def other_training(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
 def _there(run: Run, task: str) -> int | None:
     """How many training examples of a task a cell can have had, by the manifest; None: any number.
 
-    A copy of the data that is larger than the paper's counts as the paper's: no more of it is used.
-    A manifest of an earlier version says only how many examples its last cell used.
+    Of a copy larger than the paper's no more is used. An earlier version's manifest says only how
+    many examples its last cell used.
     """
     data = _data(run, task)
     size = data.get("there", data.get("sizes") or {}).get("train")

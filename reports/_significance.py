@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from ._cells import REFERENCE
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from ._cells import KEY, REFERENCE
 
 LEVEL = 0.05
 """A corrected p below it counts as significant."""
@@ -32,7 +29,7 @@ def holm(p_values: Sequence[float] | pd.Series[float]) -> NDArray[np.float64]:
 
 def bold_best(data: pd.DataFrame, column: str) -> list[tuple[int, str]]:
     """`table.attrs["bold"]` of a table with one row a model, task and loss of tested cells."""
-    best = data.groupby([*GROUP, "loss"], observed=True)["best"].first()
+    best = data.groupby(KEY, observed=True)["best"].first()
     return [(at, column) for at, found in enumerate(best) if found]
 
 
@@ -43,26 +40,23 @@ def with_tests(
 
     `of` are the rows that are tested, if not all are.
     """
-    key = [*GROUP, "loss"]
     tests = against_reference(data if of is None else of, other)
-    return data.merge(tests[[*key, "p", "p_holm", "best"]], how="left", on=key)
+    return data.merge(tests[[*KEY, "p", "p_holm", "best"]], how="left", on=KEY)
 
 
 def against_reference(data: pd.DataFrame, other: str = REFERENCE) -> pd.DataFrame:
-    """One row a model, task and loss: difference, p, p_holm, and whether it is `best`.
+    """One row a model, task and loss of `metrics_beside_published`: difference, p, p_holm, best.
 
-    `data` has one row a cell, as `metrics_beside_published` makes it. `difference` is the mean over
-    the seeds; `p` their largest, so that it speaks for a difference in every seed; `p_holm` is
-    corrected over the losses of a model and task; `best` is the largest difference of these, if
-    its p_holm is below `LEVEL` and its differences are above zero in every seed. What was not
-    compared with `other` is missing.
+    `difference` is the mean over the seeds and `p` their largest; `p_holm` is corrected over the
+    losses of a model and task. `best` is the largest difference of these, if its p_holm is below
+    `LEVEL` and its differences are above zero in every seed.
     """
     compared = data["against_loss"] == other
     values = data.assign(
         difference=data["difference"].astype("float64").where(compared),
         p=data["difference_p"].astype("float64").where(compared),
     )
-    groups = values.groupby([*GROUP, "loss"], observed=True)
+    groups = values.groupby(KEY, observed=True)
     found = groups.agg(
         difference=("difference", "mean"), least=("difference", "min"), p=("p", "max")
     ).reset_index()

@@ -7,26 +7,32 @@ band; another loss is a curve if its weight was varied too, or a band.
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
+from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
 
-from ._caption import DEVIATION, INTERVALS, decoding_note, write_caption
+from ._caption import DEVIATION, INTERVALS, decoding_note, sample_note, when, write_caption
 from ._cells import REFERENCE, in_order, measured, metrics_beside_published
-from ._sample import sample_note
-from ._sweep_panels import sweep_figure
+from ._panels import Pair, of_pair, pairs, panel_grid
 from ._variants import GROUP, of_groups, of_shared_seeds, unreadable, values_of
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 LEAST = 3
 """Values of the parameter that make a sweep."""
 PANELS = 12
 """Panels drawn at most; the CSV has all."""
+APART = 6.0
+"""Points between the bars of two curves at the same value."""
 
 
 @dataclass(frozen=True)
@@ -61,36 +67,24 @@ class Sweep:
 
     def build(self, run: Run) -> Artefact:
         """One panel a model and task."""
-        data, cells = self.data(run), self.cells(run)
-        cells = self._labelled(of_groups(cells, data))
-        losses = (self.loss, *self.beside)
-        groups = list(data[GROUP].drop_duplicates().itertuples(index=False, name=None))
-        figure = sweep_figure(
-            data,
-            cells[cells["status"] != "done"],
-            groups[:PANELS],
-            series=[name for name in losses if (data["series"] == name).any()],
-            symbol=self.symbol,
-            defaults={name: self._value(name, name) or math.nan for name in losses},
-            scale=scale_of,
-            zero=self.weight,
-        )
+        data = self.data(run)
+        cells = self._labelled(of_groups(self.cells(run), data))
+        drawn = pairs(data)
         several = data.groupby([*GROUP, "loss"], observed=True).size().max() > 1
-        spread = f"mean ± {DEVIATION}" if several else INTERVALS
         at_zero = f", which is what {self.symbol} = 0 gives: the point at 0, left of any //"
         caption = write_caption(
             run,
             cells,
             f"Exact match by {self.symbol}, all other parameters at their defaults. "
-            f"{decoding_note(run)} Bars and bands: {spread}. The band with a line is CE"
-            f"{at_zero if self.weight else ''}. A ring marks the default, and a cross at the foot "
-            "a value without a result.",
+            f"{decoding_note(run)} Bars and bands: "
+            f"{f'mean ± {DEVIATION}' if several else INTERVALS}. The band with a line is CE"
+            f"{at_zero * self.weight}. A ring marks the default, and a cross at the foot a value "
+            "without a result.",
             self.finding,
-            f"Drawn are {PANELS} of {len(groups)} pairs of model and task."
-            if len(groups) > PANELS
-            else "",
+            when(len(drawn) > PANELS, f"Drawn are {PANELS} of {len(drawn)} models and tasks."),
             sample=sample_note(run, cells, of_groups(self._of_run(run), data)),
         )
+        figure = self._figure(data, cells[cells["status"] != "done"], drawn[:PANELS])
         return Artefact(caption, figure=figure, data=data)
 
     def data(self, run: Run) -> pd.DataFrame:
@@ -135,10 +129,8 @@ class Sweep:
                 if (value := self._value(loss, name)) is not None:
                     known.setdefault(loss, (name, value))
         found = [known.get(str(loss), (None, math.nan)) for loss in cells["loss"]]
-        return cells.assign(
-            series=pd.Series([name for name, _ in found], index=cells.index, dtype="object"),
-            value=pd.Series([value for _, value in found], index=cells.index, dtype="float64"),
-        )
+        named = pd.DataFrame(found, cells.index, ["series", "value"])
+        return cells.assign(**named.astype({"series": "object", "value": "float64"}))
 
     def _value(self, loss: str, name: str) -> float | None:
         """The parameter's value in a spec that changes it alone; None for any other spec."""
@@ -147,19 +139,111 @@ class Sweep:
         found = values_of(loss, name, self.parameter)
         return found[0] if found is not None and len(found) == 1 else None
 
+    def _figure(self, data: pd.DataFrame, lacking: pd.DataFrame, drawn: list[Pair]) -> Figure:
+        """One panel a model and task; `lacking` are cells of the figure without a result."""
+        figure, axes = panel_grid(drawn, 2.7)
+        series = [x for x in (self.loss, *self.beside) if (data["series"] == x).any()]
+        styles = loss_styles([REFERENCE, *series])
+        for axis, pair in zip(axes.flat, drawn, strict=False):
+            points, missing = _points(of_pair(data, pair)), of_pair(lacking, pair)["value"].dropna()
+            ce = points[points["series"] == REFERENCE].assign(value=0.0)
+            start = ce if self.weight else ce[:0]
+            _set_scale(axis, [*points["value"].dropna(), *missing, *start["value"]])
+            _band(axis, ce, REFERENCE, styles[REFERENCE])
+            curves = {x: points[points["series"] == x].sort_values("value") for x in series[::-1]}
+            for name in [name for name, curve in curves.items() if len(curve) < 2]:
+                _band(axis, curves.pop(name), name, styles[name])
+            for at, (name, curve) in enumerate(curves.items()):
+                artists = _curve(axis, curve, start, name, styles[name])
+                default = curve.loc[curve["value"] == self._value(name, name), ["value", "mean"]]
+                ring: Any = {"markersize": 14, "fillstyle": "none", "color": GREY, "zorder": 4}
+                artists += axis.plot(*default.to_numpy().T, "o", label="default", **ring)
+                _shift(figure, artists, APART * ((len(curves) - 1) / 2 - at))
+            if self.weight:
+                _bars(axis, ce, styles[REFERENCE])
+            if len(missing):
+                cross: Any = {"linestyle": "none", "color": GREY, "label": "no result"}
+                foot = axis.get_xaxis_transform()
+                axis.plot(missing, [0.03] * len(missing), "X", transform=foot, **cross)
+            axis.set_xlabel(self.symbol)
+        for axis in axes[:, 0]:
+            axis.set_ylabel("Exact match (%)")
+        add_legend(figure)
+        return figure
 
-def scale_of(values: Sequence[float]) -> str:
+
+def scale_of(values: Iterable[float]) -> str:
     """ "log" where the steps of a grid are more even in ratio than in difference, else "linear".
 
     A zero is left out of account.
     """
-    grid = sorted({value for value in values if value > 0})
+    grid = np.unique([value for value in values if value > 0])
     if len(grid) < LEAST:
         return "linear"
+    linear, log = (np.std(steps) / np.mean(steps) for steps in map(np.diff, (grid, np.log(grid))))
+    return "log" if log < linear - 1e-9 else "linear"
 
-    def unevenness(points: Sequence[float]) -> float:
-        steps = [after - before for before, after in pairwise(points)]
-        return statistics.pstdev(steps) / statistics.fmean(steps)
 
-    even = unevenness([math.log(value) for value in grid]) < unevenness(grid) - 1e-9
-    return "log" if even else "linear"
+def _points(data: pd.DataFrame) -> pd.DataFrame:
+    """One row a loss: mean over seeds, and how far its bar goes; one seed: its interval."""
+    rows = []
+    for _, cells in data.groupby("loss", observed=True):
+        first, values = cells.iloc[0], cells["exact_match_value"].astype("float64")
+        mean, deviation = values.mean(), values.std()
+        below, above = mean - first["exact_match_low"], first["exact_match_high"] - mean
+        ends = (below, above) if math.isnan(deviation) else (deviation, deviation)
+        rows.append((first["value"], mean, *(max(0.0, end) for end in ends), first["series"]))
+    numbers = ["value", "mean", "below", "above"]
+    found = pd.DataFrame(rows, columns=[*numbers, "series"])
+    return found.astype(dict.fromkeys(numbers, "float64")).fillna({"below": 0, "above": 0})
+
+
+def _bars(axis: Axes, points: pd.DataFrame, style: LossStyle) -> list[Artist]:
+    drawn = style.plotted(linestyle="none", elinewidth=1.1, capsize=2.5, zorder=3)
+    lengths = points[["below", "above"]].to_numpy().T
+    return list(axis.errorbar(points["value"], points["mean"], lengths, **drawn).get_children())
+
+
+def _curve(
+    axis: Axes, points: pd.DataFrame, start: pd.DataFrame, name: str, style: LossStyle
+) -> list[Artist]:
+    line = pd.concat([frame for frame in (start, points) if len(frame)])
+    line = line.drop_duplicates("value", keep="last")
+    own = range(len(line) - len(points), len(line))
+    drawn = style.plotted(markevery=own, label=loss_label(name), zorder=2)
+    return [*axis.plot(line["value"], line["mean"], **drawn), *_bars(axis, points, style)]
+
+
+def _shift(figure: Figure, drawn: Iterable[Artist], points: float) -> None:
+    """Move what is drawn that many points to the right; its data stay what they are."""
+    from matplotlib.transforms import ScaledTranslation
+
+    moved = ScaledTranslation(points / 72, 0, figure.dpi_scale_trans)
+    for artist in drawn:
+        artist.set_transform(artist.get_transform() + moved)
+
+
+def _band(axis: Axes, points: pd.DataFrame, name: str, style: LossStyle) -> None:
+    for mean, below, above in points[["mean", "below", "above"]].to_numpy():
+        ends = mean - below, mean + above
+        axis.axhspan(*ends, color=style.colour, alpha=0.13, linewidth=0, zorder=0)
+        axis.axhline(mean, **style.lined(label=loss_label(name), zorder=1))
+
+
+def _set_scale(axis: Axes, grid: Iterable[float]) -> None:
+    """A tick at every value of the grid; a zero stands one step to the left of the others.
+
+    On a logarithmic axis // is between them: nothing is to scale there.
+    """
+    ticks = sorted(set(grid))
+    positive = [value for value in ticks if value > 0]
+    if scale_of(ticks) == "log" and ticks[0] > 0:
+        axis.set_xscale("log")
+    elif scale_of(ticks) == "log":
+        step = math.log10(positive[-1] / positive[0]) / (len(positive) - 1)
+        axis.set_xscale("symlog", linthresh=positive[0], linscale=step)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+        how: Any = {"ha": "center", "va": "center", "fontweight": "bold", "zorder": 5}
+        axis.text(positive[0] / 2, 0, "//", bbox=box, transform=axis.get_xaxis_transform(), **how)
+    axis.set_xticks(ticks, [f"{value:g}" for value in ticks])
+    axis.set_xticks([], minor=True)

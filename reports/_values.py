@@ -7,15 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from smmd_bench.publishing import tables
 from smmd_bench.publishing.style import loss_label, model_label
-from smmd_bench.publishing.tables import (
-    DASH,
-    count,
-    number,
-    p_value,
-    with_deviation,
-    with_interval,
-)
+from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 from smmd_bench.scoring.statistics import over_seeds
 
 from ._paper import paper_model
@@ -29,7 +23,8 @@ def model_columns(model: str, params: Any) -> dict[str, str]:
     known = paper_model(model)
     if known:
         return {"Model": known.name, "Params": known.params}
-    return {"Model": model_label(model), "Params": DASH if pd.isna(params) else count(int(params))}
+    size = DASH if pd.isna(params) else tables.count(int(params))
+    return {"Model": model_label(model), "Params": size}
 
 
 def mean_over_seeds(values: pd.Series[float], digits: int, *, sign: bool = False) -> str:
@@ -67,7 +62,7 @@ def difference_to(cells: pd.DataFrame, other: str) -> str:
 def corrected_p(cells: pd.DataFrame) -> str:
     """The p-value of a model, task and loss, as `with_tests` has corrected it."""
     p = cells["p_holm"].iloc[0]
-    return DASH if pd.isna(p) else p_value(p)
+    return DASH if pd.isna(p) else tables.p_value(p)
 
 
 def delta(other: str) -> str:

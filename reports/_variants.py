@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from smmd_bench.contracts import UserError
+from smmd_bench.contracts import Run, UserError
 from smmd_bench.plugin_system.parameters import parameters_of
 from smmd_bench.plugin_system.registry import load_loss
-
-if TYPE_CHECKING:
-    from smmd_bench.contracts import Run
 
 GROUP = ["model", "task"]
 

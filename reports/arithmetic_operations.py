@@ -9,18 +9,17 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import add_legend, loss_label, loss_styles
+from smmd_bench.publishing.style import LossStyle, loss_label
 from smmd_bench.publishing.tables import with_interval
 
-from ._arithmetic import arithmetic_cells, title_with_levels
-from ._cells import measured, missing_note
+from ._caption import write_caption
+from ._cells import main_losses, measured
 from ._columns import column_table, losses_with_columns, row_table
-from ._main_losses import main_losses
-from ._panels import Pair, of_pair, panel_grid, select_panels
-from ._sample import sample_note
+from ._panels import draw_panels, select_panels
+from .arithmetic_table import arithmetic_cells, title_with_levels
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 GROUP = ["model", "task", "loss", "operations"]
 GROUPS, LOSSES = 12, 8
@@ -51,15 +50,17 @@ class ArithmeticOperations:
         data = accuracy_by_operations(scores)
         losses, lacking = losses_with_columns(cells["loss"].cat.categories)
         table = row_table(_table(data, cells, losses), title_with_levels(self.title, cells))
-        several = int(data["seeds"].max()) > 1
-        caption = (
+        around = ", around the mean over the seeds" if data["seeds"].max() > 1 else ""
+        shown = (
             "Exact match (%) by value, by the number of binary operations in the expression, n "
-            "examples each. Brackets and bars: 95 % Wilson intervals for that n"
-            f"{', around the mean over the seeds' if several else ''}. "
+            f"examples each. Brackets and bars: 95 % Wilson intervals for that n{around}."
         )
         drawn, left_out = select_panels(data, GROUPS, LOSSES, kept="CSV")
-        caption += sample_note(run, cells) + lacking + left_out + left + missing_note(cells)
-        return Artefact(caption, table, _figure(data, drawn), data)
+        figure = draw_panels(data, drawn, _draw, 2.9, "Exact match (%)", sharey=True)
+        highest = max(10.0, float(data["high"].max()))
+        figure.axes[0].set_ylim(-0.03 * highest, 1.04 * highest)  # shared by all
+        caption = write_caption(run, cells, shown, lacking, left_out, left)
+        return Artefact(caption, table, figure, data)
 
 
 def accuracy_by_operations(scores: pd.DataFrame) -> pd.DataFrame:
@@ -99,25 +100,13 @@ def _table(data: pd.DataFrame, cells: pd.DataFrame, losses: list[str]) -> pd.Dat
     return table.rename(columns={"operations": "Binary ops"})
 
 
-def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
-    figure, axes = panel_grid(drawn, 2.9, sharey=True)
-    styles = loss_styles(data["loss"].cat.categories)
-    for axis, (pair, losses) in zip(axes.flat, drawn.items(), strict=False):
-        here = of_pair(data, pair)
-        spread = np.linspace(-0.1, 0.1, len(losses) + 2)[1:-1]
-        for loss, shift in zip(losses, spread, strict=True):
-            line = here[here["loss"] == loss]
-            lengths = line["accuracy"] - line["low"], line["high"] - line["accuracy"]
-            axis.errorbar(
-                line["operations"] + shift, line["accuracy"], lengths,
-                **styles[loss].plotted(elinewidth=1, capsize=2, label=loss_label(loss)),
-            )  # fmt: skip
-        axis.set_xticks(sorted(here["operations"].unique()))
-        axis.grid(axis="x", visible=False)
-        axis.set_xlabel("Number of operations")
-    highest = max(10.0, float(data["high"].max()))
-    axes[0, 0].set_ylim(-0.03 * highest, 1.04 * highest)  # shared by all
-    for axis in axes[:, 0]:
-        axis.set_ylabel("Exact match (%)")
-    add_legend(figure)
-    return figure
+def _draw(axis: Axes, data: pd.DataFrame, styles: dict[str, LossStyle]) -> None:
+    spread = np.linspace(-0.1, 0.1, len(styles) + 2)[1:-1]
+    for (loss, style), shift in zip(styles.items(), spread, strict=True):
+        line = data[data["loss"] == loss]
+        lengths = line["accuracy"] - line["low"], line["high"] - line["accuracy"]
+        how = style.plotted(elinewidth=1, capsize=2, label=loss_label(loss))
+        axis.errorbar(line["operations"] + shift, line["accuracy"], lengths, **how)
+    axis.set_xticks(sorted(data["operations"].unique()))
+    axis.grid(axis="x", visible=False)
+    axis.set_xlabel("Number of operations")

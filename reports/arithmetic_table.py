@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ._arithmetic import title_with_levels
+import pandas as pd
+
+from smmd_bench.contracts import Run
+from smmd_bench.plugin_system.parameters import split_spec
+
 from ._metric_table import Column, MetricTable
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from smmd_bench.contracts import Run
+TASK = "arithmetic"
 
 
 class ArithmeticTable(MetricTable):
@@ -19,7 +20,7 @@ class ArithmeticTable(MetricTable):
     name = "arithmetic_table"
     title = "Arithmetic calculation results"
     paper = "Table 2"
-    tasks = ("arithmetic",)
+    tasks = (TASK,)
     published = "arithmetic"
     columns = (
         Column(
@@ -38,3 +39,27 @@ class ArithmeticTable(MetricTable):
         """Its title names a level that is not the paper's."""
         title = title_with_levels(self.title, run.cells)
         return {**super().attributes(run, data), "title": title}
+
+
+def arithmetic_cells(run: Run) -> pd.DataFrame:
+    """The cells of the arithmetic task, whatever their level and status."""
+    return run.cells[run.cells["task_name"] == TASK]
+
+
+def level_note(task: str) -> str:
+    """What a title adds for a task spec: nothing for the paper's level, else which it is."""
+    _, parameters = split_spec(task)
+    if not parameters:
+        return ""
+    most = int(parameters.get("operations", "99").rpartition("..")[2])
+    easier = parameters.get("level") == "easy" or most <= 3
+    kind = "an easier level than the paper's" if easier else "not the paper's level"
+    return f"{task}, {kind}"
+
+
+def title_with_levels(title: str, cells: pd.DataFrame) -> str:
+    """The title of a report, which names every level that is not the paper's."""
+    tasks = [str(task) for task in cells["task"].unique()]
+    notes = [note for task in tasks if (note := level_note(task))]
+    among = ", among them " if len(notes) < len(tasks) else ": "
+    return f"{title}{among}{'; '.join(notes)}" if notes else title

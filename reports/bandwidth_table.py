@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from smmd_bench.contracts import Run
 from smmd_bench.plugin_system.parameters import spell
 
 from ._ablation import Ablation
 from ._variants import unreadable, values_of
-
-if TYPE_CHECKING:
-    from smmd_bench.contracts import Run
 
 SMMD, SIGMA = "smmd", "sigma"
 

@@ -10,32 +10,22 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import (
-    LossStyle,
-    add_legend,
-    loss_label,
-    loss_styles,
-    model_label,
-)
+from smmd_bench.publishing.style import LossStyle, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, with_interval
 
-from ._cells import REFERENCE, in_order, missing_note, why_missing
-from ._columns import row_table
-from ._gains import INTERVALS, gains, reference_of, seed_gains, why_no_gain
-from ._main_losses import main_losses
-from ._panels import Pair, of_pair, pairs, panel_grid, select_panels
-from ._sample import sample_note
-from .forest_plot import window
+from ._caption import write_caption
+from ._cells import KEY, REFERENCE, in_order, main_losses, why_missing
+from ._columns import row_head, row_table
+from ._gains import INTERVALS, gains, reference_of, seed_gains, why_no_gain, window
+from ._panels import draw_panels, select_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WARM_UP = 0.05
 """The share of a training's first steps that is left out."""
 GROUPS, LOSSES = 6, 12
 """Panels, and losses in each, drawn at most; table and CSV have all."""
-KEY = ["model", "task", "loss"]
 COST = ["ratio", "ratio_low", "ratio_high"]
 RATIO = "Step time : CE"
 
@@ -55,7 +45,8 @@ class CostGain:
         if reference_of(run) != REFERENCE:
             return "the completions were made elsewhere: nothing was trained here"
         known = set(gains(seed_gains(run))[KEY].itertuples(index=False, name=None))
-        if not any(tuple(row[key] for key in KEY) in known for row in _costs(run)):
+        costs = step_costs(run)
+        if known.isdisjoint(costs[KEY].itertuples(index=False, name=None)):
             return "no loss and cross-entropy have logged step times for the same seed"
         return None
 
@@ -64,97 +55,79 @@ class CostGain:
         run, left = main_losses(run)
         data = gains(seed_gains(run)).merge(step_costs(run), on=KEY)
         table = row_table(_rows(run, data), self.title)
-        caption = (
-            "Across: the wall time of an optimiser step over that of the same step (seed and "
-            "number) of cross-entropy in this run, the median; bars: its middle half. "
-            f"The first {WARM_UP:.0%} of the steps are left out. The trainings ran one after the "
-            "other: where a machine does other work as well, these ratios say more of that work "
-            "than of the loss; `smmd-bench overhead` measures step times side by side. Up: the "
-            "difference of the task's first metric to cross-entropy; higher in the panel is "
-            f"better. {INTERVALS} A bar may go on beyond the panel. {sample_note(run, run.cells)}"
+        shown = (
+            "Across: the wall time of an optimiser step over that of the same step of "
+            "cross-entropy in this run, median and middle half, without the first "
+            f"{WARM_UP:.0%} of the steps; where a machine does other work as well, these ratios "
+            "say more of that work than of the loss: `smmd-bench overhead` measures them side by "
+            "side. Up: the difference of the task's first metric to cross-entropy; higher in the "
+            f"panel is better. {INTERVALS} A bar may go on beyond the panel."
         )
         drawn, left_out = select_panels(data, GROUPS, LOSSES)
-        caption += left_out + left + missing_note(run.cells)
-        return Artefact(caption, table, _figure(drawn, data), data)
+        caption = write_caption(run, run.cells, shown, left_out, left)
+        return Artefact(caption, table, draw_panels(data, drawn, _draw, 3.0), data)
 
 
 def step_costs(run: Run) -> pd.DataFrame:
-    """One row a model, task and loss: ratio, ratio_low, ratio_high, steps.
-
-    The ratio of its step times to those of cross-entropy, paired by seed and step: the median and
-    the quartiles; `steps` is how many pairs there are.
-    """
-    rows = list(_costs(run))
-    return in_order(pd.DataFrame(rows), run.cells) if rows else pd.DataFrame(columns=KEY)
-
-
-def _costs(run: Run) -> Iterator[dict[str, Any]]:
-    """The rows of `step_costs`; the logs of a model and task are read when it is their turn."""
+    """One row a model, task and loss: how many steps are paired with cross-entropy's by seed and
+    number, and the median and quartiles of the ratio of their times."""
+    rows: list[dict[str, Any]] = []
     for (model, task), cells in run.cells.groupby(["model", "task"], observed=True):
         log = run.read("train_log", ["step", "seconds"], cells["address"])
         if "seconds" not in log:
             continue
         log = log[log["step"] > WARM_UP * log.groupby("address")["step"].transform("max")]
-        steps = log.groupby(["seed", "step", "loss"], observed=True)["seconds"].first().unstack()
-        if REFERENCE not in steps:
+        times = log.groupby(["seed", "step", "loss"], observed=True)["seconds"].first().unstack()
+        if REFERENCE not in times:
             continue
-        ratios = steps.astype("float64").div(steps[REFERENCE], axis=0)
-        for loss in ratios.columns.drop(REFERENCE):
-            paired = ratios.loc[np.isfinite(ratios[loss]), loss]
-            if len(paired):
-                low, middle, high = paired.quantile([0.25, 0.5, 0.75])
-                row = {"model": model, "task": task, "loss": loss, "steps": len(paired)}
-                yield {**row, "ratio": middle, "ratio_low": low, "ratio_high": high}
+        ratios = times.astype("float64").div(times[REFERENCE], axis=0).drop(columns=REFERENCE)
+        for loss, paired in ratios[np.isfinite(ratios)].items():
+            if steps := int(paired.count()):
+                found = dict(zip(COST, paired.quantile([0.5, 0.25, 0.75]), strict=True))
+                rows.append({"model": model, "task": task, "loss": loss, "steps": steps, **found})
+    columns = [*KEY, "steps", *COST]
+    return in_order(pd.DataFrame(rows, columns=columns), run.cells)
 
 
 def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
     """The rows of the table; a loss that has no result has the reason in place."""
+    found = {tuple(row[key] for key in KEY): row for row in data.to_dict("records")}
     cells = run.cells[~run.cells["loss"].isin(["base", REFERENCE])]
-    for pair in pairs(data):
-        found = {row["loss"]: row for row in of_pair(data, pair).to_dict("records")}
-        for loss, there in of_pair(cells, pair).groupby("loss", observed=True):
-            head = {"Model": model_label(pair[0]), "Task": pair[1], "Loss": loss_label(str(loss))}
-            if loss not in found:
-                yield {**head, RATIO: why_missing(there) or DASH}
-                continue
-            row = found[loss]
-            gain = with_interval(row["difference"], row["low"], row["high"], sign=True)
+    pairs = {key[:2] for key in found}
+    for key, there in cells.groupby(KEY, observed=True):
+        head = row_head(there.iloc[0])
+        if key in found:
+            row = found[key]
             yield {
                 **head,
-                RATIO: with_interval(row["ratio"], row["ratio_low"], row["ratio_high"]),
+                RATIO: with_interval(*(row[name] for name in COST)),
                 "Steps": f"{row['steps']:,}",
                 "Metric": str(row["label"]),
-                "Δ to CE": gain,
+                "Δ to CE": with_interval(row["difference"], row["low"], row["high"], sign=True),
                 "Seeds": str(row["seeds"]),
                 "n": f"{row['n']:,}",
             }
+        elif key[:2] in pairs:
+            yield {**head, RATIO: why_missing(there) or DASH}
 
 
-def _figure(drawn: dict[Pair, list[str]], data: pd.DataFrame) -> Figure:
-    figure, axes = panel_grid(drawn, 3.0)
-    styles = loss_styles([REFERENCE, *data["loss"].cat.categories])
-    for axis, (pair, losses) in zip(axes.flat, drawn.items(), strict=False):
-        here = of_pair(data, pair)
-        _panel(axis, here[here["loss"].isin(losses)], styles)
-    add_legend(figure)
-    return figure
-
-
-def _panel(axis: Axes, data: pd.DataFrame, styles: dict[str, LossStyle]) -> None:
+def _draw(axis: Axes, data: pd.DataFrame, styles: dict[str, LossStyle]) -> None:
     axis.axhline(0, color="black", linewidth=0.9)
     axis.axvline(1, color="black", linewidth=0.9)
     point: dict[str, Any] = {"linestyle": "none", "zorder": 3}
-    axis.plot(1, 0, **styles[REFERENCE].plotted(label=loss_label(REFERENCE), **point))
+    ce = loss_styles([REFERENCE])[REFERENCE]
+    axis.plot(1, 0, **ce.plotted(label=loss_label(REFERENCE), **point))
+    data = data[data["loss"].isin(styles)]
     for row in data.to_dict("records"):
-        style, x, y = styles[str(row["loss"])], row["ratio"], row["difference"]
-        axis.plot([row["ratio_low"], row["ratio_high"]], [y, y], color=style.colour, alpha=0.7)
-        axis.plot([x, x], [row["low"], row["high"]], color=style.colour, alpha=0.7)
-        filled = style.colour if row["seeds"] > 1 else "white"
-        label = loss_label(str(row["loss"]))
-        axis.plot(x, y, **style.plotted(7, label=label, markerfacecolor=filled, **point))
-    first = data.iloc[0]
+        loss, x, y = str(row["loss"]), row["ratio"], row["difference"]
+        colour = styles[loss].colour
+        axis.plot([row["ratio_low"], row["ratio_high"]], [y, y], color=colour, alpha=0.7)
+        axis.plot([x, x], [row["low"], row["high"]], color=colour, alpha=0.7)
+        filled = colour if row["seeds"] > 1 else "white"
+        how = styles[loss].plotted(7, label=loss_label(loss), markerfacecolor=filled, **point)
+        axis.plot(x, y, **how)
+    first, ends = data.iloc[0], window(data, data)
     lower = first["better"] == "lower"
-    ends = window(data, data)
     axis.set_ylim(*(reversed(ends) if lower else ends))
     axis.set_xlabel(RATIO)
     axis.set_ylabel(f"Δ {first['label']} to CE{', reversed axis' if lower else ''}")

@@ -1,13 +1,12 @@
 """Appendix C.1 of the paper, dataset samples: test examples with what each loss answers.
 
-Each task has a grid of panels: the picture where there is one, question, truth, and an answer a
-loss, marked ✓ or ✗. The examples are spread evenly over the test split and not chosen by their
-answers. Pictures are read from where the run decoded them; one that is gone leaves an empty frame.
+Pictures are read from where the run decoded them; one that is gone leaves an empty frame.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,9 +16,8 @@ from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.thumbnails import small_picture
 
-from ._cells import measured, missing_note
-from ._figure_notes import n_and_seeds, trained
-from ._main_losses import main_losses
+from ._caption import named_seeds, when, write_caption
+from ._cells import main_losses, measured
 from ._panels import select_losses
 from ._sample_panels import Block, Panel, sample_figure
 from ._setting import SYNTHETIC, data_source
@@ -55,52 +53,49 @@ class DatasetSamples:
 
     def build(self, run: Run) -> Artefact:
         """One grid a task, of the first model and the first seed that have results."""
-        run, left_to_ablations = main_losses(run)
+        run, left = main_losses(run)
         cells = measured(run.cells)
         tasks = [task for task in cells["task"].cat.categories if (cells["task"] == task).any()]
         shown = [_of_one_model(run.cells[run.cells["task"] == task]) for task in tasks[:TASKS]]
         found = [_samples(run, of_task, self.rows) for of_task in shown]
-        every = pd.concat(shown)
-        caption = (
+        seeds = _trained(run.cells)
+        hidden = (loss for of_task in shown for loss in of_task.loc[~_drawn(of_task), "loss"])
+        names = ", ".join(dict.fromkeys(loss_label(str(loss)) for loss in hidden))
+        caption = write_caption(
+            run,
+            pd.concat(shown),
             "Test examples, spread evenly over the test split and not chosen by their answers, "
             "with what each loss answers: ✓ exact, ✗ not. Long texts are cut. Of each task the "
-            "first model is shown, with its first seed that has results."
+            "first model is shown, with its first seed that has results.",
+            when(seeds["seed"].nunique() > 1, f"The run has {named_seeds(seeds)}."),
+            when(len(tasks) > TASKS, f"Drawn are {TASKS} of {len(tasks)} tasks."),
+            when(names, f"Not drawn, but in the CSV: {names}."),
+            left,
         )
-        caption += n_and_seeds(run, every)
-        if len(seeds := sorted(trained(run.cells)["seed"].unique())) > 1:
-            caption += f" The run has seeds {', '.join(map(str, seeds))}."
-        if len(tasks) > TASKS:
-            caption += f" Drawn are {TASKS} of {len(tasks)} tasks."
-        caption += _left_out_note(shown) + left_to_ablations + missing_note(every)
         figure = sample_figure([block for block, _ in found])
         data = pd.concat([data for _, data in found], ignore_index=True)
         return Artefact(caption, figure=figure, data=data)
 
 
-def _of_one_model(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells of a task that are shown: of one model and seed, the untuned base beside.
+def _trained(cells: pd.DataFrame) -> pd.DataFrame:
+    """Those of the cells that have seeds of training, which the untuned base has not; else all."""
+    found: pd.DataFrame = cells[cells["loss"] != "base"]
+    return cells if found.empty else found
 
-    Both have results; the cells of other losses with them may have none.
-    """
+
+def _of_one_model(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells of a task that are shown: of one model and seed, the untuned base beside."""
     done = measured(cells)
-    done = trained(done[done["model"] == done["model"].iloc[0]])
+    done = _trained(done[done["model"] == done["model"].iloc[0]])
     of_model = cells[cells["model"] == done["model"].iloc[0]]
-    shown: pd.DataFrame = of_model[
-        (of_model["seed"] == done["seed"].min()) | (of_model["loss"] == "base")
-    ]
-    return shown
+    shown = (of_model["seed"] == done["seed"].min()) | (of_model["loss"] == "base")
+    found: pd.DataFrame = of_model[shown]
+    return found
 
 
 def _drawn(cells: pd.DataFrame) -> pd.Series[bool]:
     """Which of the cells shown of a task have a line in its panels."""
     return cells["loss"].isin(select_losses([str(loss) for loss in cells["loss"]], LOSSES))
-
-
-def _left_out_note(shown: list[pd.DataFrame]) -> str:
-    """A sentence on the losses that are not drawn; empty where all are."""
-    left = (loss for cells in shown for loss in cells.loc[~_drawn(cells), "loss"])
-    names = dict.fromkeys(loss_label(str(loss)) for loss in left)
-    return f" Not drawn, but in the CSV: {', '.join(names)}." if names else ""
 
 
 def _heading(run: Run, cells: pd.DataFrame) -> str:
@@ -113,38 +108,39 @@ def _heading(run: Run, cells: pd.DataFrame) -> str:
 
 def _samples(run: Run, cells: pd.DataFrame, rows: int) -> tuple[Block, pd.DataFrame]:
     """The panels of a task, and the same as a tidy frame: one row an example and loss."""
-    done = measured(cells)
-    addresses = [str(address) for address in done["address"]]
-    asked = run.read("completions", ["uid", "prompt", "target", "image"], addresses[:1])
+    done, drawn = measured(cells), cells[_drawn(cells)]
+    asked = run.read("completions", ["uid", "prompt", "target", "image"], done["address"][:1])
     if "image" not in asked:
         asked["image"] = None
     columns = _columns(small_picture(asked["image"].iloc[0], LARGEST))
-    asked = asked.iloc[_spread(len(asked), rows * columns)]
-    answers = {address: _answers(run, address, list(asked["uid"])) for address in addresses}
-    panels, tidy = [], []
-    drawn = cells[_drawn(cells)]
-    labels = [loss_label(str(loss)) for loss in drawn["loss"]]
-    for at, row in enumerate(asked.to_dict("records")):
-        shown = [
-            answers[str(cell.address)][at]
-            if cell.status == "done"
-            else (f"no result ({cell.status})", None)
-            for cell in drawn.itertuples()
-        ]
-        panels.append(
-            Panel(
-                question=_TEMPLATE.sub("", str(row["prompt"]).strip()),
-                truth=str(row["target"]),
-                answers=[(label, *answer) for label, answer in zip(labels, shown, strict=True)],
-                picture=small_picture(row["image"], LARGEST),
-                pictured=isinstance(row["image"], str),
-            )
+    number = min(len(asked), rows * columns)
+    asked = asked.iloc[[int((at + 0.5) * len(asked) / number) for at in range(number)]]
+    asked = asked.drop(columns=["address", "loss", "seed"])
+    answers = {
+        loss: _answers(run, str(address), asked["uid"])
+        for loss, address in zip(done["loss"], done["address"], strict=True)
+    }
+    states = zip(drawn["loss"], drawn["status"], strict=True)
+    lines = {
+        str(loss): answers.get(loss, [(f"no result ({status})", None)] * number)
+        for loss, status in states
+    }
+    panels = [
+        Panel(
+            question=_TEMPLATE.sub("", str(row["prompt"]).strip()),
+            truth=str(row["target"]),
+            answers=[(loss_label(loss), *found[at]) for loss, found in lines.items()],
+            picture=small_picture(row["image"], LARGEST),
+            pictured=isinstance(row["image"], str),
         )
-        shared = {name: row[name] for name in ("model", "task", "uid", "prompt", "target")}
-        for cell in done.itertuples():
-            text, exact = answers[str(cell.address)][at]
-            tidy.append({**shared, "loss": cell.loss, "completion": text, "exact": exact})
-    return Block(_heading(run, cells), panels, columns), pd.DataFrame(tidy)
+        for at, row in enumerate(asked.to_dict("records"))
+    ]
+    tidy = []
+    for loss, found in answers.items():
+        said = pd.DataFrame(found, asked.index, ["completion", "exact"], dtype="object")
+        tidy.append(asked.drop(columns="image").assign(loss=loss).join(said))
+    data = pd.concat(tidy).sort_index(kind="stable")
+    return Block(_heading(run, cells), panels, columns), data
 
 
 def _columns(picture: Image | None) -> int:
@@ -152,23 +148,13 @@ def _columns(picture: Image | None) -> int:
     return 4 if picture is not None and picture.width < 1.2 * picture.height else 3
 
 
-def _spread(total: int, number: int) -> list[int]:
-    """That many positions, evenly over the whole: the middles of equal parts."""
-    number = min(total, number)
-    return [int((part + 0.5) * total / number) for part in range(number)]
-
-
-def _answers(run: Run, address: str, uids: list[str]) -> list[tuple[str, bool | None]]:
+def _answers(run: Run, address: str, uids: Iterable[str]) -> list[tuple[str, bool | None]]:
     """Completion of each example and whether it is exact.
 
     None: the cell does not have it, or the answers of the task are no numbers.
     """
-    texts = run.read("completions", ["uid", "completion"], [address]).set_index("uid")
+    texts = run.read("completions", ["uid", "completion"], [address]).set_index("uid")["completion"]
     scores = run.read("scores", ["uid", "exact", "answer"], [address]).set_index("uid")
-    exact, numbers = scores["exact"], scores["answer"].notna().any()
-    known = texts["completion"]
-    return [
-        (str(known[uid]), bool(exact[uid]) if numbers else None) if uid in known.index
-        else ("", None)
-        for uid in uids
-    ]  # fmt: skip
+    exact = scores["exact"].to_dict() if scores["answer"].notna().any() else {}
+    known = {uid: (str(text), exact.get(uid)) for uid, text in texts.items()}
+    return [known.get(uid, ("", None)) for uid in uids]

@@ -10,7 +10,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.tables import DASH
 
-from ._caption import join_sentences
+from ._caption import join_sentences, when
 from ._paper import reference, rows
 from ._setting import SYNTHETIC, UNKNOWN, data_source, papers_task
 
@@ -37,23 +37,18 @@ class DatasetSizes:
         table = data.rename(columns={"task": "Task", "source": "Data", **SPLITS, **BESIDE})
         for column in (*SPLITS.values(), *BESIDE.values()):
             table[column] = [DASH if pd.isna(size) else f"{size:,}" for size in table[column]]
-        if (data["source"] == UNKNOWN).all():
-            table = table.drop(columns="Data")
-        known = data[[*BESIDE]].notna().any(axis=None)
-        if not known:
-            table = table.drop(columns=[*BESIDE.values()])
+        known, synthetic = data[[*BESIDE]].notna().any(axis=None), data["source"] == SYNTHETIC
+        unused = ["Data"] * bool((data["source"] == UNKNOWN).all())
+        table = table.drop(columns=unused + ([] if known else [*BESIDE.values()]))
         table.attrs["title"] = self.title
-        some_lack = data[[*SPLITS]].isna().any(axis=None)
+        lack = "; a dash: none" * bool(data[[*SPLITS]].isna().any(axis=None))
         caption = join_sentences(
-            "Examples of each split that the run used, as its manifest says"
-            + ("; a dash: none." if some_lack else "."),
+            f"Examples of each split that the run used, as its manifest says{lack}.",
             f"Paper: {reference(TABLE)}, which rounds to tens, counts GSM8K's whole training set "
             "and names no validation split."
             if known
             else f"{reference(TABLE)} has none of these tasks in this level or setting.",
-            "No published values for synthetic data."
-            if (data["source"] == SYNTHETIC).any()
-            else "",
+            when(synthetic.any(), "No published values for synthetic data."),
         )
         return Artefact(caption, table, data=data)
 
@@ -69,9 +64,8 @@ def dataset_sizes(run: Run) -> pd.DataFrame:
         name = papers_task(task, source)
         paper: dict[str, Any] = next((row for row in rows(TABLE) if row["task"] == name), {})
         line = {"task": task, "source": source, **{split: sizes.get(split) for split in SPLITS}}
-        found.append(
-            {**line, **{column: paper.get(column.removeprefix("published_")) for column in BESIDE}}
-        )
+        beside = {column: paper.get(column.removeprefix("published_")) for column in BESIDE}
+        found.append(line | beside)
     return pd.DataFrame(found).astype(dict.fromkeys([*SPLITS, *BESIDE], "Int64"))
 
 

@@ -1,14 +1,8 @@
 """Appendix C.6 of the paper: the mean predicted distribution at the first digit of an answer.
 
-For the examples whose answer starts with a given digit, the probabilities that a model gives to
-the ten digits at that place, averaged. Columns are losses; rows are the true first digits 1 to 9,
-or one chosen digit: `digit_distribution[digit=5]`. The paper draws them for Clock-Time, where it is
-the first digit of the hour; here every task with digit probes is in the table, and Clock-Time is
-drawn before the others. Where a rationale stands before the answer, as in GSM8K, its digits do not
-count, and the model is given the true one.
-
-Tokens of several digits are reduced to their leading one, for truth and prediction alike: p(1) is
-the probability of all of 1, 10 to 19 and 100 to 199.
+Columns are losses; rows are the true first digits 1 to 9, or one: `digit_distribution[digit=5]`.
+The paper draws Clock-Time, which goes before the other tasks here. Tokens of several digits are
+reduced to their leading one: p(1) is the probability of all of 1, 10 to 19 and 100 to 199.
 """
 
 from __future__ import annotations
@@ -24,13 +18,12 @@ from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import OTHER, TARGET, folded, loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
 
-from ._cells import missing_note
-from ._columns import row_table
-from ._figure_notes import n_and_seeds, trained
-from ._first_digits import DIGITS, first_digit_distributions, why_no_first_digits
-from ._main_losses import main_losses
+from . import _probes
+from ._caption import when, write_caption
+from ._cells import main_losses
+from ._columns import row_head, row_table
 from ._panels import Pair, block_grid, of_pair, pairs, select_panels
-from ._probes import rationale_shares, vocabulary_sizes, with_numbers
+from ._probes import DIGITS, first_digit_distributions, why_no_first_digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,46 +62,43 @@ class DigitDistribution:
 
 def digit_artefact(run: Run, title: str, digit: int | None = None) -> Artefact:
     """Table and figure of `first_digit_distributions`: of one true digit or all."""
-    run = run.only(with_numbers(run))
-    run, left_to_ablations = main_losses(run)
+    run, left = main_losses(run.only(_probes.with_numbers(run)))
     data = first_digit_distributions(run)
     if digit is not None:
         data, title = data[data["digit"] == digit], f"{title}, where it is {digit}"
     clocks = _clocks(run, data)
     drawn, left_out = select_panels(data, BLOCKS, LOSSES, first=clocks)
-    caption = (
+    behind = " and ".join(_probes.rationale_shares(run))
+    shown = (
         "Mean probability of each digit at the first digit of the final answer, over the test "
-        "examples whose answer starts with the true digit named at the left (their number beside "
-        "it, of one seed), normalised over the numeric tokens. The model is given the true text "
-        "before the digit: nothing is parsed here. Hatched bar and bold number: the true digit, "
-        "which is d of p(d) in the table; whiskers: one standard deviation over examples."
+        "examples whose answer starts with the digit at the left (n of one seed), normalised over "
+        "the numeric tokens, given the true text before it. Hatched bar and bold number: the true "
+        "digit, d of p(d) in the table; whiskers: one standard deviation over examples."
     )
-    if trained(run.cells)["seed"].nunique() > 1:
-        caption += " Means are over the examples of all seeds."
-    caption += n_and_seeds(run, run.cells)
-    caption += _reduction_note(run)
-    if clocks:
-        caption += (
-            " On Clock-Time it is the first digit of the hour; 10, 11 and 12 o'clock begin with 1."
-        )
-    if behind := rationale_shares(run):
-        caption += (
-            f" On {' and '.join(behind)} a rationale stands before the answer: its digits are not "
-            "shown, and the model is given the true one."
-        )
-    caption += left_out + left_to_ablations + missing_note(run.cells)
-    table = row_table(_rows(data), title)
-    return Artefact(caption, table, _figure(data, drawn), data)
+    caption = write_caption(
+        run,
+        run.cells,
+        shown,
+        when(data["seeds"].max() > 1, "Means are over the examples of all seeds."),
+        _reduction_note(run),
+        when(clocks, "Of Clock-Time it is the hour's; 10, 11 and 12 o'clock begin with 1."),
+        when(
+            behind,
+            f"On {behind} a rationale stands before the answer: its digits are not "
+            "shown, and the model is given the true one.",
+        ),
+        left_out,
+        left,
+    )
+    return Artefact(caption, row_table(_rows(data), title), _figure(data, drawn), data)
 
 
 def _reduction_note(run: Run) -> str:
     """A sentence on how tokens of several digits are reduced to one, where a model has them."""
-    several = {model: size for model, size in vocabulary_sizes(run).items() if size > 10}
-    if not several:
-        return ""
-    which = " and ".join(f"{model_label(model)} (N = {n:,})" for model, n in several.items())
-    return (
-        f" Numeric tokens of {which} hold several digits and are reduced to the leading one: p(1) "
+    sizes = {model: n for model, n in _probes.vocabulary_sizes(run).items() if n > 10}
+    which = " and ".join(f"{model_label(model)} (N = {n:,})" for model, n in sizes.items())
+    return which and (
+        f"Numeric tokens of {which} hold several digits and are reduced to the leading one: p(1) "
         "sums 1, 10 to 19 and 100 to 199, as far as V_num has them."
     )
 
@@ -126,11 +116,10 @@ def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
         block, head = of_pair(data, pair), {"Model": model_label(pair[0]), "Task": pair[1]}
         counts = {f"p({digit})": f"{n:,}" for digit, n in block.groupby("digit")["n"].max().items()}
         yield {**head, "Loss": "n", "Seeds": DASH, **dashes, **counts}
-        for loss, group in block.groupby("loss", observed=True):
+        for _, group in block.groupby("loss", observed=True):
             rows = group.to_dict("records")
             means = {f"p({row['digit']})": number(row[f"p{row['digit']}"], 3) for row in rows}
-            seeds = str(group["seeds"].max())
-            yield {**head, "Loss": loss_label(str(loss)), "Seeds": seeds, **dashes, **means}
+            yield {**row_head(rows[0]), "Seeds": str(group["seeds"].max()), **dashes, **means}
 
 
 def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
@@ -141,10 +130,10 @@ def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
     for axes, (pair, losses) in zip(grids, drawn.items(), strict=True):
         block = of_pair(data, pair)
         for row, digit in zip(axes, digits, strict=True):
-            of_digit = block[block["digit"] == digit]
+            of_digit = block[block["digit"] == digit].set_index("loss")
             for axis, loss in zip(row, losses, strict=True):
-                for _, found in of_digit[of_digit["loss"] == loss].iterrows():
-                    _bars(axis, found, int(digit))
+                if loss in of_digit.index:
+                    _bars(axis, of_digit.loc[loss], int(digit))
             label = f"true {digit}\nn = {max(of_digit['n'], default=0):,}"
             row[0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=7)
         for axis, loss in zip(axes[0], losses, strict=True):

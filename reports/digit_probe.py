@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from smmd_bench.contracts import Artefact, Run, parameter
 
-from ._first_digits import first_digit_distributions
+from ._probes import first_digit_distributions
 from .digit_distribution import CLOCK, digit_artefact, is_digit
 
 

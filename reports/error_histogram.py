@@ -1,9 +1,4 @@
-"""GSM8K overall error histogram (the paper's Appendix C.7): log10(|ŷ - y| + 1), each loss and CE.
-
-For every task with numbers as answers, each loss and CE on the common-valid subset of the two; with
-the 90th percentile of the absolute error, which the paper gives as 168.40 for CE and 150.00 for
-SMMD.
-"""
+"""GSM8K overall error histogram (the paper's Appendix C.7): log10(|ŷ - y| + 1) of each loss."""
 
 from __future__ import annotations
 
@@ -16,26 +11,17 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, model_label
+from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, number, with_interval
 
-from ._cells import in_order, mean_over_seeds, missing_note
-from ._error_panels import (
-    Block,
-    block_label,
-    draw_shares,
-    drawn_blocks,
-    limit_note,
-    outside_note,
-    panel_title,
-    set_share_scale,
-    silent_note,
-    subset_note,
-)
+from . import _error_panels as panels
+from ._caption import when
+from ._cells import in_order, main_losses
+from ._columns import row_head
 from ._errors import CommonErrors, common_errors, why_none
-from ._main_losses import main_losses
-from ._panels import block_grid
+from ._panels import block_grid, of_pair
 from ._paper import published, reference, rows
+from ._values import mean_over_seeds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,27 +49,45 @@ class ErrorHistogram:
 
     def build(self, run: Run) -> Artefact:
         """One row of panels a model and task, one panel a loss over the reference."""
-        run, left_out = main_losses(run)
+        run, left = main_losses(run)
         found = common_errors(run)
-        data = in_order(pd.concat([error_bins(common) for common in found]), run.cells)
+        data = in_order(pd.concat(map(error_bins, found)), run.cells)
         table = _table(found)
         table.attrs["title"] = self.title
+        values = [f"{row['p90']:.2f} with {loss_label(row['loss'])}" for row in rows(TABLE)]
+        paper = (
+            f"The p90 of {reference(TABLE)} on gsm8k is {' and '.join(values)}, on 1,319 examples "
+            "of a model that it does not name."
+        )
         outside = "Outside, with errors of about a million and more"
-        caption = f"{_caption(found)} {subset_note(found)}{silent_note(run)}"
-        caption += outside_note(outside, found, data) + limit_note(found, GROUPS)
-        caption += left_out + missing_note(run.cells)
-        return Artefact(caption, table, _figure(drawn_blocks(found)[:GROUPS], data), data)
+        caption = panels.error_caption(
+            run,
+            found,
+            GROUPS,
+            _CAPTION,
+            when(any(common.pair.task == "gsm8k" for common in found), paper),
+            panels.outside_note(outside, found, data),
+            left,
+        )
+        figure = _figure(panels.drawn_blocks(found)[:GROUPS], data)
+        return Artefact(caption, table, figure, data)
+
+
+_CAPTION = (
+    "Share of answers by log10(|error| + 1), the error being the answer given minus the true one, "
+    "on the scale of square roots. Each panel has one loss over the reference (grey area): "
+    "cross-entropy, or the first loss where there is none. Vertical lines: the 90th percentile "
+    "(p90) of the absolute error, mean over seeds; in the table with a 95 % interval by order "
+    "statistics, or with the standard deviation over seeds (±)."
+)
 
 
 def error_bins(common: CommonErrors) -> pd.DataFrame:
     """The histograms of a pair's loss and of the reference, on the same examples.
 
-    model, task   what was trained on what
-    pair          the loss that stands beside the reference
-    loss          whose answers these are: that loss's, or the reference's
-    seeds, n      the seeds that both have, and the answers of each to what both answer
-    low, high     ends of a bin of log10(|ŷ - y| + 1); the last, from a million on, has no upper end
-    count, share  the answers in the bin, and their share of n in percent
+    `pair` is the loss beside the reference, `loss` whose answers these are, `low` and `high` are
+    the ends of a bin of log10(|ŷ - y| + 1), the last without an upper end. `n` are the answers of
+    each, `share` is in percent of it.
     """
     pair, n, edges = common.pair, common.n, np.append(EDGES, np.inf)
     parts = []
@@ -98,10 +102,7 @@ def error_bins(common: CommonErrors) -> pd.DataFrame:
 
 
 def p90_by_seed(common: CommonErrors, loss: str) -> pd.Series[float]:
-    """The 90th percentile of |ŷ - y| of a loss by seed, interpolated linearly between answers.
-
-    So is the paper's, whose errors are whole numbers and whose CE has 168.40.
-    """
+    """The 90th percentile of |ŷ - y| of a loss by seed, interpolated linearly as the paper's."""
     errors = common.of(loss).groupby("seed")["error"]
     return errors.quantile(QUANTILE)
 
@@ -121,9 +122,7 @@ def _row(common: CommonErrors) -> dict[str, str]:
     losses, key = (pair.loss, pair.reference), {"model": pair.model, "task": pair.task}
     paper = [published(TABLE, **key, loss=loss).get("p90") for loss in losses]
     return {
-        "Model": model_label(pair.model),
-        "Task": pair.task,
-        "Loss": loss_label(pair.loss),
+        **row_head(vars(pair)),
         "n": f"{common.n:,}",
         "Seeds": str(len(pair.seeds)),
         "Error 0 (%)": _exact(common, pair.loss),
@@ -156,45 +155,25 @@ def _digits(p90: float) -> int:
     return 1 if p90 >= 10 else 2
 
 
-def _caption(found: Sequence[CommonErrors]) -> str:
-    text = (
-        "Share of answers by log10(|error| + 1), where the error is the answer given minus the "
-        "true one; the scale of the shares is that of square roots, so that the tail shows beside "
-        "the exact answers. Each panel has one loss over the reference (grey area): cross-entropy, "
-        "or the first loss where there is none. Vertical lines: the 90th percentile (p90) of the "
-        "absolute error, mean over seeds. In the table: each loss and, on the same examples, the "
-        "reference; p90 with a 95 % interval by order statistics, or with the standard deviation "
-        "over seeds (±)."
-    )
-    if all(common.pair.task != "gsm8k" for common in found):
-        return text
-    values = [f"{row['p90']:.2f} with {loss_label(row['loss'])}" for row in rows(TABLE)]
-    return (
-        f"{text} The p90 of {reference(TABLE)} on gsm8k is {' and '.join(values)}, on 1,319 "
-        "examples of a model that it does not name."
-    )
-
-
-def _figure(blocks: list[Block], data: pd.DataFrame) -> Figure:
-    labels = [(block_label(block[0].pair), len(block)) for block in blocks]
+def _figure(blocks: list[panels.Block], data: pd.DataFrame) -> Figure:
+    labels = [(panels.block_label(block[0].pair), len(block)) for block in blocks]
     figure, grids = block_grid(labels, rows=1, height=2.7)
     styles = loss_styles(data["loss"].cat.categories)
     highest = float(data.loc[data["count"] > 0, "low"].max()) if data["count"].any() else 0.0
     last = min(EDGES[-1], max(2.0, highest + EDGES[1]))
     for (axes,), block in zip(grids, blocks, strict=True):
-        pair = block[0].pair
-        here = data[(data["model"] == pair.model) & (data["task"] == pair.task)]
+        here = of_pair(data, (block[0].pair.model, block[0].pair.task))
         for axis, common in zip(axes, block, strict=True):
-            axis.set_title(panel_title(common, common.n))
+            axis.set_title(panels.panel_title(common, common.n))
             axis.set_xlabel("log10(|error| + 1)")
             own = here[(here["pair"] == common.pair.loss) & np.isfinite(here["high"])]
             for height, loss in ((0.72, common.pair.reference), (0.6, common.pair.loss)):
                 shares = own.loc[own["loss"] == loss, "share"]
-                draw_shares(axis, shares, EDGES, styles[loss], loss == common.pair.reference)
+                panels.draw_shares(axis, shares, EDGES, styles[loss], loss == common.pair.reference)
                 p90 = float(p90_by_seed(common, loss).mean())
                 _mark(axis, p90, height, last, loss, styles[loss])
         most = float(here["share"].max())
-        set_share_scale(axes[0], most, (0, 1, 5, 10, 20, 40, 60, 80, 100))  # shared by all
+        panels.set_share_scale(axes[0], most, (0, 1, 5, 10, 20, 40, 60, 80, 100))  # shared by all
         axes[0].set(ylim=(0, 1.1 * max(most, 1)), ylabel="Answers (%)", xlim=(0, last))
         axes[0].set_xticks(range(math.floor(last) + 1))
     add_legend(figure)

@@ -5,22 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from smmd_bench.contracts import Artefact, Run, UserError
 from smmd_bench.publishing.style import BLUE, VERMILION, WIDTH, folded, loss_label, new_figure
 from smmd_bench.publishing.tables import DASH, number
 
+from ._caption import join_sentences, when
 from ._panels import plain_ticks
 from ._probes import vocabulary_sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
 VARIANTS = 4
 """Losses drawn at most; the table has all."""
@@ -59,8 +61,6 @@ class KernelSpectrum:
 
     def skip(self, run: Run) -> str | None:
         """A loss with a kernel, the size of V_num and torch are needed."""
-        from importlib.util import find_spec
-
         if "predictions" in run.manifest:
             return "the completions were made elsewhere: their labels are no losses"
         if not find_spec("torch"):
@@ -76,20 +76,18 @@ class KernelSpectrum:
         table.attrs["title"] = self.title
         n = sizes[0]
         drawn = kernels(specs[:VARIANTS], n)
-        shown = min(n, CORNER)
-        entries = f"all {n} numbers" if shown == n else f"the numbers 0 to {shown - 1} of {n:,}"
-        caption = (
+        entries = f"all {n} numbers" if n <= CORNER else f"the numbers 0 to {CORNER - 1} of {n:,}"
+        several = " and ".join(f"{size:,}" for size in sizes)
+        left = ", ".join(map(loss_label, specs[VARIANTS:]))
+        caption = join_sentences(
             f"N = {n:,}, V_num the integers from 0 to {n - 1}. Left: K; middle: the matrix A of "
-            "the loss λ rᵀAr, with the residual r of prediction and target, where L is the graph "
-            f"Laplacian of K (drawn: {entries}). Right: the eigenvalues of both in "
-            "falling order; an error along an eigenvector is charged in proportion to its "
-            "eigenvalue. Those below a billionth of the largest count as 0 and are not drawn. All "
-            "follow from the loss alone, not from training: no seeds, no examples."
+            "the loss λ rᵀAr, r the residual of prediction and target, L the graph Laplacian of K "
+            f"(drawn: {entries}). Right: the eigenvalues of both; an error along an eigenvector is "
+            "charged in proportion to its eigenvalue. Those below a billionth of the largest count "
+            "as 0. All follow from the loss alone: no seeds, no examples.",
+            when(len(sizes) > 1, f"The table has N = {several}."),
+            when(left, f"Not drawn, but in the table: {left}."),
         )
-        if len(sizes) > 1:
-            caption += f" The table has N = {' and '.join(f'{m:,}' for m in sizes)}."
-        if left := specs[VARIANTS:]:
-            caption += f" Not drawn, but in the table: {', '.join(map(loss_label, left))}."
         return Artefact(caption, table, _figure(drawn), pd.concat(_data(drawn), ignore_index=True))
 
 
@@ -105,22 +103,16 @@ def kernels(specs: list[str], n: int) -> list[Kernel]:
     found = []
     for spec in specs:
         loss: Any = load_loss(spec)
-        found.append(_kernel(spec, loss, loss.gram(vocabulary), loss.matrix(vocabulary)))
+        kernel, form = loss.gram(vocabulary).numpy(), loss.matrix(vocabulary).numpy()
+        smoothness = form if loss.term == "smooth" else form - kernel
+        laplacian = np.diag(kernel.sum(axis=1)) - kernel
+        ratio = float(np.trace(smoothness) / np.trace(laplacian))
+        alpha = None if loss.term == "mmd" else ratio
+        sigma = "+".join(f"{x:g}" for x in loss.sigma) if loss.kernel != "random" else DASH
+        matrices = {"K": kernel, "A": form}
+        eigenvalues = {name: _eigenvalues(matrix) for name, matrix in matrices.items()}
+        found.append(Kernel(spec, matrices, eigenvalues, _FORMS[loss.term], sigma, alpha))
     return found
-
-
-def _kernel(spec: str, loss: Any, gram: Any, matrix: Any) -> Kernel:
-    kernel, form = gram.numpy(), matrix.numpy()
-    smoothness = form if loss.term == "smooth" else form - kernel
-    laplacian = np.diag(kernel.sum(axis=1)) - kernel
-    return Kernel(
-        loss=spec,
-        matrices={"K": kernel, "A": form},
-        eigenvalues={"K": _eigenvalues(kernel), "A": _eigenvalues(form)},
-        formula=_FORMS[loss.term],
-        sigma="+".join(f"{x:g}" for x in loss.sigma) if loss.kernel != "random" else DASH,
-        alpha=None if loss.term == "mmd" else float(np.trace(smoothness) / np.trace(laplacian)),
-    )
 
 
 def _specs(run: Run) -> list[str]:
@@ -165,12 +157,12 @@ def _data(drawn: list[Kernel]) -> Iterator[pd.DataFrame]:
     columns = ["loss", "matrix", "what", "row", "column", "value"]
     for kernel in drawn:
         for name, matrix in kernel.matrices.items():
-            corner = matrix[:CORNER, :CORNER]
-            places = pd.MultiIndex.from_product([range(len(corner))] * 2, names=["row", "column"])
-            entries = pd.Series([float(f"{value:.9g}") for value in corner.ravel()], places)
-            eigenvalues = pd.Series(kernel.eigenvalues[name]).rename_axis("row")
-            for what, values in {"entry": entries, "eigenvalue": eigenvalues}.items():
-                part = values.to_frame("value").reset_index()
+            entries = pd.DataFrame(matrix[:CORNER, :CORNER]).rename_axis("row").reset_index()
+            entries = entries.melt("row", var_name="column").sort_values(["row", "column"])
+            entries["value"] = [float(f"{value:.9g}") for value in entries["value"]]
+            eigenvalues = pd.Series(kernel.eigenvalues[name], name="value").rename_axis("row")
+            parts = {"entry": entries, "eigenvalue": eigenvalues.reset_index()}
+            for what, part in parts.items():
                 part = part.assign(loss=kernel.loss, matrix=name, what=what)
                 yield part.reindex(columns=columns).astype({"column": "Int64"})
 
@@ -178,33 +170,28 @@ def _data(drawn: list[Kernel]) -> Iterator[pd.DataFrame]:
 def _figure(drawn: list[Kernel]) -> Figure:
     figure = new_figure(WIDTH, 0.2 + 2.9 * len(drawn))
     axes = figure.subplots(len(drawn), 3, squeeze=False)
-    for row, kernel in zip(axes, drawn, strict=True):
+    for (left, middle, right), kernel in zip(axes, drawn, strict=True):
         random = "" if kernel.sigma == DASH else f", σ = {kernel.sigma}"
         alpha = "" if kernel.alpha is None else f", α = {kernel.alpha:.3g}"
-        titles = {
-            "K": f"{folded(loss_label(kernel.loss), 34)}\nK{random}",
-            "A": f"A = {kernel.formula}{alpha}",
-        }
-        for axis, (name, title) in zip(row, titles.items(), strict=False):
-            _heat_map(axis, kernel.matrices[name], title)
-        _spectrum(row[2], kernel)
+        name = folded(loss_label(kernel.loss), 34)
+        _heat_map(left, kernel.matrices["K"], f"{name}\nK{random}")
+        _heat_map(middle, kernel.matrices["A"], f"A = {kernel.formula}{alpha}")
+        _spectrum(right, kernel)
     return figure
 
 
 def _heat_map(axis: Axes, matrix: NDArray[np.float64], title: str) -> None:
     n, corner = len(matrix), matrix[:CORNER, :CORNER]
     most, negative = float(np.abs(corner).max()), bool((corner < 0).any())
-    colours: dict[str, Any] = (
-        {"cmap": "PuOr_r", "vmin": -most} if negative else {"cmap": "cividis", "vmin": 0}
-    )
+    colours: Any = {"cmap": "PuOr_r", "vmin": -most} if negative else {"cmap": "cividis", "vmin": 0}
     image = axis.imshow(corner, vmax=most, **colours)
     axis.figure.colorbar(image, ax=axis, shrink=0.85)
     if n <= WRITTEN:
         light = image.to_rgba(corner)[..., :3] @ [0.3, 0.6, 0.1] > 0.5
         for (i, j), value in np.ndenumerate(np.round(corner, 2) + 0.0):
             text = re.sub(r"^(-?)0\.", r"\1.", f"{value:g}").replace("-", "−")
-            style: dict[str, Any] = {"color": "black" if light[i, j] else "white", "fontsize": 5.5}
-            axis.text(j, i, text, ha="center", va="center", **style)
+            colour = "black" if light[i, j] else "white"
+            axis.text(j, i, text, ha="center", va="center", color=colour, fontsize=5.5)
         axis.set(xticks=range(n), yticks=range(n))
     axis.grid(visible=False)
     axis.set_title(title if n <= CORNER else f"{title}\n0 to {CORNER - 1} of {n:,} numbers")
@@ -216,11 +203,10 @@ def _spectrum(axis: Axes, kernel: Kernel) -> None:
     for (name, label), (colour, marker, line) in zip(labels.items(), styles, strict=True):
         eigenvalues = kernel.eigenvalues[name]
         above, zeros = eigenvalues[eigenvalues > 0], int((eigenvalues == 0).sum())
-        axis.plot(
-            np.arange(1, len(above) + 1), above, color=colour, marker=marker, linestyle=line,
-            fillstyle="none", markevery=1 if len(eigenvalues) <= CORNER else len(above) // 8 or 1,
-            label=label + (f" (zero: {zeros})" if zeros else ""),
-        )  # fmt: skip
+        every = 1 if len(eigenvalues) <= CORNER else len(above) // 8 or 1
+        how: Any = {"color": colour, "marker": marker, "linestyle": line, "fillstyle": "none"}
+        label += f" (zero: {zeros})" * (zeros > 0)
+        axis.plot(np.arange(1, len(above) + 1), above, markevery=every, label=label, **how)
     axis.set_yscale("log")
     low, high = axis.get_ylim()
     if high < 200 * low:

@@ -1,13 +1,13 @@
 """What each loss charges for a wrong digit: the penalty against the predicted value, target fixed.
 
-The prediction gives 0.9 to one value and spreads 0.1 evenly over the rest of V_num; drawn is what
-that adds to the training loss at the position. No run is needed: `figure(["ce", "ntl", "smmd"])`.
+No run is needed: `figure(["ce", "ntl", "smmd"])`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,15 +15,9 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, CellSkippedError, Run, UserError
-from smmd_bench.publishing.style import (
-    GREY,
-    WIDTH,
-    LossStyle,
-    folded,
-    loss_label,
-    loss_styles,
-    new_figure,
-)
+from smmd_bench.publishing.style import GREY, WIDTH, folded, loss_label, loss_styles, new_figure
+
+from ._caption import join_sentences, when
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,8 +44,6 @@ class LossShapes:
 
     def skip(self, run: Run) -> str | None:
         """Without a loss there is nothing to draw, and without torch no loss can be evaluated."""
-        from importlib.util import find_spec
-
         if "predictions" in run.manifest:
             return "the completions were made elsewhere: their labels are no losses"
         if not _specs(run):
@@ -63,28 +55,18 @@ class LossShapes:
         every = _specs(run)
         specs = every[:ROWS]
         data = penalties(specs)
-        drawn = list(data["loss"].cat.categories)
-        caption = (
-            "Penalty at one position against the value that is predicted, for a fixed target "
-            "(dotted line): lambda times the auxiliary; for a loss that replaces cross-entropy, "
-            f"what stands in its place; for CE, the cross-entropy over V_num. {_PREDICTION} "
-            "So cross-entropy is the same at every wrong value. V_num is the integers from 0 to "
-            "N − 1. Every panel has a scale of its own."
+        lost = ", ".join(spec for spec in specs if spec not in data["loss"].cat.categories)
+        caption = join_sentences(
+            "Penalty at one position by the predicted value, for a fixed target (dotted line): "
+            "lambda times the auxiliary; of a loss that replaces cross-entropy, what stands in its "
+            "place; of CE, the cross-entropy over V_num, the integers from 0 to N − 1. The "
+            f"prediction gives {SHARE} to that value and spreads {1 - SHARE:.1f} evenly over the "
+            "others. Every panel has a scale of its own.",
+            when("noise" in " ".join(data["term"]), "Losses with noise are drawn without it."),
+            when(lost, f"Left out (no such loss is installed, or it does not act here): {lost}."),
+            when(len(every) > ROWS, f"These are the first {ROWS} of {len(every)} losses."),
         )
-        if any("noise" in term for term in data["term"].unique()):
-            caption += " Losses with noise are drawn without it."
-        if left_out := [spec for spec in specs if spec not in drawn]:
-            caption += " Left out (no such loss is installed, or it does not act here): "
-            caption += f"{', '.join(left_out)}."
-        if len(every) > ROWS:
-            caption += f" These are the first {ROWS} of {len(every)} losses."
         return Artefact(caption, figure=_figure(data), data=data)
-
-
-_PREDICTION = (
-    f"The prediction gives {SHARE} to that value and spreads {1 - SHARE:.1f} evenly over the rest "
-    "of V_num."
-)
 
 
 def figure(specs: Sequence[str]) -> Figure:
@@ -93,10 +75,9 @@ def figure(specs: Sequence[str]) -> Figure:
 
 
 def penalties(specs: Sequence[str]) -> pd.DataFrame:
-    """The frame behind the figure: one row a loss, N and predicted value.
+    """One row a loss, N (`numeric_tokens`) and predicted value: term, target, penalty.
 
-    loss, term (what the penalty is), numeric_tokens (N), target, value, penalty. A loss that does
-    not act on the target at an N has no rows there; one that cannot be loaded has none at all.
+    A loss that does not act at an N, or cannot be loaded, has no rows there.
     """
     parts = []
     for spec, (n, target) in product(specs, TARGETS.items()):
@@ -105,7 +86,8 @@ def penalties(specs: Sequence[str]) -> pd.DataFrame:
         except (UserError, CellSkippedError):
             continue
         if charged:
-            part = pd.DataFrame({"value": range(n), "penalty": charged})
+            rounded = [float(f"{x:.9g}") for x in charged]  # further digits depend on the machine
+            part = pd.DataFrame({"value": range(n), "penalty": rounded})
             parts.append(part.assign(loss=spec, term=term, numeric_tokens=n, target=target))
     columns = ["loss", "term", "numeric_tokens", "target", "value", "penalty"]
     frame = pd.concat(parts, ignore_index=True)[columns]
@@ -137,7 +119,7 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
     if isinstance(bound, NoAuxiliary):
         how = {"reduction": "none", "label_smoothing": bound.label_smoothing}
         charged = torch.nn.functional.cross_entropy(logits, y.expand(n), **how)
-        return "cross-entropy", _rounded(charged.tolist())
+        return "cross-entropy", charged.tolist()
     weight = 1.0 if bound.replaces_cross_entropy else bound.weight
     term = "in place of CE" if bound.replaces_cross_entropy else f"{weight:g} × auxiliary"
     term += ", noise=0" if noisy else ""
@@ -148,38 +130,35 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
         for x in logits:
             summed, units = bound(NumericTargets(x[None], x.logsumexp(0)[None], y, *[zero] * 3))
             found.append(weight * float(summed) / max(units, 1))
-    return term, _rounded(found)
-
-
-def _rounded(charged: list[float]) -> list[float]:
-    """Without the last digits, which depend on the machine."""
-    return [float(f"{value:.9g}") for value in charged]
+    return term, found
 
 
 def _figure(data: pd.DataFrame) -> Figure:
     losses = list(data["loss"].cat.categories)
-    styles = loss_styles(losses)
-    parts = {
-        loss: [data[(data["loss"] == loss) & (data["numeric_tokens"] == n)] for n in TARGETS]
-        for loss in losses
-    }
-    heights = [1.7 if any(falls(part) for part in both) else 1.2 for both in parts.values()]
-    figure = new_figure(WIDTH, 0.75 + sum(heights))
-    ratios: dict[str, Any] = {"height_ratios": heights, "width_ratios": [1, 1.35, 1]}
-    axes = figure.subplots(len(losses), 3, sharex="col", squeeze=False, **ratios)
-    for row, (loss, (small, large)) in zip(axes, parts.items(), strict=True):
-        term = pd.concat([small, large])["term"].iloc[0].replace(", ", ",\n")
+    figure = new_figure(WIDTH, 0.75 + 1.6 * len(losses))
+    axes = figure.subplots(len(losses), 3, sharex="col", squeeze=False, width_ratios=[1, 1.35, 1])
+    for row, (loss, style) in zip(axes, loss_styles(losses).items(), strict=True):
+        own = data[data["loss"] == loss]
+        term = own["term"].iloc[0].replace(", ", ",\n")
         label = f"{folded(loss_label(loss), 20)}\n({term})"
         row[0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=8)
+        small, large = (own[own["numeric_tokens"] == n] for n in TARGETS)
         near = large[(large["value"] - large["target"]).abs() <= NEAR]
         for axis, shown in zip(row, (small, large, near), strict=True):
-            _curve(axis, shown, styles[loss])
             if shown.empty:
                 acts = axis is not row[0] and len(small)
-                _say(axis, "does not act on\nmulti-digit tokens" if acts else "does not act here")
+                text = "does not act on\nmulti-digit tokens" if acts else "does not act here"
+                middle: Any = {"transform": axis.transAxes, "ha": "center", "va": "center"}
+                axis.text(0.5, 0.5, text, color=GREY, **middle)
+                axis.set_yticks([])
+                axis.grid(visible=False)
+                continue
+            axis.axvline(shown["target"].iloc[0], color=GREY, linestyle=":", linewidth=1)
+            every = 100 if len(shown) > 100 else 1
+            axis.plot(shown["value"], shown["penalty"], **style.plotted(4, markevery=every))
+            axis.set_ylim(min(0.0, shown["penalty"].min()), 1.15 * shown["penalty"].max() or 1.0)
         _note_falls(row[0], small, height=0.3)
         _note_falls(row[1], large, height=0.82)
-        _close_up(row[1], large, styles[loss])
     (small_n, digit), (n, number) = TARGETS.items()
     titles = f"N = {small_n}, target {digit}", f"N = {n}, target {number}", f"N = {n}, close-up"
     for first, last, title in zip(axes[0], axes[-1], titles, strict=True):
@@ -191,21 +170,8 @@ def _figure(data: pd.DataFrame) -> Figure:
     return figure
 
 
-def _curve(axis: Axes, data: pd.DataFrame, style: LossStyle) -> None:
-    if data.empty:
-        return
-    axis.axvline(data["target"].iloc[0], color=GREY, linestyle=":", linewidth=1)
-    every = 100 if len(data) > 100 else 1
-    axis.plot(data["value"], data["penalty"], **style.plotted(4, markevery=every))
-    axis.set_ylim(min(0.0, data["penalty"].min()), 1.15 * data["penalty"].max() or 1.0)
-
-
 def falls(data: pd.DataFrame) -> list[tuple[int, int]]:
-    """Where a loss charges less for a worse value: (last value before the fall, end of the range).
-
-    `data` is of one loss and N. The farthest value to each side of the target is held against the
-    largest penalty on that side.
-    """
+    """Where one loss charges less for a worse value at one N: (last value before, end of range)."""
     if data.empty:
         return []
     charged, target = data.set_index("value")["penalty"], data["target"].iloc[0]
@@ -227,21 +193,3 @@ def _note_falls(axis: Axes, data: pd.DataFrame, height: float) -> None:
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
     place: dict[str, Any] = {"transform": axis.transAxes, "ha": "right", "va": "top"}
     axis.text(0.99, height, f"falls {where}:\n{what}", fontsize=7.5, bbox=box, **place)
-
-
-def _close_up(axis: Axes, data: pd.DataFrame, style: LossStyle) -> None:
-    """An inset of the upper end of the range, where the penalty falls there."""
-    for turn, end in falls(data):
-        if end > turn:
-            shown = data[data["value"] >= turn - 3]
-            inset = axis.inset_axes((0.55, 0.14, 0.43, 0.33))
-            inset.plot(shown["value"], shown["penalty"], **style.plotted(3, linewidth=1))
-            inset.set_xticks([turn, end])
-            inset.tick_params(labelsize=7, pad=1, length=2)
-            inset.margins(0.08, 0.2)
-
-
-def _say(axis: Axes, text: str) -> None:
-    axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", va="center", color=GREY)
-    axis.set_yticks([])
-    axis.grid(visible=False)

@@ -11,8 +11,8 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.tables import DASH
 
-from ._cells import opponent
-from ._main_losses import main_losses
+from ._caption import when
+from ._cells import main_losses, opponent
 from ._paper import published, reference
 from ._regression import checks_artefact, row_of, with_error
 from ._setting import other_training
@@ -54,19 +54,24 @@ class MmluTable:
         table = table if beside else table.drop(columns="From")
         table.attrs["title"] = self.title
         shots = " or ".join(str(int(n)) for n in sorted(data["shots"].dropna().unique()))
-        others = [text for text in data["other_training"].dropna().unique() if text]
-        said = [
+        others = "; ".join(filter(None, data["other_training"].dropna().unique()))
+        headings = [heading for _, heading in GROUPS.values()]
+        return checks_artefact(
+            table,
+            data,
+            other,
+            headings,
             f"Accuracy (%) by lm-eval's task mmlu, {shots}-shot, without chat template; ±: its "
             "standard error (of the n questions asked, by subject).",
-            f"Paper: {reference(TABLE)}, which does not say whether it started from a base or an "
-            "instruction-tuned checkpoint, nor from how many seeds."
-            if beside
-            else "",
-            f"No published values for another training: {'; '.join(others)}." if others else "",
+            when(
+                beside,
+                f"Paper: {reference(TABLE)}, which does not say whether it started from a base or "
+                "an instruction-tuned checkpoint, nor from how many seeds.",
+            ),
+            when(others, f"No published values for another training: {others}."),
             left,
-        ]
-        headings = [heading for _, heading in GROUPS.values()]
-        return checks_artefact(table, data, other, headings, *said, part="subject")
+            part="subject",
+        )
 
 
 def _scores(run: Run) -> pd.DataFrame:

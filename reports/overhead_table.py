@@ -64,15 +64,13 @@ def _row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
             text = with_deviation(mean, None if pd.isna(deviation) else deviation)
             cells[label] = "failed" if failed else text
     is_one = row == CE and not failed
-    memory = DASH if failed else number(line["memory_to_ce"], 3)
     both = [number(line[f"published_{name}_to_ce"], 3) for name in PUBLISHED]
-    paper = DASH if DASH in both else " / ".join(both)
     return {
         **cells,
         "Time : CE": "1.000" if is_one else _ratio(line, f"{_clock(settings)}_to_ce"),
         "Mem. (GB)": number(line["memory_gb"]),
-        "Mem. : CE": "1.000" if is_one else memory,
-        "Paper ratios": _why_unpublished(settings) or paper,
+        "Mem. : CE": "1.000" if is_one else DASH if failed else number(line["memory_to_ce"], 3),
+        "Paper ratios": _why_unpublished(settings) or (DASH if DASH in both else " / ".join(both)),
     }
 
 
@@ -87,8 +85,7 @@ def _published_ratio(settings: OverheadSettings, row: str, name: str) -> float |
     own, ce = (
         published(TABLE, model=settings.geometry, task=TASK, loss=loss) for loss in (row, CE)
     )
-    key = PUBLISHED[name]
-    return own[key] / ce[key] if own else None
+    return own[PUBLISHED[name]] / ce[PUBLISHED[name]] if own else None
 
 
 def _why_unpublished(settings: OverheadSettings) -> str | None:

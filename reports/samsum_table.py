@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
+from smmd_bench.contracts import Run
 from smmd_bench.publishing.style import model_label
 from smmd_bench.publishing.tables import number
 
-from ._caption import paper_note, spread_note
+from ._caption import paper_note, spread_note, when
 from ._cells import REFERENCE, one_row_a_metric, why_missing
 from ._metric_table import MetricTable, head_of, title_with_source
 from ._paper import published
 from ._setting import SYNTHETIC, data_source
 from ._values import beside_paper, delta, difference_to, estimate
-
-if TYPE_CHECKING:
-    from smmd_bench.contracts import Run
 
 KINDS = {"rouge1": "1", "rouge2": "2", "rougeL": "L"}
 VALUE = "F1 × 100"
@@ -98,21 +96,22 @@ class SamsumTable(MetricTable):
     def notes(self, run: Run, data: pd.DataFrame) -> list[str]:
         """Sentences on intervals, what of the training is numeric, and published values."""
         known = data.dropna(subset="tokens").drop_duplicates("model")
-        shares = [
+        shares = ", ".join(
             f"{numeric:,} of {tokens:,} ({numeric / tokens:.1%}) with {model_label(model)}"
             for model, tokens, numeric in known[["model", "tokens", "numeric"]].to_numpy()
-        ]
+        )
         cut = data.loc[data["loss"] != "base", "truncation_rate"].max()
-        paper = paper_note(self.published, self.unsaid, VALUE)
-        notes = {
-            "Validation ROUGE-L selects the epoch.": "predictions" not in run.manifest,
-            spread_note(data, "metric"): True,
-            f"Supervised tokens of the training set that are numeric: {', '.join(shares)}; on all "
-            "others every loss is cross-entropy.": shares,
-            f"Up to {cut:.1f} % of a trained loss's summaries reach the limit of tokens.": cut > 0,
-            paper: data["published"].notna().any(),
-            "Synthetic dialogues are far easier than the corpus.": (
-                data["data"] == SYNTHETIC
-            ).any(),
-        }
-        return [note for note, holds in notes.items() if holds]
+        synthetic, beside = (data["data"] == SYNTHETIC).any(), data["published"].notna().any()
+        numeric = (
+            f"Supervised tokens of the training set that are numeric: {shares}; on all others "
+            "every loss is cross-entropy."
+        )
+        limit = f"Up to {cut:.1f} % of a trained loss's summaries reach the limit of tokens."
+        return [
+            when("predictions" not in run.manifest, "Validation ROUGE-L selects the epoch."),
+            spread_note(data, "metric"),
+            when(shares, numeric),
+            when(cut > 0, limit),
+            when(beside, paper_note(self.published, self.unsaid, VALUE)),
+            when(synthetic, "Synthetic dialogues are far easier than the corpus."),
+        ]

@@ -1,8 +1,4 @@
-"""Table 10 of the paper: scale-error categories, by model, task and loss.
-
-The categories and their order are those of Appendix C.7 (`smmd_bench.scoring.categories`), with
-the answers in which no number could be read beside them.
-"""
+"""Table 10 of the paper: scale-error categories (Appendix C.7), by model, task and loss."""
 
 from __future__ import annotations
 
@@ -17,16 +13,14 @@ from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
-from ._cells import in_order, measured, missing_note
+from ._caption import when, write_caption
+from ._cells import KEY, in_order, main_losses, measured
 from ._columns import column_table, losses_with_columns
 from ._errors import numeric_tasks
-from ._main_losses import main_losses
 from ._paper import reference
-from ._sample import sample_note
 from ._setting import published_beside, setting_note
 
 TABLE = "categories"
-GROUP = ["model", "task", "loss"]
 SCALES = tuple(f"scale_x10^{k}" for k in POWERS)
 ANY_SCALE, TOTAL, LEFT_OUT = "scale", "n", "left out"
 _AFTER = CATEGORIES[CATEGORIES.index(SCALES[-1]) + 1 :]
@@ -51,21 +45,41 @@ class ScaleErrors:
 
     def skip(self, run: Run) -> str | None:
         """Without scored answers to a numeric target there is nothing to count."""
-        cells = measured(run.cells)
-        if cells.empty:
+        if measured(run.cells).empty:
             return "no cell has results"
-        return None if numeric_tasks(run, cells) else "no task has numbers as answers"
+        return None if numeric_tasks(run) else "no task has numbers as answers"
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and category; one column a loss, then those of the paper."""
-        tasks = numeric_tasks(run, measured(run.cells))
-        run, left = main_losses(run.only(run.cells[run.cells["task"].isin(tasks)]))
+        run, left = main_losses(run.only(run.cells[run.cells["task"].isin(numeric_tasks(run))]))
         cells, data = run.cells, category_counts(run)
         losses, lacking = losses_with_columns(cells["loss"].cat.categories)
         table = _table(data, cells, losses)
         table.attrs["title"] = self.title
-        caption = f"{_caption(data)} {sample_note(run, cells)}{setting_note(run, cells)}"
-        return Artefact(caption + lacking + left + missing_note(cells), table, data=data)
+        left_out = f"{data['left_out'].max():,.0f}"
+        paper = (
+            f"Paper: {reference(TABLE)}, which names neither its model (its share of exact "
+            "answers is that of Qwen2.5-1.5B with SMMD) nor its tolerance for a sign flip."
+        )
+        shown = (
+            "Number of answers and, in parentheses, their share in percent. Each answer is in the "
+            "first category that holds: exact; minus the answer, within 5 percent; the answer's "
+            "size times 10^k, within 5 percent; off by at most 1 or 1 percent; by at least 50 "
+            "percent; the rest; no number to be read."
+        )
+        few = f"Up to {left_out} examples of a task are left out: their target is no number."
+        caption = write_caption(
+            run,
+            cells,
+            shown,
+            when(data["seeds"].max() > 1, "Means over the seeds."),
+            when(left_out != "0", few),
+            when(data["published"].notna().any(), paper),
+            setting_note(run, cells),
+            lacking,
+            left,
+        )
+        return Artefact(caption, table, data=data)
 
 
 def category_counts(run: Run) -> pd.DataFrame:
@@ -76,28 +90,26 @@ def category_counts(run: Run) -> pd.DataFrame:
     the paper's count, where the setting is the same.
     """
     cells = measured(run.cells)
-    cells = cells[cells["task"].isin(numeric_tasks(run, cells))]
+    cells = cells[cells["task"].isin(numeric_tasks(run))]
     scores = run.read("scores", ["answer", "category"], cells["address"])
     scores["category"] = scores["category"].where(scores["answer"].notna(), LEFT_OUT)
-    groups = scores.groupby([*GROUP, "category"], observed=True).size().unstack(fill_value=0)
+    groups = scores.groupby([*KEY, "category"], observed=True).size().unstack(fill_value=0)
     groups = groups.reindex(columns=[*CATEGORIES, LEFT_OUT], fill_value=0)
-    seeds = cells.groupby(GROUP, observed=True)["seed"].nunique()
+    seeds = cells.groupby(KEY, observed=True)["seed"].nunique()
     groups = groups.div(seeds, axis=0)
     groups[ANY_SCALE] = groups[list(SCALES)].sum(axis=1)
     groups[TOTAL] = groups[list(CATEGORIES)].sum(axis=1)
     rows = []
     for found in groups.join(seeds.rename("seeds")).reset_index().to_dict("records"):
-        key = {name: str(found[name]) for name in GROUP}
-        here = (cells[list(key)] == pd.Series(key)).all(axis=1)
+        key = {name: str(found[name]) for name in KEY}
+        here = (cells[KEY] == pd.Series(key)).all(axis=1)
         paper = published_beside(run, cells[here].to_dict("records")[0], TABLE)
+        shared = {"left_out": found[LEFT_OUT], "seeds": found["seeds"]}
         for category in ROWS:
             count, n = found[category], found[TOTAL]
             row = {"category": category, "count": count, "share": 100 * count / n if n else None}
-            row |= {"left_out": found[LEFT_OUT], "seeds": found["seeds"]}
-            rows.append({**key, **row, "published": paper.get(category)})
-    data = pd.DataFrame(rows)
-    data["published"] = data["published"].astype("float64")
-    return in_order(data, run.cells)
+            rows.append({**key, **row, **shared, "published": paper.get(category)})
+    return in_order(pd.DataFrame(rows).astype({"published": "float64"}), run.cells)
 
 
 def _table(data: pd.DataFrame, cells: pd.DataFrame, losses: list[str]) -> pd.DataFrame:
@@ -109,7 +121,7 @@ def _table(data: pd.DataFrame, cells: pd.DataFrame, losses: list[str]) -> pd.Dat
     shown = [category for category in ROWS if category not in SCALES or most[category] > 0]
     data = data[data["category"].isin(shown) & data["loss"].isin(losses)]
     labels = data["loss"].astype("str").map(loss_label)
-    papers_n = data.groupby(GROUP, observed=True)["published"].transform("last")
+    papers_n = data.groupby(KEY, observed=True)["published"].transform("last")
     shares = 100 * data["published"] / papers_n
     paper = data.assign(column="Paper " + labels, count=data["published"], share=shares, seeds=1)
     paper = paper[paper.groupby("column")["count"].transform("count") > 0]
@@ -126,27 +138,3 @@ def _text(row: Mapping[Hashable, Any]) -> str:
     text = number(row["count"], int(row["seeds"] > 1))
     alone = text == DASH or row["category"] == TOTAL or pd.isna(row["share"])
     return text if alone else f"{text} ({row['share']:.2f})"
-
-
-def _caption(data: pd.DataFrame) -> str:
-    parts = [
-        "Number of answers and, in parentheses, their share in percent. Each answer is in the "
-        "first category that holds, in this order: exact; minus the answer, within 5 percent; the "
-        "answer's size times a power of ten, 10^k, within 5 percent (below it: each k that "
-        "occurs); off by at most 1 or 1 percent; by at least 50 percent; the rest; no number to be "
-        "read.",
-    ]
-    if data["seeds"].max() > 1:
-        parts.append("Means over the seeds.")
-    if data["left_out"].max() > 0:
-        parts.append(
-            f"Up to {data['left_out'].max():,.0f} examples of a task are left out: their target "
-            "is no number."
-        )
-    if data["published"].notna().any():
-        parts.append(
-            f"Paper: {reference(TABLE)}, which names neither its model (the share of its exact "
-            "answers is that of Qwen2.5-1.5B with SMMD) nor its tolerance for a sign flip, and has "
-            "no row for k = −3 and none for answers without a number."
-        )
-    return " ".join(parts)

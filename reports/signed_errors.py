@@ -1,8 +1,4 @@
-"""GSM8K signed errors by the last digit of the true answer (the paper's Appendix C.7).
-
-For every task with numbers as answers: ŷ - y in one row of panels a last digit (0 to 9) and one
-column a loss, each over cross-entropy on the common-valid subset of the two.
-"""
+"""GSM8K signed errors by the last digit of the true answer (the paper's Appendix C.7)."""
 
 from __future__ import annotations
 
@@ -14,27 +10,15 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, model_label
+from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, with_interval
 
-from ._cells import in_order, missing_note
-from ._error_panels import (
-    Block,
-    block_label,
-    draw_shares,
-    drawn_blocks,
-    in_brief,
-    limit_note,
-    outside_note,
-    pair_names,
-    panel_title,
-    set_share_scale,
-    silent_note,
-    subset_note,
-)
+from . import _error_panels as panels
+from ._cells import in_order, main_losses
+from ._columns import row_head
+from ._error_panels import Block
 from ._errors import CommonErrors, common_errors, why_none
-from ._main_losses import main_losses
-from ._panels import block_grid
+from ._panels import block_grid, of_pair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,41 +48,34 @@ class SignedErrors:
 
     def build(self, run: Run) -> Artefact:
         """Ten rows of panels a model and task, one column a loss over the reference."""
-        run, left_out = main_losses(run)
+        run, left = main_losses(run)
         found = common_errors(run, ["answer", "parsed"])
-        bins = [signed_bins(common) for common in found]
-        data = in_order(pd.concat(bins, ignore_index=True), run.cells)
-        blocks = drawn_blocks(found)
+        data = in_order(pd.concat(map(signed_bins, found), ignore_index=True), run.cells)
+        blocks = panels.drawn_blocks(found)
         table = pd.DataFrame(_rows(blocks, data))
         table.attrs |= {"title": self.title, "values": list(table.columns[4:])}
-        outside = f"Outside -{WINDOW:,} to {WINDOW:,}, counted in the shares and not drawn"
-        caption = f"{_CAPTION} {subset_note(found)}{silent_note(run)}"
-        caption += outside_note(outside, found, data) + _fractions_note(found, data)
-        caption += limit_note(found, GROUPS) + left_out + missing_note(run.cells)
+        where = f"Outside -{WINDOW:,} to {WINDOW:,}, counted in the shares and not drawn"
+        outside = panels.outside_note(where, found, data)
+        notes = outside, _fractions_note(found, data), left
+        caption = panels.error_caption(run, found, GROUPS, _CAPTION, *notes)
         return Artefact(caption, table, _figure(blocks[:GROUPS], data), data)
 
 
 _CAPTION = (
-    "Share of the answers to the n examples with that last digit, by the error: the answer given "
-    "minus the true one. The bins are the error 0 and then, to each side, errors up to 1, 3, 10, "
-    "30, 100, 300 and 1,000; shares are on the scale of square roots. Each panel has one loss over "
-    "the reference (grey area): cross-entropy, or the first loss where there is none. The table "
-    "has the losses that are drawn, with the share of exact answers (%) of each and, on the same "
-    "examples, of the reference, with the 95 % Wilson interval for one seed's n."
+    "Share of the answers to the n examples with that last digit by the answer given minus the "
+    "true one: 0 and then, to each side, up to 1, 3, 10, 30, 100, 300 and 1,000, on the scale of "
+    "square roots. Each panel has one loss over the reference (grey area): cross-entropy, or the "
+    "first loss where there is none. The table has the share of exact answers (%) of the drawn "
+    "losses and of the reference, with the 95 % Wilson interval for one seed's n."
 )
 
 
 def signed_bins(common: CommonErrors) -> pd.DataFrame:
     """The signed errors of a pair's loss and of the reference, on the same examples.
 
-    model, task   what was trained on what
-    pair          the loss that stands beside the reference
-    loss          whose answers these are: that loss's, or the reference's
-    digit         the last digit of the true answer; only whole answers have one
-    low, high     ends of a bin of ŷ - y, which excludes the end that is nearer to 0; the bin from
-                  0 to 0 holds the exact answers, those without an end what is outside the window
-    seeds, n      the seeds that both have, and the answers of each with that last digit
-    count, share  the answers in the bin, and their share of n in percent
+    `pair` is the loss beside the reference, `loss` whose answers these are, `digit` the last digit
+    of the true answer (of whole answers only), `low` and `high` are the ends of a bin without the
+    one nearer to 0. `n` are the answers of each with that digit, `share` is in percent of it.
     """
     answer = common.frame["answer"].to_numpy(np.float64)
     whole = (answer == np.floor(answer)) & (np.abs(answer) <= _LAST_WHOLE)
@@ -107,20 +84,12 @@ def signed_bins(common: CommonErrors) -> pd.DataFrame:
     steps = np.searchsorted(BOUNDS, np.abs(error))  # 0: exact, len(BOUNDS): outside
     ends = np.array([*BOUNDS, np.inf])
     sides = np.arange(-len(BOUNDS), len(BOUNDS) + 1)  # [17]
-    cells = pd.DataFrame(
-        {
-            "loss": frame["loss"].astype("str").to_numpy(),
-            "digit": np.mod(np.abs(answer), 10).astype(int),
-            "side": (np.sign(error) * steps).astype(int),
-        }
-    )
-    pair = common.pair
-    losses = (pair.reference, pair.loss)
-    counts = cells.groupby(["loss", "digit"])["side"].value_counts().unstack(fill_value=0)
-    every = pd.MultiIndex.from_product([losses, range(10)], names=["loss", "digit"])
-    counts = counts.reindex(index=every, columns=sides, fill_value=0)
-    data = counts.melt(var_name="side", value_name="count", ignore_index=False).reset_index()
-    data = data.sort_values(["loss", "digit", "side"], ignore_index=True)
+    cells = pd.DataFrame({"loss": frame["loss"].astype("str").to_numpy()})
+    cells["digit"] = np.mod(np.abs(answer), 10).astype(int)
+    cells["side"] = (np.sign(error) * steps).astype(int)
+    pair, names = common.pair, ["loss", "digit", "side"]
+    every = pd.MultiIndex.from_product([(pair.reference, pair.loss), range(10), sides], names=names)
+    data = cells.value_counts().reindex(every, fill_value=0).sort_index().reset_index()
     data["n"] = data.groupby(["loss", "digit"])["count"].transform("sum")
     data["share"] = 100 * data["count"] / data["n"].clip(lower=1)
     side = data["side"].to_numpy()
@@ -140,9 +109,7 @@ def _rows(blocks: Sequence[Block], data: pd.DataFrame) -> Iterator[dict[str, str
             key, seeds = (pair.model, pair.task, pair.loss), len(pair.seeds)
             own, other = (counts[*key, loss, digit] for loss in (pair.loss, pair.reference))
             yield {
-                "Model": model_label(pair.model),
-                "Task": pair.task,
-                "Loss": loss_label(pair.loss),
+                **row_head(vars(pair)),
                 "Last digit": str(digit),
                 "n": f"{own[0]:,}",
                 "Exact (%)": _exact(*own, seeds),
@@ -166,28 +133,27 @@ def _fractions_note(found: Sequence[CommonErrors], data: pd.DataFrame) -> str:
     whole = own.groupby(["model", "task", "pair"], observed=True)["count"].sum()
     left_out = [
         (name, each.n - int(whole[each.pair.model, each.pair.task, each.pair.loss]), each.n)
-        for name, each in zip(pair_names(found), found, strict=True)
+        for name, each in zip(panels.pair_names(found), found, strict=True)
     ]
     if not any(count for _, count, _ in left_out):
-        return " Every true answer is a whole number."
-    return f" Left out, as the true answer is no whole number: {in_brief(left_out)}."
+        return "Every true answer is a whole number."
+    return f"Left out, as the true answer is no whole number: {panels.in_brief(left_out)}."
 
 
 def _figure(blocks: Sequence[Block], data: pd.DataFrame) -> Figure:
-    labels = [(f"{block_label(b[0].pair)}: answers (%) by error", len(b)) for b in blocks]
+    labels = [(f"{panels.block_label(b[0].pair)}: answers (%) by error", len(b)) for b in blocks]
     figure, grids = block_grid(labels, rows=10, height=8.8)
     figure.set_layout_engine("constrained", h_pad=0.03, w_pad=0.02, hspace=0, wspace=0)
     styles = loss_styles(data["loss"].cat.categories)
     for axes, block in zip(grids, blocks, strict=True):
-        pair = block[0].pair
-        here = data[(data["model"] == pair.model) & (data["task"] == pair.task)]
+        here = of_pair(data, (block[0].pair.model, block[0].pair.task))
         for column, common in zip(axes.T, block, strict=True):
             own = here[here["pair"] == common.pair.loss]
             whole = int(own["count"].sum()) // 2  # answers of the loss and of the reference
-            column[0].set_title(panel_title(common, whole))
+            column[0].set_title(panels.panel_title(common, whole))
             column[-1].set_xlabel("error")
             for digit, axis in enumerate(column):
-                _panel(axis, own[own["digit"] == digit], pair.reference, styles)
+                _panel(axis, own[own["digit"] == digit], common.pair.reference, styles)
         for digit, axis in enumerate(axes[:, 0]):
             axis.set_ylabel(f"last digit {digit}", rotation=0, ha="right", va="center")
         _scales(axes[0, 0], float(here["share"].max()))  # shared by all
@@ -201,14 +167,14 @@ def _panel(axis: Axes, data: pd.DataFrame, reference: str, styles: dict[str, Los
     for loss in sorted(inside["loss"].astype("str").unique(), key=lambda name: name != reference):
         shares = inside.loc[inside["loss"] == loss, "share"]
         edges = np.arange(len(shares) + 1) - len(shares) / 2
-        draw_shares(axis, shares, edges, styles[loss], loss == reference)
+        panels.draw_shares(axis, shares, edges, styles[loss], loss == reference)
         axis.plot([], [], **styles[loss].lined(label=loss_label(loss)))
     n = f"n = {data['n'].max():,}"
     axis.text(0.02, 0.97, n, transform=axis.transAxes, va="top", fontsize=8)
 
 
 def _scales(axis: Axes, highest: float) -> None:
-    set_share_scale(axis, highest, (0, 5, 20, 50, 100))
+    panels.set_share_scale(axis, highest, (0, 5, 20, 50, 100))
     axis.set_ylim(0, 1.7 * max(highest, 1))  # above the bars: n
     ends = {at + 0.5: end for at, end in enumerate(BOUNDS) if end in (10, WINDOW)}
     spelled = {WINDOW: "10³"}  # short: panels are narrow

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
+from smmd_bench.contracts import Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH
 
@@ -14,11 +16,6 @@ from ._cells import metrics_of, one_row_a_metric, opponent, why_missing, why_no_
 from ._metric_table import MetricTable, head_of
 from ._significance import bold_best, with_tests
 from ._values import P_HOLM, corrected_p, difference_to, estimate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from smmd_bench.contracts import Run
 
 ELSEWHERE = ("arithmetic", "gsm8k", "svamp", "clock_time", "chartqa", "samsum")
 """Tasks with a table of their own."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,9 +18,8 @@ from smmd_bench.publishing.style import (
     new_figure,
 )
 
-from ._cells import in_order, missing_note
-from ._figure_notes import seeds_and_steps
-from ._main_losses import main_losses
+from ._caption import join_sentences, missing_note, steps_note, when
+from ._cells import in_order, main_losses
 from ._panels import Pair, of_pair, pair_title, plain_ticks, select_panels
 
 if TYPE_CHECKING:
@@ -32,9 +30,11 @@ POINTS = 250
 """Steps kept of each cell's curve, evenly spaced, after smoothing."""
 GROUPS, LOSSES = 12, 8
 """Models and tasks, and losses of each, drawn at most; the CSV has all."""
-CELL = ["address", "model", "task", "loss", "seed"]
 CURVES = {"cross_entropy": "Cross-entropy", "auxiliary": "Auxiliary (unweighted)"}
 NAMES = {"exact_match": "exact match (%)", "rougeL": "ROUGE-L"}
+
+Cells = list[tuple[str, pd.DataFrame]]
+"""The loss and the rows of each cell."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class TrainingCurves:
 
     def build(self, run: Run) -> Artefact:
         """One row of panels a model and task."""
-        run, left_to_ablations = main_losses(run)
+        run, left = main_losses(run)
         curves = [
             _curve(run.read("train_log", ["step", *CURVES], [address]))
             for address in run.cells["address"]
@@ -59,17 +59,18 @@ class TrainingCurves:
         data = pd.concat([curve for curve in curves if not curve.empty], ignore_index=True)
         data = in_order(data, run.cells)
         drawn, left_out = select_panels(data, GROUPS, LOSSES, kept="CSV")
-        figure = _figure(data, run.selection, drawn)
-        caption = (
+        caption = join_sentences(
             "Smoothed by an exponential mean over a twenty-fifth of the steps; the raw values are "
             "faint behind. Cross-entropy is the full one for every loss; auxiliaries have their "
-            "own scales. Right: validation score of the checkpoint of each epoch; a ring marks "
-            "the selected one."
+            "own scales. Right: validation score by epoch; a ring marks the selected checkpoint.",
+            when(data["seed"].nunique() > 1, "One line a seed."),
+            steps_note(data),
+            _validation_note(run.selection),
+            left_out,
+            left,
+            missing_note(run.cells),
         )
-        caption += " One line a seed." if data["seed"].nunique() > 1 else ""
-        caption += seeds_and_steps(data) + _validation_note(run.selection)
-        caption += left_out + left_to_ablations + missing_note(run.cells)
-        return Artefact(caption, figure=figure, data=data)
+        return Artefact(caption, figure=_figure(data, run.selection, drawn), data=data)
 
 
 def _validation_note(selection: pd.DataFrame) -> str:
@@ -77,10 +78,8 @@ def _validation_note(selection: pd.DataFrame) -> str:
     if selection.empty:
         return ""
     sizes = selection.groupby("task", observed=True)["n"].max().astype(int)
-    if sizes.nunique() == 1:
-        return f" n = {sizes.iloc[0]:,} validation examples."
     each = ", ".join(f"{n:,} ({task})" for task, n in sizes.items())
-    return f" n = {each} validation examples."
+    return f"n = {f'{sizes.iloc[0]:,}' if sizes.nunique() == 1 else each} validation examples."
 
 
 def _curve(log: pd.DataFrame) -> pd.DataFrame:
@@ -100,48 +99,40 @@ def _figure(data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[Pair, list[
     axes = figure.subplots(len(drawn), 3, squeeze=False)
     styles = loss_styles(data["loss"].cat.categories)
     for (pair, losses), row in zip(drawn.items(), axes, strict=True):
-        steps, epochs = of_pair(data, pair), of_pair(selection, pair)
+        steps, epochs = (_cells(of_pair(frame, pair), losses) for frame in (data, selection))
         for axis, (name, label) in zip(row, CURVES.items(), strict=False):
-            axis.set_title(label)
-            _by_step(axis, list(_cells(steps, losses)), name, styles)
-        _by_epoch(row[2], list(_cells(epochs, losses)), styles)
+            axis.set(title=label, xlabel="Optimiser step")
+            _by_step(axis, steps, name, styles)
+        row[2].set(title="Validation score", xlabel="Epoch")
+        _by_epoch(row[2], epochs, styles)
         row[0].set_ylabel(pair_title(pair))
     add_legend(figure)
     return figure
 
 
-def _cells(data: pd.DataFrame, losses: list[str]) -> Iterator[tuple[str, pd.DataFrame]]:
+def _cells(data: pd.DataFrame, losses: list[str]) -> Cells:
     """The rows of each cell, in the order of the losses, which is that of the legend."""
-    for loss in losses:
-        of_loss = data[data["loss"] == loss]
-        yield from ((loss, cell) for _, cell in of_loss.groupby("address", sort=False))
+    groups = {loss: data[data["loss"] == loss].groupby("address", sort=False) for loss in losses}
+    return [(loss, cell) for loss, cells in groups.items() for _, cell in cells]
 
 
-def _by_step(
-    axis: Axes, cells: list[tuple[str, pd.DataFrame]], name: str, styles: dict[str, LossStyle]
-) -> None:
-    axis.set_xlabel("Optimiser step")
+def _by_step(axis: Axes, cells: Cells, name: str, styles: dict[str, LossStyle]) -> None:
     cells = [(loss, cell[cell[name].notna()]) for loss, cell in cells if cell[name].notna().any()]
-    if not cells:
-        axis.text(0.5, 0.5, "no loss here has one", ha="center", transform=axis.transAxes)
-        return
     for loss, cell in cells:
         axis.plot(cell["step"], cell[name], color=styles[loss].colour, alpha=0.18, linewidth=0.7)
     for loss, cell in cells:
         every = (len(cell) // 10, max(1, len(cell) // 5))
         drawn = styles[loss].plotted(markevery=every, label=loss_label(loss))
         axis.plot(cell["step"], cell[f"{name}_smoothed"], **drawn)
-    if all((cell[f"{name}_smoothed"] > 0).all() for _, cell in cells):
+    if not cells:
+        axis.text(0.5, 0.5, "no loss here has one", ha="center", transform=axis.transAxes)
+    elif all((cell[f"{name}_smoothed"] > 0).all() for _, cell in cells):
         axis.set_yscale("log")
         plain_ticks(axis)
 
 
-def _by_epoch(
-    axis: Axes, cells: list[tuple[str, pd.DataFrame]], styles: dict[str, LossStyle]
-) -> None:
-    axis.set_xlabel("Epoch")
+def _by_epoch(axis: Axes, cells: Cells, styles: dict[str, LossStyle]) -> None:
     if not cells:
-        axis.set_title("Validation score")
         axis.text(0.5, 0.5, "no checkpoint is scored yet", ha="center", transform=axis.transAxes)
         return
     metric = str(cells[0][1]["selection_metric"].iloc[0])

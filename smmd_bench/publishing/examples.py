@@ -103,20 +103,12 @@ def _groups(run: RunFrames) -> list[_Group]:
             addresses, losses = cells["address"].tolist(), cells["loss"].astype("str").tolist()
             scores = _by_cell(run, "scores", ["uid", "exact", "answer", "category"], addresses)
             if all(scores[0]["uid"].equals(other["uid"]) for other in scores):
-                found.append(
-                    _Group(
-                        {
-                            "model": str(model),
-                            "task": str(task),
-                            "seed": int(seed),
-                            "losses": losses,
-                        },
-                        addresses,
-                        np.array([frame["exact"].to_numpy(bool) for frame in scores]),
-                        np.array([_category(frame) for frame in scores]),
-                        "answer" not in scores[0] or bool(scores[0]["answer"].notna().any()),
-                    )
-                )
+                title: dict[str, Any] = {"model": str(model), "task": str(task), "seed": int(seed)}
+                title["losses"] = losses
+                exact = np.array([frame["exact"].to_numpy(bool) for frame in scores])
+                category = np.array([_category(frame) for frame in scores])
+                numbers = "answer" not in scores[0] or bool(scores[0]["answer"].notna().any())
+                found.append(_Group(title, addresses, exact, category, numbers))
     return found
 
 
@@ -125,11 +117,7 @@ def _by_cell(
 ) -> list[pd.DataFrame]:
     """The rows of each of the cells, read together."""
     found = run.read(file, columns, addresses)
-    parts = {
-        address: part.reset_index(drop=True)
-        for address, part in found.groupby("address", sort=False, observed=True)
-    }
-    return [parts.get(address, found.iloc[:0]) for address in addresses]
+    return [found[found["address"] == at].reset_index(drop=True) for at in addresses]
 
 
 def _category(scores: pd.DataFrame) -> NDArray[np.intp]:

@@ -187,15 +187,11 @@ def _fits(rows: pd.DataFrame, width: int) -> bool:
 
 def _widths(rows: pd.DataFrame, *, whole_names: bool = True) -> list[int]:
     """The width of each column on a terminal; `whole_names=False` breaks headings at spaces."""
-    return [
-        max(
-            map(
-                len,
-                [*([name] if whole_names else name.split()), *"\n".join(rows[name]).split("\n")],
-            )
-        )
-        for name in rows.columns
-    ]
+    found = []
+    for name in rows.columns:
+        lines = [*([name] if whole_names else name.split()), *"\n".join(rows[name]).split("\n")]
+        found.append(max(map(len, lines)))
+    return found
 
 
 def _total(widths: list[int]) -> int:
