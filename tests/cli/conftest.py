@@ -12,12 +12,25 @@ import termios
 from pathlib import Path
 from unittest import mock
 
+import pytest
+
 from smmd_bench.cli import main
+from smmd_bench.plugin_system import registry
 from smmd_bench.results.frames import read_run
 from tests.in_process import coarse_figures
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
 Ended = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture
+def few_reports(monkeypatch):
+    """Two tables and a figure are all reports that there are."""
+    names, every = ("arithmetic_table", "scale_errors", "arithmetic_operations"), registry.entries
+    monkeypatch.setattr(
+        "smmd_bench.publishing.write_reports.entries",
+        lambda group: [entry for entry in every(group) if entry.name in names],
+    )
 
 
 def run_here(*arguments: object, cwd: Path | None = None, **environment: str) -> Ended:

@@ -9,6 +9,7 @@ import pytest
 
 from .conftest import Ended, run_here
 
+pytestmark = pytest.mark.usefixtures("few_reports")
 TASK = "arithmetic[level=easy]"
 COUNT = 20
 FIRST, SECOND = range(0, 12), range(4, 19)

@@ -5,6 +5,7 @@ import re
 import pytest
 from rich.console import Console
 
+from smmd_bench.cli.voice import Voice
 from smmd_bench.run.progress import shown
 
 from .conftest import call, on_terminal, run_here
@@ -53,13 +54,17 @@ def test_pipes_and_no_color_have_no_colours(run_folder):
     assert "\x1b" not in call("ls", "-v").stdout
 
 
-def test_published_tables_follow_columns(run_folder):
+@pytest.mark.usefixtures("few_reports")
+def test_published_tables_follow_columns(run_folder, monkeypatch, capsys):
+    shown = run_here("report", run_folder, COLUMNS="80").stdout
+
     def published(columns):
-        text = run_here("report", run_folder, COLUMNS=columns).stdout
-        shown = text[: text.index(" files in ")].splitlines()[:-1]
-        return [line for line in shown if not line.startswith("make reports: ")]
+        monkeypatch.setenv("COLUMNS", columns)
+        Voice().tables(run_folder)
+        return capsys.readouterr().out.splitlines()
 
     narrow, tables, wide = map(published, ("40", "80", "100"))
+    assert "\n".join(tables) in shown
     assert narrow == tables  # not below 80
     assert 60 < max(map(len, tables)) <= 80 < max(map(len, wide)) <= 100
 

@@ -16,6 +16,7 @@ from smmd_bench.storage.files import read_json
 from .conftest import run_here
 
 
+@pytest.mark.usefixtures("few_reports")
 def test_json_is_one_object_with_paths_and_rows(run_folder):
     out = run_here("report", run_folder, "--json")
     content = json.loads(out.stdout)
