@@ -86,6 +86,14 @@ def tiny(tiny_checkpoints):
 
 
 @pytest.fixture(scope="session")
+def run_folder(tmp_path_factory):
+    """The default synthetic run: base, ce, ntl and smmd, two seeds. Only to be read."""
+    from .runs import write_run
+
+    return write_run(tmp_path_factory.mktemp("runs") / "synthetic").path
+
+
+@pytest.fixture(scope="session")
 def times(tmp_path_factory):
     """Twelve pictures of three sizes, each with a time of its own."""
     from .tiny_vlms import draw_picture

@@ -19,7 +19,7 @@ def problems(n: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["uid", "prompt", "target"])
 
 
-def summaries_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
+def answers_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
     """What a model of that skill writes: the summary with some words left out or replaced."""
     rng = np.random.default_rng(seed)
     texts = []

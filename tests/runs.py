@@ -1,47 +1,35 @@
 """A synthetic run folder, in the format of a real one, from a seeded generator.
 
-The arithmetic is real (expressions with their exact values), the models are not: each loss has a
-skill, and what it gets wrong is wrong in the ways of a small model (off by a little, a wrong sign,
-a lost zero, no number at all). The tasks `gsm8k` and `svamp` are word problems, see
-`tests.word_problems`; `clock_time` and `chartqa` are pictures, see `tests.vision_problems`; every
-other task is arithmetic, but `samsum`, which is dialogues: see `tests.dialogues`.
+The tasks are real in kind, the models are not: each loss has a skill, and what it gets wrong is
+wrong in the ways of a small model (off by a little, a wrong sign, a lost zero, no number at all).
+`GENERATORS` make the examples and the answers of tasks; every other task is arithmetic.
 """
 
 from __future__ import annotations
 
-import shutil
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from smmd_bench.conformance.stamped_cell import addresses_of, write_measured, write_trained
 from smmd_bench.contracts import Task
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
-from smmd_bench.results.frames import FORMAT, read_run
+from smmd_bench.results.frames import FORMAT, RunFrames, read_run
 from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.scoring.measure import measure
 from smmd_bench.storage.files import parquet_address, read_json, write_json, write_parquet
-from tests import dialogues, vision_problems, word_problems
+from tests import arithmetic_problems, dialogues, vision_problems, word_problems
 
+GENERATORS = (word_problems, dialogues, vision_problems)
 SKILL = {"base": 0.05, "ce": 0.42, "gce": 0.43, "ntl": 0.45, "ntil": 0.44, "smmd": 0.52}
 SMALL_RECIPE = {"epochs": 4, "method": "full"}
 AUXILIARY = {"ntl": 1.8, "ntil": 2.4, "gce": 1.2, "smmd": 0.6}
-
-
-@pytest.fixture(scope="session")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The default synthetic run: base, ce, ntl and smmd, two seeds. Only to be read."""
-    folder = tmp_path_factory.mktemp("runs") / "synthetic"
-    write_run(folder)
-    return folder
 
 
 def task_of(spec: str) -> Task:
@@ -50,15 +38,6 @@ def task_of(spec: str) -> Task:
         return load_task(spec)
     except UserError:
         return load_task("arithmetic")
-
-
-def add_cells(source: Path, folder: Path) -> None:
-    """Add the cells of a run to those of another."""
-    for cell in (source / "cells").iterdir():
-        shutil.copytree(cell, folder / "cells" / cell.name)
-    manifests = [read_json(run / "manifest.json") or {} for run in (folder, source)]
-    cells = [address for manifest in manifests for address in manifest["cells"]]
-    write_json(folder / "manifest.json", {**manifests[0], "cells": cells})
 
 
 def rewrite(file: Path, frame: pd.DataFrame) -> None:
@@ -70,6 +49,22 @@ def write_failure(folder: Path, failure: Mapping[str, Any]) -> None:
     """Write FAILED.json of a cell as it is asked for now."""
     cell = read_json(folder / "cell.json") or {}
     write_json(folder / "FAILED.json", {**failure, "address": cell["addresses"]["measure"]})
+
+
+def quick_run(path: Path, **names: Any) -> RunFrames:
+    """`write_run`, of one seed, few examples and few steps unless `names` say otherwise."""
+    return write_run(path, **{"seeds": (0,), "n": 20, "steps": 5, "resamples": 20, **names})
+
+
+def planted_run(
+    path: Path,
+    answers: Sequence[str],
+    predictions: Mapping[str, Sequence[str] | Mapping[int, Sequence[str]]],
+    **names: Any,
+) -> RunFrames:
+    """A quick run of word problems with these answers, and what each loss predicts of them."""
+    planted = Planted(answers, predictions)
+    return quick_run(path, planted=planted, **{"tasks": ("gsm8k",), **names})
 
 
 @dataclass(frozen=True)
@@ -101,8 +96,8 @@ def write_run(
     source: str = "synthetic",
     recipe: Mapping[str, Any] = SMALL_RECIPE,
     weights: str = "",
-) -> list[CellName]:
-    """Write a run folder and return its cells.
+) -> RunFrames:
+    """Write a run folder, and read it.
 
     `planted` gives the answers, the losses and what each predicts, in place of generated ones.
     `resamples=None` writes approximate intervals without a bootstrap (for large runs). The cells
@@ -114,26 +109,28 @@ def write_run(
     """
     if planted is not None:
         losses, base = list(planted.predictions), False
+    known = read_json(path / "manifest.json") or {"experiment": {}, "data": {}, "cells": []}
+    asked = {"models": models, "tasks": tasks, "losses": losses, "seeds": seeds}
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "name": path.name,
         "experiment": {
-            "models": list(models), "tasks": list(tasks), "losses": list(losses),
-            "seeds": list(seeds),
+            name: list(dict.fromkeys([*known["experiment"].get(name, ()), *values]))
+            for name, values in asked.items()
         },
         "versions": {"smmd-bench": "0.1.0", "torch": "2.13.0+cpu", "vllm": "0.32.0"},
         "created": "2026-01-02T03:04:05+00:00",
         "command": "smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd",
-        "data": {
+        "data": known["data"] | {
             task: {"identity": {"test": {"source": source}}}
             for task in tasks
-            if task.partition("[")[0] in vision_problems.TASKS or "source=" in task
+            if _generator_of(task) is vision_problems or "source=" in task
         },
     }  # fmt: skip
     cells: list[CellName] = []
     for model in models:
         for task in tasks:
-            examples = planted.examples() if planted else _examples_of(task, n, path / "pictures")
+            examples = planted.examples() if planted else examples_of(task, n, path / "pictures")
             names = [CellName(model, task, "base", 0)] if base else []
             names += [CellName(model, task, loss, seed) for loss in losses for seed in seeds]
             for cell in names:
@@ -142,11 +139,11 @@ def write_run(
                     recipe, weights,
                 )  # fmt: skip
             cells += names
-    there = (read_json(path / "manifest.json") or {}).get("cells", [])
-    manifest["cells"] = list(dict.fromkeys([*there, *(cell.address for cell in cells)]))
+    addresses = (cell.address for cell in cells)
+    manifest["cells"] = list(dict.fromkeys([*known["cells"], *addresses]))
     write_json(path / "manifest.json", manifest)
     write_comparisons(read_run(path), task_of, resamples=resamples or 2)
-    return cells
+    return read_run(path)
 
 
 @dataclass(frozen=True)
@@ -173,65 +170,17 @@ class Planted:
         return word_problems.as_completions(examples, texts)
 
 
-def _examples_of(task: str, n: int, pictures: Path) -> pd.DataFrame:
-    seed, name = zlib.crc32(task.encode()) % 1000, task.partition("[")[0]
-    if name in word_problems.TASKS:
-        return word_problems.problems(n, seed)
-    if name in dialogues.TASKS:
-        return dialogues.problems(n, seed)
-    if name in vision_problems.TASKS:
-        return vision_problems.problems(name, n, seed, pictures)
-    return expressions(n, seed)
+def _generator_of(task: str) -> Any:
+    name = task.partition("[")[0]
+    return next((kind for kind in GENERATORS if name in kind.TASKS), arithmetic_problems)
 
 
-def expressions(n: int, seed: int) -> pd.DataFrame:
-    """Mixed expressions with their exact values: uid, prompt, target, operations, level."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for at in range(n):
-        operations = int(rng.integers(1, 7))
-        text, value = str(first := int(rng.integers(0, 100))), Fraction(first)
-        for _ in range(operations):
-            number = int(rng.integers(1, 60))
-            match rng.integers(0, 4):
-                case 0:
-                    text, value = f"{text} + {number}", value + number
-                case 1:
-                    text, value = f"{text} - {number}", value - number
-                case 2:
-                    text, value = f"({text})*{number % 5 + 1}", value * (number % 5 + 1)
-                case _:
-                    text, value = f"({text})/{number % 4 + 1}", value / (number % 4 + 1)
-        uid = f"test-{at:06d}"
-        rows.append((uid, f"What is {text}?\nAnswer: ", str(value), operations, "interpolate"))
-    return pd.DataFrame(rows, columns=["uid", "prompt", "target", "operations", "level"])
-
-
-def completions_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
-    """What a model of that skill answers."""
-    rng = np.random.default_rng(seed)
-    n = len(examples)
-    right = rng.random(n) < np.clip(skill * 1.7 - 0.12 * examples["operations"].to_numpy(), 0, 1)
-    kind, step = rng.integers(0, 20, n), rng.integers(1, 15, n)
-    answers = []
-    for target, good, how, by in zip(examples["target"], right, kind, step, strict=True):
-        value = Fraction(target)
-        if good:
-            answers.append(target)
-        elif how == 0:
-            answers.append("the answer")
-        elif how == 1:
-            answers.append(str(-value))
-        elif how == 2:
-            answers.append(str(value * 10))
-        else:
-            answers.append(str(value + int(by) * (-1 if how % 2 else 1)))
-    frame = examples[["uid", "prompt", "target"]].copy()
-    frame["completion"] = answers
-    frame["finish_reason"] = np.where(np.array(answers) == "the answer", "length", "stop")
-    frame["completion_tokens"] = [len(text) + 1 for text in answers]
-    frame["prompt_tokens"] = examples["prompt"].str.len().to_numpy()
-    return frame.assign(operations=examples["operations"], level=examples["level"])
+def examples_of(task: str, n: int, pictures: Path) -> pd.DataFrame:
+    """uid, prompt, target and what else the examples of a task have."""
+    generator, seed = _generator_of(task), zlib.crc32(task.encode()) % 1000
+    if generator is vision_problems:
+        return vision_problems.problems(task.partition("[")[0], n, seed, pictures)
+    return generator.problems(n, seed)
 
 
 def probes_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
@@ -322,14 +271,8 @@ def _write_cell(
     )
     if planted is not None:
         completions = planted.completions(cell, examples)
-    elif cell.task.partition("[")[0] in dialogues.TASKS:
-        completions = dialogues.summaries_of(examples, float(skill), seed)
-    elif "operations" in examples.columns:
-        completions = completions_of(examples, float(skill), seed)
-    elif "image" in examples.columns:
-        completions = vision_problems.answers_of(examples, float(skill), seed)
     else:
-        completions = word_problems.solutions_of(examples, float(skill), seed)
+        completions = _generator_of(cell.task).answers_of(examples, float(skill), seed)
     scores, metrics = measure(task_of(cell.task), completions, resamples=resamples or 2)
     if resamples is None:
         for values in metrics["metrics"].values():

@@ -11,10 +11,12 @@ import pandas as pd
 from PIL import Image, ImageDraw
 
 TASKS = ("clock_time", "chartqa")
+DRAWN = 60
+"""Pictures of a task that are drawn; those of further examples have a name alone."""
 
 
 def problems(task: str, n: int, seed: int, folder: Path) -> pd.DataFrame:
-    """uid, prompt, target and the path of a picture that is drawn in the folder."""
+    """uid, prompt, target and the path of a picture in the folder."""
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
@@ -22,7 +24,8 @@ def problems(task: str, n: int, seed: int, folder: Path) -> pd.DataFrame:
         hour, minute = int(rng.integers(1, 13)), 5 * int(rng.integers(0, 12))
         bars = [int(bar) for bar in rng.integers(2, 40, 5)]
         picture = folder / f"{task}-{at}.png"
-        (_clock(hour, minute) if task == "clock_time" else _bars(bars)).save(picture)
+        if at < DRAWN:
+            (_clock(hour, minute) if task == "clock_time" else _bars(bars)).save(picture)
         if task == "clock_time":
             prompt, target = "What time does the clock show?\nAnswer: ", f"{hour}:{minute:02d}"
         else:

@@ -28,7 +28,7 @@ def problems(n: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["uid", "prompt", "target"])
 
 
-def solutions_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
+def answers_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
     """What a model of that skill writes: right, near, off by a factor, or no number at all."""
     rng = np.random.default_rng(seed)
     n = len(examples)

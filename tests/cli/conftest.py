@@ -15,9 +15,6 @@ from unittest import mock
 from smmd_bench.cli import main
 from smmd_bench.results.frames import read_run
 from tests.in_process import coarse_figures
-from tests.runs import run_folder
-
-__all__ = ["run_folder"]
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
 Ended = subprocess.CompletedProcess[str]

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +13,6 @@ from tests.regression.questions import write_mmlu
 from .calls import SMALL
 from .commands import repository
 
-MakeFolder = Callable[[str], Path]
 _RUN = ("--task=arithmetic", "--losses=ce,ntl,smmd", "--seeds=0,1", "--out=runs/NAME")
 
 

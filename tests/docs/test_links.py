@@ -57,7 +57,7 @@ STEPS = re.findall(
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.partition("**:")[0])
-def test_the_files_of_a_step_have_the_names_that_it_gives(step: str) -> None:
+def test_the_files_of_a_step_have_the_names_that_it_gives(step):
     """docs/architecture.md: a rename is seen here."""
     code = "\n".join(
         (ARCHITECTURE.parent / link).resolve().read_text(encoding="utf-8") for link in links(step)
@@ -67,5 +67,5 @@ def test_the_files_of_a_step_have_the_names_that_it_gives(step: str) -> None:
     ]
 
 
-def test_every_step_of_the_architecture_is_checked() -> None:
+def test_every_step_of_the_architecture_is_checked():
     assert len(STEPS) == 16

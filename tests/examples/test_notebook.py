@@ -10,9 +10,6 @@ from nbclient import NotebookClient
 from smmd_bench.conformance.suite import violations
 from smmd_bench.plugin_system.registry import load, load_plugin_file
 from smmd_bench.results.frames import read_run
-from tests.runs import run_folder
-
-__all__ = ["run_folder"]
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "own_figure.ipynb"
 MARK = "# by_digits.py"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,4 @@ def _shown(name: str, found: dict[str, bytes], expected: dict[str, bytes]) -> st
     pair = [
         files.get(name, b"").decode(errors="replace").splitlines() for files in (found, expected)
     ]
-    lines = [set(pair[0]) ^ set(pair[1])]
-    mine = "\n".join(f"  here  {line[:300]}" for line in pair[0] if line in lines[0])
-    fresh = "\n".join(f"  fresh {line[:300]}" for line in pair[1] if line in lines[0])
-    return f"{name} differs:\n{mine}\n{fresh}"
+    return "\n".join([f"{name} differs:", *unified_diff(*pair, "here", "fresh", n=0, lineterm="")])

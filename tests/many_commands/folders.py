@@ -14,6 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 from smmd_bench.decoding import stage
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.experiment.file import ExperimentFile
@@ -80,17 +82,19 @@ class Workshop:
     """The plugins in a folder of their own, where they are edited; the versions of the software."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.world, self.patch = folder, World(), pytest.MonkeyPatch()
         folder.mkdir(parents=True)
-        self.world = World()
+        plugins = {group: dict(found) for group, found in registry._from_files.items()}
+        self.patch.setattr(registry, "_from_files", plugins)
+        self.patch.setattr(registry, "_files", [*registry._files])
         for name in (*EDITED, "edge.py"):
             shutil.copy(PLUGINS / name, folder / name)
             registry.load_plugin_file(folder / name)
-        publishing.entries = _some_reports  # figures take seconds
-        self.load_tokenizer = models.load_tokenizer
+        self.patch.setattr(publishing, "entries", _some_reports)  # figures take seconds
+        load_tokenizer = cache(models.load_tokenizer)
         for module in (stage, models):
-            module.load_tokenizer = cache(self.load_tokenizer)
-        self.fsync, os.fsync = os.fsync, lambda _: None
+            self.patch.setattr(module, "load_tokenizer", load_tokenizer)
+        self.patch.setattr(os, "fsync", lambda _: None)
 
     @property
     def edge(self) -> ModuleType:
@@ -103,11 +107,11 @@ class Workshop:
             if dict(self.world.edits)[name] != number:
                 self.write(name, number)
         versions = dict(world.versions)
-        recipe_module = sys.modules["smmd_bench.experiment.cell"]
-        recipe_module.TRAINING_VERSION = recipe.TRAINING_VERSION = versions["training"]  # type: ignore[attr-defined]
+        for module in (sys.modules["smmd_bench.experiment.cell"], recipe):
+            self.patch.setattr(module, "TRAINING_VERSION", versions["training"])
         self.edge.VERSION = versions["engine"]
         registry.engine_identity.cache_clear()
-        statistics.VERSION = versions["statistics"]
+        self.patch.setattr(statistics, "VERSION", versions["statistics"])
         self.world = world
 
     def write(self, name: str, number: int, comment: str = "") -> None:
@@ -121,20 +125,10 @@ class Workshop:
 
     def close(self) -> None:
         """Make all as it was before."""
-        self.enter(World())
-        publishing.entries = registry.entries
-        os.fsync = self.fsync
-        for module in (stage, models):
-            module.load_tokenizer = self.load_tokenizer
-        for name in (*EDITED, "edge.py"):
-            registry._files.remove((self.folder / name).resolve())
-        for group, plugin in (
-            ("tasks", "toy"), ("losses", "mine"), ("reports", "everything"),
-            ("executors", "inprocess"), ("engines", "stub"),
-        ):  # fmt: skip
-            registry._from_files[group].pop(plugin)  # type: ignore[index]
+        self.patch.undo()
         for loader in (registry.load_task, registry.load_loss, registry.load_engine):
             loader.cache_clear()
+        registry.engine_identity.cache_clear()
 
 
 def _some_reports(group: registry.Group) -> list[registry.Entry]:
@@ -264,31 +258,18 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def killed_at(count: int) -> Iterator[None]:
-    """Raise Killed in place of the write, renaming or removal with this number."""
-    left = count
-    renaming, replacing, removing = os.rename, os.replace, shutil.rmtree
+    """Raise Killed in place of the renaming, replacement or removal with this number."""
+    left = iter(range(count))
 
-    def step() -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise Killed
+    def counted(change: Any) -> Any:
+        def call(path: Any, *args: Any, **more: Any) -> None:
+            if Path(path).exists() and next(left, None) is None:
+                raise Killed
+            change(path, *args, **more)
 
-    def rename(*args: Any, **more: Any) -> None:
-        step()
-        renaming(*args, **more)
+        return call
 
-    def replace(*args: Any, **more: Any) -> None:
-        step()
-        replacing(*args, **more)
-
-    def rmtree(path: Any, *args: Any, **more: Any) -> None:
-        if Path(path).exists():
-            step()
-        removing(path, *args, **more)
-
-    os.rename, os.replace, shutil.rmtree = rename, replace, rmtree  # type: ignore[assignment]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((os, "rename"), (os, "replace"), (shutil, "rmtree")):
+            patch.setattr(module, name, counted(getattr(module, name)))
         yield
-    finally:
-        os.rename, os.replace, shutil.rmtree = renaming, replacing, removing

@@ -1,9 +1,5 @@
 """Small settings, and one finished measurement of them with real processes."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from smmd_bench.overhead.geometry import named_geometries
@@ -11,7 +7,7 @@ from smmd_bench.overhead.measure import measure
 from smmd_bench.overhead.settings import OverheadSettings
 
 
-def tiny_settings(**changes: Any) -> OverheadSettings:
+def tiny_settings(**changes):
     """The tiny geometry: 4 steps of 2 rows of 16 tokens, on one thread."""
     tiny = named_geometries()["tiny"]
     values = {
@@ -22,18 +18,18 @@ def tiny_settings(**changes: Any) -> OverheadSettings:
     return OverheadSettings(**{**values, **changes})
 
 
-def silent(what: str, done: int, total: int) -> None:
+def silent(what, done, total):
     """Progress for nobody."""
 
 
-def recorded() -> tuple[list[tuple[str, int, int]], Callable[[str, int, int], None]]:
+def recorded():
     """Progress for a test: what was reported, and the function that reports."""
     calls: list[tuple[str, int, int]] = []
     return calls, lambda *call: calls.append(call)
 
 
 @pytest.fixture(scope="session")
-def measured_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def measured_folder(tmp_path_factory):
     """Stock, ce and smmd, one repeat. Only to be read."""
     folder = tmp_path_factory.mktemp("overhead") / "tiny"
     measure(tiny_settings(losses={"ce": 1, "smmd": 1}), folder, silent)

@@ -13,7 +13,8 @@ from smmd_bench.cli import cli
 from smmd_bench.plugin_system import registry
 from smmd_bench.results.frames import read_run
 
-from ..runs import completions_of, expressions, write_run
+from ..arithmetic_problems import answers_of, problems
+from ..runs import write_run
 
 TASKS = ("arithmetic[operations=1..2]", "gsm8k", "svamp", "clock_time", "chartqa", "samsum")
 LOSSES = ("ce", "smmd", "smmd[kernel=random,term=mmd]", "smmd[term=mmd]")
@@ -29,9 +30,9 @@ def main() -> None:
     write_run(Path("run"), tasks=TASKS, losses=LOSSES, n=40, steps=30, resamples=100)
     write_run(Path("small"), losses=("ce", "smmd"), seeds=(0,), n=40, steps=30, resamples=100)
     _transfer(Path("run"))
-    problems = expressions(40, 0)
+    examples = problems(40, 0)
     for label, skill in (("ce", 0.4), ("smmd", 0.6)):
-        answers = completions_of(problems, skill, 1)[["completion"]]
+        answers = answers_of(examples, skill, 1)[["completion"]]
         answers.to_json(f"{label}.jsonl", orient="records", lines=True)
     commands = (
         f"report run --only {' --only '.join(TABLES)} --json",

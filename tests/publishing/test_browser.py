@@ -1,12 +1,6 @@
 """The page in a real browser: Debian's Chromium, driven by Playwright."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
@@ -16,8 +10,7 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.plugin_system.registry import load
 from smmd_bench.publishing.examples import embedded_examples
 from smmd_bench.publishing.page import render_page
-from smmd_bench.results.frames import RunFrames
-from tests.publishing.published import publish
+from tests.publishing.published import Told, publish
 from tests.runs import write_run
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -34,37 +27,26 @@ N, GROUPS, LOSSES = 40, 4, 4
 VALUES = ["10 [9, 11]", "–", "−2.5 ± 1", "1,000", "9.5", "failed", "<0.001", "2.1M", "1.2e+39"]
 RISING = ["−2.5 ± 1", "<0.001", "9.5", "10 [9, 11]", "1,000", "2.1M", "1.2e+39", "–", "failed"]
 FALLING = ["1.2e+39", "2.1M", "1,000", "10 [9, 11]", "9.5", "<0.001", "−2.5 ± 1", "–", "failed"]
-Opened = Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class Values:
+def values():
     """A table of every kind of cell, so wide that a phone has to scroll it."""
-
-    name: ClassVar[str] = "values"
-    title: ClassVar[str] = "Values of every kind"
-    paper: ClassVar[str] = ""
-
-    def skip(self, run: RunFrames) -> str | None:
-        return None
-
-    def build(self, run: RunFrames) -> Artefact:
-        table = pd.DataFrame({"Value": VALUES, "Name": [f"row {at}" for at in range(len(VALUES))]})
-        table = table.assign(**{f"Column {at}": "a long text in a cell" for at in range(8)})
-        table.attrs["bold"] = [(0, "Value")]
-        return Artefact("A caption.", table)
+    table = pd.DataFrame({"Value": VALUES, "Name": [f"row {at}" for at in range(len(VALUES))]})
+    table = table.assign(**{f"Column {at}": "a long text in a cell" for at in range(8)})
+    table.attrs["bold"] = [(0, "Value")]
+    return Artefact("A caption.", table)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("browser") / "run"
     write_run(path, tasks=("arithmetic", "clock_time"), n=N, steps=20, resamples=20)
-    publish(sb.read_run(path), [Values(), load("reports", "arithmetic_operations")])
+    publish(sb.read_run(path), [Told("values", values), load("reports", "arithmetic_operations")])
     return path
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser():
     with playwright.sync_playwright() as driver:
         opened = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield opened
@@ -72,11 +54,11 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def open_page(browser: Any, folder: Path) -> Iterator[Opened]:
+def open_page(browser, folder):
     """Opens a page once its completions are shown; at the end nothing may have gone wrong."""
     contexts, wrong = [], []
 
-    def opened(file: Path | None = None, width: int = 1280, **options: Any) -> Any:
+    def opened(file=None, width=1280, **options):
         context = browser.new_context(viewport={"width": width, "height": 800}, **options)
         contexts.append(context)
         page = context.new_page()
@@ -96,22 +78,22 @@ def open_page(browser: Any, folder: Path) -> Iterator[Opened]:
     assert wrong == []
 
 
-def where(page: Any) -> str:
+def where(page):
     return str(page.text_content("#where"))
 
 
-def column(page: Any, table: str, number: int) -> list[str]:
+def column(page, table, number):
     cells = page.locator(f"{table} tbody tr > :nth-child({number})")
     return [str(text) for text in cells.all_text_contents()]
 
 
-def wait_for(page: Any, text: str) -> None:
+def wait_for(page, text):
     page.wait_for_function(
         "text => document.getElementById('where').textContent === text", arg=text
     )
 
 
-def test_it_loads_without_an_error_or_a_request_and_shows_its_figure(open_page: Opened) -> None:
+def test_it_loads_without_an_error_or_a_request_and_shows_its_figure(open_page):
     page = open_page()
     assert page.title() == "run – smmd-bench"
     widths = page.eval_on_selector_all("figure img", "all => all.map(one => one.naturalWidth)")
@@ -121,7 +103,7 @@ def test_it_loads_without_an_error_or_a_request_and_shows_its_figure(open_page: 
     assert where(page) == f"1–25 of {GROUPS * N} examples"
 
 
-def test_tables_sort_by_a_click_up_down_and_back(open_page: Opened) -> None:
+def test_tables_sort_by_a_click_up_down_and_back(open_page):
     page = open_page()
     heading = page.locator("#values th").first
     heading.locator("button").click()
@@ -135,7 +117,7 @@ def test_tables_sort_by_a_click_up_down_and_back(open_page: Opened) -> None:
     assert heading.get_attribute("aria-sort") is None
 
 
-def test_the_keyboard_alone_skips_sorts_and_opens(open_page: Opened) -> None:
+def test_the_keyboard_alone_skips_sorts_and_opens(open_page):
     page = open_page()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the results"
@@ -158,7 +140,7 @@ def test_the_keyboard_alone_skips_sorts_and_opens(open_page: Opened) -> None:
     assert page.locator("pre").is_visible()
 
 
-def test_filters_and_search_keep_what_fits_them(open_page: Opened, folder: Path) -> None:
+def test_filters_and_search_keep_what_fits_them(open_page, folder):
     page, found = open_page(), embedded_examples(sb.read_run(folder))
     rows, groups = found["rows"], found["groups"]
     page.select_option("#by-task", "arithmetic")
@@ -186,7 +168,7 @@ def test_filters_and_search_keep_what_fits_them(open_page: Opened, folder: Path)
     wait_for(page, "no example matches")
 
 
-def test_a_category_is_filtered_over_every_loss_or_one(open_page: Opened, folder: Path) -> None:
+def test_a_category_is_filtered_over_every_loss_or_one(open_page, folder):
     page, rows = open_page(), embedded_examples(sb.read_run(folder))["rows"]
     letter = page.get_attribute("#by-category option:text-is('sign flip')", "value")
     some = sum(letter in row[4] for row in rows)
@@ -198,7 +180,7 @@ def test_a_category_is_filtered_over_every_loss_or_one(open_page: Opened, folder
     wait_for(page, f"1–{one} of {one} examples")
 
 
-def test_completions_sort_and_turn_their_pages(open_page: Opened) -> None:
+def test_completions_sort_and_turn_their_pages(open_page):
     page = open_page()
     page.select_option("#by-task", "arithmetic")
     page.click("#completions th:nth-child(2) button")
@@ -219,7 +201,7 @@ def test_completions_sort_and_turn_their_pages(open_page: Opened) -> None:
     assert all(text.startswith("✗") for text in column(page, "#completions", 4))
 
 
-def test_an_example_shows_its_picture(open_page: Opened) -> None:
+def test_an_example_shows_its_picture(open_page):
     page = open_page()
     page.select_option("#by-task", "clock_time")
     wait_for(page, f"1–25 of {2 * N} examples")
@@ -227,7 +209,7 @@ def test_an_example_shows_its_picture(open_page: Opened) -> None:
     assert page.locator("#completions img").count() == 25
 
 
-def test_light_and_dark_follow_the_system_until_one_is_chosen(open_page: Opened) -> None:
+def test_light_and_dark_follow_the_system_until_one_is_chosen(open_page):
     paper = "getComputedStyle(document.body).backgroundColor"
     light, page = open_page(color_scheme="light"), open_page(color_scheme="dark")
     dark = page.evaluate(paper)
@@ -244,7 +226,7 @@ def test_light_and_dark_follow_the_system_until_one_is_chosen(open_page: Opened)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_on_its_paper(open_page: Opened, scheme: str) -> None:
+def test_text_can_be_read_on_its_paper(open_page, scheme):
     """At least 4.5 : 1, as WCAG's level AA asks for."""
     page = open_page(color_scheme=scheme)
     lowest = page.evaluate(
@@ -270,9 +252,7 @@ def test_text_can_be_read_on_its_paper(open_page: Opened, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])
-def test_a_phone_scrolls_tables_and_figures_but_never_the_page(
-    open_page: Opened, width: int
-) -> None:
+def test_a_phone_scrolls_tables_and_figures_but_never_the_page(open_page, width):
     page = open_page(width=width, is_mobile=True, has_touch=True)
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -284,9 +264,7 @@ def test_a_phone_scrolls_tables_and_figures_but_never_the_page(
         assert page.get_attribute("#completions th", "aria-sort") == "ascending"
 
 
-def test_a_hundred_thousand_completions_are_searched_and_sorted(
-    open_page: Opened, folder: Path, tmp_path: Path
-) -> None:
+def test_a_hundred_thousand_completions_are_searched_and_sorted(open_page, folder, tmp_path):
     run = sb.read_run(folder)
     small = embedded_examples(run)
     rows = [

@@ -1,12 +1,8 @@
 """Which completions the page shows."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -14,22 +10,21 @@ from PIL import Image
 import smmd_bench as sb
 from smmd_bench.publishing import examples
 from smmd_bench.publishing.examples import embedded_examples
-from smmd_bench.results.frames import RunFrames
 from smmd_bench.scoring.categories import CATEGORIES
 from tests.runs import write_run
 
 
 @pytest.fixture(scope="module")
-def run(run_folder: Path) -> RunFrames:
+def run(run_folder):
     return sb.read_run(run_folder)
 
 
 @pytest.fixture(scope="module")
-def found(run: RunFrames) -> dict[str, Any]:
+def found(run):
     return embedded_examples(run)
 
 
-def test_a_small_run_is_shown_whole_and_disagreements_come_first(found: dict[str, Any]) -> None:
+def test_a_small_run_is_shown_whole_and_disagreements_come_first(found):
     assert found["total"] == found["shown"] == 2 * 200 * 4
     assert len(found["rows"]) == 2 * 200
     flags = [row[-1] for row in found["rows"]]
@@ -39,16 +34,14 @@ def test_a_small_run_is_shown_whole_and_disagreements_come_first(found: dict[str
         assert differing == (len(set(exact[1:])) > 1)
 
 
-def test_the_limit_counts_completions_and_groups_take_turns(run: RunFrames) -> None:
+def test_the_limit_counts_completions_and_groups_take_turns(run):
     some = embedded_examples(run, limit=101)
     assert some["shown"] == 100
     assert Counter(row[0] for row in some["rows"]) == {0: 13, 1: 12}
     assert all(row[-1] for row in some["rows"])
 
 
-def test_a_row_has_texts_flags_and_categories_of_one_example(
-    run: RunFrames, found: dict[str, Any]
-) -> None:
+def test_a_row_has_texts_flags_and_categories_of_one_example(run, found):
     known = run.completions.set_index(["loss", "seed", "prompt"])[["completion", "category"]]
     for group, prompt, target, answers, categories, exact, _ in found["rows"][::7]:
         title = found["groups"][group]
@@ -60,9 +53,7 @@ def test_a_row_has_texts_flags_and_categories_of_one_example(
             assert (exact[at] == "1") == (answers[at] == target) == (category == "exact")
 
 
-def test_long_texts_are_cut_and_summaries_have_no_category(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_texts_are_cut_and_summaries_have_no_category(tmp_path, monkeypatch):
     monkeypatch.setattr(examples, "LONGEST", 10)
     write_run(tmp_path, tasks=("samsum",), losses=("ce", "smmd"), seeds=(0,), n=5, resamples=20)
     rows = embedded_examples(sb.read_run(tmp_path))["rows"]
@@ -70,9 +61,7 @@ def test_long_texts_are_cut_and_summaries_have_no_category(
     assert {row[4] for row in rows} == {"---"}
 
 
-def test_the_first_pictures_that_are_there_have_small_copies_each_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_pictures_that_are_there_have_small_copies_each_once(tmp_path, monkeypatch):
     monkeypatch.setattr(examples, "PICTURES", 3)
     write_run(tmp_path, tasks=("gsm8k", "chartqa"), losses=("ce", "smmd"), seeds=(0, 1), n=9)
     found = embedded_examples(sb.read_run(tmp_path))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -21,17 +20,17 @@ needs_tex = pytest.mark.skipif(TEX is None, reason="neither pdflatex nor tectoni
 TABLES = ("math_table", "arithmetic_table", "scale_errors")
 
 
-def table(columns: int, rows: int = 3) -> pd.DataFrame:
+def table(columns, rows=3):
     return pd.DataFrame(
         {f"Column {at}": [f"{row}.{at} [0.0, 9.9]" for row in range(rows)] for at in range(columns)}
     )
 
 
-def rows_of(text: str) -> list[str]:
+def rows_of(text):
     return [line for line in text.splitlines() if line.endswith(r"\\") and "Column" not in line]
 
 
-def test_it_is_booktabs_with_every_special_letter_escaped_and_bold_cells() -> None:
+def test_it_is_booktabs_with_every_special_letter_escaped_and_bold_cells():
     frame = pd.DataFrame({"Loss": ["50%", "a|b_c"], "Acc": ["43.4 [42.4, 44.4]", "–"], "n": [9, 2]})
     frame.attrs["bold"] = [(0, "Loss")]
     text = to_latex(frame, "50 % of x_1 & more: ±", "tab:x")
@@ -66,7 +65,7 @@ def test_a_long_table_goes_on_in_further_floats():
     assert text.count(r"\label") == 1
 
 
-def test_a_table_without_rows_is_still_a_table() -> None:
+def test_a_table_without_rows_is_still_a_table():
     assert r"\bottomrule" in to_page(table(2, rows=0), "T", "C.", "tab:x")
 
 
@@ -76,7 +75,7 @@ def test_the_output_is_letters_that_every_latex_has():
     assert r"``a' 10$^-$$^3$ é U+6F22 $\approx$ $\lambda$" in text
 
 
-def compiled(folder: Path, texts: list[str]) -> str:
+def compiled(folder, texts):
     """The log of a two-column document of these tables."""
     body = "\\clearpage\n".join(texts)
     uses = PREAMBLE.removeprefix("% ")
@@ -90,7 +89,7 @@ def compiled(folder: Path, texts: list[str]) -> str:
 
 
 @needs_tex
-def test_tables_of_a_run_compile_and_fit_a_page_of_two_columns(run_folder: Path, tmp_path: Path):
+def test_tables_of_a_run_compile_and_fit_a_page_of_two_columns(run_folder, tmp_path):
     run: RunFrames = sb.read_run(run_folder)
     reports = [entry.plugin() for entry in entries("reports") if entry.name in TABLES]
     texts = [

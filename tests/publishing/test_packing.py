@@ -1,10 +1,6 @@
 """The examples of the page, packed and unpacked."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,11 +10,11 @@ from smmd_bench.publishing.packing import pack, unpack
 
 
 @pytest.fixture(scope="module")
-def examples(run_folder: Path) -> dict[str, Any]:
+def examples(run_folder):
     return embedded_examples(sb.read_run(run_folder))
 
 
-def rows_of(packed: dict[str, Any]) -> list[list[Any]]:
+def rows_of(packed):
     """The rows again, as `examples.js` reads them."""
     texts, start, rows = packed["texts"], 0, []
     for at, exact in enumerate(packed["exact"]):
@@ -32,9 +28,7 @@ def rows_of(packed: dict[str, Any]) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize(("large", "kind"), [(10**9, "application/json"), (10, "application/gzip")])
-def test_what_is_packed_is_unpacked_safe_inside_html_and_always_the_same(
-    examples: dict[str, Any], large: int, kind: str
-) -> None:
+def test_what_is_packed_is_unpacked_safe_inside_html_and_always_the_same(examples, large, kind):
     hostile = {**examples, "labels": {"ce": "</script><!-- & 漢"}}
     said, text = pack(hostile, large)
     assert said == kind
@@ -46,6 +40,6 @@ def test_what_is_packed_is_unpacked_safe_inside_html_and_always_the_same(
     assert (unpacked["groups"], unpacked["labels"]) == (examples["groups"], hostile["labels"])
 
 
-def test_compression_makes_a_large_page_several_times_smaller(examples: dict[str, Any]) -> None:
+def test_compression_makes_a_large_page_several_times_smaller(examples):
     plain, squeezed = (len(pack(examples, large)[1]) for large in (10**9, 10))
     assert squeezed < plain / 2

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from importlib.metadata import EntryPoint
-from pathlib import Path
 
 import pytest
 
@@ -24,42 +22,40 @@ SOME = ("arithmetic_table", "error_histogram", "math_table", "forest_plot")
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("large") / "run"
     write_run(folder, losses=("ce", "smmd"), seeds=(0,), n=40, steps=40, resamples=20)
     return folder
 
 
 @pytest.fixture(autouse=True)
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def two_cores(monkeypatch):
     monkeypatch.setattr(processes, "_cores", lambda: 2)
     monkeypatch.setattr(processes, "SEVERAL", 1)
     forget_plugins(monkeypatch)
 
 
-def forget_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+def forget_plugins(monkeypatch):
     monkeypatch.setattr(registry, "_from_files", {group: {} for group in registry.GROUPS})
     monkeypatch.setattr(registry, "_files", [])
 
 
-def only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+def only(monkeypatch, *names):
     """Of the installed reports those with these names."""
     every = registry.points
 
-    def some(group: registry.Group) -> dict[str, EntryPoint]:
+    def some(group):
         return {k: v for k, v in every(group).items() if group != "reports" or k in names}
 
     monkeypatch.setattr(registry, "points", some)
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     files = (file for file in (folder / "reports").rglob("*") if file.is_file())
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
-def test_processes_and_some_reports_change_no_byte(
-    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_and_some_reports_change_no_byte(written, tmp_path, monkeypatch):
     only(monkeypatch, *SOME)
     registry.load_plugin_file(write_plugin(tmp_path / "plugin.py", cells=CELLS, broken=BROKEN))
     alone = shutil.copytree(written, tmp_path / "alone" / "run")
@@ -86,9 +82,9 @@ def test_processes_and_some_reports_change_no_byte(
 
 
 def test_small_runs_stay_in_this_process_and_large_ones_leave_it_until_one_is_killed(
-    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def process_of_a_report(body: str) -> int:
+    written, tmp_path, monkeypatch
+):
+    def process_of_a_report(body):
         forget_plugins(monkeypatch)
         plugin = write_plugin(tmp_path / "plugin.py", process=body, cells=CELLS)
         registry.load_plugin_file(plugin)
@@ -107,8 +103,8 @@ def test_small_runs_stay_in_this_process_and_large_ones_leave_it_until_one_is_ki
 
 @pytest.mark.parametrize("processes_start", [True, False])
 def test_another_content_of_the_run_is_read_anew(
-    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, processes_start: bool
-) -> None:
+    written, tmp_path, monkeypatch, *, processes_start
+):
     monkeypatch.setattr(processes, "LARGE", 1)
     only(monkeypatch, "arithmetic_table")
     if not processes_start:  # as joblib has it where there are no semaphores
@@ -124,9 +120,7 @@ def test_another_content_of_the_run_is_read_anew(
         assert str(value) in table.read_text()
 
 
-def test_files_of_people_stay_beside_those_of_the_reports(
-    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_people_stay_beside_those_of_the_reports(written, tmp_path, monkeypatch):
     folder = shutil.copytree(written, tmp_path / "run")
     only(monkeypatch, "arithmetic_table", "math_table")
     registry.load_plugin_file(write_plugin(tmp_path / "plugin.py", cells=CELLS))

@@ -1,7 +1,5 @@
 """Reports become files and sections of the page."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html
@@ -10,9 +8,7 @@ import json
 import logging
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pandas as pd
 import pytest
@@ -22,73 +18,44 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.examples import embedded_examples
 from smmd_bench.publishing.packing import unpack
 from smmd_bench.publishing.page import render_page
-from smmd_bench.results.frames import RunFrames
-from tests.publishing.published import publish
+from tests.publishing.published import Told, publish
 from tests.runs import rewrite, write_run
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
-@dataclass(frozen=True)
-class Both:
-    """A table and a figure with data."""
-
-    name: ClassVar[str] = "both"
-    title: ClassVar[str] = "Both <of> them"
-    paper: ClassVar[str] = "Table 0"
-
-    def skip(self, run: RunFrames) -> str | None:
-        return None
-
-    def build(self, run: RunFrames) -> Artefact:
-        figure = sb.new_figure()
-        figure.subplots().plot([1, 2])
-        table = pd.DataFrame({"<b>": ["<i>&</i>"]})
-        return Artefact("A caption.", table, figure, pd.DataFrame({"x": [1, 2]}))
+def both():
+    figure = sb.new_figure()
+    figure.subplots().plot([1, 2])
+    table = pd.DataFrame({"<b>": ["<i>&</i>"]})
+    return Artefact("A caption.", table, figure, pd.DataFrame({"x": [1, 2]}))
 
 
-@dataclass(frozen=True)
-class TableOnly(Both):
-    name: ClassVar[str] = "table_only"
-
-    def build(self, run: RunFrames) -> Artefact:
-        table = pd.DataFrame({"Loss": ["CE", "SMMD"], "Acc": ["1", "2"]})
-        table.attrs.update(title="A title that names the level", bold=[(1, "Acc")])
-        return Artefact("A caption.", table, data=pd.DataFrame({"value": [1 / 3]}))
+def table_only():
+    table = pd.DataFrame({"Loss": ["CE", "SMMD"], "Acc": ["1", "2"]})
+    table.attrs.update(title="A title that names the level", bold=[(1, "Acc")])
+    return Artefact("A caption.", table, data=pd.DataFrame({"value": [1 / 3]}))
 
 
-@dataclass(frozen=True)
-class Skipping(Both):
-    name: ClassVar[str] = "skipping"
-    title: ClassVar[str] = "A report that is skipped"
-
-    def skip(self, run: RunFrames) -> str | None:
-        return "nothing to show"
+def failing():
+    raise ValueError("<script>boom</script>")
 
 
-@dataclass(frozen=True)
-class Failing(Both):
-    name: ClassVar[str] = "failing"
-
-    def build(self, run: RunFrames) -> Artefact:
-        raise ValueError("<script>boom</script>")
+def failing_to_draw():
+    figure = sb.new_figure()
+    figure.subplots().set_title("$\\frac{1}{$")
+    return Artefact("A caption.", figure=figure)
 
 
-@dataclass(frozen=True)
-class FailingToDraw(Both):
-    name: ClassVar[str] = "failing_to_draw"
-
-    def build(self, run: RunFrames) -> Artefact:
-        figure = sb.new_figure()
-        figure.subplots().set_title("$\\frac{1}{$")
-        return Artefact("A caption.", figure=figure)
-
-
-REPORTS = (Both(), TableOnly(), Skipping(), Failing(), FailingToDraw())
+SKIPPING = Told("skipping", both, "A report that is skipped", "nothing to show")
+REPORTS = (
+    Told("both", both, "Both <of> them"), Told("table_only", table_only), SKIPPING,
+    Told("failing", failing), Told("failing_to_draw", failing_to_draw),
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunFrames:
+def run(tmp_path_factory):
     """A run with a hostile completion, published."""
     folder = tmp_path_factory.mktemp("publish") / "runs" / "mine"
     write_run(folder, seeds=(0,), n=30, steps=40, resamples=20)
@@ -103,17 +70,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFrames:
 
 
 @pytest.fixture(scope="module")
-def page(run: RunFrames) -> str:
+def page(run):
     return (run.path / "reports" / "index.html").read_text()
 
 
-def files(run: RunFrames) -> dict[str, bytes]:
+def files(run):
     folder = run.path / "reports"
     found = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
-def test_every_report_has_its_files_and_one_that_fails_has_none(run: RunFrames) -> None:
+def test_every_report_has_its_files_and_one_that_fails_has_none(run):
     found = files(run)
     forms = [f"tables/{n}.{form}" for n in ("both", "table_only") for form in ("csv", "md", "tex")]
     figure = [f"figures/both.{form}" for form in ("png", "pdf", "csv")]
@@ -124,7 +91,7 @@ def test_every_report_has_its_files_and_one_that_fails_has_none(run: RunFrames) 
     assert json.loads(found["failed.json"]).keys() == {"failing", "failing_to_draw"}
 
 
-def test_the_same_run_elsewhere_gives_the_same_bytes(run: RunFrames, tmp_path: Path) -> None:
+def test_the_same_run_elsewhere_gives_the_same_bytes(run, tmp_path):
     copy = sb.read_run(shutil.copytree(run.path, tmp_path / "elsewhere" / "runs" / run.path.name))
     shutil.rmtree(copy.path / "reports")
     publish(copy, REPORTS[:3])
@@ -136,7 +103,7 @@ def test_the_same_run_elsewhere_gives_the_same_bytes(run: RunFrames, tmp_path: P
     assert str(tmp_path).encode() not in kept["index.html"]
 
 
-def test_the_page_has_the_reports_and_says_why_others_are_missing(page: str) -> None:
+def test_the_page_has_the_reports_and_says_why_others_are_missing(page):
     assert "A title that names the level" in page
     assert 'src="data:image/png;base64,' in page
     assert re.findall(r"<strong>(.*?)</strong>", page) == ["2"]
@@ -145,7 +112,7 @@ def test_the_page_has_the_reports_and_says_why_others_are_missing(page: str) -> 
     assert "Not shown: 1" in page
 
 
-def test_the_page_escapes_what_reports_and_models_say(page: str) -> None:
+def test_the_page_escapes_what_reports_and_models_say(page):
     for text in ("&lt;i&gt;&amp;&lt;/i&gt;", "Both &lt;of&gt; them", "&lt;script&gt;boom"):
         assert text in page
     assert "<img src=x" not in page
@@ -154,7 +121,7 @@ def test_the_page_escapes_what_reports_and_models_say(page: str) -> None:
     assert HOSTILE in unpack(*data.groups())["texts"]
 
 
-def test_the_page_needs_nothing_from_a_network_and_runs_two_scripts_alone(page: str) -> None:
+def test_the_page_needs_nothing_from_a_network_and_runs_two_scripts_alone(page):
     assert re.findall(r"(?:src|href)=\"(?!data:|#|tables/|figures/)[^\"]*\"", page) == []
     assert not re.search(r"<link|@import|url\(|fetch\(|https?://", page)
     assert "default-src 'none'" in page
@@ -164,7 +131,7 @@ def test_the_page_needs_nothing_from_a_network_and_runs_two_scripts_alone(page: 
     assert re.findall(r"'sha256-([^']+)'", page) == [base64.b64encode(d).decode() for d in digests]
 
 
-def test_every_artefact_says_the_command_that_makes_it_again(run: RunFrames, page: str) -> None:
+def test_every_artefact_says_the_command_that_makes_it_again(run, page):
     again = "smmd-bench report runs/mine"
     commands = re.findall(r'<code class="command">(.*?)</code>', page)
     shown = ("failing", "failing_to_draw", "table_only", "both")
@@ -175,7 +142,7 @@ def test_every_artefact_says_the_command_that_makes_it_again(run: RunFrames, pag
     assert json.loads(html.unescape(shown_manifest[1])) == run.manifest
 
 
-def test_the_contents_lead_to_every_part_and_every_heading_has_one_above_it(page: str) -> None:
+def test_the_contents_lead_to_every_part_and_every_heading_has_one_above_it(page):
     text = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
@@ -186,7 +153,7 @@ def test_the_contents_lead_to_every_part_and_every_heading_has_one_above_it(page
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
-def test_the_page_says_what_is_missing_of_the_run(run: RunFrames, tmp_path: Path) -> None:
+def test_the_page_says_what_is_missing_of_the_run(run, tmp_path):
     folder = Path(shutil.copytree(run.path, tmp_path / "run"))
     listed = [*run.cells["address"], "0123456789abcdef"]
     manifest = {**run.manifest, "cells": listed, "flags": ["one --a", "two --b"]}
@@ -201,11 +168,11 @@ def test_the_page_says_what_is_missing_of_the_run(run: RunFrames, tmp_path: Path
     assert "39 of 90 completions, at most 40, examples on which the losses disagree first" in text
     for address in listed[1:-1]:
         (folder / "cells" / address / "metrics.json").unlink()
-    publish(sb.read_run(folder), [Skipping()])
+    publish(sb.read_run(folder), [SKIPPING])
     assert "0 of 4 cells have results" in (folder / "reports" / "index.html").read_text()
 
 
-def test_figures_embed_their_fonts_as_outlines(run: RunFrames) -> None:
+def test_figures_embed_their_fonts_as_outlines(run):
     pdf = files(run)["figures/both.pdf"]
     assert b"/FontFile2" in pdf
     assert b"/Type3" not in pdf

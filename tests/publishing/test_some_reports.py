@@ -1,7 +1,5 @@
 """Some reports in some formats, and the command `report`."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -22,7 +20,7 @@ return Artefact("A caption.", figure=figure)
 
 
 @pytest.fixture
-def run(run_folder: Path, tmp_path: Path) -> Path:
+def run(run_folder, tmp_path):
     return Path(shutil.copytree(run_folder, tmp_path / "run"))
 
 
@@ -33,16 +31,14 @@ def run(run_folder: Path, tmp_path: Path) -> Path:
         (["figure7", "arithmetic_table", "Table 2"], ["error_histogram", "arithmetic_table"]),
     ],
 )
-def test_a_name_of_the_papers_is_that_of_its_report(
-    run: Path, only: list[str], names: list[str]
-) -> None:
+def test_a_name_of_the_papers_is_that_of_its_report(run, only, names):
     sections, written = write_some_reports(run, only, ["tex"])
     assert [section.name for section in sections] == names
     found = {path for path in (run / "reports").rglob("*") if path.is_file()}
     assert found == {*written} == {run / "reports" / "tables" / f"{name}.tex" for name in names}
 
 
-def test_a_figure_of_two_parts_is_both(tmp_path: Path) -> None:
+def test_a_figure_of_two_parts_is_both(tmp_path):
     sigmas = tuple(f"smmd[sigma={sigma}]" for sigma in (1, 3))
     losses = ("ce", *sigmas, "smmd", "smmd[lambda=1]", "smmd[lambda=9]")
     write_run(tmp_path, losses=losses, seeds=(0,), n=40)
@@ -58,14 +54,12 @@ def test_a_figure_of_two_parts_is_both(tmp_path: Path) -> None:
         ("table", "Unknown report 'table'"),
     ],
 )
-def test_what_cannot_be_made_is_one_sentence(run: Path, only: str, words: str) -> None:
+def test_what_cannot_be_made_is_one_sentence(run, only, words):
     with pytest.raises(UserError, match=words):
         write_some_reports(run, [only])
 
 
-def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(
-    run: Path, tmp_path: Path
-) -> None:
+def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(run, tmp_path):
     plugin = str(write_plugin(tmp_path / "plugin.py", undrawn=UNDRAWN))
     words = ["--only", "undrawn,table2", "--format", "latex,png", "--plugin", plugin]
     said = call(["report", "run", *words], tmp_path)
@@ -74,9 +68,7 @@ def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(
     assert said.stdout == f"{Path('run', 'reports', 'tables', 'arithmetic_table.tex')}\n"
 
 
-def test_the_command_prints_the_files_and_notes_an_earlier_state_of_the_others(
-    run: Path, tmp_path: Path
-) -> None:
+def test_the_command_prints_the_files_and_notes_an_earlier_state_of_the_others(run, tmp_path):
     words = ["report", "run", "--only", "table2", "--format", "latex,markdown"]
     said = call([*words, "-q"], tmp_path)
     assert sorted(Path(line).name for line in said.stdout.splitlines()) == [
@@ -91,7 +83,7 @@ def test_the_command_prints_the_files_and_notes_an_earlier_state_of_the_others(
         call(["report", "run", "--format", "doc"], tmp_path)
 
 
-def test_two_runs_make_one_report_in_a_folder_of_its_own(tmp_path: Path) -> None:
+def test_two_runs_make_one_report_in_a_folder_of_its_own(tmp_path):
     for folder, task in (("one", "arithmetic"), ("two", "gsm8k")):
         write_run(tmp_path / folder, tasks=(task,), losses=("ce",), seeds=(0,), n=9, resamples=9)
     with pytest.raises(UserError, match="--out"):

@@ -45,7 +45,7 @@ FRAME = pd.DataFrame(
         (tables.p_value(1e-12), "<0.001"),
     ],
 )
-def test_numbers_as_text(text: str, expected: str) -> None:
+def test_numbers_as_text(text, expected):
     assert text == expected
 
 
@@ -64,20 +64,20 @@ def test_markdown_escapes_its_bars_and_aligns_numbers_right():
     ]
 
 
-def rendered(frame: pd.DataFrame, width: int = 100) -> str:
+def rendered(frame, width=100):
     console = Console(file=io.StringIO(), width=width, color_system=None)
     console.print(tables.to_terminal(frame, "A title", "A caption", width))
     return str(console.file.getvalue())
 
 
-def wide(columns: int) -> pd.DataFrame:
+def wide(columns):
     return pd.DataFrame(
         {f"column {at}": [f"{at}.5 [{at}.25, {at}.75]", "1.0 ± 0.1"] for at in range(columns)}
     )
 
 
 @pytest.mark.parametrize("columns", [7, 12])
-def test_a_wide_table_puts_intervals_in_a_second_line_and_loses_nothing(columns: int) -> None:
+def test_a_wide_table_puts_intervals_in_a_second_line_and_loses_nothing(columns):
     text = rendered(wide(columns))
     assert max(map(len, text.splitlines())) <= 100
     assert all(f"[{at}.25," in text and f"{at}.75]" in text for at in range(columns))
@@ -98,7 +98,7 @@ def test_columns_that_never_change_go_above_the_table():
     assert sum("builtin/tiny" in line for line in lines) == 1
 
 
-def test_brackets_are_not_taken_for_markup() -> None:
+def test_brackets_are_not_taken_for_markup():
     text = rendered(pd.DataFrame({"SMMD[kernel=random]": ["smmd[sigma=1]", "ce"]}))
     assert "SMMD[kernel=random]" in text
     assert "smmd[sigma=1]" in text
@@ -111,7 +111,7 @@ def test_a_share_goes_in_a_second_line_where_the_table_is_too_wide():
     assert ["(55.04)"] * 10 in lines
 
 
-def bold() -> pd.DataFrame:
+def bold():
     table = pd.DataFrame(
         {"Model": ["a", "a", "b"], "Loss": ["CE", "50%", "CE"], "Acc": ["1.0 [0.5, 1.5]"] * 3}
     )
@@ -119,7 +119,7 @@ def bold() -> pd.DataFrame:
     return table
 
 
-def test_bold_cells_are_marked_in_markdown_and_not_in_csv() -> None:
+def test_bold_cells_are_marked_in_markdown_and_not_in_csv():
     assert tables.to_markdown(bold()).splitlines()[1:4] == [
         "| --- | --- | ---: |",
         "| a | CE | 1.0 [0.5, 1.5] |",

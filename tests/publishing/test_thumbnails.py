@@ -2,7 +2,6 @@
 
 import base64
 import io
-from pathlib import Path
 
 from PIL import Image
 
@@ -10,7 +9,7 @@ from smmd_bench.publishing.thumbnails import LARGEST, thumbnail
 from tests.broken_pictures import torn_png
 
 
-def test_a_large_picture_becomes_small(tmp_path: Path) -> None:
+def test_a_large_picture_becomes_small(tmp_path):
     Image.new("RGBA", (800, 400), (0, 0, 0, 0)).save(tmp_path / "a.png")
     uri = thumbnail(str(tmp_path / "a.png"))
     assert uri is not None
@@ -19,7 +18,7 @@ def test_a_large_picture_becomes_small(tmp_path: Path) -> None:
     assert small.getpixel((5, 5)) == (255, 255, 255)
 
 
-def test_a_broken_or_missing_picture_has_none(tmp_path: Path) -> None:
+def test_a_broken_or_missing_picture_has_none(tmp_path):
     file = torn_png(tmp_path / "a.png")
     assert thumbnail(str(file)) is None
     for size in (60, 8, 0):

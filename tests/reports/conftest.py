@@ -1,5 +1,110 @@
-"""The synthetic run, for the tests of this folder."""
+"""Runs that several files of reports read, each made once a worker. Only to be read."""
 
-from tests.runs import run_folder
+from __future__ import annotations
 
-__all__ = ["run_folder"]
+from functools import cache
+from typing import Any
+
+import pytest
+
+from smmd_bench.results.frames import read_run
+from tests.regression_checks import write_checks
+from tests.runs import write_run
+
+SMALL, TEXT, VISION = "Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-1.5B", "Qwen/Qwen2.5-VL-3B-Instruct"
+PAPER: dict[str, Any] = {
+    "losses": ("ce", "gce", "ntl", "ntil", "smmd"), "seeds": (0,), "recipe": {},
+}  # fmt: skip
+TERMS = ("ce", "smmd[term=mmd]", "smmd[term=smooth]", "smmd")
+KERNELS = ("smmd[kernel=random,term=mmd]", "smmd[kernel=shuffled,term=mmd]")
+BANDWIDTHS = ("smmd[sigma=1+2+3]", "smmd[sigma=1.7+2+2.3]", "smmd[sigma=4]")
+ABLATED = (*TERMS, *KERNELS, *BANDWIDTHS, "smmd[lambda=9,sigma=1+2]")
+MMLU = {"tasks": ("gsm8k",), "losses": ("ce", "ntl", "smmd"), "n": 20, "steps": 5, "recipe": {}}
+RUNS: dict[str, list[dict[str, Any]]] = {
+    "easier": [{"n": 200}],
+    "arithmetic": [{"models": (SMALL,), "tasks": ("arithmetic",), "n": 10_000, **PAPER}],
+    "math": [
+        {"models": (TEXT,), "tasks": ("gsm8k",), "n": 1319, **PAPER},
+        {"models": (TEXT,), "tasks": ("svamp",), "n": 1000, **PAPER},
+    ],
+    "math of two models": [
+        {
+            "models": (TEXT, "builtin/tiny"), "tasks": ("gsm8k", "svamp"), "n": 1000,
+            "losses": ("ce", "smmd"), "recipe": {},
+        },
+    ],
+    "pictures": [
+        {"models": (VISION,), "tasks": ("clock_time",), "n": 1440, "source": "kaggle", **PAPER},
+        {"models": (VISION,), "tasks": ("chartqa",), "n": 1915, "source": "kaggle", **PAPER},
+    ],
+    "synthetic pictures": [
+        {"models": ("builtin/tiny-vl",), "tasks": ("clock_time", "chartqa"), "n": 60},
+    ],
+    "summaries": [
+        {
+            "models": (TEXT,), "tasks": ("samsum",), "n": 819, "seeds": (0,), "recipe": {},
+            "losses": ("ce", "ntl", "smmd[sigma=2.0]", "smmd"),
+        },
+    ],
+    "summaries of two models": [
+        {
+            "models": (TEXT, "builtin/tiny"), "tasks": ("samsum", "gsm8k"), "n": 40,
+            "losses": ("ce", "smmd"),
+        },
+    ],
+    "all tasks": [
+        {
+            "tasks": ("arithmetic", "gsm8k", "clock_time", "chartqa", "samsum", "halving"),
+            "n": 12, "resamples": 5,
+        },
+    ],
+    "math of as many": [{"models": (TEXT,), "tasks": ("gsm8k", "svamp"), "n": 1319, **PAPER}],
+    "word problems of two losses": [
+        {"models": (TEXT,), "tasks": ("gsm8k",), "losses": ("ce", "smmd"), "seeds": (0,), "n": 150},
+    ],
+    "word problems": [
+        {"models": (TEXT,), "tasks": ("gsm8k",), "losses": ("ce", "ntl", "smmd"), "seeds": (0,),
+         "n": 150, "steps": 5, "resamples": 20},
+    ],
+    "variants": [{"losses": ABLATED, "seeds": (0,), "n": 150}],
+    "variants of the paper": [
+        {"models": (TEXT, "builtin/tiny"), "tasks": (task,), "losses": ABLATED, "seeds": (0,),
+         "n": n, "resamples": 50, "base": False, "recipe": {}}
+        for task, n in (("gsm8k", 1319), ("svamp", 1000), ("arithmetic", 200))
+    ],
+    "mmlu": [{"models": (TEXT,), "seeds": (0,), **MMLU}],
+    "a look at mmlu": [{**MMLU}],
+    "samples": [
+        {"models": ("builtin/tiny-vl",), "tasks": ("clock_time", "chartqa", "gsm8k"),
+         "losses": ("ce", "smmd"), "n": 50, "steps": 5, "resamples": 20},
+    ],
+}  # fmt: skip
+CHECKS: dict[str, list[dict[str, Any]]] = {
+    "mmlu": [{}],
+    "a look at mmlu": [{"limit": 10, "truncated": 3}, {"suite": "gsm8k", "limit": 50}],
+}
+"""What `smmd-bench regress` left in some of them."""
+
+
+@pytest.fixture(scope="session")
+def runs(run_folder, tmp_path_factory):
+    """`runs(name)`: one of `RUNS`, made when it is first asked for, or the default one."""
+    root = tmp_path_factory.mktemp("runs")
+
+    @cache
+    def make(name):
+        if name == "default":
+            return read_run(run_folder)
+        for arguments in RUNS[name]:
+            write_run(root / name, **{"steps": 3, "resamples": 100, **arguments})
+        for arguments in CHECKS.get(name, ()):
+            write_checks(root / name, **arguments)
+        return read_run(root / name)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def run(runs):
+    """The default synthetic run."""
+    return runs("default")

@@ -1,10 +1,11 @@
-"""Comparing a report's files with the golden ones of `tests/data/golden`."""
+"""Comparing a report's table with the golden files of `tests/data/golden`."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+import pandas as pd
 from rich.console import Console
 
 from smmd_bench.contracts import Artefact
@@ -14,14 +15,18 @@ from smmd_bench.publishing.latex import to_latex
 FOLDER = Path(__file__).parent.parent / "data" / "golden"
 
 
-def printed(artefact: Artefact, caption: str, width: int) -> list[str]:
+def printed(table: pd.DataFrame, caption: str, width: int) -> list[str]:
     """The lines of a table for a terminal of 100 columns, on a console of that width."""
-    assert artefact.table is not None
     console = Console(width=width, color_system=None)
     with console.capture() as captured:
-        title = str(artefact.table.attrs["title"])
-        console.print(tables.to_terminal(artefact.table, title, caption, 100))
+        title = str(table.attrs.get("title", ""))
+        console.print(tables.to_terminal(table, title, caption, 100))
     return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def widest_line(table: pd.DataFrame) -> int:
+    """Columns of a terminal that the rows of a table take, without its title and headings."""
+    return max(len(line) for line in printed(table, "", 200)[1:] if " · " not in line)
 
 
 def assert_golden(name: str, artefact: Artefact) -> None:
@@ -29,15 +34,15 @@ def assert_golden(name: str, artefact: Artefact) -> None:
 
     With SMMD_BENCH_GOLDEN=write the files are written instead: then read their diff.
     """
-    assert artefact.table is not None
-    title = str(artefact.table.attrs["title"])
-    rows = [line for line in printed(artefact, "", 200)[1:] if " · " not in line]  # after the title
-    assert max(map(len, rows)) <= 100
+    table = artefact.table
+    assert table is not None
+    assert widest_line(table) <= 100
+    title = str(table.attrs["title"])
     texts = {
-        "csv": tables.to_csv(artefact.table),
-        "md": f"**{title}**\n\n{tables.to_markdown(artefact.table)}",
-        "tex": to_latex(artefact.table, f"{title}. {artefact.caption}", "tab:golden"),
-        "txt": "\n".join(printed(artefact, artefact.caption, 100)) + "\n",
+        "csv": tables.to_csv(table),
+        "md": f"**{title}**\n\n{tables.to_markdown(table)}",
+        "tex": to_latex(table, f"{title}. {artefact.caption}", "tab:golden"),
+        "txt": "\n".join(printed(table, artefact.caption, 100)) + "\n",
     }
     for suffix, text in texts.items():
         file = FOLDER / f"{name}.{suffix}"

@@ -1,6 +1,4 @@
 import re
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,18 +9,8 @@ from sklearn.calibration import calibration_curve
 from smmd_bench.reports._calibration import binned, corrected_errors
 from smmd_bench.reports.calibration import FEWEST, Calibration
 
-import smmd_bench as sb
-from smmd_bench.errors import UserError
-from smmd_bench.plugin_system import registry
-from tests.publishing.published import publish
-from tests.runs import rewrite, write_failure, write_run
-
-TASK = "arithmetic[operations=1..2]"
-
-
-@pytest.fixture(scope="module")
-def run(run_folder):
-    return sb.read_run(run_folder)
+from tests.changed_runs import NO_MEMORY, changed, without
+from tests.runs import quick_run
 
 
 @pytest.fixture(scope="module")
@@ -36,19 +24,11 @@ def of(run, loss, seed):
 
 
 def looped_error(probes, bins):
-    """The definition, one position after another."""
-    inside = {}
-    for p, best, target in zip(
-        probes["maximum"], probes["argmax_value"], probes["target_value"], strict=True
-    ):
-        at = next(b for b in range(bins) if p <= (b + 1) / bins or b == bins - 1)
-        inside.setdefault(at, []).append((p, float(best == target)))
-    gaps = [
-        abs(sum(hit for _, hit in found) / len(found) - sum(p for p, _ in found) / len(found))
-        * len(found)
-        for found in inside.values()
-    ]
-    return sum(gaps) / len(probes)
+    """The definition, one bin after another."""
+    inside = np.minimum(np.ceil(probes["maximum"] * bins).clip(1), bins)
+    right = probes["argmax_value"] == probes["target_value"]
+    parts = [(right[inside == at], probes["maximum"][inside == at]) for at in inside.unique()]
+    return sum(abs(hits.mean() - sure.mean()) * len(hits) for hits, sure in parts) / len(probes)
 
 
 @pytest.mark.parametrize("bins", [10, 15])
@@ -128,8 +108,7 @@ def test_a_single_example_has_a_plain_error_alone(tmp_path):
     cell = binned(probes_of([0.5, 0.5], [True, True], [True, False]), 10)
     assert (cell.gap.shape, cell.error) == ((1, 10), 0.5)
     assert corrected_errors([[cell]]) == [None]
-    write_run(tmp_path, losses=("ce",), seeds=(0,), n=1, steps=3, resamples=5)
-    table = Calibration().build(sb.read_run(tmp_path)).table
+    table = Calibration().build(quick_run(tmp_path, losses=("ce",), n=1)).table
     assert set(table["ECE (%)"]) == {"–"}
     assert "–" not in set(table["Plain ECE (%)"])
 
@@ -158,59 +137,34 @@ def test_curves_pool_the_seeds_and_leave_out_bins_of_few_positions(artefact, run
     assert list(line.get_ydata()) == pytest.approx(accuracy[enough].tolist())
 
 
-def test_tokens_of_several_digits_count_by_their_value(run_folder, tmp_path):
-    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
-    for file in folder.glob("cells/*/probes.parquet"):
-        probes = pd.read_parquet(file)
-        rewrite(file, probes.assign(target_value=731.0, argmax_value=732.0))
-    table = Calibration().build(sb.read_run(folder)).table
-    assert set(table["Accuracy (%)"]) == {"0.0"}
+def test_tokens_of_several_digits_count_by_their_value(run, tmp_path):
+    values = {"target_value": 731.0, "argmax_value": 732.0}
+    run = changed(run, tmp_path, "probes.parquet", lambda probes: probes.assign(**values))
+    assert set(Calibration().build(run).table["Accuracy (%)"]) == {"0.0"}
 
 
-def test_pairs_and_losses_that_do_not_fit_are_named(tmp_path):
+def test_losses_that_do_not_fit_are_named(tmp_path):
     losses = ("ce", *(f"ntl[lambda={at}]" for at in range(3, 11)))
-    write_run(tmp_path, losses=losses, seeds=(0,), n=20, steps=3, resamples=5)
-    artefact = Calibration().build(sb.read_run(tmp_path))
+    artefact = Calibration().build(quick_run(tmp_path, losses=losses))
     assert "Not drawn, but in the table: NTL[lambda=8], NTL[lambda=9], NTL[lambda=10] (builtin" in (
         artefact.caption
     )
     assert len(artefact.table) == 10
 
 
-def test_a_cell_without_a_result_is_named(run_folder, tmp_path):
-    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
-    victim = next(c for c in sb.read_run(folder).cells.itertuples() if c.loss == "smmd")
-    for name in ("metrics.json", "probes.parquet"):
-        (folder / "cells" / victim.address / name).unlink()
-    artefact = Calibration().build(sb.read_run(folder))
-    assert "Without a result: builtin/tiny smmd seed 0 (pending)." in artefact.caption
-    assert artefact.table.set_index("Loss").loc["SMMD", "Seeds"] == "1"
-
-
-def test_a_loss_whose_cells_all_failed_is_named_and_the_others_are_drawn(run_folder, tmp_path):
-    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
-    for cell in sb.read_run(folder).cells.itertuples():
-        if cell.loss == "ntl":
-            for file in (folder / "cells" / cell.address).glob("*.parquet"):
-                file.unlink()
-            (folder / "cells" / cell.address / "metrics.json").unlink()
-            failure = {"stage": "train", "error": "no memory"}
-            write_failure(folder / "cells" / cell.address, failure)
-    artefact = Calibration().build(sb.read_run(folder))
+def test_a_seed_or_a_loss_without_results_leaves_the_others(run, tmp_path):
+    lost = without(run, tmp_path, loss="smmd", seed=0)
+    artefact = Calibration().build(without(lost, tmp_path, failure=NO_MEMORY, loss="ntl"))
     assert artefact.table["Loss"].tolist() == ["untuned", "CE", "SMMD"]
+    assert artefact.table["Seeds"].tolist() == ["1", "2", "1"]
     assert artefact.figure.axes[0].get_legend_handles_labels()[1] == ["untuned", "CE", "SMMD"]
-    assert "Without a result: builtin/tiny ntl seeds 0, 1 (failed in train)." in artefact.caption
-
-
-def test_the_caption_has_n_seeds_and_parse_failures(artefact):
-    assert "n = 200 test examples; seeds 0, 1; at most 8.5 %" in artefact.caption
+    assert "builtin/tiny smmd seed 0 (pending)" in artefact.caption
 
 
 def test_positions_of_a_rationale_count_and_the_caption_says_how_many(artefact, tmp_path):
     assert "outside the final answer" not in artefact.caption
     assert "those of a rationale before the answer included" in artefact.caption
-    write_run(tmp_path, tasks=("gsm8k",), losses=("ce",), seeds=(0,), n=40, steps=3, resamples=5)
-    run = sb.read_run(tmp_path)
+    run = quick_run(tmp_path, tasks=("gsm8k",), losses=("ce",), n=40)
     found = Calibration().build(run)
     share = 100 * (run.probes["answer_digit"] == -1).mean()
     assert 30 < share < 80
@@ -219,38 +173,9 @@ def test_positions_of_a_rationale_count_and_the_caption_says_how_many(artefact, 
     assert set(found.table["Positions"]) == {f"{digits:,}"}
 
 
-def test_summaries_have_no_calibration(tmp_path):
-    write_run(tmp_path, tasks=("samsum",), losses=("ce",), seeds=(0,), n=8, steps=3, resamples=5)
-    reason = Calibration().skip(sb.read_run(tmp_path))
-    assert reason == "no task with probes has numbers as answers"
-
-
-def test_a_run_without_probes_is_skipped(run_folder, tmp_path):
-    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
-    for file in folder.glob("cells/*/probes.parquet"):
-        file.unlink()
-    assert Calibration().skip(sb.read_run(folder)) == "no cell has digit probes"
-
-
-def test_a_single_bin_is_a_users_error():
-    with pytest.raises(UserError, match="bins must be from 2 to 100"):
-        registry.load("reports", "calibration[bins=1]")
-
-
-def test_publishing_again_gives_the_same_bytes(run_folder, tmp_path):
-    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
-
-    def published():
-        files = publish(sb.read_run(folder), [Calibration()])
-        return [file.read_bytes() for file in files if file.name != "index.html"]
-
-    assert published() == published()
-
-
 def test_bins_of_too_few_positions_leave_a_panel_that_says_so(tmp_path, recwarn):
-    tasks = ("gsm8k", TASK)
-    write_run(tmp_path, tasks=tasks, losses=("ce",), seeds=(0,), n=4, steps=3, resamples=5)
-    figure = Calibration().build(sb.read_run(tmp_path)).figure
+    tasks = ("gsm8k", "arithmetic[operations=1..2]")
+    figure = Calibration().build(quick_run(tmp_path, tasks=tasks, losses=("ce",), n=4)).figure
     figure.savefig(tmp_path / "figure.png")
     first, *_ = figure.axes
     assert [text.get_text() for text in first.texts] == ["no bin has 20 positions"]

@@ -1,93 +1,72 @@
-import shutil
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 from smmd_bench.reports._sample_panels import clipped, drawable
 from smmd_bench.reports.dataset_samples import DatasetSamples
 
-import smmd_bench as sb
-from smmd_bench.errors import UserError
-from smmd_bench.plugin_system import registry
 from tests.broken_pictures import torn_png
-from tests.publishing.published import publish
-from tests.runs import rewrite, write_run
-
-TASKS = ("clock_time", "chartqa", "gsm8k")
+from tests.changed_runs import changed, without
+from tests.runs import quick_run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "samples"
-    write_run(
-        folder, models=("builtin/tiny-vl",), tasks=TASKS, losses=("ce", "smmd"), n=50, steps=5,
-        resamples=20,
-    )  # fmt: skip
-    return sb.read_run(folder)
+def run(runs):
+    """Clocks, charts and word problems, two losses, two seeds."""
+    return runs("samples")
 
 
-def texts(figure) -> list[str]:
+@pytest.fixture(scope="module")
+def artefact(run):
+    return DatasetSamples().build(run)
+
+
+@pytest.fixture(scope="module")
+def one_row(run):
+    return DatasetSamples(rows=1).build(run)
+
+
+def texts(figure):
     return [text.get_text() for axis in figure.axes for text in axis.texts]
 
 
-def pictures(figure) -> list[np.ndarray]:
+def pictures(figure):
     return [np.asarray(image.get_array()) for axis in figure.axes for image in axis.images]
 
 
-def test_clocks_stand_in_fours_and_charts_and_texts_in_threes(run):
-    data = DatasetSamples().build(run).data
-    counts = data.groupby("task", observed=True)["uid"].nunique()
+def test_clocks_stand_in_fours_and_charts_and_texts_in_threes(artefact):
+    counts = artefact.data.groupby("task", observed=True)["uid"].nunique()
     assert counts.to_dict() == {"clock_time": 8, "chartqa": 6, "gsm8k": 6}
 
 
-def test_examples_are_spread_over_the_test_split(run):
-    data = DatasetSamples(rows=1).build(run).data
-    uids = data[data["task"] == "clock_time"]["uid"].unique().tolist()
-    assert uids == [f"clock_time-{at:05d}" for at in (6, 18, 31, 43)]
-
-
-def test_the_frame_has_the_answer_of_each_loss_and_whether_it_is_exact(run):
-    data = DatasetSamples().build(run).data
+def test_the_frame_has_the_answer_of_each_loss_and_a_mark_says_which_are_right(artefact, run):
+    data = artefact.data
     assert list(data["loss"].unique()) == ["base", "ce", "smmd"]
     known = run.completions[run.completions["seed"] == 0].set_index(["task", "loss", "uid"])
     for row in data.itertuples():
         expected = known.loc[(row.task, row.loss, row.uid)]
         assert (row.completion, row.exact) == (expected["completion"], expected["exact"])
+    found = texts(artefact.figure)
+    assert found.count("✓") == data["exact"].sum()
+    assert found.count("✗") == (~data["exact"].astype(bool)).sum()
 
 
-def test_each_picture_is_the_file_of_its_example(run):
-    found = pictures(DatasetSamples(rows=1).build(run).figure)
-    files = run.path / "pictures"
+def test_pictures_are_those_of_examples_that_are_spread_over_the_test_split(one_row, run):
     names = [f"clock_time-{at}.png" for at in (6, 18, 31, 43)]
     names += [f"chartqa-{at}.png" for at in (8, 25, 41)]
-    assert len(found) == len(names)
-    for picture, name in zip(found, names, strict=True):
-        assert np.array_equal(picture, np.asarray(Image.open(files / name)))
+    for picture, name in zip(pictures(one_row.figure), names, strict=True):
+        assert np.array_equal(picture, np.asarray(Image.open(run.path / "pictures" / name)))
 
 
-def test_a_mark_says_which_answers_are_right(run):
-    artefact = DatasetSamples().build(run)
+def test_headings_name_the_model_and_synthetic_data_and_a_common_question_once(artefact):
     found = texts(artefact.figure)
-    assert found.count("✓") == artefact.data["exact"].sum()
-    assert found.count("✗") == (~artefact.data["exact"].astype(bool)).sum()
-
-
-def test_a_question_that_all_examples_ask_stands_once(run):
-    found = texts(DatasetSamples().build(run).figure)
+    assert "clock_time · synthetic data · builtin/tiny-vl · seed 0" in found
+    assert "gsm8k · builtin/tiny-vl · seed 0" in found
     assert found.count("What time does the clock show?") == 1
 
 
-def test_headings_name_the_model_and_synthetic_data(run):
-    found = texts(DatasetSamples().build(run).figure)
-    assert "clock_time · synthetic data · builtin/tiny-vl · seed 0" in found
-    assert "gsm8k · builtin/tiny-vl · seed 0" in found
-
-
-def test_no_text_leaves_the_figure_and_no_two_overlap(run):
-    figure = DatasetSamples().build(run).figure
+def test_no_text_leaves_the_figure_and_no_two_overlap(artefact):
+    figure = artefact.figure
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     boxes = [text.get_window_extent(renderer) for axis in figure.axes for text in axis.texts]
@@ -101,28 +80,26 @@ def test_no_text_leaves_the_figure_and_no_two_overlap(run):
 
 @pytest.mark.parametrize("broken", [None, "cut", "torn"])
 def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(run, tmp_path, broken):
-    folder = Path(shutil.copytree(run.path, tmp_path / "run"))
     lost = tmp_path / "lost.png"
     if broken == "torn":
         torn_png(lost)
     elif broken == "cut":
         lost.write_bytes(b"\x89PNG\r\n\x1a\n")
-    for file in folder.glob("cells/*/completions.parquet"):
-        frame = pd.read_parquet(file)
-        rewrite(file, frame.assign(image=str(lost)) if "image" in frame else frame)
-    figure = DatasetSamples(rows=1).build(sb.read_run(folder)).figure
+
+    def elsewhere(frame):
+        return frame.assign(image=str(lost)) if "image" in frame else frame
+
+    run = changed(run, tmp_path / "run", "completions.parquet", elsewhere)
+    figure = DatasetSamples(rows=1).build(run).figure
     assert not pictures(figure)
     assert texts(figure).count("picture not found") == 6
 
 
 def test_an_example_that_a_cell_does_not_have_has_no_mark(run, tmp_path):
-    folder = Path(shutil.copytree(run.path, tmp_path / "run"))
-    cells = run.cells[(run.cells["task"] == "chartqa") & (run.cells["loss"] == "smmd")]
-    for address in cells["address"]:
-        for name in ("completions", "scores"):
-            file = folder / "cells" / address / f"{name}.parquet"
-            rewrite(file, pd.read_parquet(file).iloc[:10])
-    artefact = DatasetSamples(rows=1).build(sb.read_run(folder))
+    where = {"task": "chartqa", "loss": "smmd"}
+    for name in ("completions.parquet", "scores.parquet"):
+        run = changed(run, tmp_path, name, lambda frame: frame.iloc[:10], **where)
+    artefact = DatasetSamples(rows=1).build(run)
     data = artefact.data[(artefact.data["task"] == "chartqa") & (artefact.data["loss"] == "smmd")]
     assert data["exact"].isna().tolist() == [False, True, True]
     assert texts(artefact.figure).count("–") == 2
@@ -130,11 +107,8 @@ def test_an_example_that_a_cell_does_not_have_has_no_mark(run, tmp_path):
 
 def test_labels_too_long_for_a_panel_are_numbered_and_explained(tmp_path):
     losses = ("ce", "smmd[kernel=random,term=mmd]", "smmd[kernel=shuffled,term=mmd]")
-    write_run(
-        tmp_path, tasks=("clock_time",), losses=losses, seeds=(0,), n=9, steps=5, resamples=20,
-        base=False,
-    )  # fmt: skip
-    found = texts(DatasetSamples(rows=1).build(sb.read_run(tmp_path)).figure)
+    run = quick_run(tmp_path, tasks=("clock_time",), losses=losses, n=9, base=False)
+    found = texts(DatasetSamples(rows=1).build(run).figure)
     key = "SMMD (2): SMMD[kernel=random,term=mmd], SMMD (3): SMMD[kernel=shuffled,term=mmd]"
     assert key in found
     assert [found.count(label) for label in ("CE", "SMMD (2)", "SMMD (3)")] == [4, 4, 4]
@@ -142,13 +116,10 @@ def test_labels_too_long_for_a_panel_are_numbered_and_explained(tmp_path):
 
 def test_a_key_of_many_long_labels_is_never_cut(tmp_path):
     sigmas = "+".join(str(at / 10) for at in range(1, 90))
-    losses = ("ce", f"smmd[sigma={sigmas}]", *(f"smmd[kernel=random,lambda={at},sigma=1.5+2.5]"
-                                               for at in range(4, 16)))  # fmt: skip
-    write_run(
-        tmp_path, tasks=("clock_time",), losses=losses, seeds=(0,), n=9, steps=5, resamples=20,
-        base=False,
-    )  # fmt: skip
-    artefact = DatasetSamples(rows=1).build(sb.read_run(tmp_path))
+    variants = [f"smmd[kernel=random,lambda={at},sigma=1.5+2.5]" for at in range(4, 16)]
+    losses = ("ce", f"smmd[sigma={sigmas}]", *variants)
+    run = quick_run(tmp_path, tasks=("clock_time",), losses=losses, n=9, base=False)
+    artefact = DatasetSamples(rows=1).build(run)
     found = texts(artefact.figure)
     assert not any("…" in text for text in found)
     said = "".join(found).replace(" ", "")
@@ -159,32 +130,15 @@ def test_a_key_of_many_long_labels_is_never_cut(tmp_path):
 
 
 def test_a_loss_without_a_result_is_named_in_its_place(run, tmp_path):
-    folder = Path(shutil.copytree(run.path, tmp_path / "run"))
-    cells = run.cells[(run.cells["task"] == "gsm8k") & (run.cells["loss"] == "smmd")]
-    for address in cells["address"]:
-        (folder / "cells" / address / "metrics.json").unlink()
-    artefact = DatasetSamples(rows=1).build(sb.read_run(folder))
+    run = without(run, tmp_path, task="gsm8k", loss="smmd")
+    artefact = DatasetSamples(rows=1).build(run)
     assert texts(artefact.figure).count("no result (pending)") == 3
     assert "Without a result: builtin/tiny-vl gsm8k smmd seed 0 (pending)." in artefact.caption
 
 
-def test_the_caption_has_n_the_seed_that_is_shown_and_those_of_the_run(run):
-    caption = DatasetSamples().build(run).caption
-    assert "n = 50 test examples; seed 0; at most" in caption
-    assert "The run has seeds 0, 1." in caption
-
-
-def test_it_is_published_without_a_warning(run, tmp_path):
-    folder = Path(shutil.copytree(run.path, tmp_path / "run"))
-    publish(sb.read_run(folder), [DatasetSamples()])
-    made = sorted(file.name for file in (folder / "reports" / "figures").iterdir())
-    assert made == ["dataset_samples.csv", "dataset_samples.pdf", "dataset_samples.png"]
-    assert "This report failed" not in (folder / "reports" / "index.html").read_text()
-
-
-def test_the_number_of_rows_is_checked():
-    with pytest.raises(UserError, match="rows must be from 1 to 10"):
-        registry.load("reports", "dataset_samples[rows=0]")
+def test_the_caption_has_n_the_seed_that_is_shown_and_those_of_the_run(artefact):
+    assert "n = 50 test examples; seed 0; at most" in artefact.caption
+    assert "The run has seeds 0, 1." in artefact.caption
 
 
 def test_letters_that_the_font_lacks_are_boxes_and_the_marks_are_not():

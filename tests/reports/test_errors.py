@@ -1,33 +1,19 @@
-import random
-from pathlib import Path
+"""Which answers the error analyses compare, and what their notes say of them."""
 
+import random
+
+import numpy as np
 import pandas as pd
 import pytest
-from smmd_bench.reports._error_panels import silent_note
-from smmd_bench.reports._errors import common_errors, error_pairs, why_none
+from smmd_bench.reports._error_panels import in_brief, limit_note, silent_note, subset_note
+from smmd_bench.reports._errors import CommonErrors, Pair, common_errors, error_pairs, why_none
 from smmd_bench.reports._panels import select_losses
 
-import smmd_bench as sb
-from smmd_bench.storage.files import write_json
-from tests.runs import Planted, rewrite, write_run
+from smmd_bench.results.frames import RunFrames
+from tests.changed_runs import changed, with_manifest, without
+from tests.runs import planted_run
 
 ANSWERS = ["0", "10", "25", "7", "40"]
-
-
-def planted(path: Path, predictions, answers=ANSWERS, **names):
-    write_run(
-        path, tasks=("gsm8k",), planted=Planted(answers, predictions), n=5, steps=5, resamples=20,
-        **{"seeds": (0,), **names},
-    )  # fmt: skip
-    return sb.read_run(path)
-
-
-def without(path: Path, loss: str, *seeds: int):
-    """The run in which a loss has no results on those seeds."""
-    cells = sb.read_run(path).cells
-    for address in cells.loc[(cells["loss"] == loss) & cells["seed"].isin(seeds), "address"]:
-        (path / "cells" / address / "metrics.json").unlink()
-    return sb.read_run(path)
 
 
 def errors_by_loss(run):
@@ -39,8 +25,9 @@ def errors_of(common, *losses):
 
 
 def test_an_example_counts_for_a_pair_where_both_give_a_number(tmp_path):
-    run = planted(
+    run = planted_run(
         tmp_path,
+        ANSWERS,
         {
             "ce": ["0", "11", "none", "7", "4"],
             "ntl": ["1", "10", "25", "7", "none"],
@@ -56,53 +43,33 @@ def test_an_example_counts_for_a_pair_where_both_give_a_number(tmp_path):
 
 
 def test_a_loss_that_leaves_much_unanswered_shrinks_no_other_pair(tmp_path):
-    losses = {"ce": ANSWERS, "smmd": ANSWERS}
-    silent = {**losses, "gce": ["0", "none", "none", "none", "none"]}
-    runs = [planted(tmp_path / "two", losses), planted(tmp_path / "three", silent)]
-    found = [errors_by_loss(run) for run in runs]
-    assert [common["smmd"].n for common in found] == [5, 5]
-    assert found[1]["gce"].n == 1
-
-
-def test_each_seed_has_a_subset_of_its_own(tmp_path):
-    run = planted(
-        tmp_path,
-        {
-            "ce": {0: ["none", "1", "1", "1", "1"], 1: ["1"] * 5},
-            "smmd": {0: ["1"] * 5, 1: ["none", "none", "1", "1", "1"]},
-        },
-        seeds=(0, 1),
-    )
-    common = errors_by_loss(run)
-    sizes = common["smmd"].frame.groupby(["loss", "seed"], observed=True).size()
-    assert sizes.to_dict() == {("ce", 0): 4, ("ce", 1): 3, ("smmd", 0): 4, ("smmd", 1): 3}
+    losses = {"ce": ANSWERS, "smmd": ANSWERS, "gce": ["0", *["none"] * 4]}
+    common = errors_by_loss(planted_run(tmp_path, ANSWERS, losses))
+    assert (common["smmd"].n, common["gce"].n) == (5, 1)
 
 
 def test_a_pair_is_compared_on_the_seeds_that_both_have(tmp_path):
     losses = ["ce", "ntl", "smmd", "smmd[sigma=1]"]
-    planted(tmp_path, dict.fromkeys(losses, ANSWERS), seeds=(0, 1, 2))
-    without(tmp_path, "smmd[sigma=1]", 0, 2)
-    run = without(tmp_path, "ntl", 1)
+    run = planted_run(tmp_path, ANSWERS, dict.fromkeys(losses, ANSWERS), seeds=(0, 1, 2))
+    for loss, seed in (("smmd[sigma=1]", 0), ("smmd[sigma=1]", 2), ("ntl", 1)):
+        run = without(run, tmp_path, loss=loss, seed=seed)
     common = errors_by_loss(run)
-    seeds = {loss: each.pair.seeds for loss, each in common.items()}
-    assert seeds == {"ntl": (0, 2), "smmd": (0, 1, 2), "smmd[sigma=1]": (1,)}
-    assert {loss: each.n for loss, each in common.items()} == {
-        "ntl": 10, "smmd": 15, "smmd[sigma=1]": 5
-    }  # fmt: skip
-    assert {loss: each.examples for loss, each in common.items()} == {
-        "ntl": 10, "smmd": 15, "smmd[sigma=1]": 5
+    assert {loss: (each.pair.seeds, each.n, each.examples) for loss, each in common.items()} == {
+        "ntl": ((0, 2), 10, 10), "smmd": ((0, 1, 2), 15, 15), "smmd[sigma=1]": ((1,), 5, 5),
     }  # fmt: skip
     assert set(common["smmd[sigma=1]"].of("ce")["seed"]) == {1}
 
 
 def test_a_pair_without_a_common_seed_is_left_out(tmp_path):
-    planted(tmp_path, {"ce": ANSWERS, "ntl": ANSWERS, "smmd": ANSWERS}, seeds=(0, 1))
-    without(tmp_path, "ce", 1)
-    run = without(tmp_path, "smmd", 0)
+    losses = dict.fromkeys(("ce", "ntl", "smmd"), ANSWERS)
+    run = planted_run(tmp_path, ANSWERS, losses, seeds=(0, 1))
+    for loss, seed in (("ce", 1), ("smmd", 0)):
+        run = without(run, tmp_path, loss=loss, seed=seed)
     assert [pair.loss for pair in error_pairs(run)] == ["ntl"]
 
 
 def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
+    """Each seed has a subset of its own."""
     rng, seeds, losses = random.Random(7), (0, 1, 2), ("ce", "gce", "ntl", "smmd")
     answers = [str(rng.randint(-50, 50)) for _ in range(40)]
     texts = {
@@ -115,8 +82,8 @@ def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
         }
         for loss, share in zip(losses, (0.05, 0.45, 0.1, 0), strict=True)
     }
-    planted(tmp_path, texts, answers, seeds=seeds)
-    run = without(tmp_path, "ntl", 1)
+    run = planted_run(tmp_path, answers, texts, seeds=seeds)
+    run = without(run, tmp_path, loss="ntl", seed=1)
     for loss, common in errors_by_loss(run).items():
         expected = {"ce": [], loss: []}
         for seed in (0, 2) if loss == "ntl" else seeds:
@@ -133,84 +100,96 @@ def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
 
 def test_the_scores_of_a_comparison_are_read_once(tmp_path, monkeypatch):
     losses = ["ce", "gce", "ntl", "ntil", "smmd"]
-    run = planted(tmp_path, dict.fromkeys(losses, ANSWERS))
+    run = planted_run(tmp_path, ANSWERS, dict.fromkeys(losses, ANSWERS))
     assert len(error_pairs(run)) == 4
-    read, calls = type(run).read, []
-    monkeypatch.setattr(type(run), "read", lambda *a, **k: calls.append(a) or read(*a, **k))
+    read, calls = RunFrames.read, []
+    monkeypatch.setattr(RunFrames, "read", lambda *a, **k: calls.append(a) or read(*a, **k))
     common_errors(run)
     assert len([call for call in calls if "error" in call[2]]) == 1
 
 
-def test_the_untuned_model_takes_no_part(run_folder):
-    pairs = error_pairs(sb.read_run(run_folder))
+def test_the_untuned_model_takes_no_part(run):
+    pairs = error_pairs(run)
     assert [(pair.reference, pair.loss) for pair in pairs] == [("ce", "ntl"), ("ce", "smmd")]
 
 
-def test_without_cross_entropy_the_first_loss_is_the_reference(tmp_path):
-    run = planted(tmp_path, {"ntl": ANSWERS, "smmd": ANSWERS})
+def test_without_cross_entropy_or_with_completions_made_elsewhere_the_first_is_the_reference(
+    tmp_path,
+):
+    run = planted_run(tmp_path / "a", ANSWERS, {"ntl": ANSWERS, "smmd": ANSWERS})
     assert error_pairs(run)[0].reference == "ntl"
-
-
-def test_of_completions_made_elsewhere_the_first_is_the_reference(tmp_path):
-    run = planted(tmp_path, {"smmd": ANSWERS, "ce": ANSWERS})
+    run = planted_run(tmp_path / "b", ANSWERS, {"smmd": ANSWERS, "ce": ANSWERS})
     assert error_pairs(run)[0].reference == "ce"
-    manifest = {**run.manifest, "predictions": {"losses": ["smmd", "ce"]}}
-    write_json(tmp_path / "manifest.json", manifest)
-    (pair,) = error_pairs(sb.read_run(tmp_path))
-    assert pair.reference == sb.read_run(tmp_path).cells["loss"].cat.categories[0]
-
-
-def test_a_run_without_results_has_nothing_to_compare(tmp_path):
-    write_json(tmp_path / "manifest.json", {"name": "empty", "experiment": {}})
-    assert why_none(sb.read_run(tmp_path)) == "no cell has results"
-
-
-def test_one_loss_alone_is_compared_with_nothing(tmp_path):
-    run = planted(tmp_path, {"smmd": ANSWERS})
-    reason = "no model and task has numbers of two trained losses on a common seed"
-    assert why_none(run) == reason
-
-
-def test_a_run_without_scores_has_nothing_to_compare(tmp_path):
-    planted(tmp_path, {"ce": ANSWERS, "smmd": ANSWERS})
-    for file in tmp_path.glob("cells/*/scores.parquet"):
-        file.unlink()
-    assert why_none(sb.read_run(tmp_path)) == "no cell has results"
+    elsewhere = with_manifest(run, tmp_path / "b", predictions={"losses": ["smmd", "ce"]})
+    (pair,) = error_pairs(elsewhere)
+    assert pair.reference == elsewhere.cells["loss"].cat.categories[0]
 
 
 def test_a_task_whose_targets_hold_no_number_is_left_out(tmp_path):
-    run = planted(tmp_path, {"ce": ANSWERS, "smmd": ANSWERS})
-    for file in tmp_path.glob("cells/*/scores.parquet"):
-        rewrite(file, pd.read_parquet(file).assign(answer=float("nan")))
+    run = planted_run(tmp_path, ANSWERS, {"ce": ANSWERS, "smmd": ANSWERS})
+    run = changed(run, tmp_path, "scores.parquet", lambda scores: scores.assign(answer=np.nan))
     assert why_none(run) == "no task has numbers as answers"
 
 
 def test_a_subset_can_be_empty(tmp_path):
-    run = planted(tmp_path, {"ce": ["1", *["none"] * 4], "smmd": ["none", *["1"] * 4]})
-    assert errors_by_loss(run)["smmd"].n == 0
+    losses = {"ce": ["1", *["none"] * 4], "smmd": ["none", *["1"] * 4]}
+    assert errors_by_loss(planted_run(tmp_path, ANSWERS, losses))["smmd"].n == 0
 
 
-@pytest.mark.parametrize("answers", [["none"] * 5, ["", "", "", "", ""]])
+@pytest.mark.parametrize("answers", [["none"] * 5, [""] * 5])
 def test_a_loss_without_one_number_is_left_out_and_named(tmp_path, answers):
-    run = planted(tmp_path, {"ce": ANSWERS, "gce": answers, "smmd": ANSWERS})
+    run = planted_run(tmp_path / "a", ANSWERS, {"ce": ANSWERS, "gce": answers, "smmd": ANSWERS})
     assert {loss: each.n for loss, each in errors_by_loss(run).items()} == {"smmd": 5}
     assert silent_note(run).startswith("Left out, without one number: GCE (")
-
-
-def test_two_losses_of_which_one_is_silent_cannot_be_compared(tmp_path):
-    run = planted(tmp_path, {"ce": ANSWERS, "smmd": ["none"] * 5})
+    run = planted_run(tmp_path / "b", ANSWERS, {"ce": ANSWERS, "smmd": answers})
     assert "numbers of two trained losses" in why_none(run)
 
 
 @pytest.mark.parametrize(
-    ("losses", "drawn"),
+    ("losses", "most", "drawn"),
     [
-        (["ntl", "smmd"], ["ntl", "smmd"]),
-        (["ntl", "smmd[sigma=1]", "smmd", "smmd[sigma=2]", "gce"], ["ntl", "smmd", "gce"]),
-        (["a", "b", "c", "d", "smmd"], ["a", "b", "smmd"]),
-        (["smmd[sigma=1]", "smmd[sigma=2]", "smmd[sigma=3]", "ntl"],
+        (["ntl", "smmd"], 3, ["ntl", "smmd"]),
+        (["ntl", "smmd[sigma=1]", "smmd", "smmd[sigma=2]", "gce"], 3, ["ntl", "smmd", "gce"]),
+        (["a", "b", "c", "d", "smmd"], 3, ["a", "b", "smmd"]),
+        (["smmd[sigma=1]", "smmd[sigma=2]", "smmd[sigma=3]", "ntl"], 3,
          ["smmd[sigma=1]", "smmd[sigma=2]", "ntl"]),
+        (["ce", "ntl[lambda=1]", "ntl", "smmd"], 2, ["ce", "smmd"]),
     ],
 )  # fmt: skip
-def test_smmd_and_the_losses_without_parameters_are_drawn_first(losses, drawn):
-    assert select_losses(losses, 3) == drawn
+def test_smmd_and_the_losses_without_parameters_are_drawn_first(losses, most, drawn):
+    assert select_losses(losses, most) == drawn
+
+
+def seven_of_ten(*losses, model="builtin/tiny"):
+    frame = pd.DataFrame(index=range(2 * 7))
+    return [
+        CommonErrors(Pair(model, "gsm8k", "ce", loss, (0,), ("a", "b")), frame, 10)
+        for loss in losses
+    ]
+
+
+def test_what_is_not_drawn_is_named():
+    few, many = seven_of_ten("ntl", "smmd"), seven_of_ten(*"abcde", "smmd")
+    assert limit_note(few, 1) == ""
+    assert limit_note([*few, *seven_of_ten("smmd", model="m/other")], 1) == (
+        "Drawn are 1 of 2 combinations of model and task; the CSV of the figure has all."
+    )
+    assert limit_note(many, 1) == (
+        "Drawn are at most 5 losses over the reference (A, B, C, D, SMMD); the CSV of the figure "
+        "has all."
+    )
+
+
+def test_few_counts_are_listed_and_of_many_the_smallest_and_the_largest_share():
+    counts = [("NTL", 1390, 1500), ("SMMD", 1500, 1500)]
+    assert in_brief(counts) == "NTL 1,390 of 1,500; SMMD 1,500 of 1,500"
+    counts += [("GCE", 549, 1000), ("NTIL", 7, 10), ("A", 6, 10)]
+    assert in_brief(counts) == "from 54.9 % with GCE to 100.0 % with SMMD"
+    assert in_brief([("A", at, 1000 * at) for at in range(1, 7)]) == "0.1 % of each"
+
+
+def test_the_sizes_of_the_subsets_are_named_with_their_models_where_there_are_several():
+    one = seven_of_ten("smmd", model="m/one")
+    assert "on the seeds that both have. Its share: SMMD 7 of 10." in subset_note(one)
+    two = [*one, *seven_of_ten("smmd", model="m/two")]
+    assert "Its share: SMMD (one, gsm8k) 7 of 10; SMMD (two, gsm8k) 7 of 10." in subset_note(two)

@@ -1,6 +1,3 @@
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,13 +5,12 @@ from scipy import stats
 from smmd_bench.reports._gains import OVER_EXAMPLES, OVER_SEEDS, gains, seed_gains
 from smmd_bench.reports.forest_plot import ForestPlot, window
 
-import smmd_bench as sb
 from smmd_bench.plugin_system import registry
-from smmd_bench.storage.files import read_json, write_json
-from tests.publishing.published import publish
-from tests.runs import Planted, write_failure, write_run
+from tests.changed_runs import NO_MEMORY, changed, with_manifest, without
+from tests.runs import planted_run, quick_run
 
-TASK = "arithmetic[operations=1..2]"
+ANSWERS = [str(at) for at in range(20)]
+HALF = [*ANSWERS[:10], *["77"] * 10]
 FALLING = '''
 from dataclasses import dataclass
 from smmd_bench.contracts import MeanAbsoluteError
@@ -33,17 +29,13 @@ class Falling(Arithmetic):
 
 @pytest.fixture(scope="module")
 def three_seeds(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "three"
-    write_run(folder, seeds=(0, 1, 2), n=80, steps=10, resamples=50)
-    return sb.read_run(folder)
+    return quick_run(tmp_path_factory.mktemp("three"), seeds=(0, 1, 2), n=80)
 
 
 @pytest.fixture(scope="module")
 def one_seed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "one"
     losses = ("ce", "ntl", "smmd", "smmd[term=mmd]")
-    write_run(folder, losses=losses, seeds=(0,), n=80, steps=10, resamples=50)
-    return sb.read_run(folder)
+    return quick_run(tmp_path_factory.mktemp("one"), losses=losses, n=80)
 
 
 @pytest.fixture
@@ -88,15 +80,10 @@ def test_of_one_seed_it_is_the_paired_bootstrap_of_the_run(one_seed):
 
 
 def test_seeds_that_agree_give_no_interval(tmp_path):
-    answers = [str(at) for at in range(20)]
-    half = [*answers[:10], *["77"] * 10]
-    planted = Planted(answers, {"ce": half, "smmd": answers})
-    write_run(tmp_path, tasks=("gsm8k",), planted=planted, resamples=20)
-    run = sb.read_run(tmp_path)
+    run = planted_run(tmp_path, ANSWERS, {"ce": HALF, "smmd": ANSWERS}, seeds=(0, 1))
     row = gains(seed_gains(run)).iloc[0]
     assert (row["difference"], row["seeds"]) == (50, 2)
-    assert np.isnan(row["low"])
-    assert np.isnan(row["high"])
+    assert row[["low", "high"]].isna().all()
     artefact = ForestPlot().build(run)
     assert artefact.table["Δ to CE"].tolist() == ["+50.00"]
     artefact.figure.savefig(tmp_path / "figure.png")
@@ -111,19 +98,19 @@ def test_losses_stand_in_the_order_of_the_run_and_have_no_hue_alone(one_seed):
     assert len(set(markers)) == 3
 
 
-def test_each_seed_is_drawn_faintly(three_seeds):
-    (axis,) = ForestPlot().build(three_seeds).figure.axes
+def test_each_seed_is_drawn_faintly_and_is_a_row_of_the_data(three_seeds):
+    artefact = ForestPlot().build(three_seeds)
+    (axis,) = artefact.figure.axes
     faint = [line for line in axis.lines if line.get_alpha() is not None]
-    differences = seed_gains(three_seeds).groupby("loss", observed=True)["difference"]
+    seeds = seed_gains(three_seeds)
+    differences = seeds.groupby("loss", observed=True)["difference"]
     assert [list(line.get_xdata()) for line in faint] == [list(d) for _, d in differences]
+    pd.testing.assert_frame_equal(artefact.data, seeds)
 
 
 def test_two_seeds_do_not_stretch_the_axis_and_an_arrow_says_so(tmp_path):
-    answers = [str(at) for at in range(20)]
-    ce = [*answers[:10], *["77"] * 10]
-    predictions = {"ce": ce, "smmd": {0: [*answers[:14], *["77"] * 6], 1: ce}}
-    write_run(tmp_path, tasks=("gsm8k",), planted=Planted(answers, predictions), resamples=20)
-    run = sb.read_run(tmp_path)
+    losses = {"ce": HALF, "smmd": {0: [*ANSWERS[:14], *["77"] * 6], 1: HALF}}
+    run = planted_run(tmp_path, ANSWERS, losses, seeds=(0, 1))
     seeds = seed_gains(run)
     row = gains(seeds).iloc[0]
     low, high = window(seeds, gains(seeds))
@@ -133,14 +120,11 @@ def test_two_seeds_do_not_stretch_the_axis_and_an_arrow_says_so(tmp_path):
 
 
 def test_where_lower_is_better_the_axis_is_reversed(tmp_path, falling):
-    answers = [str(at) for at in range(20)]
     off = [str(at + 4) for at in range(20)]
-    planted = Planted(answers, {"ce": off, "smmd": answers})
-    run = tmp_path / "run"
-    write_run(run, tasks=("gsm8k",), planted=planted, seeds=(0,), resamples=20)
-    for file in run.glob("cells/*/cell.json"):
-        write_json(file, {**read_json(file), "task": falling, "task_name": falling})
-    artefact = ForestPlot().build(sb.read_run(run))
+    path = tmp_path / "run"
+    run = planted_run(path, ANSWERS, {"ce": off, "smmd": ANSWERS})
+    task = {"task": falling, "task_name": falling}
+    artefact = ForestPlot().build(changed(run, path, "cell.json", lambda cell: {**cell, **task}))
     assert artefact.table["Δ to CE"].iloc[0].startswith("−4.00")
     (axis,) = artefact.figure.axes
     assert axis.xaxis_inverted()
@@ -149,73 +133,37 @@ def test_where_lower_is_better_the_axis_is_reversed(tmp_path, falling):
 
 
 def test_what_is_missing_is_named_in_place(tmp_path):
-    models = ("builtin/tiny", "m/other")
-    write_run(tmp_path, models=models, seeds=(0,), n=20, steps=5, resamples=20, base=False)
-    for folder in sorted((tmp_path / "cells").iterdir()):
-        cell = read_json(folder / "cell.json")
-        if (cell["model"], cell["loss"]) == ("builtin/tiny", "ntl"):
-            (folder / "metrics.json").unlink()
-            write_failure(folder, {"stage": "train", "error": "no memory"})
-        if (cell["model"], cell["loss"]) == ("m/other", "smmd"):
-            shutil.rmtree(folder)
-    artefact = ForestPlot().build(sb.read_run(tmp_path))
+    quick_run(tmp_path, base=False)
+    run = quick_run(tmp_path, models=("m/other",), losses=("ce", "ntl"), base=False)
+    run = without(run, tmp_path, failure=NO_MEMORY, model="builtin/tiny", loss="ntl")
+    artefact = ForestPlot().build(run)
     first, second = artefact.figure.axes
     assert (texts(first), texts(second)) == (["failed in train"], ["not run"])
     table = artefact.table.set_index(["Model", "Loss"])["Δ to CE"]
     assert table["builtin/tiny", "NTL"] == "failed in train"
     assert table["other", "SMMD"] == "not run"
-    assert "Without a result: builtin/tiny ntl seed 0 (failed in train)." in artefact.caption
 
 
 def test_tasks_that_do_not_fit_are_named(tmp_path):
     losses = ["ce", *(f"ntl[lambda={at}]" for at in range(3, 33))]
-    tasks = (TASK, "gsm8k")
-    write_run(tmp_path, tasks=tasks, losses=losses, seeds=(0,), n=5, steps=3, resamples=5)
-    artefact = ForestPlot().build(sb.read_run(tmp_path))
+    tasks = ("arithmetic[operations=1..2]", "gsm8k")
+    artefact = ForestPlot().build(quick_run(tmp_path, tasks=tasks, losses=losses, n=5, resamples=5))
     assert len(artefact.figure.axes) == 1
     assert "Not drawn for lack of room: gsm8k." in artefact.caption
     assert len(artefact.table) == 60
 
 
-def test_a_run_without_anything_to_compare_is_skipped(tmp_path, run_folder):
-    write_run(tmp_path, losses=("ce",), seeds=(0,), n=5, steps=3, resamples=5)
-    reason = ForestPlot().skip(sb.read_run(tmp_path))
-    assert reason == "no loss has results beside those of cross-entropy for the same seed"
-    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
-    for file in folder.glob("cells/*/metrics.json"):
-        file.unlink()
-    assert ForestPlot().skip(sb.read_run(folder)) == "no cell has results"
-
-
 def test_completions_made_elsewhere_are_compared_with_the_first_label(tmp_path):
-    answers = [str(at) for at in range(20)]
-    planted = Planted(answers, {"ce": answers[:10] * 2, "smmd": answers})
-    write_run(tmp_path, tasks=("gsm8k",), planted=planted, seeds=(0,), resamples=20)
     names = {"ce": "old", "smmd": "new"}
-    for file in tmp_path.glob("cells/*/c*.json"):
-        content = read_json(file)
-        for key in {"loss", "against_loss"} & {*content}:
-            content[key] = names[content[key]]
-        if file.name == "cell.json":
-            content["reference"] = "old"
-        write_json(file, content)
-    manifest = read_json(tmp_path / "manifest.json")
-    predictions = {"labels": ["old", "new"]}
-    write_json(tmp_path / "manifest.json", {**manifest, "predictions": predictions})
-    table = ForestPlot().build(sb.read_run(tmp_path)).table
+
+    def relabelled(content):
+        keys = {"loss", "against_loss"} & {*content}
+        return {**content, **{key: names[content[key]] for key in keys}}
+
+    run = planted_run(tmp_path, ANSWERS, {"ce": HALF, "smmd": ANSWERS})
+    run = changed(run, tmp_path, "cell.json", lambda cell: {**relabelled(cell), "reference": "old"})
+    run = changed(run, tmp_path, "comparison.json", relabelled, loss="new")
+    run = with_manifest(run, tmp_path, predictions={"labels": ["old", "new"]})
+    table = ForestPlot().build(run).table
     assert table["Loss"].tolist() == ["NEW"]
     assert table["Δ to OLD"].iloc[0].startswith("+50.00 [")
-
-
-def test_publishing_again_gives_the_same_bytes(three_seeds, tmp_path):
-    def published():
-        run = sb.read_run(Path(shutil.copytree(three_seeds.path, tmp_path, dirs_exist_ok=True)))
-        files = publish(run, [ForestPlot()])
-        return [file.read_bytes() for file in files if file.name != "index.html"]
-
-    assert published() == published()
-
-
-def test_the_data_are_the_seeds(three_seeds):
-    artefact = ForestPlot().build(three_seeds)
-    pd.testing.assert_frame_equal(artefact.data, seed_gains(three_seeds))

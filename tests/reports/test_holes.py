@@ -1,27 +1,18 @@
 """Tables with a column a loss: a loss without any result, and more losses than fit."""
 
-import shutil
-from pathlib import Path
-
 from smmd_bench.reports._columns import LOSSES, losses_with_columns
 from smmd_bench.reports.arithmetic_operations import ArithmeticOperations
 from smmd_bench.reports.scale_errors import ScaleErrors
 
-import smmd_bench as sb
-from smmd_bench.storage.files import read_json
-from tests.runs import write_failure, write_run
+from tests.changed_runs import NO_MEMORY, without
+from tests.runs import quick_run
 
 
 def test_a_loss_without_a_result_has_a_column_that_says_why(tmp_path):
-    write_run(tmp_path / "run", tasks=("arithmetic",), n=12, steps=3, resamples=5)
-    run = sb.read_run(tmp_path / "run")
-    folder = Path(shutil.copytree(run.path, tmp_path / "lost"))
-    for file in folder.glob("cells/*/cell.json"):
-        if read_json(file)["loss"] == "ntl":
-            file.with_name("metrics.json").unlink()
-            write_failure(file.parent, {"stage": "train", "error": "out of memory"})
+    run = quick_run(tmp_path / "run", tasks=("arithmetic",))
+    lost = without(run, tmp_path / "lost", failure=NO_MEMORY, loss="ntl")
     for report in (ArithmeticOperations(), ScaleErrors()):
-        whole, table = report.build(run).table, report.build(sb.read_run(folder)).table
+        whole, table = report.build(run).table, report.build(lost).table
         assert list(table["NTL"]) == ["failed in train", *["–"] * (len(table) - 1)]
         assert list(table["SMMD"]) == list(whole["SMMD"])
 
@@ -37,9 +28,9 @@ def test_at_most_so_many_losses_have_columns_the_papers_first():
 
 def test_the_csv_has_the_losses_that_have_no_column(tmp_path):
     losses = ("ce", "gce", "ntl", "ntil", "smmd", "smmd[sigma=1]")
-    write_run(tmp_path, losses=losses, seeds=(0,), n=12, steps=3, resamples=5)
+    run = quick_run(tmp_path, losses=losses)
     for report in (ArithmeticOperations(), ScaleErrors()):
-        artefact = report.build(sb.read_run(tmp_path))
+        artefact = report.build(run)
         assert "untuned" not in artefact.table
         assert "base" in set(artefact.data["loss"])
         assert " data: untuned." in artefact.caption

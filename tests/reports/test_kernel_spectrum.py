@@ -1,6 +1,4 @@
 import math
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,24 +6,21 @@ import pytest
 from smmd_bench.reports._probes import vocabulary_sizes
 from smmd_bench.reports.kernel_spectrum import KernelSpectrum, kernels
 
-import smmd_bench as sb
-from tests.publishing.published import publish
-from tests.runs import rewrite, write_run
+from tests.changed_runs import changed
+from tests.runs import quick_run
 
 LOSSES = ("ce", "smmd", "smmd[term=mmd]", "smmd[kernel=random,term=mmd]", "smmd[lambda=9]",
           "smmd[term=smooth]", "smmd[sigma=1+3]")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("runs") / "variants"
-    write_run(path, losses=LOSSES, seeds=(0,), n=20, steps=3, resamples=5)
-    return path
+def run(tmp_path_factory):
+    return quick_run(tmp_path_factory.mktemp("variants"), losses=LOSSES)
 
 
 @pytest.fixture(scope="module")
-def artefact(folder):
-    return KernelSpectrum().build(sb.read_run(folder))
+def artefact(run):
+    return KernelSpectrum().build(run)
 
 
 def gaussian(n, sigma=2.0):
@@ -78,40 +73,16 @@ def test_the_figure_has_two_heat_maps_and_a_spectrum_a_loss(artefact):
     assert "Not drawn, but in the table: SMMD[sigma=1+3]." in artefact.caption
 
 
-def test_of_a_thousand_numbers_a_corner_is_drawn_and_all_eigenvalues(folder, tmp_path):
-    copy = Path(shutil.copytree(folder, tmp_path / "run"))
-    for file in copy.glob("cells/*/probes.parquet"):
-        probes = pd.read_parquet(file)
-        probes["vector"] = pd.Series([[0.001] * 1000, *[None] * (len(probes) - 1)], dtype=object)
-        rewrite(file, probes)
-    for file in list(copy.glob("cells/*/cell.json")):
-        if '"smmd"' not in file.read_text().split('"loss_name"')[0]:
-            shutil.rmtree(file.parent)
-    run = sb.read_run(copy)
+def test_of_a_thousand_numbers_a_corner_is_drawn_and_all_eigenvalues(run, tmp_path):
+    def longer(probes):
+        vectors = pd.Series([[0.001] * 1000, *[None] * (len(probes) - 1)], dtype=object)
+        return probes.assign(vector=vectors)
+
+    run = changed(run, tmp_path, "probes.parquet", longer)
+    run = run.only(run.cells[run.cells["loss"].isin(["base", "ce", "smmd"])])
     assert vocabulary_sizes(run) == {"builtin/tiny": 1000}
     artefact = KernelSpectrum().build(run)
     assert artefact.figure.axes[0].get_title() == "SMMD\nK, σ = 2\n0 to 39 of 1,000 numbers"
     assert "(drawn: the numbers 0 to 39 of 1,000)" in artefact.caption
     data = artefact.data[artefact.data["matrix"] == "A"]
     assert data["what"].value_counts().to_dict() == {"entry": 1600, "eigenvalue": 1000}
-
-
-def test_a_run_without_such_a_loss_or_without_probes_is_skipped(tmp_path, folder):
-    write_run(tmp_path / "ntl", losses=("ce", "ntl"), seeds=(0,), n=5, steps=3, resamples=5)
-    reason = KernelSpectrum().skip(sb.read_run(tmp_path / "ntl"))
-    assert reason == "no loss of the run has a kernel"
-    copy = Path(shutil.copytree(folder, tmp_path / "run"))
-    for file in copy.glob("cells/*/probes.parquet"):
-        file.unlink()
-    reason = KernelSpectrum().skip(sb.read_run(copy))
-    assert reason == "no cell has digit probes, which tell the size N"
-
-
-def test_publishing_again_gives_the_same_bytes(folder, tmp_path):
-    copy = Path(shutil.copytree(folder, tmp_path / "run"))
-
-    def published():
-        files = publish(sb.read_run(copy), [KernelSpectrum()])
-        return [file.read_bytes() for file in files if file.name != "index.html"]
-
-    assert published() == published()

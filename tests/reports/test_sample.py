@@ -1,20 +1,15 @@
 """What captions say of n, seeds and parse failures."""
 
-import pytest
 from smmd_bench.reports._caption import sample_note
 
-import smmd_bench as sb
-from smmd_bench.storage.files import read_json, write_json
-from tests.runs import Planted, add_cells, write_run
+from tests.changed_runs import changed, with_manifest
+from tests.runs import planted_run, quick_run
 
 ANSWERS = ["1", "2", "3", "4"]
 
 
-def planted(path, predictions, tasks=("gsm8k",), seeds=(0, 1)):
-    write_run(
-        path, tasks=tasks, planted=Planted(ANSWERS, predictions), seeds=seeds, steps=3, resamples=2
-    )
-    return sb.read_run(path)
+def planted(path, predictions, seeds=(0, 1), **names):
+    return planted_run(path, ANSWERS, predictions, seeds=seeds, **names)
 
 
 def test_n_seeds_and_the_worst_loss(tmp_path):
@@ -29,13 +24,13 @@ def test_the_untuned_model_stands_apart(tmp_path):
 
 
 def test_a_single_failure_among_thousands_is_not_shown_as_none(tmp_path):
-    run = planted(tmp_path, {"ce": ANSWERS}, seeds=(0,))
-    for file in run.path.glob("cells/*/metrics.json"):
-        content = read_json(file)
+    def one_of_many(content):
         content["metrics"]["parse_failure_rate"]["value"] = 100 * (1 / 3000)
-        write_json(file, content)
-    again = sb.read_run(run.path)
-    assert "at most 0.03 %" in sample_note(again, again.cells)
+        return content
+
+    run = planted(tmp_path, {"ce": ANSWERS}, seeds=(0,))
+    run = changed(run, tmp_path, "metrics.json", one_of_many)
+    assert "at most 0.03 %" in sample_note(run, run.cells)
 
 
 def test_a_loss_with_fewer_seeds_is_named(tmp_path):
@@ -54,9 +49,7 @@ def test_seeds_of_a_task_with_others_are_named(tmp_path):
 
 def test_other_sizes_of_a_task_are_named(tmp_path):
     planted(tmp_path, {"ce": ANSWERS}, seeds=(0,))
-    write_run(tmp_path / "b", tasks=("svamp",), losses=("ce",), seeds=(0,), n=7, steps=3)
-    add_cells(tmp_path / "b", tmp_path)
-    run = sb.read_run(tmp_path)
+    run = quick_run(tmp_path, tasks=("svamp",), losses=("ce",), n=7)
     assert sample_note(run, run.cells).startswith("n = 4 (gsm8k), 7 (svamp) test examples; seed 0")
 
 
@@ -66,28 +59,23 @@ def test_seeds_that_are_not_shared_are_named(tmp_path):
     assert "; seed 0 (seed 1 of CE, SMMD left out" in sample_note(run, shown, run.cells)
 
 
-@pytest.mark.parametrize("elsewhere", [True, False])
-def test_completions_made_elsewhere_have_no_seeds(elsewhere, tmp_path):
-    planted(tmp_path, {"ce": ANSWERS}, seeds=(0,))
-    manifest = read_json(tmp_path / "manifest.json")
-    write_json(
-        tmp_path / "manifest.json", {**manifest, **({"predictions": {}} if elsewhere else {})}
-    )
-    run = sb.read_run(tmp_path)
-    assert ("seed 0" in sample_note(run, run.cells)) is not elsewhere
+def test_completions_made_elsewhere_have_no_seeds(tmp_path):
+    run = planted(tmp_path, {"ce": ANSWERS}, seeds=(0,))
+    assert "seed 0" in sample_note(run, run.cells)
+    run = with_manifest(run, tmp_path, predictions={})
+    assert "seed 0" not in sample_note(run, run.cells)
 
 
 def test_other_recipes_software_and_devices_are_named(tmp_path):
     run = planted(tmp_path, {"ce": ANSWERS, "smmd": ANSWERS}, seeds=(0,))
     assert "different" not in sample_note(run, run.cells)
-    for file in tmp_path.glob("cells/*/cell.json"):
-        cell = read_json(file)
-        rate, device = (1, "CPU") if cell["loss"] == "ce" else (2, "GPU")
-        write_json(file, {**cell, "recipe": {**cell["recipe"], "learning_rate": rate}})
-        receipt = read_json(file.with_name("train.json"))
-        made_with = {"torch": "2.13.0", "device": device}
-        write_json(file.with_name("train.json"), {**receipt, "made_with": made_with})
-    again = sb.read_run(tmp_path)
-    note = sample_note(again, again.cells)
+    for loss, rate, device in (("ce", 1, "CPU"), ("smmd", 2, "GPU")):
+        recipe, made_with = {"learning_rate": rate}, {"torch": "2.13.0", "device": device}
+        for name, said in (
+            ("cell.json", {"recipe": recipe}),
+            ("train.json", {"made_with": made_with}),
+        ):
+            run = changed(run, tmp_path, name, lambda old, said=said: {**old, **said}, loss=loss)
+    note = sample_note(run, run.cells)
     assert " The cells were trained with different learning_rate (1 or 2)." in note
     assert note.endswith(" The cells were made with different device in training (CPU or GPU).")

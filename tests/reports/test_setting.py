@@ -9,41 +9,33 @@ from smmd_bench.reports._setting import (
     setting_note,
 )
 
-import smmd_bench as sb
-from smmd_bench.storage.files import read_json, write_json
-from tests.runs import write_run
+from tests.changed_runs import with_manifest
+from tests.runs import quick_run
 
-MODEL, CLOCKS = "Qwen/Qwen2.5-1.5B", "clock_time[source=synthetic]"
+MODEL = "Qwen/Qwen2.5-1.5B"
 PAPERS = {"method": "lora", "epochs": 5, "learning_rate": 2e-4, "train_examples": None}
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """GSM8K with a model of the paper, on as many examples as the paper, with its recipe."""
-    folder = tmp_path_factory.mktemp("runs") / "whole"
-    write_run(
-        folder, models=(MODEL,), tasks=("gsm8k",), losses=("smmd",), seeds=(0,), n=1319, steps=3,
-        resamples=2, recipe=PAPERS,
-    )  # fmt: skip
-    return sb.read_run(folder)
+    return small(tmp_path_factory.mktemp("whole"), n=1319, recipe=PAPERS)
 
 
-def a_cell(run, **changes):
+def small(path, **names):
+    paper = {"models": (MODEL,), "tasks": ("gsm8k",), "losses": ("smmd",), "recipe": {}}
+    return quick_run(path, **{**paper, "resamples": 2, "base": False, **names})
+
+
+def a_cell(run, recipe=(), **changes):
     """The trained cell of a run, with some of its recipe or of itself changed."""
-    (cell,) = run.cells[run.cells["loss"] == "smmd"].to_dict("records")
-    recipe = {**cell["recipe"], **changes.pop("recipe", {})}
-    return {**cell, "recipe": recipe, **changes}
+    (cell,) = run.cells.to_dict("records")
+    return {**cell, "recipe": {**cell["recipe"], **dict(recipe)}, **changes}
 
 
 def differences(run, cell):
     """What of a cell is not as in the paper, in one text; None: nothing."""
     return ", ".join(other_setting(run, cell)) or None
-
-
-def small(tmp_path, **names):
-    made = {"models": (MODEL,), "tasks": ("gsm8k",), "losses": ("smmd",), "seeds": (0,), "n": 15}
-    write_run(tmp_path, steps=3, resamples=2, **{**made, "recipe": {}, **names})
-    return sb.read_run(tmp_path)
 
 
 def test_the_papers_setting_is_no_other(whole):
@@ -61,19 +53,13 @@ def test_the_papers_setting_is_no_other(whole):
         ({"learning_rate": 5e-4}, "learning rate 0.0005 instead of 0.0002"),
         ({"lora_rank": 8}, "lora rank 8 instead of 16"),
         ({"method": "full"}, "full fine-tuning instead of LoRA"),
+        ({"batch_size": 64, "dtype": "bfloat16", "schedule": "x"}, None),  # the paper is silent
     ],
 )
-def test_another_recipe_is_andifferences(recipe, why, whole):
-    cell = a_cell(whole, recipe=recipe)
+def test_another_recipe_is_another_setting(recipe, why, whole):
+    cell = a_cell(whole, recipe)
     assert differences(whole, cell) == why
-    assert published_beside(whole, cell, "math_reasoning") == {}
-
-
-def with_data(run, tmp_path, **data):
-    """The same run, whose manifest says that of the data of GSM8K."""
-    write_json(tmp_path / "manifest.json", {**run.manifest, "data": {"gsm8k": data}})
-    (tmp_path / "cells").symlink_to(run.path / "cells")
-    return sb.read_run(tmp_path)
+    assert bool(published_beside(whole, cell, "math_reasoning")) == (why is None)
 
 
 @pytest.mark.parametrize(
@@ -88,79 +74,60 @@ def with_data(run, tmp_path, **data):
     ],
 )
 def test_no_more_training_examples_count_than_are_there(there, asked, why, whole, tmp_path):
-    run = with_data(whole, tmp_path, there={"train": there, "validation": 3}, sizes={"train": 1})
-    cell = a_cell(run, recipe={"train_examples": asked})
+    data = {"there": {"train": there, "validation": 3}, "sizes": {"train": 1}}
+    run = with_manifest(whole, tmp_path, data={"gsm8k": data})
+    cell = a_cell(run, {"train_examples": asked})
     assert differences(run, cell) == why
-    assert bool(published_beside(run, cell, "math_reasoning")) == (why is None)
     transfer = {**cell, "task": "svamp", "trained_on": "gsm8k"}
-    said = [] if why is None else [why]
-    assert [*other_training(run, transfer)] == said
+    assert [*other_training(run, transfer)] == ([] if why is None else [why])
 
 
 def test_a_manifest_of_an_earlier_version_says_what_was_used(whole, tmp_path):
-    run = with_data(whole, tmp_path, sizes={"train": 64, "test": 1319})
+    data = {"gsm8k": {"sizes": {"train": 64, "test": 1319}}}
+    run = with_manifest(whole, tmp_path, data=data)
     assert differences(run, a_cell(run)) == "64 of 6,973 training examples"
 
 
 def test_data_made_without_end_is_as_large_as_the_recipe_asks(tmp_path):
-    run = small(tmp_path, tasks=("arithmetic",), n=10_000, base=False, recipe={"epochs": 15})
-    data = {"arithmetic": {"there": {}, "sizes": {"train": 5}}}
-    write_json(tmp_path / "manifest.json", {**run.manifest, "data": data})
-    run = sb.read_run(tmp_path)
+    run = small(tmp_path, tasks=("arithmetic",), n=10_000, recipe={"epochs": 15})
+    run = with_manifest(run, tmp_path, data={"arithmetic": {"there": {}, "sizes": {"train": 5}}})
     assert differences(run, a_cell(run)) is None
-    cell = a_cell(run, recipe={"train_examples": 5})
-    assert differences(run, cell).startswith("5 of ")
-
-
-@pytest.mark.parametrize("recipe", [{"batch_size": 64}, {"dtype": "bfloat16"}, {"schedule": "x"}])
-def test_what_the_paper_does_not_say_is_free(recipe, whole):
-    assert differences(whole, a_cell(whole, recipe=recipe)) is None
+    assert differences(run, a_cell(run, {"train_examples": 5})).startswith("5 of ")
 
 
 def test_the_recipe_of_the_untuned_model_and_of_completions_made_elsewhere_is_unknown(whole):
-    assert differences(whole, a_cell(whole, loss="base", recipe={"epochs": 1})) is None
+    assert differences(whole, a_cell(whole, {"epochs": 1}, loss="base")) is None
     assert differences(whole, {**a_cell(whole), "recipe": {}}) is None
 
 
-def test_of_completions_made_elsewhere_the_test_examples_count(tmp_path):
-    run = small(tmp_path)
-    manifest = {**read_json(tmp_path / "manifest.json"), "predictions": {"task": "gsm8k"}}
-    write_json(tmp_path / "manifest.json", manifest)
-    run = sb.read_run(tmp_path)
-    said = "15 of 1,319 test examples (a path check on a small subset)"
-    assert differences(run, a_cell(run)) == said
-
-
 def test_a_test_of_transfer_has_the_recipe_of_the_task_that_was_trained(whole):
-    cell = a_cell(whole, task="svamp", trained_on="gsm8k", recipe={"train_examples": 256})
+    cell = a_cell(whole, {"train_examples": 256}, task="svamp", trained_on="gsm8k")
     assert differences(whole, cell).endswith(", 256 of 6,973 training examples")
 
 
 @pytest.mark.parametrize(
-    ("n", "said"),
+    ("task", "n", "said"),
     [
-        (400, "400 of 1,000 test examples (a path check on a small subset)"),
-        (700, "700 of 1,000 test examples"),
-        (1200, "1,200 instead of 1,000 test examples"),
-        (995, None),
+        ("svamp", 400, "400 of 1,000 test examples (a path check on a small subset)"),
+        ("svamp", 700, "700 of 1,000 test examples"),
+        ("svamp", 1200, "1,200 instead of 1,000 test examples"),
+        ("svamp", 995, None),
+        ("arithmetic", 2000, "2,000 of 10,000 test examples"),  # drawn without end: no path check
     ],
 )
-def test_other_numbers_of_test_examples(n, said, tmp_path):
-    run = small(tmp_path, tasks=("svamp",), n=n, base=False)
+def test_other_numbers_of_test_examples(task, n, said, tmp_path):
+    run = small(tmp_path, tasks=(task,), n=n)
     assert differences(run, a_cell(run)) == said
-
-
-def test_much_of_what_is_drawn_without_end_is_no_path_check(tmp_path):
-    run = small(tmp_path, tasks=("arithmetic",), n=2000, base=False)
-    assert differences(run, a_cell(run)) == "2,000 of 10,000 test examples"
+    elsewhere = with_manifest(run, tmp_path, predictions={"task": task})
+    assert differences(elsewhere, a_cell(elsewhere)) == said
 
 
 def test_synthetic_and_unknown_data(tmp_path):
-    run = small(tmp_path, models=("Qwen/Qwen2.5-VL-3B",), tasks=(CLOCKS,), n=1440, base=False)
+    task = "clock_time[source=synthetic]"
+    run = small(tmp_path, models=("Qwen/Qwen2.5-VL-3B",), tasks=(task,), n=1440)
     assert differences(run, a_cell(run)) == "synthetic data"
     assert published_beside(run, a_cell(run), "clock") == {}
-    write_json(tmp_path / "manifest.json", {**run.manifest, "data": {}})
-    run = sb.read_run(tmp_path)
+    run = with_manifest(run, tmp_path, data={})
     assert differences(run, a_cell(run)) == "data of unknown source"
 
 
@@ -181,9 +148,10 @@ def test_the_papers_name_of_a_task(task, source, papers):
 
 
 def test_the_sentence_names_every_task_and_model_once(tmp_path):
-    run = small(tmp_path, models=(MODEL, "builtin/tiny"), losses=("ce", "smmd"), seeds=(0, 1))
+    models, losses = (MODEL, "builtin/tiny"), ("ce", "smmd")
+    run = small(tmp_path, models=models, losses=losses, seeds=(0, 1), n=15)
     some = "15 of 1,319 test examples (a path check on a small subset)"
     assert setting_note(run, run.cells) == (
-        f" No published values for gsm8k with Qwen2.5-1.5B: {some}; gsm8k with builtin/tiny: "
+        f"No published values for gsm8k with Qwen2.5-1.5B: {some}; gsm8k with builtin/tiny: "
         f"a model that is not in the paper, {some}."
     )

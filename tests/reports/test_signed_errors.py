@@ -1,19 +1,11 @@
 import numpy as np
-import pytest
 from smmd_bench.reports.signed_errors import BOUNDS, SignedErrors
 
-import smmd_bench as sb
-from smmd_bench.storage.files import write_json
-from tests.reports.golden import assert_golden
-from tests.runs import Planted, write_run
+from tests.runs import planted_run
 
 
-def planted(path, answers, predictions, **names):
-    write_run(
-        path, planted=Planted(answers, predictions), steps=5, resamples=20,
-        **{"seeds": (0,), "tasks": ("gsm8k",), **names},
-    )  # fmt: skip
-    return sb.read_run(path)
+def built(path, answers, predictions, **names):
+    return SignedErrors().build(planted_run(path, answers, predictions, **names))
 
 
 def bins(data, loss, digit):
@@ -25,10 +17,8 @@ def bins(data, loss, digit):
 
 def test_planted_errors_fall_in_known_bins_of_their_digit(tmp_path):
     answers = ["0", "10", "20", "25", "-35", "7"]
-    run = planted(
-        tmp_path, answers, {"ce": ["0", "11", "-20", "28", "-32", "none"], "smmd": answers}
-    )
-    data = SignedErrors().build(run).data
+    ce = ["0", "11", "-20", "28", "-32", "none"]
+    data = built(tmp_path, answers, {"ce": ce, "smmd": answers}).data
     assert bins(data, "ce", 0) == {(0, 0): 1, (0, 1): 1, (-100, -30): 1}
     assert bins(data, "ce", 5) == {(1, 3): 2}  # -35 ends in 5; an error of 3 is "up to 3"
     assert bins(data, "smmd", 0) == {(0, 0): 3}
@@ -37,23 +27,23 @@ def test_planted_errors_fall_in_known_bins_of_their_digit(tmp_path):
     assert data.loc[data["digit"] == 5, "n"].unique().tolist() == [2]
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [(0, (0, 0)), ("1/2", (0, 1)), (1, (0, 1)), (-1, (-1, 0)), (2, (1, 3)), (-10, (-10, -3)),
-     (1000, (300, 1000)), (1001, (1000, np.inf)), (-5000, (-np.inf, -1000))],
-)  # fmt: skip
-def test_a_bin_holds_its_outer_end(tmp_path, error, expected):
-    answer = str(error) if "/" in str(error) else str(4 + int(error))
-    truth = "0" if "/" in str(error) else "4"
-    data = SignedErrors().build(planted(tmp_path, [truth], {"ce": [answer], "smmd": ["0"]})).data
-    assert bins(data, "ce", int(truth)) == {expected: 1}
+ENDS = [
+    ("4", (0, 0)), ("5", (0, 1)), ("9/2", (0, 1)), ("3", (-1, 0)), ("6", (1, 3)),
+    ("-6", (-10, -3)), ("1004", (300, 1000)), ("1005", (1000, np.inf)),
+    ("-4996", (-np.inf, -1000)),
+]  # fmt: skip
+
+
+def test_a_bin_holds_its_outer_end(tmp_path):
+    answers = [answer for answer, _ in ENDS]
+    data = built(tmp_path, ["4"] * len(ENDS), {"ce": answers, "smmd": ["4"] * len(ENDS)}).data
+    expected = [ends for _, ends in ENDS]
+    assert bins(data, "ce", 4) == {ends: expected.count(ends) for ends in expected}
 
 
 def test_what_is_outside_the_window_is_counted_and_named(tmp_path):
-    run = planted(
-        tmp_path, ["1", "2", "3"], {"ce": ["1", "9999", "-9999"], "smmd": ["9" * 400, "2", "3"]}
-    )
-    artefact = SignedErrors().build(run)
+    ce, smmd = ["1", "9999", "-9999"], ["9" * 400, "2", "3"]
+    artefact = built(tmp_path, ["1", "2", "3"], {"ce": ce, "smmd": smmd})
     assert (
         "Outside -1,000 to 1,000, counted in the shares and not drawn: SMMD 1 of 3; "
         "CE beside SMMD 2 of 3."
@@ -63,15 +53,15 @@ def test_what_is_outside_the_window_is_counted_and_named(tmp_path):
 
 def test_answers_that_are_no_whole_number_are_left_out_and_counted(tmp_path):
     answers = ["1", "3/2", "0.25", str(10**17)]
-    artefact = SignedErrors().build(planted(tmp_path, answers, {"ce": answers, "smmd": answers}))
+    artefact = built(tmp_path, answers, {"ce": answers, "smmd": answers})
     assert artefact.data.loc[artefact.data["loss"] == "ce", "count"].sum() == 1
     assert "Left out, as the true answer is no whole number: SMMD 3 of 4." in artefact.caption
     assert artefact.figure.axes[0].get_title() == "SMMD over CE\nn = 1"
 
 
 def test_the_table_has_the_exact_answers_of_a_pair_by_digit(tmp_path):
-    run = planted(tmp_path, ["5", "15", "20"], {"ce": ["5", "5", "20"], "smmd": ["5", "15", "2"]})
-    table = SignedErrors().build(run).table.set_index("Last digit")
+    losses = {"ce": ["5", "5", "20"], "smmd": ["5", "15", "2"]}
+    table = built(tmp_path, ["5", "15", "20"], losses).table.set_index("Last digit")
     columns = ["Exact (%)", "CE: exact (%)"]
     assert [text.split()[0] for text in table.loc["5", columns]] == ["100.0", "50.0"]
     assert [text.split()[0] for text in table.loc["0", columns]] == ["0.0", "100.0"]
@@ -81,7 +71,7 @@ def test_the_table_has_the_exact_answers_of_a_pair_by_digit(tmp_path):
 def test_each_loss_has_the_digits_that_it_and_the_reference_answer(tmp_path):
     answers = ["5", "15", "25", "35"]
     losses = {"ce": ["5", "15", "0", "none"], "gce": ["none", "none", "25", "35"], "smmd": answers}
-    artefact = SignedErrors().build(planted(tmp_path, answers, losses))
+    artefact = built(tmp_path, answers, losses)
     fives = artefact.table.set_index(["Last digit", "Loss"]).loc["5"]
     assert fives["n"].to_dict() == {"GCE": "1", "SMMD": "3"}
     beside = {loss: text.split()[0] for loss, text in fives["CE: exact (%)"].items()}
@@ -92,8 +82,7 @@ def test_each_loss_has_the_digits_that_it_and_the_reference_answer(tmp_path):
 
 def test_the_table_has_the_losses_that_are_drawn_and_the_data_have_all(tmp_path):
     losses = ["ce", *(f"smmd[sigma={at}]" for at in range(5, 10)), "ntl", "smmd"]
-    answers = ["1", "2"]
-    artefact = SignedErrors().build(planted(tmp_path, answers, dict.fromkeys(losses, answers)))
+    artefact = built(tmp_path, ["1", "2"], dict.fromkeys(losses, ("1", "2")))
     drawn = [*(f"SMMD[sigma={at}]" for at in (5, 6, 7)), "NTL", "SMMD"]
     assert list(artefact.table["Loss"].unique()) == drawn
     assert f"({', '.join(drawn)}); the CSV of the figure has all." in artefact.caption
@@ -101,40 +90,25 @@ def test_the_table_has_the_losses_that_are_drawn_and_the_data_have_all(tmp_path)
 
 
 def test_a_second_seed_of_the_same_examples_does_not_narrow_an_interval(tmp_path):
-    answers, wrong = ["5", "15"], ["5", "0"]
-    one = planted(tmp_path / "one", answers, {"ce": wrong, "smmd": answers})
-    two = planted(tmp_path / "two", answers, {"ce": wrong, "smmd": answers}, seeds=(0, 1))
-    tables = [SignedErrors().build(run).table.set_index("Last digit") for run in (one, two)]
-    assert tables[0].loc["5", "CE: exact (%)"] == tables[1].loc["5", "CE: exact (%)"]
-    assert [table.loc["5", "n"] for table in tables] == ["2", "4"]
+    answers, losses = ["5", "15"], {"ce": ["5", "0"], "smmd": ["5", "15"]}
+    one, two = (
+        built(tmp_path / name, answers, losses, seeds=seeds).table.set_index("Last digit").loc["5"]
+        for name, seeds in (("one", (0,)), ("two", (0, 1)))
+    )
+    assert one["CE: exact (%)"] == two["CE: exact (%)"]
+    assert (one["n"], two["n"]) == ("2", "4")
 
 
-def test_the_table_of_word_problems(tmp_path):
-    write_run(
-        tmp_path, models=("Qwen/Qwen2.5-1.5B",), tasks=("gsm8k",), losses=("ce", "smmd"),
-        seeds=(0,), n=150, steps=5, resamples=20,
-    )  # fmt: skip
-    assert_golden("signed_errors_paper_model", SignedErrors().build(sb.read_run(tmp_path)))
-
-
-def test_a_row_of_panels_a_digit_and_a_column_a_loss(run_folder):
-    figure = SignedErrors().build(sb.read_run(run_folder)).figure
-    assert len(figure.axes) == 10 * 2
-    titles = [axis.get_title().splitlines() for axis in figure.axes[:2]]
+def test_a_row_of_panels_a_digit_and_a_column_a_loss(run):
+    axes = SignedErrors().build(run).figure.axes
+    assert len(axes) == 10 * 2
+    titles = [axis.get_title().splitlines() for axis in axes[:2]]
     assert [title[0] for title in titles] == ["NTL over CE", "SMMD over CE"]
     assert all(title[1].endswith(", 2 seeds") for title in titles)
-    assert figure.axes[0].get_xlim()[1] > len(BOUNDS)
+    assert axes[0].get_xlim()[1] > len(BOUNDS)
 
 
 def test_a_subset_without_an_example_is_shown_as_empty(tmp_path):
-    run = planted(tmp_path, ["1", "2"], {"ce": ["none", "2"], "smmd": ["1", "none"]})
-    artefact = SignedErrors().build(run)
+    artefact = built(tmp_path, ["1", "2"], {"ce": ["none", "2"], "smmd": ["1", "none"]})
     assert set(artefact.data["count"]) == {0}
     artefact.figure.canvas.draw()
-
-
-def test_a_run_without_two_losses_is_skipped(tmp_path):
-    run = planted(tmp_path / "one", ["1"], {"ce": ["1"]})
-    assert "two trained losses" in SignedErrors().skip(run)
-    write_json(tmp_path / "empty" / "manifest.json", {"name": "empty", "experiment": {}})
-    assert SignedErrors().skip(sb.read_run(tmp_path / "empty")) == "no cell has results"

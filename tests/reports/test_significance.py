@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -37,52 +35,49 @@ def frame(rows):
     return pd.DataFrame(rows, columns=columns).assign(model="m")
 
 
-def test_each_task_is_a_family_of_its_own():
-    data = frame(
-        [
-            ("a", "ntl", 0, "ce", 2.0, 0.03), ("a", "smmd", 0, "ce", 2.0, 0.04),
-            ("b", "smmd", 0, "ce", 2.0, 0.04),
-        ]
-    )  # fmt: skip
-    found = against_reference(data).set_index(["task", "loss"])
-    assert found["p_holm"].to_dict() == pytest.approx(
-        {("a", "ntl"): 0.06, ("a", "smmd"): 0.06, ("b", "smmd"): 0.04}
-    )
-    assert found["best"].to_dict() == {
-        ("a", "ntl"): False, ("a", "smmd"): False, ("b", "smmd"): True,
-    }  # fmt: skip
-
-
-def test_over_seeds_the_largest_p_counts_and_every_difference_must_be_above_zero():
-    data = frame(
-        [
-            ("a", "ntl", 0, "ce", 2.0, 0.001), ("a", "ntl", 1, "ce", -2.0, 0.001),
-            ("a", "smmd", 0, "ce", 2.0, 0.001), ("a", "smmd", 1, "ce", 4.0, 0.02),
-        ]
-    )  # fmt: skip
-    found = against_reference(data).set_index("loss")
-    assert found["p"].to_dict() == {"ntl": 0.001, "smmd": 0.02}
-    assert found["best"].to_dict() == {"ntl": False, "smmd": True}
-    assert found.loc["smmd", "difference"] == 3.0
-
-
-def test_only_the_best_of_those_that_are_better_is_best():
-    data = frame(
-        [
-            ("a", "ntl", 0, "ce", 3.0, 0.001), ("a", "smmd", 0, "ce", 5.0, 0.001),
-            ("a", "gce", 0, "ce", 5.0, 0.001), ("b", "ntl", 0, "ce", 3.0, 0.001),
-            ("b", "smmd", 0, "ce", 5.0, 0.9),
-        ]
-    )  # fmt: skip
-    found = against_reference(data).set_index(["task", "loss"])["best"]
-    # In a two are equally good; in b SMMD is best, but not significantly better than CE.
-    assert set(found[found].index) == {("a", "gce"), ("a", "smmd")}
-
-
-def test_a_worse_loss_is_never_best_and_the_untuned_model_is_no_reference():
-    data = frame(
-        [("a", "ce", 0, "base", 9.0, 0.001), ("a", "ntl", 0, "ce", -9.0, 0.001)]
-    )  # fmt: skip
-    found = against_reference(data).set_index("loss")
-    assert not found["best"].any()
-    assert math.isnan(found.loc["ce", "p_holm"])
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param(
+            [("a", "ntl", 0, "ce", 2.0, 0.03), ("a", "smmd", 0, "ce", 2.0, 0.04),
+             ("b", "smmd", 0, "ce", 2.0, 0.04)],
+            {("a", "ntl"): (2, 0.03, 0.06, False), ("a", "smmd"): (2, 0.04, 0.06, False),
+             ("b", "smmd"): (2, 0.04, 0.04, True)},
+            id="each task is a family of its own",
+        ),
+        pytest.param(
+            [("a", "ntl", 0, "ce", 2.0, 0.001), ("a", "ntl", 1, "ce", -2.0, 0.001),
+             ("a", "smmd", 0, "ce", 2.0, 0.001), ("a", "smmd", 1, "ce", 4.0, 0.02)],
+            {("a", "ntl"): (0, 0.001, 0.002, False), ("a", "smmd"): (3, 0.02, 0.02, True)},
+            id="over seeds the largest p counts, and every difference has to be above 0",
+        ),
+        pytest.param(
+            [("a", "ntl", 0, "ce", 3.0, 0.001), ("a", "smmd", 0, "ce", 5.0, 0.001),
+             ("a", "gce", 0, "ce", 5.0, 0.001)],
+            {("a", "ntl"): (3, 0.001, 0.003, False), ("a", "smmd"): (5, 0.001, 0.003, True),
+             ("a", "gce"): (5, 0.001, 0.003, True)},
+            id="two that are equally good are both best",
+        ),
+        pytest.param(
+            [("b", "ntl", 0, "ce", 3.0, 0.001), ("b", "smmd", 0, "ce", 5.0, 0.9)],
+            {("b", "ntl"): (3, 0.001, 0.002, False), ("b", "smmd"): (5, 0.9, 0.9, False)},
+            id="what is best but not significantly better is not marked",
+        ),
+        pytest.param(
+            [("a", "ce", 0, "base", 9.0, 0.001), ("a", "ntl", 0, "ce", -9.0, 0.001)],
+            {("a", "ce"): (MISSING, MISSING, MISSING, False),
+             ("a", "ntl"): (-9, 0.001, 0.001, False)},
+            id="a worse loss is never best, and the untuned model is no reference",
+        ),
+    ],
+)  # fmt: skip
+def test_losses_against_the_reference(rows, expected):
+    columns = ["task", "loss", "seed", "against_loss", "difference", "difference_p"]
+    found = against_reference(pd.DataFrame(rows, columns=columns).assign(model="m"))
+    found = found.drop_duplicates(["task", "loss"]).set_index(["task", "loss"])
+    for key, (difference, p, p_holm, best) in expected.items():
+        row = found.loc[key]
+        assert row[["difference", "p", "p_holm"]].tolist() == pytest.approx(
+            [difference, p, p_holm], nan_ok=True
+        )
+        assert row["best"] == best

@@ -1,10 +1,6 @@
 """The sensitivity figures, against the metrics of generated runs."""
 
-from __future__ import annotations
-
-import io
-import shutil
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 import pytest
@@ -15,12 +11,10 @@ from smmd_bench.reports.lambda_sensitivity import LambdaSensitivity
 from smmd_bench.reports.ntl_lambda_scan import NtlLambdaScan
 from smmd_bench.reports.sigma_sensitivity import SigmaSensitivity
 
-import smmd_bench as sb
 from smmd_bench.errors import UserError
 from smmd_bench.publishing.style import figure_style, loss_styles
-from smmd_bench.publishing.tables import to_csv
-from smmd_bench.storage.files import read_json
-from tests.runs import write_failure, write_run
+from tests.changed_runs import NO_MEMORY, without
+from tests.runs import quick_run
 
 SIGMA = {"smmd[sigma=0.5]": 0.5, "smmd[sigma=1]": 1, "smmd": 2, "smmd[sigma=5]": 5}
 WEIGHT = {"smmd[lambda=0.3]": 0.3, "smmd[lambda=1]": 1, "smmd": 3, "smmd[lambda=10]": 10}
@@ -38,9 +32,13 @@ cases = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "sweep"
-    write_run(folder, losses=LOSSES, seeds=(0,), n=80, steps=3, resamples=50)
-    return sb.read_run(folder)
+    return quick_run(tmp_path_factory.mktemp("sweep"), losses=LOSSES, n=80)
+
+
+@pytest.fixture(scope="module")
+def drawn(run):
+    """The artefact of a report of this run, built once."""
+    return cache(lambda report: built(report, run))
 
 
 def built(report, run):
@@ -48,38 +46,36 @@ def built(report, run):
         return report.build(run)
 
 
-def copied(run, tmp_path):
-    return Path(shutil.copytree(run.path, tmp_path / "run"))
-
-
 @cases
-def test_a_sweep_holds_the_cells_that_change_nothing_else(report, loss, values, run):
-    data = built(report, run).data
+def test_a_sweep_holds_the_cells_that_change_nothing_else(report, loss, values, drawn):
+    data = drawn(report).data
     swept = data[data["series"] == loss]
     assert dict(zip(swept["loss"], swept["value"], strict=True)) == values
     assert list(data.loc[data["series"] == "ce", "loss"]) == ["ce"]
 
 
 @cases
-def test_points_and_bars_are_values_and_intervals_of_the_run(report, loss, values, run):
-    axis = built(report, run).figure.axes[0]
+def test_points_and_bars_are_values_and_intervals_of_the_run(report, loss, values, run, drawn):
+    axis = drawn(report).figure.axes[0]
     metrics = run.metrics.query("metric == 'exact_match'").set_index("loss")
     expected = {value: tuple(metrics.loc[name, ["value", "low", "high"]])
                 for name, value in values.items()}  # fmt: skip
-    drawn = {}
+    found = {}
     for container in axis.containers:
         assert isinstance(container, ErrorbarContainer)
         (bars,) = container.lines[2]
         x, y = container.lines[0].get_data()
         for at, mean, ends in zip(x, y, bars.get_segments(), strict=True):
-            drawn[float(at), round(float(mean), 6)] = tuple(ends[:, 1])
+            found[float(at), round(float(mean), 6)] = tuple(ends[:, 1])
     for value, (mean, low, high) in expected.items():
-        assert drawn[value, round(mean, 6)] == pytest.approx((low, high))
+        assert found[value, round(mean, 6)] == pytest.approx((low, high))
 
 
 @cases
-def test_cross_entropy_is_a_band_and_the_point_at_a_weight_of_zero(report, loss, values, run):
-    axis = built(report, run).figure.axes[0]
+def test_cross_entropy_is_a_band_and_the_point_at_a_weight_of_zero(
+    report, loss, values, run, drawn
+):
+    axis = drawn(report).figure.axes[0]
     ce = run.metrics.query("metric == 'exact_match' and loss == 'ce'").iloc[0]
     bands = [patch.get_extents().transformed(axis.transData.inverted()) for patch in axis.patches]
     assert any((band.y0, band.y1) == pytest.approx((ce["low"], ce["high"])) for band in bands)
@@ -90,22 +86,22 @@ def test_cross_entropy_is_a_band_and_the_point_at_a_weight_of_zero(report, loss,
 
 
 @cases
-def test_the_default_is_marked(report, loss, values, run):
-    rings = [line for line in built(report, run).figure.axes[0].lines
+def test_the_default_is_marked(report, loss, values, drawn):
+    rings = [line for line in drawn(report).figure.axes[0].lines
              if line.get_label() == "default"]  # fmt: skip
     expected = {values[loss]} | ({3.0} if report.name == "ntl_lambda_scan" else set())
     assert {float(ring.get_xdata()[0]) for ring in rings} == expected
 
 
-def shown_at(axis, container) -> list[float]:
+def shown_at(axis, container):
     """Points from the left at which the bars of a curve are drawn."""
     (bars,) = container.lines[2]
     segments = bars.get_transform().transform(np.vstack([s[:1] for s in bars.get_segments()]))
     return [72 * float(x) / axis.figure.dpi for x in segments[:, 0]]
 
 
-def test_bars_of_two_losses_at_the_same_weight_stand_side_by_side(run):
-    artefact = built(NtlLambdaScan(), run)
+def test_bars_of_two_losses_at_the_same_weight_stand_side_by_side(drawn):
+    artefact = drawn(NtlLambdaScan())
     axis = artefact.figure.axes[0]
     with figure_style():
         artefact.figure.draw_without_rendering()
@@ -121,8 +117,8 @@ def test_bars_of_two_losses_at_the_same_weight_stand_side_by_side(run):
     assert len(apart) == 1  # at a weight of 1
 
 
-def test_one_curve_stands_at_its_values(run):
-    artefact = built(LambdaSensitivity(), run)
+def test_one_curve_stands_at_its_values(drawn):
+    artefact = drawn(LambdaSensitivity())
     axis = artefact.figure.axes[0]
     with figure_style():
         artefact.figure.draw_without_rendering()
@@ -132,23 +128,19 @@ def test_one_curve_stands_at_its_values(run):
     assert shown_at(axis, container) == pytest.approx([72 * x / dpi for x in expected])
 
 
-def test_zero_is_cut_off_from_a_logarithmic_axis(run):
-    artefact = built(LambdaSensitivity(), run)
+def test_zero_is_cut_off_from_a_logarithmic_axis(drawn):
+    artefact = drawn(LambdaSensitivity())
     (cut,) = (text for text in artefact.figure.axes[0].texts if text.get_text() == "//")
     assert 0 < cut.get_position()[0] < 0.3
     assert "left of any //" in artefact.caption
-    artefact = built(SigmaSensitivity(), run)
+    artefact = drawn(SigmaSensitivity())
     assert not artefact.figure.axes[0].texts
     assert "//" not in artefact.caption
 
 
 def test_smmd_stands_as_a_band_beside_ntl_where_its_weight_was_not_varied(tmp_path):
-    write_run(
-        tmp_path, losses=("ce", "smmd", *NTL), seeds=(0,), n=40, steps=3, resamples=20
-    )  # fmt: skip
-    artefact = built(NtlLambdaScan(), sb.read_run(tmp_path))
-    axis = artefact.figure.axes[0]
-    assert len(axis.patches) == 2
+    artefact = built(NtlLambdaScan(), quick_run(tmp_path, losses=("ce", "smmd", *NTL)))
+    assert len(artefact.figure.axes[0].patches) == 2
     assert "smmd" in set(artefact.data["loss"])
 
 
@@ -163,16 +155,15 @@ def test_the_axis_is_the_one_in_which_the_steps_are_more_even(values, scale):
     assert scale_of(values) == scale
 
 
-def test_every_value_has_a_tick(run):
-    axis = built(LambdaSensitivity(), run).figure.axes[0]
+def test_every_value_has_a_tick(drawn):
+    axis = drawn(LambdaSensitivity()).figure.axes[0]
     assert axis.get_xscale() == "symlog"
     ticks = [label.get_text() for label in axis.get_xticklabels()]
     assert ticks == ["0", "0.3", "1", "3", "10"]
 
 
 def test_several_seeds_give_mean_and_deviation(tmp_path):
-    write_run(tmp_path, losses=("ce", *SIGMA), n=40, steps=3, resamples=20)
-    run = sb.read_run(tmp_path)
+    run = quick_run(tmp_path, losses=("ce", *SIGMA), seeds=(0, 1))
     artefact = built(SigmaSensitivity(), run)
     curve = next(line for line in artefact.figure.axes[0].lines if line.get_label() == "SMMD")
     metrics = run.metrics.query("metric == 'exact_match'")
@@ -183,12 +174,11 @@ def test_several_seeds_give_mean_and_deviation(tmp_path):
 
 
 def test_each_model_and_task_has_a_panel(tmp_path):
-    tasks = ("arithmetic[level=easy,operations=1..2]", "gsm8k")
-    write_run(
-        tmp_path, models=("builtin/tiny", "Qwen/Qwen2.5-0.5B"), tasks=tasks,
-        losses=("ce", *SIGMA), seeds=(0,), n=30, steps=3, resamples=20, base=False,
+    run = quick_run(
+        tmp_path, models=("builtin/tiny", "Qwen/Qwen2.5-0.5B"), losses=("ce", *SIGMA), base=False,
+        tasks=("arithmetic[level=easy,operations=1..2]", "gsm8k"),
     )  # fmt: skip
-    figure = built(SigmaSensitivity(), sb.read_run(tmp_path)).figure
+    figure = built(SigmaSensitivity(), run).figure
     assert [axis.get_title() for axis in figure.axes if axis.get_title()] == [
         "builtin/tiny\narithmetic [level=easy,\noperations=1..2]", "builtin/tiny\ngsm8k",
         "Qwen2.5-0.5B\narithmetic [level=easy,\noperations=1..2]", "Qwen2.5-0.5B\ngsm8k",
@@ -196,48 +186,25 @@ def test_each_model_and_task_has_a_panel(tmp_path):
 
 
 def test_a_value_without_a_result_is_a_cross_and_is_named(run, tmp_path):
-    folder = copied(run, tmp_path)
-    for file in folder.glob("cells/*/cell.json"):
-        if read_json(file)["loss"] == "smmd[sigma=1]":
-            file.with_name("metrics.json").unlink()
-            write_failure(file.parent, {"stage": "train", "error": "NaN"})
-    artefact = built(SigmaSensitivity(), sb.read_run(folder))
+    lost = without(run, tmp_path, failure=NO_MEMORY, loss="smmd[sigma=1]")
+    artefact = built(SigmaSensitivity(), lost)
     (cross,) = (x for x in artefact.figure.axes[0].lines if x.get_label() == "no result")
     assert list(cross.get_xdata()) == [1.0]
     assert artefact.caption.endswith("builtin/tiny smmd[sigma=1] seed 0 (failed in train).")
 
 
 @cases
-def test_fewer_than_three_values_are_skipped_with_the_reason(
-    report, loss, values, run, run_folder, tmp_path
-):
+def test_fewer_than_three_values_with_results_are_skipped(report, loss, values, run, tmp_path):
     parameter = "sigma" if report.name.startswith("sigma") else "lambda"
-    said = f"the run has fewer than 3 values of {parameter} of {loss}"
-    assert report.skip(sb.read_run(run_folder)) == said
     assert report.skip(run) is None
-    folder = copied(run, tmp_path)
-    for file in folder.glob("cells/*/cell.json"):
-        if read_json(file)["loss"] in list(values)[:2]:
-            file.with_name("metrics.json").unlink()
+    for lost in [*values][:2]:
+        run = without(run, tmp_path, loss=lost)
     said = f"no model and task has 3 values of {parameter} of {loss} with an accuracy"
-    assert report.skip(sb.read_run(folder)) == said
+    assert report.skip(run) == said
 
 
-@cases
-def test_the_same_run_gives_the_same_bytes(report, loss, values, run):
-    first, again = (built(report, sb.read_run(run.path)) for _ in range(2))
-    assert (first.caption, to_csv(first.data)) == (again.caption, to_csv(again.data))
-    pictures = []
-    for artefact in (first, again):
-        file = io.BytesIO()
-        with figure_style():
-            artefact.figure.savefig(file, format="png", metadata={"Software": None})
-        pictures.append(file.getvalue())
-    assert pictures[0] == pictures[1]
-
-
-def test_nothing_sticks_out_of_the_figure(run):
-    figure = built(NtlLambdaScan(), run).figure
+def test_nothing_sticks_out_of_the_figure(drawn):
+    figure = drawn(NtlLambdaScan()).figure
     with figure_style():
         figure.draw_without_rendering()
     boxes = [text.get_window_extent() for axis in figure.axes

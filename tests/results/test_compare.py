@@ -1,10 +1,7 @@
 """Two runs beside each other, against the frames of each."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -15,12 +12,12 @@ from smmd_bench.conformance.stamped_cell import write_measured
 from smmd_bench.errors import UserError
 from smmd_bench.results.compare import compare_runs
 from smmd_bench.storage.files import read_json, write_json
-from tests.cli.conftest import call
+from tests.in_process import call
 from tests.runs import write_run
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def pair(tmp_path_factory):
     """The second run has the same cells with the answers of `smmd` where the first has `ntl`'s."""
     root = tmp_path_factory.mktemp("runs")
     a, b = root / "a", root / "b"
@@ -37,15 +34,12 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     )
     shutil.rmtree(smmd.folder)
     own = b / "cells" / cells["ntl"] / "cell.json"
-    content = read_json(own)
-    assert content is not None
-    write_json(own, {**content, "recipe": {**(content["recipe"] or {}), "epochs": 99}})
+    content = read_json(own) or {}
+    write_json(own, {**content, "recipe": {**content["recipe"], "epochs": 99}})
     return a, b
 
 
-def test_what_is_equal_has_no_difference_and_what_changed_has_the_paired_one(
-    pair: tuple[Path, Path],
-) -> None:
+def test_what_is_equal_has_no_difference_and_what_changed_has_the_paired_one(pair):
     a, b = (sb.read_run(path) for path in pair)
     found = compare_runs(a, b)
     rows = found.rows.set_index("loss")
@@ -68,7 +62,7 @@ def test_what_is_equal_has_no_difference_and_what_changed_has_the_paired_one(
     assert any("epochs" in sentence and "99" in sentence for sentence in found.settings)
 
 
-def test_other_examples_are_not_paired(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_other_examples_are_not_paired(pair, tmp_path):
     write_run(tmp_path, losses=("ce",), seeds=(0,), n=50)
     found = compare_runs(sb.read_run(pair[0]), sb.read_run(tmp_path))
     assert found.unpaired == [
@@ -79,7 +73,7 @@ def test_other_examples_are_not_paired(pair: tuple[Path, Path], tmp_path: Path) 
     assert rows[["low", "high", "n", "p"]].isna().all(axis=None)
 
 
-def test_without_the_tasks_plugin_the_reason_is_said(tmp_path: Path) -> None:
+def test_without_the_tasks_plugin_the_reason_is_said(tmp_path):
     write_run(tmp_path / "a", tasks=("halving",), seeds=(0,), n=20)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     found = compare_runs(sb.read_run(tmp_path / "a"), sb.read_run(tmp_path / "b"))
@@ -88,7 +82,7 @@ def test_without_the_tasks_plugin_the_reason_is_said(tmp_path: Path) -> None:
     assert found.rows["n"].isna().all()
 
 
-def test_mistakes_are_one_sentence(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_mistakes_are_one_sentence(pair, tmp_path):
     a, b = (sb.read_run(path) for path in pair)
     with pytest.raises(UserError, match=r"Unknown metric 'exactmatch'.*exact_match"):
         compare_runs(a, b, "exactmatch")
@@ -97,14 +91,16 @@ def test_mistakes_are_one_sentence(pair: tuple[Path, Path], tmp_path: Path) -> N
         compare_runs(a, sb.read_run(tmp_path))
 
 
-def test_the_command_prints_a_table_and_json(pair: tuple[Path, Path]) -> None:
-    said = call("compare", *pair, COLUMNS="80")
-    assert said.returncode == 0, said.stderr
-    assert max(len(line) for line in said.stdout.splitlines() if str(pair[0]) not in line) <= 80
+def test_the_command_prints_a_table_and_json(pair, tmp_path):
+    a, b = map(str, pair)
+    said = call(["compare", a, b], tmp_path, COLUMNS="80")
+    assert said.status == 0, said.output
+    assert max(len(line) for line in said.stdout.splitlines() if a not in line) <= 80
     assert "B − A" in said.stdout
     assert "Differs:" in said.stdout
-    content = json.loads(call("compare", *pair, "--metric", "all", "--json").stdout)
+    content = json.loads(call(["compare", a, b, "--metric", "all", "--json"], tmp_path).stdout)
     p = {row["metric"]: row["p"] for row in content["rows"] if row["loss"] == "ce"}
     assert p["exact_match"] == 1
     assert p["mean_absolute_error"] is None  # McNemar's test is of exact answers
-    assert call("compare", pair[0], pair[0] / "nowhere").returncode == 2
+    with pytest.raises(UserError, match="nowhere is not a run folder"):
+        call(["compare", a, "nowhere"], tmp_path)

@@ -5,14 +5,12 @@ import pytest
 from smmd_bench.results.opponents import CellKey, cell_key, opponents
 
 
-def key(
-    loss: str, seed: int = 0, recipe: str = "r", test: str = "all", reference: str | None = None
-) -> CellKey:
+def key(loss, seed=0, recipe="r", test="all", reference=None):
     followed = "" if loss == "base" or reference else recipe
     return CellKey("m", "t", None, test, followed, loss, seed, reference)
 
 
-def test_ce_of_the_same_seed_and_ce_with_the_base() -> None:
+def test_ce_of_the_same_seed_and_ce_with_the_base():
     keys = [key("base"), key("ce"), key("ce", 1), key("smmd"), key("smmd", 1)]
     assert opponents(keys) == {
         key("ce"): key("base"),
@@ -22,12 +20,12 @@ def test_ce_of_the_same_seed_and_ce_with_the_base() -> None:
     }
 
 
-def test_a_seed_that_ce_lacks_is_not_compared_with_something_else() -> None:
+def test_a_seed_that_ce_lacks_is_not_compared_with_something_else():
     keys = [key("base"), key("ce"), key("smmd"), key("smmd", 1)]
     assert opponents(keys) == {key("ce"): key("base"), key("smmd"): key("ce")}
 
 
-def test_without_any_ce_the_base_stands_in() -> None:
+def test_without_any_ce_the_base_stands_in():
     other = key("ce", recipe="another")
     keys = [key("base"), key("smmd"), key("smmd", 1), other]
     assert opponents(keys) == {
@@ -37,12 +35,12 @@ def test_without_any_ce_the_base_stands_in() -> None:
     }
 
 
-def test_cells_that_answer_other_examples_are_not_paired() -> None:
+def test_cells_that_answer_other_examples_are_not_paired():
     keys = [key("base"), key("ce"), key("smmd", test="half"), key("ntl")]
     assert opponents(keys) == {key("ce"): key("base"), key("ntl"): key("ce")}
 
 
-def test_files_of_completions_are_compared_with_the_first_of_them() -> None:
+def test_files_of_completions_are_compared_with_the_first_of_them():
     mine, base, ce = (key(label, reference="mine") for label in ("mine", "base", "ce"))
     assert opponents([mine, base, ce]) == {base: mine, ce: mine}
     assert opponents([mine, ce, key("ce"), key("smmd")]) == {ce: mine, key("smmd"): key("ce")}
@@ -68,5 +66,5 @@ CELL = {
         ({"data_seed": 1}, False),
     ],
 )
-def test_cells_of_other_recipes_test_data_or_parsers_are_not_compared(change, same) -> None:
+def test_cells_of_other_recipes_test_data_or_parsers_are_not_compared(change, same):
     assert (cell_key({**CELL, **change}) == cell_key(CELL)) is same

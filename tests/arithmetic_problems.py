@@ -1,0 +1,58 @@
+"""Synthetic arithmetic: mixed expressions with their exact values, and what a model answers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+
+
+def problems(n: int, seed: int) -> pd.DataFrame:
+    """Mixed expressions with their exact values: uid, prompt, target, operations, level."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for at in range(n):
+        operations = int(rng.integers(1, 7))
+        text, value = str(first := int(rng.integers(0, 100))), Fraction(first)
+        for _ in range(operations):
+            number = int(rng.integers(1, 60))
+            match rng.integers(0, 4):
+                case 0:
+                    text, value = f"{text} + {number}", value + number
+                case 1:
+                    text, value = f"{text} - {number}", value - number
+                case 2:
+                    text, value = f"({text})*{number % 5 + 1}", value * (number % 5 + 1)
+                case _:
+                    text, value = f"({text})/{number % 4 + 1}", value / (number % 4 + 1)
+        uid = f"test-{at:06d}"
+        rows.append((uid, f"What is {text}?\nAnswer: ", str(value), operations, "interpolate"))
+    return pd.DataFrame(rows, columns=["uid", "prompt", "target", "operations", "level"])
+
+
+def answers_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
+    """What a model of that skill answers."""
+    rng = np.random.default_rng(seed)
+    n = len(examples)
+    right = rng.random(n) < np.clip(skill * 1.7 - 0.12 * examples["operations"].to_numpy(), 0, 1)
+    kind, step = rng.integers(0, 20, n), rng.integers(1, 15, n)
+    answers = []
+    for target, good, how, by in zip(examples["target"], right, kind, step, strict=True):
+        value = Fraction(target)
+        if good:
+            answers.append(target)
+        elif how == 0:
+            answers.append("the answer")
+        elif how == 1:
+            answers.append(str(-value))
+        elif how == 2:
+            answers.append(str(value * 10))
+        else:
+            answers.append(str(value + int(by) * (-1 if how % 2 else 1)))
+    frame = examples[["uid", "prompt", "target"]].copy()
+    frame["completion"] = answers
+    frame["finish_reason"] = np.where(np.array(answers) == "the answer", "length", "stop")
+    frame["completion_tokens"] = [len(text) + 1 for text in answers]
+    frame["prompt_tokens"] = examples["prompt"].str.len().to_numpy()
+    return frame.assign(operations=examples["operations"], level=examples["level"])

@@ -1,0 +1,228 @@
+"""What holds of all reports: when they are skipped, what captions name, and the same bytes."""
+
+import subprocess
+import sys
+
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.plugin_system import registry
+from smmd_bench.publishing.make_report import make_report
+from smmd_bench.publishing.style import figure_style
+from smmd_bench.results.frames import read_run
+from tests.changed_runs import NO_MEMORY, with_manifest, without
+from tests.runs import quick_run
+
+STATES = {
+    "as it is": lambda runs, _: runs("default"),
+    "without results": lambda runs, folder: without(runs("default"), folder),
+    "without logs": lambda runs, folder: without(runs("default"), folder, "train_log.parquet"),
+    "of CE alone": lambda _, folder: quick_run(folder, losses=("ce",)),
+    "of summaries": lambda _, folder: quick_run(folder, tasks=("samsum",), losses=("ce", "smmd")),
+    "of times": lambda _, folder: quick_run(folder, tasks=("clock_time",), losses=("ce", "smmd")),
+    "of all tasks, without results": lambda runs, folder: without(runs("all tasks"), folder),
+    "of variants, without results": lambda runs, folder: without(runs("variants"), folder),
+    "without cells": lambda runs, folder: with_manifest(runs("default"), folder, cells=[]),
+    "made elsewhere": lambda runs, folder: with_manifest(runs("default"), folder, predictions={}),
+}
+NO_NUMBERS = "no task has numbers as answers"
+NOTHING_LOGGED = "no cell has a training log"
+NO_PAIR = "no model and task has numbers of two trained losses on a common seed"
+ALONE = "no loss has results beside those of cross-entropy for the same seed"
+UNMEASURED = "no variant of the {} of smmd has an accuracy yet"
+SKIPPED = {
+    "as it is": {
+        "bandwidth_table": "the run varies no bandwidth of smmd",
+        "chart_table": "the run has no cell of chartqa",
+        "clock_table": "the run has no cell of clock_time",
+        "dataset_sizes": "the run's manifest does not say how many examples it has",
+        "digit_probe": "the run has no clock_time cell",
+        "kernel_table": "the run varies no kernel of smmd",
+        "lambda_sensitivity": "the run has fewer than 3 values of lambda of smmd",
+        "math_table": "the run has no cell of gsm8k or svamp",
+        "mmlu_table": "`smmd-bench regress RUN --suite mmlu` was not run",
+        "ntl_lambda_scan": "the run has fewer than 3 values of lambda of ntl",
+        "overhead_table": "the run is none of `smmd-bench overhead`",
+        "regression_table": "`smmd-bench regress RUN --suite TASK` was run with no other suite "
+        "than mmlu",
+        "samsum_table": "the run has no cell of samsum",
+        "sigma_sensitivity": "the run has fewer than 3 values of sigma of smmd",
+        "task_table": "every task of the run has a table of its own",
+        "terms_table": "the run varies no terms of smmd",
+    },
+    "without results": {
+        "arithmetic_operations": "no arithmetic cell has results",
+        "calibration": "no cell has digit probes",
+        "cost_gain": "no cell has results",
+        "dataset_samples": "no cell has results yet",
+        "digit_distribution": "no cell has digit probes",
+        "error_histogram": "no cell has results",
+        "forest_plot": "no cell has results",
+        "kernel_spectrum": "no cell has digit probes, which tell the size N",
+        "scale_errors": "no cell has results",
+        "signed_errors": "no cell has results",
+    },
+    "without logs": {
+        "auxiliary_magnitude": NOTHING_LOGGED,
+        "cost_gain": "no loss and cross-entropy have logged step times for the same seed",
+        "training_curves": NOTHING_LOGGED,
+    },
+    "of CE alone": {
+        "auxiliary_magnitude": "no training log has an auxiliary beside cross-entropy",
+        "cost_gain": ALONE,
+        "error_histogram": NO_PAIR,
+        "forest_plot": ALONE,
+        "kernel_spectrum": "no loss of the run has a kernel",
+        "signed_errors": NO_PAIR,
+    },
+    "of summaries": {
+        "arithmetic_table": "the run has no cell of arithmetic",
+        "calibration": "no task with probes has numbers as answers",
+        "digit_distribution": NO_NUMBERS,
+        "error_histogram": NO_NUMBERS,
+        "scale_errors": NO_NUMBERS,
+        "signed_errors": NO_NUMBERS,
+    },
+    "of times": {
+        "error_histogram": NO_NUMBERS,
+        "scale_errors": NO_NUMBERS,
+        "signed_errors": NO_NUMBERS,
+    },
+    "of all tasks, without results": {
+        "arithmetic_table": "no cell of arithmetic has results yet",
+        "chart_table": "no cell of chartqa has results yet",
+        "clock_table": "no cell of clock_time has results yet",
+        "math_table": "no cell of gsm8k or svamp has results yet",
+        "samsum_table": "no cell of samsum has results yet",
+        "task_table": "no cell of a task without a table has results yet",
+    },
+    "of variants, without results": {
+        "bandwidth_table": UNMEASURED.format("bandwidth"),
+        "kernel_table": UNMEASURED.format("kernel"),
+        "terms_table": UNMEASURED.format("terms"),
+    },
+    "without cells": {"loss_shapes": "no cell trains with a loss"},
+    "made elsewhere": {
+        "cost_gain": "the completions were made elsewhere: nothing was trained here"
+    },
+}
+SAMPLED = ("arithmetic_operations", "arithmetic_table", "calibration", "cost_gain",
+           "digit_distribution", "forest_plot", "scale_errors")  # fmt: skip
+FIGURES = (
+    "arithmetic_operations", "auxiliary_magnitude", "calibration", "cost_gain", "dataset_samples",
+    "digit_distribution[digit=5]", "digit_probe", "error_histogram", "forest_plot",
+    "kernel_spectrum", "lambda_sensitivity", "loss_shapes", "ntl_lambda_scan", "sigma_sensitivity",
+    "signed_errors", "training_curves",
+)  # fmt: skip
+MANY = ("ce", "smmd", *(f"smmd[lambda={at}]" for at in range(4, 12)))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A run that most figures are of, and one that changes sigma and both lambdas."""
+    values = ("smmd[sigma={}]", "smmd[lambda={}]", "ntl[lambda={}]")
+    swept = ("ce", "ntl", "smmd", *(value.format(at) for value in values for at in (1, 8)))
+    losses = (("ce", "ntl", "smmd"), swept)
+    return [quick_run(tmp_path_factory.mktemp("small"), losses=those) for those in losses]
+
+
+@pytest.fixture(scope="module")
+def without_ntl(tmp_path_factory):
+    """A run of two seeds whose NTL failed."""
+    run = quick_run(tmp_path_factory.mktemp("whole"), n=30, seeds=(0, 1))
+    return without(run, tmp_path_factory.mktemp("part"), failure=NO_MEMORY, loss="ntl")
+
+
+@pytest.fixture(scope="module")
+def many_losses(tmp_path_factory):
+    """Ten losses, of which only some can be told apart at sight."""
+    return quick_run(tmp_path_factory.mktemp("many"), losses=MANY)
+
+
+def build(name, run):
+    with figure_style():
+        return registry.load("reports", name).build(run)
+
+
+@pytest.mark.parametrize("state", SKIPPED)
+def test_reports_are_skipped_with_the_reason(state, runs, tmp_path):
+    run = STATES[state](runs, tmp_path)
+    reasons = {name: registry.load("reports", name).skip(run) for name in SKIPPED[state]}
+    assert reasons == SKIPPED[state]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_same_run_gives_the_same_bytes(name, runs, small):
+    """As `validate` has it for tables, captions and data; and here for the picture."""
+    report = registry.load("reports", name)
+    run = next(run for run in (*small, runs("samples")) if report.skip(run) is None)
+    made = []
+    for _ in range(2):
+        section = make_report(read_run(run.path), report, ("csv", "pdf"))
+        assert section.files, section.error
+        made.append([(path.name, path.read_bytes()) for path in section.files])
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("name", [*SAMPLED, "error_histogram", "signed_errors", "training_curves"])
+def test_captions_name_n_seeds_and_a_loss_that_failed(name, without_ntl):
+    artefact = build(name, without_ntl)
+    assert ("n = 30 test examples; seeds 0, 1; at most " in artefact.caption) == (name in SAMPLED)
+    assert artefact.caption.endswith(
+        " Without a result: builtin/tiny ntl seeds 0, 1 (failed in train)."
+    )
+    if artefact.table is not None:
+        shown = artefact.table.to_csv()
+        assert ("NTL" in shown) == ("failed in train" in shown)
+        assert "SMMD" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("auxiliary_magnitude", "in the table: SMMD[lambda=10], SMMD[lambda=11] (builtin/tiny on"),
+        ("training_curves", "in the CSV: SMMD[lambda=10], SMMD[lambda=11] (builtin/tiny on"),
+    ],
+)
+def test_losses_that_would_look_the_same_are_left_out_and_named(name, note, many_losses):
+    artefact = build(name, many_losses)
+    labels = artefact.figure.axes[0].get_legend_handles_labels()[1]
+    drawn = ["SMMD", *(f"SMMD[lambda={at}]" for at in range(4, 10))]
+    assert [label for label in labels if label != "CE"] == drawn
+    assert note in artefact.caption
+    assert {*MANY[1:]} <= set(artefact.data["loss"])
+
+
+def test_variants_with_fewer_seeds_do_not_flood_figures_and_tables(tmp_path):
+    quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0, 1), n=12)
+    variants = [f"smmd[lambda={at}]" for at in range(4, 29)]
+    run = quick_run(tmp_path, losses=variants, n=12, resamples=5, base=False)
+    for name in ("auxiliary_magnitude", "calibration", "dataset_samples",
+                 "digit_distribution[digit=5]", "training_curves"):  # fmt: skip
+        artefact = build(name, run)
+        assert set(artefact.data["loss"]) <= {"base", "ce", "smmd"}, name
+        assert "sweeps: 25 variants" in artefact.caption
+        assert artefact.table is None or len(artefact.table) <= 4
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        ("calibration[bins=1]", "bins must be from 2 to 100"),
+        ("dataset_samples[rows=0]", "rows must be from 1 to 10"),
+        ("digit_distribution[digit=12]", "digit must be a digit from 1 to 9"),
+    ],
+)
+def test_a_parameter_out_of_range_is_a_users_error(report, words):
+    with pytest.raises(UserError, match=words):
+        registry.load("reports", report)
+
+
+def test_no_report_needs_torch():
+    code = (
+        "import sys; from smmd_bench.plugin_system import registry\n"
+        "for name in registry.names('reports'):\n"
+        "    registry.load('reports', name)\n"
+        "    assert 'torch' not in sys.modules, name"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

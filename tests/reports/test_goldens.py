@@ -1,0 +1,47 @@
+"""Tables as they were, in every form, of runs of every kind."""
+
+import pytest
+
+from smmd_bench.plugin_system.registry import load
+from tests.changed_runs import changed
+from tests.reports.golden import assert_golden
+
+GOLDENS = {
+    "arithmetic_easier_two_seeds": ("arithmetic_table", "easier"),
+    "arithmetic_operations": ("arithmetic_operations", "default"),
+    "arithmetic_paper_model": ("arithmetic_table", "arithmetic"),
+    "bandwidths_one_task": ("bandwidth_table", "variants"),
+    "chart_paper_model": ("chart_table", "pictures"),
+    "chart_synthetic_two_seeds": ("chart_table", "synthetic pictures"),
+    "clock_paper_model": ("clock_table", "pictures"),
+    "clock_synthetic_two_seeds": ("clock_table", "synthetic pictures"),
+    "error_histogram_paper_model": ("error_histogram", "word problems"),
+    "kernels_two_models": ("kernel_table", "variants of the paper"),
+    "math_paper_model": ("math_table", "math"),
+    "math_two_models_two_seeds": ("math_table", "math of two models"),
+    "mmlu_paper_model": ("mmlu_table", "mmlu"),
+    "mmlu_quick_look": ("mmlu_table", "a look at mmlu"),
+    "regression_gsm8k": ("regression_table", "a look at mmlu"),
+    "samsum_two_models_two_seeds": ("samsum_table", "summaries of two models"),
+    "scale_errors_arithmetic": ("scale_errors", "default"),
+    "scale_errors_paper_model": ("scale_errors", "math of as many"),
+    "signed_errors_paper_model": ("signed_errors", "word problems of two losses"),
+    "terms_one_task": ("terms_table", "variants"),
+}
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_a_table_is_as_it_was(name, runs):
+    report, run = load("reports", GOLDENS[name][0]), runs(GOLDENS[name][1])
+    assert report.skip(run) is None
+    assert_golden(name, report.build(run))
+
+
+def test_a_table_of_summaries_says_how_few_of_their_tokens_are_numeric(runs, tmp_path):
+    counts = {"tokens": 412_345, "digit_tokens": 6_400, "numeric": 6_321}
+    run = changed(
+        runs("summaries"), tmp_path, "train.json", lambda said: {**said, "numeric_targets": counts}
+    )
+    artefact = load("reports", "samsum_table").build(run)
+    assert "6,321 of 412,345 (1.5%)" in artefact.caption
+    assert_golden("samsum_paper_model", artefact)
