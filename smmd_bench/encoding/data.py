@@ -113,6 +113,7 @@ class RightPaddingCollator:
         self.pad_token_id = pad_token_id
 
     def __call__(self, rows: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+        """Pad to the longest row."""
         example = torch.stack([row["example"] for row in rows])
         rows = [{k: v for k, v in row.items() if k != "example"} for row in rows]
         return {**pad_rows(rows, self.pad_token_id, "right"), "example": example}
