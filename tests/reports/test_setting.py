@@ -152,6 +152,6 @@ def test_the_sentence_names_every_task_and_model_once(tmp_path):
     run = small(tmp_path, models=models, losses=losses, seeds=(0, 1), n=15)
     some = "15 of 1,319 test examples (a path check on a small subset)"
     assert setting_note(run, run.cells) == (
-        f" No published values for gsm8k with Qwen2.5-1.5B: {some}; gsm8k with builtin/tiny: "
+        f"No published values for gsm8k with Qwen2.5-1.5B: {some}; gsm8k with builtin/tiny: "
         f"a model that is not in the paper, {some}."
     )
