@@ -11,7 +11,7 @@ import torch
 
 from smmd_bench.contracts import Checkpoint
 from smmd_bench.decoding.siblings import session_canaries
-from smmd_bench.encoding.prompts import encode_prompts, encode_targets
+from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.loading import load_tokenizer
 from smmd_bench.training.stage import train_cell
@@ -77,21 +77,13 @@ def _teach(model: Any, tokenizer: Any, steps: int, batch: int = 16) -> None:
     """Plain training on the task's own examples, of another data seed than the adapters'."""
     task = Experiment((TASK,), ("ce",), engine="transformers").cells[0].task_plugin
     examples = task.examples("train", 1, batch * steps)
-    prompts = encode_prompts(tokenizer, [e.prompt for e in examples])
-    targets = encode_targets(tokenizer, [e.target for e in examples])
+    rows = TokenisedExamples(examples, tokenizer, RECIPE["max_length"])
+    collate = RightPaddingCollator(tokenizer.pad_token_id)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     for start in range(0, batch * steps, batch):
-        rows = list(
-            zip(prompts[start : start + batch], targets[start : start + batch], strict=True)
-        )
-        width = max(len(p) + len(t) for p, t in rows)
-        pads = [[tokenizer.pad_token_id] * (width - len(p) - len(t)) for p, t in rows]
-        ids = torch.tensor([p + t + pad for (p, t), pad in zip(rows, pads, strict=True)])
-        labels = ids.clone()
-        for row, (p, t) in enumerate(rows):
-            labels[row, : len(p)] = -100
-            labels[row, len(p) + len(t) :] = -100
-        model(input_ids=ids, attention_mask=torch.ones_like(ids), labels=labels).loss.backward()
+        inputs = collate([rows[at] for at in range(start, start + batch)])
+        del inputs["example"]
+        model(**inputs).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
 

@@ -40,16 +40,11 @@ class Huber:
 
 
 class _Huber(NumericLoss):
-    values: Tensor
-
-    def __init__(self, loss: Huber, vocabulary: NumericVocabulary) -> None:
-        super().__init__(loss, vocabulary)
-        self.delta = loss.delta
-        self.constant("values", vocabulary.values)
-
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """(sum, number of numeric positions)."""
         values = self.values.to(numeric.logits)  # [N]
         expected = numeric.logits.softmax(-1) @ values  # [M]
-        loss = F.huber_loss(expected, values[numeric.target], reduction="sum", delta=self.delta)
+        loss = F.huber_loss(
+            expected, values[numeric.target], reduction="sum", delta=self.loss.delta
+        )
         return loss, numeric.target.numel()

@@ -15,14 +15,13 @@ from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.results.made_with import differences
 from smmd_bench.results.opponents import WITHOUT_EFFECT
 
-from ._cells import measured, why_of
+from ._cells import KEY, measured, why_of
 from ._paper import reference
 from ._significance import LEVEL
 from ._values import P_HOLM, TO_PAPER
 
 INTERVALS = "95 % intervals, percentile bootstrap over the test examples"
 DEVIATION = "standard deviation over training seeds"
-GROUP = ["model", "task", "loss"]
 
 
 def write_caption(
@@ -76,7 +75,7 @@ def significance_note(data: pd.DataFrame, other: str) -> str:
 
 def _seeds(data: pd.DataFrame, *key: str) -> pd.Series[int]:
     """How many measured seeds each row of a table has."""
-    return measured(data).groupby(["model", "task", "loss", *key], observed=True)["seed"].nunique()
+    return measured(data).groupby([*KEY, *key], observed=True)["seed"].nunique()
 
 
 def paper_note(table: str, unsaid: str, metric: str) -> str:
@@ -108,7 +107,7 @@ def missing_note(cells: pd.DataFrame) -> str:
     several = cells["task"].nunique() > 1
     losses: dict[tuple[str, str, str], list[str]] = {}
     lacking = cells[cells["status"] != "done"]
-    for (model, task, loss), group in lacking.groupby(["model", "task", "loss"], observed=True):
+    for (model, task, loss), group in lacking.groupby(KEY, observed=True):
         where = f"{model} {task}" if several else str(model)
         reasons = pd.Series(list(map(why_of, group["status"], group["stage"])), group.index)
         for why, own in group.groupby(reasons):
@@ -159,7 +158,7 @@ def _seeds_of_losses(cells: pd.DataFrame) -> str:
     trained = cells[cells["loss"] != "base"]
     several = {name: trained[name].nunique() > 1 for name in ("model", "task")}
     losses: dict[str, list[str]] = {}
-    for (model, task, loss), group in trained.groupby(["model", "task", "loss"], observed=True):
+    for (model, task, loss), group in trained.groupby(KEY, observed=True):
         where = f" on {task}" * several["task"]
         where += f" with {model_label(str(model))}" * several["model"]
         losses.setdefault(named_seeds(group), []).append(loss_label(str(loss)) + where)

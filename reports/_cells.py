@@ -13,6 +13,8 @@ from smmd_bench.plugin_system.registry import load_task
 from ._setting import published_beside
 
 _IDENTITY = ("model", "params", "task", "loss", "seed", "status", "stage")
+KEY = ["model", "task", "loss"]
+"""The columns that tell what was trained on what, and how."""
 REFERENCE = "ce"
 """The loss that the others are compared with."""
 
@@ -28,11 +30,11 @@ def main_losses(run: Run) -> tuple[Run, str]:
     `smmd[sigma=1]` with one seed is left to the tables of ablations where `smmd` has three on the
     same model and task; with as many seeds it stays. The sentence is empty where all stays.
     """
-    key, cells = ["model", "task", "loss"], run.cells
-    seeds = cells.groupby(key, observed=True)["seed"].nunique().to_dict()
+    cells = run.cells
+    seeds = cells.groupby(KEY, observed=True)["seed"].nunique().to_dict()
     fewer = [
         seeds[model, task, loss] < seeds.get((model, task, loss.partition("[")[0]), 0)
-        for model, task, loss in cells[key].itertuples(index=False)
+        for model, task, loss in cells[KEY].itertuples(index=False)
     ]
     if not any(fewer):
         return run, ""
@@ -44,8 +46,9 @@ def main_losses(run: Run) -> tuple[Run, str]:
 def with_holes(cells: pd.DataFrame) -> pd.DataFrame:
     """The measured cells, and all cells of a model, task and loss that has none of them."""
     done = cells["status"] == "done"
-    groups = [cells[name] for name in ("model", "task", "loss")]
-    return cells[done | ~done.groupby(groups, observed=True).transform("any")]
+    return cells[
+        done | ~done.groupby([cells[name] for name in KEY], observed=True).transform("any")
+    ]
 
 
 def why_missing(cells: pd.DataFrame) -> str:
@@ -142,7 +145,7 @@ def one_row_a_metric(
 
 def in_order(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     """The frame with model, task and loss as categoricals in the order of the run."""
-    for column in ("model", "task", "loss"):
+    for column in KEY:
         data[column] = pd.Categorical(data[column], categories=cells[column].cat.categories)
     return data
 

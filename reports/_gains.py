@@ -9,9 +9,8 @@ import pandas as pd
 
 from smmd_bench.contracts import Metric, Run
 
-from ._cells import REFERENCE, in_order, measured, metrics_of
+from ._cells import KEY, REFERENCE, in_order, measured, metrics_of
 
-KEY = ["model", "task", "loss"]
 METRIC = ["metric", "label", "better"]
 WIDEST = 3.0
 """How far an axis goes at most, in units of the largest difference of one seed."""

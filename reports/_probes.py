@@ -9,11 +9,11 @@ import pandas as pd
 from smmd_bench.contracts import Run
 from smmd_bench.decoding.probe import OUTSIDE
 
-from ._cells import in_order, without_numbers
+from ._cells import KEY, in_order, without_numbers
 
 DIGITS = [f"p{digit}" for digit in range(10)]
 SQUARES = [f"{name}_square" for name in DIGITS]
-GROUP = ["model", "task", "loss", "digit"]
+GROUP = [*KEY, "digit"]
 
 
 def with_numbers(run: Run) -> pd.DataFrame:
@@ -64,7 +64,7 @@ def first_digit_distributions(run: Run) -> pd.DataFrame:
         true = first["target_value"].map(leading).to_numpy()  # [n]
         member = np.equal.outer(np.arange(1, 10), true).astype(np.float64)  # [9, n]
         sums = pd.DataFrame(np.hstack([member @ p, member @ p**2]), columns=[*DIGITS, *SQUARES])
-        identity = {name: cell[name] for name in ("model", "task", "loss", "seed")}
+        identity = {name: cell[name] for name in (*KEY, "seed")}
         sums = sums.assign(**identity, digit=range(1, 10), n=member.sum(axis=1).astype(int))
         parts.append(sums[sums["n"] > 0])
     if not parts:

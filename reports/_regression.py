@@ -99,11 +99,7 @@ def _difference_note(data: pd.DataFrame, other: str) -> str:
         f"interval (percentile bootstrap){test if data['p'].notna().any() else ''}.",
         f"{VERDICT}: yes if the whole interval is above −{MARGIN:g} point (non-inferiority) and n "
         f"is {LEAST} or more; unclear is no proof of a loss.",
-        when(
-            left_out,
-            f"Δ leaves out up to {left_out:,} questions of a pair that differ, because "
-            "lm-eval's data changed between the two.",
-        ),
+        when(left_out, f"Δ leaves out up to {left_out:,} questions that lm-eval's data changed."),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ._cells import REFERENCE
+from ._cells import KEY, REFERENCE
 
 LEVEL = 0.05
 """A corrected p below it counts as significant."""
@@ -29,7 +29,7 @@ def holm(p_values: Sequence[float] | pd.Series[float]) -> NDArray[np.float64]:
 
 def bold_best(data: pd.DataFrame, column: str) -> list[tuple[int, str]]:
     """`table.attrs["bold"]` of a table with one row a model, task and loss of tested cells."""
-    best = data.groupby([*GROUP, "loss"], observed=True)["best"].first()
+    best = data.groupby(KEY, observed=True)["best"].first()
     return [(at, column) for at, found in enumerate(best) if found]
 
 
@@ -40,9 +40,8 @@ def with_tests(
 
     `of` are the rows that are tested, if not all are.
     """
-    key = [*GROUP, "loss"]
     tests = against_reference(data if of is None else of, other)
-    return data.merge(tests[[*key, "p", "p_holm", "best"]], how="left", on=key)
+    return data.merge(tests[[*KEY, "p", "p_holm", "best"]], how="left", on=KEY)
 
 
 def against_reference(data: pd.DataFrame, other: str = REFERENCE) -> pd.DataFrame:
@@ -57,7 +56,7 @@ def against_reference(data: pd.DataFrame, other: str = REFERENCE) -> pd.DataFram
         difference=data["difference"].astype("float64").where(compared),
         p=data["difference_p"].astype("float64").where(compared),
     )
-    groups = values.groupby([*GROUP, "loss"], observed=True)
+    groups = values.groupby(KEY, observed=True)
     found = groups.agg(
         difference=("difference", "mean"), least=("difference", "min"), p=("p", "max")
     ).reset_index()

@@ -14,7 +14,7 @@ from smmd_bench.publishing.style import LossStyle, loss_label, model_label
 from smmd_bench.publishing.tables import number
 
 from ._caption import join_sentences, steps_note
-from ._cells import REFERENCE, in_order, main_losses
+from ._cells import KEY, REFERENCE, in_order, main_losses
 from ._columns import row_head, row_table
 from ._panels import draw_panels, plain_ticks, select_panels
 
@@ -26,7 +26,6 @@ STRETCHES = 40
 GROUPS, LOSSES = 6, 8
 """Panels, and losses in each, drawn at most; table and CSV have all."""
 RATIO = "relative_auxiliary"
-KEY = ["model", "task", "loss"]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from smmd_bench.publishing.tables import number, with_interval
 
 from ._calibration import Binned, Corrected, binned, corrected_errors
 from ._caption import sample_note, write_caption
-from ._cells import in_order, main_losses
+from ._cells import KEY, in_order, main_losses
 from ._columns import row_head, row_table
 from ._panels import Pair, of_pair, panel_grid, select_panels
 from ._probes import rationale_shares, with_numbers
@@ -28,7 +28,6 @@ GROUPS, LOSSES = 6, 7
 """Panels, and losses in each, drawn at most; table and CSV have all."""
 FEWEST = 20
 """Positions that a bin needs to be drawn."""
-KEY = ["model", "task", "loss"]
 _COLUMNS = ["digit", "target_value", "argmax_value", "maximum"]
 
 

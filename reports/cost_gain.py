@@ -14,7 +14,7 @@ from smmd_bench.publishing.style import LossStyle, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, with_interval
 
 from ._caption import write_caption
-from ._cells import REFERENCE, in_order, main_losses, why_missing
+from ._cells import KEY, REFERENCE, in_order, main_losses, why_missing
 from ._columns import row_head, row_table
 from ._gains import INTERVALS, gains, reference_of, seed_gains, why_no_gain, window
 from ._panels import draw_panels, select_panels
@@ -26,7 +26,6 @@ WARM_UP = 0.05
 """The share of a training's first steps that is left out."""
 GROUPS, LOSSES = 6, 12
 """Panels, and losses in each, drawn at most; table and CSV have all."""
-KEY = ["model", "task", "loss"]
 COST = ["ratio", "ratio_low", "ratio_high"]
 RATIO = "Step time : CE"
 

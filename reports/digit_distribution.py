@@ -81,10 +81,7 @@ def digit_artefact(run: Run, title: str, digit: int | None = None) -> Artefact:
         shown,
         when(data["seeds"].max() > 1, "Means are over the examples of all seeds."),
         _reduction_note(run),
-        when(
-            clocks,
-            "On Clock-Time it is the first digit of the hour; 10, 11 and 12 o'clock begin with 1.",
-        ),
+        when(clocks, "Of Clock-Time it is the hour's; 10, 11 and 12 o'clock begin with 1."),
         when(
             behind,
             f"On {behind} a rationale stands before the answer: its digits are not "

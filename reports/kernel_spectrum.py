@@ -106,12 +106,12 @@ def kernels(specs: list[str], n: int) -> list[Kernel]:
         kernel, form = loss.gram(vocabulary).numpy(), loss.matrix(vocabulary).numpy()
         smoothness = form if loss.term == "smooth" else form - kernel
         laplacian = np.diag(kernel.sum(axis=1)) - kernel
-        alpha = float(np.trace(smoothness) / np.trace(laplacian))
+        ratio = float(np.trace(smoothness) / np.trace(laplacian))
+        alpha = None if loss.term == "mmd" else ratio
         sigma = "+".join(f"{x:g}" for x in loss.sigma) if loss.kernel != "random" else DASH
         matrices = {"K": kernel, "A": form}
         eigenvalues = {name: _eigenvalues(matrix) for name, matrix in matrices.items()}
-        formula, alpha_used = _FORMS[loss.term], None if loss.term == "mmd" else alpha
-        found.append(Kernel(spec, matrices, eigenvalues, formula, sigma, alpha_used))
+        found.append(Kernel(spec, matrices, eigenvalues, _FORMS[loss.term], sigma, alpha))
     return found
 
 

@@ -14,14 +14,13 @@ from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
 from ._caption import when, write_caption
-from ._cells import in_order, main_losses, measured
+from ._cells import KEY, in_order, main_losses, measured
 from ._columns import column_table, losses_with_columns
 from ._errors import numeric_tasks
 from ._paper import reference
 from ._setting import published_beside, setting_note
 
 TABLE = "categories"
-GROUP = ["model", "task", "loss"]
 SCALES = tuple(f"scale_x10^{k}" for k in POWERS)
 ANY_SCALE, TOTAL, LEFT_OUT = "scale", "n", "left out"
 _AFTER = CATEGORIES[CATEGORIES.index(SCALES[-1]) + 1 :]
@@ -94,16 +93,16 @@ def category_counts(run: Run) -> pd.DataFrame:
     cells = cells[cells["task"].isin(numeric_tasks(run))]
     scores = run.read("scores", ["answer", "category"], cells["address"])
     scores["category"] = scores["category"].where(scores["answer"].notna(), LEFT_OUT)
-    groups = scores.groupby([*GROUP, "category"], observed=True).size().unstack(fill_value=0)
+    groups = scores.groupby([*KEY, "category"], observed=True).size().unstack(fill_value=0)
     groups = groups.reindex(columns=[*CATEGORIES, LEFT_OUT], fill_value=0)
-    seeds = cells.groupby(GROUP, observed=True)["seed"].nunique()
+    seeds = cells.groupby(KEY, observed=True)["seed"].nunique()
     groups = groups.div(seeds, axis=0)
     groups[ANY_SCALE] = groups[list(SCALES)].sum(axis=1)
     groups[TOTAL] = groups[list(CATEGORIES)].sum(axis=1)
     rows = []
     for found in groups.join(seeds.rename("seeds")).reset_index().to_dict("records"):
-        key = {name: str(found[name]) for name in GROUP}
-        here = (cells[GROUP] == pd.Series(key)).all(axis=1)
+        key = {name: str(found[name]) for name in KEY}
+        here = (cells[KEY] == pd.Series(key)).all(axis=1)
         paper = published_beside(run, cells[here].to_dict("records")[0], TABLE)
         shared = {"left_out": found[LEFT_OUT], "seeds": found["seeds"]}
         for category in ROWS:
@@ -122,7 +121,7 @@ def _table(data: pd.DataFrame, cells: pd.DataFrame, losses: list[str]) -> pd.Dat
     shown = [category for category in ROWS if category not in SCALES or most[category] > 0]
     data = data[data["category"].isin(shown) & data["loss"].isin(losses)]
     labels = data["loss"].astype("str").map(loss_label)
-    papers_n = data.groupby(GROUP, observed=True)["published"].transform("last")
+    papers_n = data.groupby(KEY, observed=True)["published"].transform("last")
     shares = 100 * data["published"] / papers_n
     paper = data.assign(column="Paper " + labels, count=data["published"], share=shares, seeds=1)
     paper = paper[paper.groupby("column")["count"].transform("count") > 0]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """A mistake of the user's; the command line prints the sentence and exits with status 2."""
+    """A user's mistake; the command line prints the sentence and exits with status 2."""
 
 
 class CellSkippedError(Exception):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -21,8 +21,6 @@ from PIL import Image
 
 from ._picture_files import save_png
 
-Across = Literal["left", "center", "right"]
-Up = Literal["bottom", "baseline", "center", "center_baseline", "top"]
 Pair = tuple[float, float]
 WIDTH, HEIGHT = 448, 336
 _DPI = 100
@@ -62,7 +60,7 @@ class Style:
         self.legend = rng.choice(("right", "above", "below"))
         self.grid = rng.choice(("-", "--", ":"))
         self.framed = rng.random() < 0.4
-        self.bold = rng.random() < 0.4
+        self.weight = "bold" if rng.random() < 0.4 else "normal"
         self.left_title = rng.random() < 0.4
         self.named_axes = rng.random() < 0.5
         self.bar_width = rng.uniform(0.66, 0.86)
@@ -106,39 +104,26 @@ class Canvas:
         self._add(line, 2 if above else 0)
 
     def text(
-        self,
-        at: Pair,
-        text: str,
-        *,
-        across: Across = "center",
-        up: Up = "center_baseline",
-        larger: float = 0.0,
-        bold: bool = False,
-        colour: str = "",
-        turned: int = 0,
-        behind: str = "",
+        self, at: Pair, text: str, *, larger: float = 0.0, behind: str = "", **more: Any
     ) -> None:
-        """A text at a point, `behind` it the colour of a box that hides lines."""
-        box = {"pad": 0.8, "facecolor": behind, "edgecolor": "none", "alpha": 0.8}
-        written = Text(
-            *at,
-            text,
-            horizontalalignment=across,
-            verticalalignment=up,
-            rotation=turned,
-            rotation_mode="anchor" if across == "right" else "default",
-            fontfamily=self.style.font,
-            fontsize=self.style.size + larger,
-            fontweight="bold" if bold else "normal",
-            color=colour or self.style.ink,
-            usetex=False,
-            parse_math=False,
-            bbox=box if behind else None,
-        )
-        self._add(written, 3)
+        """A centred text, `behind` it the colour of a box that hides lines; `more`: of Text."""
+        settings: dict[str, Any] = {
+            "ha": "center",
+            "va": "center_baseline",
+            "color": self.style.ink,
+            "fontfamily": self.style.font,
+            "fontsize": self.style.size + larger,
+            "usetex": False,
+            "parse_math": False,
+            **more,
+        }
+        settings["rotation_mode"] = "anchor" if settings["ha"] == "right" else "default"
+        if behind:
+            box = {"pad": 0.8, "facecolor": behind, "edgecolor": "none", "alpha": 0.8}
+            settings["bbox"] = box
+        self._add(Text(*at, text, **settings), 3)
 
     def save(self, path: Path) -> None:
-        """Write the picture as PNG."""
         self.agg.draw()
         pixels = Image.frombuffer("RGBA", (WIDTH, HEIGHT), self.agg.buffer_rgba())
         save_png(pixels.convert("RGB"), path, compress_level=4)

@@ -141,7 +141,6 @@ def _with_slices(rng: random.Random, chart: Chart) -> Chart:
 
 
 def _with_values(rng: random.Random, chart: Chart) -> Chart:
-    """Values along an axis."""
     kind, categories, series = chart.kind, chart.categories, chart.series
     parts = len(series) if kind == "stacked" else 1
     step = rng.choice(_STEPS)

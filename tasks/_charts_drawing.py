@@ -11,7 +11,7 @@ from pathlib import Path
 
 from matplotlib import rc_context, rcParamsDefault
 
-from ._charts_canvas import HEIGHT, WIDTH, Across, Canvas, Style, ink_on
+from ._charts_canvas import HEIGHT, WIDTH, Canvas, Style, ink_on
 from ._charts_data import CHARACTER, Chart, spell
 
 _MARKERS = "os^D"
@@ -32,9 +32,9 @@ def draw(chart: Chart, style_seed: int, path: Path) -> None:
         canvas = Canvas(Style(style_seed))
         style = canvas.style
         x = 12 if style.left_title else WIDTH / 2
-        across: Across = "left" if style.left_title else "center"
+        ha = "left" if style.left_title else "center"
         title, y = f"{chart.quantity} by {chart.dimension}", HEIGHT - 17
-        canvas.text((x, y), title, across=across, up="baseline", larger=2, bold=style.bold)
+        canvas.text((x, y), title, ha=ha, va="baseline", larger=2, weight=style.weight)
         (_pie if chart.kind == "pie" else _chart_with_axes)(canvas, chart)
         canvas.save(path)
 
@@ -53,7 +53,6 @@ class _Area:
     sideways: bool
 
     def value(self, tenths: float) -> float:
-        """Where a value lies along its axis."""
         share = (tenths - self.low) / (self.high - self.low)
         if self.sideways:
             return self.left + share * self.width
@@ -66,7 +65,6 @@ class _Area:
         return self.left + (place + 0.5) * (self.width / self.categories)
 
     def point(self, place: float, tenths: float) -> tuple[float, float]:
-        """(x, y) of a value in a category."""
         across, along = self.category(place), self.value(tenths)
         return (along, across) if self.sideways else (across, along)
 
@@ -130,17 +128,17 @@ def _axes(canvas: Canvas, chart: Chart, area: _Area, ticks: range, *, narrow: bo
     for place, name in enumerate(chart.categories):
         at = area.category(place)
         if area.sideways:
-            canvas.text((area.left - 5, at), name, across="right")
+            canvas.text((area.left - 5, at), name, ha="right")
         elif narrow:
-            canvas.text((at + 3, area.bottom - 6), name, across="right", up="top", turned=45)
+            canvas.text((at + 3, area.bottom - 6), name, ha="right", va="top", rotation=45)
         else:
-            canvas.text((at, area.bottom - 5), name, up="top")
+            canvas.text((at, area.bottom - 5), name, va="top")
     for tick in ticks:
         at = area.value(tick)
         if area.sideways:
-            canvas.text((at, area.bottom - 5), spell(tick), up="top")
+            canvas.text((at, area.bottom - 5), spell(tick), va="top")
         else:
-            canvas.text((area.left - 5, at), spell(tick), across="right")
+            canvas.text((area.left - 5, at), spell(tick), ha="right")
     if canvas.style.named_axes:
         _axis_names(canvas, chart, area, ticked=bool(ticks))
 
@@ -151,8 +149,8 @@ def _axis_names(canvas: Canvas, chart: Chart, area: _Area, *, ticked: bool) -> N
         beneath, beside = beside, beneath
     legend_below = chart.series[0] and canvas.style.legend == "below"
     lowest = 6 + (_LEGEND if legend_below else 0)
-    canvas.text((area.left + area.width / 2, lowest), beneath, up="bottom")
-    canvas.text((11, area.bottom + area.height / 2), beside, up="center", turned=90)
+    canvas.text((area.left + area.width / 2, lowest), beneath, va="bottom")
+    canvas.text((11, area.bottom + area.height / 2), beside, va="center", rotation=90)
 
 
 def _bars(canvas: Canvas, chart: Chart, area: _Area) -> None:
@@ -173,11 +171,11 @@ def _bars(canvas: Canvas, chart: Chart, area: _Area) -> None:
             text, along = spell(value), area.category(place)
             if chart.printed and stacked:
                 middle = area.point(place, foot + value / 2)
-                canvas.text(middle, text, larger=-0.5, colour=ink_on(colour))
+                canvas.text(middle, text, larger=-0.5, color=ink_on(colour))
             elif chart.printed and area.sideways:
-                canvas.text((x1 + 4, along), text, across="left", larger=-0.5)
+                canvas.text((x1 + 4, along), text, ha="left", larger=-0.5)
             elif chart.printed:
-                canvas.text((along, y1 + 3), text, up="baseline", larger=-0.5)
+                canvas.text((along, y1 + 3), text, va="baseline", larger=-0.5)
             feet[column] += value if stacked else 0
 
 
@@ -189,7 +187,7 @@ def _lines(canvas: Canvas, chart: Chart, area: _Area) -> None:
         canvas.line(points, colour, lw=1.6, ls=dashes, marker=_MARKERS[row], above=True)
         for (x, y), value in zip(points, values, strict=True) if chart.printed else ():
             at, text = (x, y + 7), spell(value)
-            canvas.text(at, text, up="baseline", larger=-0.5, behind=style.inside)
+            canvas.text(at, text, va="baseline", larger=-0.5, behind=style.inside)
 
 
 def _pie(canvas: Canvas, chart: Chart) -> None:
@@ -209,10 +207,10 @@ def _pie(canvas: Canvas, chart: Chart) -> None:
         x, y = math.cos(middle), math.sin(middle)
         text = spell(value) + ("%" if chart.percent else "")
         inside = (centre[0] + 0.74 * radius * x, centre[1] + 0.74 * radius * y)
-        canvas.text(inside, text, colour=ink_on(colour))
+        canvas.text(inside, text, color=ink_on(colour))
         if style.labels_at_slices:
             outside = (centre[0] + (radius + 9) * x, centre[1] + (radius + 12) * y)
-            canvas.text(outside, name, across="left" if x > 0 else "right")
+            canvas.text(outside, name, ha="left" if x > 0 else "right")
         angle = end
 
 
@@ -241,4 +239,4 @@ def _key(canvas: Canvas, names: tuple[str, ...], x: float, middle: float) -> Non
 
 def _swatch(canvas: Canvas, x: float, y: float, name: str, colour: str) -> None:
     canvas.rectangle((x, y - 5), (11, 10), colour)
-    canvas.text((x + 17, y), name, across="left")
+    canvas.text((x + 17, y), name, ha="left")

@@ -48,7 +48,6 @@ class HubCharts(ChartSource):
         return [file]
 
     def rows(self, split: str) -> Iterator[Row]:
-        """All rows of a split, in the hub's order."""
         file = self.file(split)
         for number, row in enumerate(read_rows(file)):
             image = file.parent / row["image"]

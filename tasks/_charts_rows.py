@@ -1,13 +1,19 @@
-"""The rows of the real ChartQA: which are kept, what identifies them, and that they are whole."""
+"""The rows of the real ChartQA: where they come from, which are kept, and what identifies them.
+
+The official folder is found in the folder of local copies (--data-dir) as `ChartQA Dataset/SPLIT/
+{SPLIT_human.json, SPLIT_augmented.json, png/}`, SPLIT one of train, val, test; its rows are such as
+{"imgname": "166.png", "query": "...?", "label": "62"}.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
+import os
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -16,9 +22,11 @@ from typing import Any, ClassVar
 
 from smmd_bench.contracts import UserError, first_number, parse_number
 from smmd_bench.storage.addresses import digest_of_files
+from smmd_bench.storage.data_files import VARIABLE, read_rows
 
 from ._picture_files import kept_digest
 
+FOLDERS = ("ChartQA Dataset", "chartqa/ChartQA Dataset", "chartqa", ".")
 OFFICIAL_NAMES = {"train": "train", "validation": "val", "test": "test"}
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
 
@@ -67,15 +75,12 @@ class ChartSource(ABC):
         """The files with the questions of a split. Raises UserError if one cannot be had."""
 
     @abstractmethod
-    def rows(self, split: str) -> Iterable[Row]:
-        """All rows of a split."""
+    def rows(self, split: str) -> Iterable[Row]: ...
 
     def file(self, split: str) -> Path:
-        """The first file with the questions of a split."""
         return self.files(split)[0]
 
     def kept(self, split: str) -> Kept:
-        """The rows with a plain number. Raises UserError if there is none."""
         return _kept(self, split, self._stamp(split))
 
     def identity(self, split: str) -> dict[str, Any]:
@@ -103,6 +108,54 @@ class ChartSource(ABC):
         files = self.files(split)
         watched = [*files, files[0].parent / "png"]
         return tuple((p, p.stat().st_mtime_ns, p.stat().st_size) for p in watched if p.exists())
+
+
+class OfficialCharts(ChartSource):
+    """Two files of questions a split, the human ones first."""
+
+    name = "official"
+    remedy = "copy the official folder again"
+    local: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        ours: (f"{theirs}/{theirs}_human.json", f"{theirs}/{theirs}_augmented.json")
+        for ours, theirs in OFFICIAL_NAMES.items()
+    }
+
+    def files(self, split: str) -> list[Path]:
+        folder = self._folder(split)
+        files = [folder / name for name in self.local[split]]
+        for file in files:
+            if not file.is_file():
+                raise UserError(
+                    f"ChartQA's file {file} is missing, and without it the {split} split is not "
+                    "whole: copy the official folder again."
+                )
+        return files
+
+    def rows(self, split: str) -> Iterator[Row]:
+        for file, origin in zip(self.files(split), ("human", "augmented"), strict=True):
+            for number, row in enumerate(read_rows(file, ("imgname", "query", "label"))):
+                name, query = str(row["imgname"]), " ".join(str(row["query"]).split())
+                if Path(name).name != name:
+                    raise UserError(
+                        f"Row {number + 1} of {file} names the image {name!r}, which is not a "
+                        "plain file name: copy the file again."
+                    )
+                yield Row(file.parent / "png" / name, query, str(row["label"]), origin, number)
+
+    def _folder(self, split: str) -> Path:
+        given = os.environ.get(VARIABLE)
+        if not given:
+            raise UserError(
+                "chartqa[source=official] needs the folder that holds 'ChartQA Dataset': give it "
+                "with --data-dir, or ask for drawn charts with chartqa[source=synthetic]."
+            )
+        for folder in (Path(given) / name for name in FOLDERS):
+            if any((folder / file).is_file() for file in self.local[split]):
+                return folder
+        raise UserError(
+            f"The data folder {given} has no ChartQA Dataset/{self.local[split][0]}: put the "
+            "official folder there, or ask for drawn charts with chartqa[source=synthetic]."
+        )
 
 
 @lru_cache(maxsize=12)

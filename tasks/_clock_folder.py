@@ -109,7 +109,6 @@ def _digest(folder: Path, split: Split, stamp: object) -> str:
 
 
 def _rows(index: Path) -> list[tuple[int, dict[str, str]]]:
-    """The rows with the numbers of their lines."""
     try:
         with index.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.DictReader(stream)

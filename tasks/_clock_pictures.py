@@ -45,7 +45,6 @@ def picture_files(clocks: Sequence[Clock], seed: int, *, rotate: bool) -> list[P
 
 
 def _draw_face(seed: int, rotate: bool, clocks: Sequence[tuple[Clock, Path]]) -> None:
-    """Draw the clocks of one face."""
     style = task_face(seed, clocks[0][0].face)
     for clock, path in clocks:
         turns = quarter_turns(seed, clock) if rotate else 0

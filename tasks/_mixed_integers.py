@@ -74,7 +74,6 @@ def ratio(p: int, q: int) -> Value:
 
 
 def difference(x: Value, y: Value) -> Value:
-    """x - y."""
     if x[1] == y[1] == 1:
         return x[0] - y[0], 1
     return ratio(x[0] * y[1] - y[0] * x[1], x[1] * y[1])

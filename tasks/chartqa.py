@@ -12,6 +12,7 @@ are numbers, too; labels with "%" or "," are dropped, as `float` reads neither.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,12 +34,12 @@ from smmd_bench.contracts import (
     parameter,
     plain_text,
 )
+from smmd_bench.storage.data_files import VARIABLE
 
 from ._charts_data import GENERATOR, spell
 from ._charts_files import charts, matplotlib_version
 from ._charts_hub import HubCharts
-from ._charts_official import OfficialCharts, data_folder_given
-from ._charts_rows import ChartSource, Row, plain_number
+from ._charts_rows import ChartSource, OfficialCharts, Row, plain_number
 from ._lm_eval_relaxed import lm_eval_relaxed
 
 FORMAT = 1
@@ -93,7 +94,7 @@ class ChartQA:
         """Which charts these are."""
         if self.source != "auto":
             return self.source
-        return "official" if data_folder_given() else "synthetic"
+        return "official" if os.environ.get(VARIABLE) else "synthetic"
 
     @property
     def licence(self) -> str:

@@ -44,7 +44,6 @@ def request_memory(free: int, total: int) -> MemoryRequest:
 
 
 def gpu_memory_request() -> MemoryRequest | None:
-    """The request for the GPU that torch uses; None where torch sees no GPU."""
     import torch
 
     if not torch.cuda.is_available():

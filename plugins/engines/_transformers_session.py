@@ -37,7 +37,6 @@ class TransformersSession(CheckpointSession):
         self._load_weights(base)
 
     def close(self) -> None:
-        """Drop the model."""
         self._model = self._weights = self._current = None
 
     def _generate(self, rows: Rows, max_new_tokens: int, report: Report) -> list[Completion]:

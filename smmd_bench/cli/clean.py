@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import UserError, did_you_mean
+from ..storage.sizes import spell_bytes
 from . import completion, options
 from .terminal import new_console, new_table, print_json, print_table
 
@@ -45,9 +47,7 @@ def command(
       smmd-bench clean runs/NAME
       smmd-bench clean runs/NAME --what logs,failed --yes
     """
-    from ..errors import UserError, did_you_mean
     from ..run.removal import PARTS
-    from ..storage.sizes import spell_bytes
 
     for name in what:
         if name not in (*PARTS, "all"):
@@ -73,7 +73,6 @@ def command(
 
 def _find_parts(runs: tuple[Path, ...], what: Sequence[str]) -> list[Part]:
     """The parts of these runs (none: of all in runs/), and of the cache if it is meant."""
-    from ..errors import UserError
     from ..run.removal import cache_parts, run_parts
 
     found = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
@@ -92,8 +91,6 @@ def _find_parts(runs: tuple[Path, ...], what: Sequence[str]) -> list[Part]:
 
 def _ask(parts: Sequence[Part]) -> list[Part]:
     """The parts that people say yes to; none if nobody answers."""
-    from ..storage.sizes import spell_bytes
-
     chosen = []
     for part in parts:
         question = f"Remove {part.name} of {part.place} ({spell_bytes(part.size)})?"
@@ -130,7 +127,6 @@ def _print(parts: Sequence[Part]) -> None:
     from rich.text import Text
 
     from ..run.removal import PARTS
-    from ..storage.sizes import spell_bytes
 
     console, word = new_console(), {"no_wrap": True}
     for place in dict.fromkeys(part.place for part in parts):

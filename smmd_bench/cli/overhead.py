@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from ..errors import CellSkippedError, UserError
 from . import completion, options
+from .interruption import keeping
 from .voice import Voice
 
 if TYPE_CHECKING:
@@ -83,7 +85,6 @@ def command(
 
     from ..overhead.measure import measure, missing_repeats, read_frames
     from ..plugin_system.registry import plugin_files
-    from .interruption import keeping
 
     folder = out or settings.folder
     voice.say(
@@ -125,7 +126,6 @@ def _settings(
     """The checked settings."""
     import torch
 
-    from ..errors import CellSkippedError, UserError
     from ..overhead.batches import synthetic_vocabulary
     from ..overhead.geometry import check_geometry, find_geometry
     from ..overhead.settings import CE, OverheadSettings

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
+from ..errors import UserError
 from . import completion, options
+from .interruption import keeping
 from .voice import Voice
 
 if TYPE_CHECKING:
@@ -48,9 +50,7 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool) -> Non
     if quiet:
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # before anything imports its client
     from ..contracts import Modality
-    from ..errors import UserError
     from ..plugin_system.registry import load_task
-    from .interruption import keeping
 
     if not tasks and not models:
         raise UserError("Nothing to prepare: name a task, such as gsm8k, or a --model.")

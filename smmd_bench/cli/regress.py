@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from . import completion, options
+from .interruption import keeping
 from .voice import Voice, advise_retry
 
 
@@ -76,7 +77,6 @@ def command(
     from ..regression.find_targets import find_targets
     from ..regression.regress import find_setting, regress
     from ..storage.files import read_json
-    from .interruption import keeping
 
     targets, notes = find_targets(run, losses, checkpoints)
     found = find_suites(suites, shots)

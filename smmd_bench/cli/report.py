@@ -4,7 +4,9 @@ from pathlib import Path
 
 import click
 
+from ..errors import UserError, did_you_mean
 from . import completion, options
+from .interruption import keeping
 from .terminal import print_json
 from .voice import Voice, summary_of
 
@@ -47,9 +49,7 @@ def command(
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
       smmd-bench report runs/NAME --plugin my_figure.py
     """
-    from ..errors import UserError
     from ..run.merge import merge_runs
-    from .interruption import keeping
     from .run_plugins import load_plugins_of
 
     load_plugins_of(runs, voice)
@@ -72,10 +72,8 @@ def command(
 
 def _publish_some(voice: Voice, run: Path, only: list[str], formats: list[str] | None) -> bool:
     """Make some reports, or some formats; returns whether a report failed."""
-    from ..errors import UserError, did_you_mean
     from ..publishing.report_stamp import reports_are_stale
     from ..publishing.write_reports import SPELLINGS, write_some_reports
-    from .interruption import keeping
 
     asked = list(SPELLINGS) if formats is None else formats
     for name in asked:

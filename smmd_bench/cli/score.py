@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from . import completion, options
+from .interruption import keeping
 from .voice import Voice
 
 
@@ -82,7 +83,6 @@ def command(
     """
     from ..publishing.report_stamp import reports_are_current
     from ..run.predictions import score_predictions
-    from .interruption import keeping
 
     with keeping(), voice.waiting("Scoring ..."):
         outcome = score_predictions(task, files, labels, say=voice.say, **given)

@@ -1,21 +1,17 @@
 """The checks of a task's metrics, on completions that are right, wrong and empty."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ..contracts import Completion, Example, Metric, Task
 from ..decoding.decode import completions_frame
 from ..scoring.score import score_frame
 from .checks import fail, require
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _RESAMPLES = 4
 _SPELLINGS: Mapping[str, Callable[[str], str]] = {

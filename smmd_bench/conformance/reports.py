@@ -32,21 +32,15 @@ def _contract(tried: Tried) -> str:
     return f"{report.title} ({report.paper})" if report.paper else report.title
 
 
-@REPORT_CHECKS.add("an empty run")
-def _empty(tried: Tried) -> str:
-    return _try_each(tried.report, tried.runs.empty)
-
-
-@REPORT_CHECKS.add("a run of one cell")
-def _one_cell(tried: Tried) -> str:
-    return _try_each(tried.report, tried.runs.one_cell)
-
-
 def _try_each(report: Report, runs: dict[str, Path]) -> str:
     """It skips with a reason, or can be built, and raises nothing."""
     made = [_build(report, read_run(folder), what) for what, folder in runs.items()]
     skipped = made.count(None)
     return f"{skipped} skipped, {len(runs) - skipped} built"
+
+
+REPORT_CHECKS["an empty run"] = lambda tried: _try_each(tried.report, tried.runs.empty)
+REPORT_CHECKS["a run of one cell"] = lambda tried: _try_each(tried.report, tried.runs.one_cell)
 
 
 @REPORT_CHECKS.add("a full run")

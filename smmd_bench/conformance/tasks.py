@@ -58,9 +58,8 @@ def _licence(data: TaskData) -> str:
         bool({"generator", "source", "digest"} & {*identity}),
         "identity() names no `generator`, `source` or `digest`, and there are no `sources`",
     )
-    return (
-        f"{licence}; {'made here' if 'generator' in identity else identity.get('source', 'files')}"
-    )
+    source = "made here" if "generator" in identity else identity.get("source", "files")
+    return f"{licence}; {source}"
 
 
 @_TASK_CHECKS.add("parse")
@@ -143,10 +142,8 @@ def _seeds(data: TaskData) -> str:
     """Another seed gives other examples, or the identity says that it draws nothing."""
     here, other = (fingerprints(data.task, data.few, seed) for seed in (0, 1))
     same = []
-    for split in here:
-        same_examples, same_identity = (
-            a == b for a, b in zip(here[split], other[split], strict=True)
-        )
+    for split, (examples, identity) in here.items():
+        same_examples, same_identity = examples == other[split][0], identity == other[split][1]
         require(
             same_examples or not same_identity,
             f"the examples of {split} depend on the seed, and identity() does not: results of "

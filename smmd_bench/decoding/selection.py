@@ -40,23 +40,18 @@ def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
 def settle(cell: Cell, run: Path) -> None:
     """Do what needs no engine: select again after a change of parser or metric, and keep the
     selected weights alone."""
-    if not cell.is_base and cell.source is None:
-        select_again(cell, cell.files(run))
-        keep_selected(cell.files(run), keep_epochs=cell.recipe.keep_epochs)
-
-
-def select_again(cell: Cell, now: CurrentCell) -> None:
-    """Write selection.json from the validation completions, where it is missing or stale and they
-    are current."""
-    if now.receipt is None or now.selection is not None or not now.has_validation:
+    if cell.is_base or cell.source is not None:
         return
-    import pandas as pd
+    now = cell.files(run)
+    if now.receipt is not None and now.selection is None and now.has_validation:
+        import pandas as pd
 
-    chosen = select(cell, pd.read_parquet(now.folder / "validation.parquet"))
-    write_json(now.folder / "selection.json", {"address": now.selection_stamp, **chosen})
+        chosen = select(cell, pd.read_parquet(now.folder / "validation.parquet"))
+        write_json(now.folder / "selection.json", {"address": now.selection_stamp, **chosen})
+    _keep_selected(cell.files(run), keep_epochs=cell.recipe.keep_epochs)
 
 
-def keep_selected(now: CurrentCell, *, keep_epochs: bool) -> None:
+def _keep_selected(now: CurrentCell, *, keep_epochs: bool) -> None:
     """Make `checkpoint/` of the selected epoch's weights, and remove all epochs unless they are to
     be kept. Nothing is done while no epoch is selected, or the weights are not there."""
     if now.tested is None or now.is_base:

@@ -70,7 +70,14 @@ def session_canaries(cells: Sequence[tuple[Cell, Path]]) -> Canaries:
 def decode_receipt(canary: Canary, dtype: str, address: str) -> dict[str, Any]:
     """What `CELL/decode.json` says of the weights that a cell was decoded with."""
     same = indistinguishable(canary, dtype)
-    notes = [] if not same else [_note(same, dtype)]
+    notes = []
+    if same:
+        more = f" and {len(same) - _NAMED} more" if len(same) > _NAMED else ""
+        notes.append(
+            f"In {dtype} the canary cannot tell the decoded weights from "
+            f"{', '.join(same[:_NAMED])}{more}: on its texts they differ by no more than rounding "
+            "does."
+        )
     return {
         "address": address,
         "resolution": resolution(canary, dtype),
@@ -82,12 +89,3 @@ def decode_receipt(canary: Canary, dtype: str, address: str) -> dict[str, Any]:
 
 def _scored(canary: Canary) -> Any:
     return canary.token_ids, tuple(map(len, canary.log_probabilities)), canary.pictures
-
-
-def _note(names: Sequence[str], dtype: str) -> str:
-    listed = ", ".join(names[:_NAMED])
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return (
-        f"In {dtype} the canary cannot tell the decoded weights from {listed}{more}: on its texts "
-        "they differ by no more than rounding does."
-    )

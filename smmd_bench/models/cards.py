@@ -123,8 +123,7 @@ def _builtin(name: str) -> ModelCard:
     known = builtin_folders()
     if name not in known:
         raise UserError(f"Unknown built-in model '{name}': {did_you_mean(name, known)}")
-    folder, content = known[name], card_content(known[name] / "card.yaml")
-    return ModelCard(name, content.label or name, folder, _identity(folder), content)
+    return _of_folder(name, known[name], name)
 
 
 def _local(name: str, folder: Path) -> ModelCard:
@@ -138,9 +137,13 @@ def _local(name: str, folder: Path) -> ModelCard:
             f"The checkpoint folder '{name}' has no {lacking}: save the model there with "
             "save_pretrained (safetensors only)."
         )
+    return _of_folder(name, folder, folder.name)
+
+
+def _of_folder(name: str, folder: Path, label: str) -> ModelCard:
     card = folder / "card.yaml"
     content = card_content(card) if card.exists() else CardContent()
-    return ModelCard(name, content.label or folder.name, folder, _identity(folder), content)
+    return ModelCard(name, content.label or label, folder, _identity(folder), content)
 
 
 def _hub(name: str) -> ModelCard:

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import UserError, did_you_mean
+from ..errors import UserError, did_you_mean, reason_of
 from ..models.recipe import Recipe
 
 
@@ -90,8 +90,8 @@ def check_geometry(name: str, config: Mapping[str, Any], recipe: Recipe) -> None
     try:
         build_model(config, recipe, "meta")
     except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".:")
         raise UserError(
-            f"The geometry {name} cannot be built with method {recipe.method} ({reason}): give the "
-            "config.json of a causal language model that the installed transformers knows."
+            f"The geometry {name} cannot be built with method {recipe.method} "
+            f"({reason_of(error).rstrip(':')}): give the config.json of a causal language model "
+            "that the installed transformers knows."
         ) from error

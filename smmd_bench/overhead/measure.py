@@ -6,14 +6,14 @@ OUT/runs.parquet     row, repeat, peak_bytes, device, threads, error: one line a
 OUT/logs/            what each process was asked, and what it wrote
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from ..contracts import Progress
 from ..errors import UserError
@@ -22,9 +22,6 @@ from ..run.run_directory import RunDirectory
 from ..storage.files import read_json, write_json, write_parquet
 from .process import RowProcess
 from .settings import OverheadSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = {
     "steps": ["row", "repeat", "step", "wall_seconds", "cpu_seconds", "dropped"],
@@ -41,8 +38,6 @@ def measure(
     A row that fails in a repeat has its reason in runs.parquet; the others go on. Raises UserError
     if the folder holds anything else.
     """
-    import pandas as pd
-
     with RunDirectory(folder).locked():
         _claim(folder, settings)
         missing = missing_repeats(settings, folder)
@@ -67,8 +62,6 @@ def missing_repeats(settings: OverheadSettings, folder: Path) -> list[int]:
 
 def read_frames(folder: Path) -> dict[str, pd.DataFrame]:
     """`steps` and `runs` of a measurement; empty where nothing was measured yet."""
-    import pandas as pd
-
     frames = {}
     for name, columns in COLUMNS.items():
         file = folder / f"{name}.parquet"
@@ -136,8 +129,6 @@ def _frames(
 
 def new_frames(steps: list[list[Any]], runs: list[list[Any]]) -> dict[str, pd.DataFrame]:
     """`steps` and `runs` as frames with their columns."""
-    import pandas as pd
-
     return {
         "steps": pd.DataFrame(steps, columns=COLUMNS["steps"]),
         "runs": pd.DataFrame(runs, columns=COLUMNS["runs"]).astype(_TYPES),

@@ -2,8 +2,8 @@
 
 On a CPU it is the peak of the resident set (VmHWM, Linux alone). There glibc keeps freed blocks of
 up to 32 MiB for later, more or fewer of them from process to process, which moves the peak by some
-percent. `exact_allocation` has it give back all of 1 MiB and more, which costs time; so memory is
-read in steps of its own, and `usual_allocation` is called before anything is timed.
+percent. `allocate(exact=True)` has it give back all of 1 MiB and more, which costs time; so memory
+is read in steps of its own, and `allocate(exact=False)` is called before anything is timed.
 """
 
 import ctypes
@@ -18,20 +18,13 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 _MIB = 2**20
 
 
-def exact_allocation() -> None:
-    """From here on, large blocks go back to the system when they are freed."""
-    _mallopt((_MMAP_THRESHOLD, _MIB))
-
-
-def usual_allocation() -> None:
-    """Back to what glibc comes to by itself once a block of 32 MiB has been freed."""
-    _mallopt((_MMAP_THRESHOLD, 32 * _MIB), (_TRIM_THRESHOLD, 64 * _MIB))
-
-
-def _mallopt(*settings: tuple[int, int]) -> None:
+def allocate(*, exact: bool) -> None:
+    """Give large blocks back to the system when they are freed (exact), or keep them as glibc does
+    by itself once a block of 32 MiB has been freed."""
+    usual = {_MMAP_THRESHOLD: 32 * _MIB, _TRIM_THRESHOLD: 64 * _MIB}
     if sys.platform == "linux":
         with suppress(AttributeError):  # a C library other than glibc
-            for parameter, value in settings:
+            for parameter, value in ({_MMAP_THRESHOLD: _MIB} if exact else usual).items():
                 ctypes.CDLL(None).mallopt(parameter, value)
 
 

@@ -1,26 +1,19 @@
 """From steps and peaks to the numbers of the table: one line a row, in full precision."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from .settings import CE, STOCK
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pandas as pd
 
 CLOCKS = ("wall", "cpu")
 REFERENCES = {"ce": CE, "stock": STOCK}
 _RESAMPLES = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
+class Ratio(NamedTuple):
     """A median of paired ratios; low and high are None for a single pair."""
 
     value: float
@@ -62,8 +55,6 @@ def overhead_frame(steps: pd.DataFrame, runs: pd.DataFrame, rows: Sequence[str])
     Means and sample deviations are over the repeats' own means. `_repeat_low` and `_repeat_high`
     are the smallest and largest median of one repeat alone: how far one process is from another.
     """
-    import pandas as pd
-
     kept = steps[~steps["dropped"].astype(bool)]
     done = runs[runs["error"].isna()]
     lines = []
@@ -103,5 +94,5 @@ def _ratios(frame: pd.DataFrame, row: str, against: str, column: str) -> pd.Seri
 
 
 def _columns(name: str, ratio: Ratio | None) -> dict[str, float | None]:
-    values = (ratio.value, ratio.low, ratio.high) if ratio else (None, None, None)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
+    names = (name, f"{name}_low", f"{name}_high")
+    return dict(zip(names, ratio or (None, None, None), strict=True))

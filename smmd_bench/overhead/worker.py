@@ -32,7 +32,7 @@ from ..training.stage import training_arguments
 from ..training.trainer import ObjectiveTrainer, objective_forward
 from .batches import PREPARATION, synthetic_rows, synthetic_vocabulary
 from .geometry import build_model
-from .memory import exact_allocation, peak_bytes, reset_peak, usual_allocation
+from .memory import allocate, peak_bytes, reset_peak
 from .settings import STOCK, OverheadSettings
 
 Send = Callable[[dict[str, object]], None]
@@ -67,7 +67,7 @@ class StepClock(TrainerCallback):  # type: ignore[misc]
         if step == 0 or self.device == "cuda":
             self.peak = peak_bytes(self.device)
         if step == 0:
-            usual_allocation()
+            allocate(exact=False)
             self.send({"event": "prepared"})
         else:
             self.send({"event": "step", "step": step, "wall": wall, "cpu": cpu})
@@ -92,7 +92,7 @@ def train_row(
 
     Raises FloatingPointError if a step's loss is not finite.
     """
-    exact_allocation()
+    allocate(exact=True)
     seed = settings.seed + repeat
     set_seed(seed)
     model = build_model(settings.config, settings.recipe, settings.device)

@@ -58,14 +58,31 @@ def own_summaries(group: Group) -> dict[str, str]:
 
 def describe(entry: Entry) -> Listed:
     """What an imported plugin says of itself; an error if one of its attributes cannot be read."""
-    if entry.plugin is None:
-        return Listed(entry.name, origin=_origin(entry), error=entry.error)
+    plugin, origin = entry.plugin, _origin(entry)
+    if plugin is None:
+        return Listed(entry.name, origin=origin, error=entry.error)
+    made: Any = plugin
+    with suppress(Exception):  # a plugin's own
+        made = build(plugin, entry.name, {})
     try:
-        return _describe(entry, entry.plugin)
+        return Listed(
+            name=entry.name,
+            summary=(plugin.__doc__ or "").strip().partition("\n")[0],
+            version=_of(int, getattr(plugin, "version", None)),
+            parameters=tuple(
+                {"name": p.name, "type": p.type, "default": spell(p.default), "help": p.help}
+                for p in parameters_of(plugin).values()
+            ),
+            licence=_of(str, getattr(made, "licence", None)),
+            sources=tuple(map(_source, getattr(made, "sources", ()))),
+            scales=_scales(getattr(plugin, "relative_scale", {})),
+            scales_of=_of(str, getattr(plugin, "relative_scale_of", None)),
+            origin=origin,
+        )
     except Exception as error:  # a plugin's own
         said = (str(error).strip() or "without a message").splitlines()[0]
         text = f"its attributes cannot be read ({type(error).__name__}: {said})"
-        return Listed(entry.name, origin=_origin(entry), error=text)
+        return Listed(entry.name, origin=origin, error=text)
 
 
 def _read_summary(point: EntryPoint) -> str:
@@ -76,26 +93,6 @@ def _read_summary(point: EntryPoint) -> str:
         if isinstance(node, ast.ClassDef) and node.name == point.attr:
             return (ast.get_docstring(node) or "").partition("\n")[0]
     return ""
-
-
-def _describe(entry: Entry, plugin: type) -> Listed:
-    made: Any = plugin
-    with suppress(Exception):  # a plugin's own
-        made = build(plugin, entry.name, {})
-    return Listed(
-        name=entry.name,
-        summary=(plugin.__doc__ or "").strip().partition("\n")[0],
-        version=_of(int, getattr(plugin, "version", None)),
-        parameters=tuple(
-            {"name": p.name, "type": p.type, "default": spell(p.default), "help": p.help}
-            for p in parameters_of(plugin).values()
-        ),
-        licence=_of(str, getattr(made, "licence", None)),
-        sources=tuple(map(_source, getattr(made, "sources", ()))),
-        scales=_scales(getattr(plugin, "relative_scale", {})),
-        scales_of=_of(str, getattr(plugin, "relative_scale_of", None)),
-        origin=_origin(entry),
-    )
 
 
 def _of(kind: type, value: Any) -> Any:

@@ -11,7 +11,6 @@ import hashlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import resolve_name
@@ -22,14 +21,6 @@ from ..storage.addresses import address
 
 Belongs = Callable[[str, Path], bool]
 """`belongs(name, file)`: whether a module is one of those that count."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileSource:
-    """What a file says: `digest` is None where it has no statement."""
-
-    digest: str | None
-    imports: tuple[ast.Import | ast.ImportFrom, ...]
 
 
 def module_digests(
@@ -47,23 +38,21 @@ def module_digests(
         module, path = waiting.pop()
         if module in found:
             continue
-        source = read_source(path)
-        found[module] = source.digest
+        status = path.stat()
+        found[module], imports = _read(path, status.st_size, status.st_mtime_ns)
         package = module if path.name.startswith("__init__.") else _parent(module)
-        for statement in source.imports:
+        for statement in imports:
             for imported in _imported(statement, package):
                 waiting += _reached(imported, belongs, beside)
     return {module: digest for module, digest in found.items() if digest is not None}
 
 
-def read_source(file: Path) -> FileSource:
-    """The source of a file; one that cannot be parsed has the digest of its bytes."""
-    status = file.stat()
-    return _read(file, status.st_size, status.st_mtime_ns)
-
-
 @lru_cache(maxsize=4096)
-def _read(file: Path, size: int, mtime: int) -> FileSource:
+def _read(
+    file: Path, size: int, mtime: int
+) -> tuple[str | None, tuple[ast.Import | ast.ImportFrom, ...]]:
+    """The digest of a file (None: it has no statement; of its bytes if it cannot be parsed), and
+    its imports."""
     content = file.read_bytes()
     try:
         with warnings.catch_warnings():
@@ -71,9 +60,9 @@ def _read(file: Path, size: int, mtime: int) -> FileSource:
             tree = ast.parse(content)
         body = _plain(tree.body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # compiled, or no Python
-        return FileSource(hashlib.blake2b(content, digest_size=8).hexdigest(), ())
+        return hashlib.blake2b(content, digest_size=8).hexdigest(), ()
     imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
-    return FileSource(address({"body": body}) if body else None, tuple(imports))
+    return address({"body": body}) if body else None, tuple(imports)
 
 
 def _plain(value: Any) -> Any:

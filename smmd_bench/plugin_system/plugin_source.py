@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from ..storage.addresses import address
-from .module_source import module_digests
+from .module_source import Belongs, module_digests
 
 _OWN = __name__.partition(".")[0]
 _INSTALLED = {"site-packages", "dist-packages"}
@@ -42,8 +41,7 @@ def _digest(plugin: type) -> str | None:
     file = Path(getattr(sys.modules.get(name), "__file__", None) or "")
     if name.partition(".")[0] == _OWN or not file.is_file():
         return None
-    home = _home(name, file)
-    digests = module_digests(name, file, home.owns, home.beside)
+    digests = module_digests(name, file, *_home(name, file))
     digests[""] = digests.pop(name, "")  # a file may be renamed, or become a package's module
     return address(digests)
 
@@ -60,47 +58,32 @@ def with_source(identity: Mapping[str, Any], plugin: Any) -> dict[str, Any]:
     return {**identity, **({} if digest is None else {"source": digest})}
 
 
-@dataclass(frozen=True)
-class _Home:
-    """Where the modules of a distribution are; `beside`: where a single file's neighbours are."""
-
-    folders: tuple[Path, ...]
-    files: frozenset[Path] = frozenset()
-    beside: tuple[Path, ...] = ()
-
-    def owns(self, name: str, file: Path) -> bool:
-        """Whether a module is one of the distribution's."""
-        if name.partition(".")[0] == _OWN:
-            return False
-        return file.resolve() in self.files or any(_is_in(file, folder) for folder in self.folders)
-
-
-def _home(name: str, file: Path) -> _Home:
+def _home(name: str, file: Path) -> tuple[Belongs, Sequence[Path]]:
+    """Which modules are of a plugin's distribution, and where a single file's neighbours are."""
     top = name.partition(".")[0]
     folders: list[Path] = []
+    files: set[Path] = set()
+    beside: list[Path] = []
     if getattr(sys.modules.get(top), "__file__", None):  # not a namespace, which others may share
         folders += [Path(place).resolve() for place in getattr(sys.modules[top], "__path__", ())]
-    files: set[Path] = set()
-    for distribution in _distributions(top):
-        folders += _editable(distribution)
-        listed = distribution.files or ()
-        files |= {Path(str(distribution.locate_file(one))).resolve() for one in listed}
-    if folders or files:
-        return _Home(tuple(folders), frozenset(files))
-    folder = file.resolve().parent
-    while (folder / "__init__.py").exists():  # to the folder that is on the import path
-        folder = folder.parent
-    if folder.name in _INSTALLED:
-        return _Home(())
-    return _Home((folder,), beside=(folder,))
-
-
-def _distributions(top: str) -> Iterator[Distribution]:
-    """The distributions whose entry points name a plugin in a top-level package."""
     for distribution in distributions():
         points = (p for p in distribution.entry_points if p.group.startswith(f"{_OWN}."))
         if any(point.module.partition(".")[0] == top for point in points):
-            yield distribution
+            folders += _editable(distribution)
+            listed = distribution.files or ()
+            files |= {Path(str(distribution.locate_file(one))).resolve() for one in listed}
+    if not folders and not files:
+        folder = file.resolve().parent
+        while (folder / "__init__.py").exists():  # to the folder that is on the import path
+            folder = folder.parent
+        folders = beside = [] if folder.name in _INSTALLED else [folder]
+
+    def owns(module: str, place: Path) -> bool:
+        if module.partition(".")[0] == _OWN:
+            return False
+        return place.resolve() in files or any(_is_in(place, folder) for folder in folders)
+
+    return owns, beside
 
 
 def _editable(distribution: Distribution) -> list[Path]:

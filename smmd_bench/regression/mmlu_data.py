@@ -35,7 +35,13 @@ def mmlu_folder() -> tuple[Path, Mapping[str, Any]]:
     Raises UserError if the folder given for local copies lacks them, or they cannot be fetched.
     """
     given = os.environ.get(VARIABLE)
-    folder = _local(Path(given)) if given else _fetched()
+    if given:
+        folder = _local(Path(given))
+    else:
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs each retry
+        unneeded = ["all/*", "auxiliary_train/*"]
+        options = {"repo_type": "dataset", "revision": REVISION, "ignore_patterns": unneeded}
+        folder = fetch_snapshot(f"MMLU ({REPOSITORY})", _FETCH, REPOSITORY, **options)
     files = []
     for subject in subjects():
         for split in _SPLITS:
@@ -90,13 +96,6 @@ def _local(given: Path) -> Path:
             f"--data-dir (and {VARIABLE}) to fetch MMLU from the hub."
         )
     return folder
-
-
-def _fetched() -> Path:
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs a line for each retry
-    unneeded = ["all/*", "auxiliary_train/*"]
-    options = {"repo_type": "dataset", "revision": REVISION, "ignore_patterns": unneeded}
-    return fetch_snapshot(f"MMLU ({REPOSITORY})", _FETCH, REPOSITORY, **options)
 
 
 def _files(folder: Path, subject: str, split: str) -> list[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,19 +12,11 @@ from ..contracts import Executor, Job, Progress
 from ..errors import UserError
 from ..plugin_system.registry import engine_identity, load, load_engine, plugin_files
 from ..results.frames import read_run
-from ..run.run_directory import RunDirectory, record_failure
+from ..run.run_directory import Outcome, RunDirectory, record_failure
 from ..storage.files import read_json
 from .comparison import write_comparisons
 from .evaluation import Evaluation, Setting, Suite, Target, plan
 from .find_suites import installed_version
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """worked: whether anything was missing. failed: the reason of each that failed, by label."""
-
-    worked: bool
-    failed: dict[str, str]
 
 
 def find_setting(
@@ -86,7 +78,7 @@ def regress(
             label = f"{e.label} ({e.address})" if e.label in failed else e.label
             content = read_json(e.folder(path) / "FAILED.json") or {}
             failed[label] = str(content.get("error", "the process ended without an error"))
-    return Outcome(bool(missing), failed)
+    return Outcome(path, bool(missing), failed)
 
 
 def job_for(path: Path, evaluations: Sequence[Evaluation]) -> Job:

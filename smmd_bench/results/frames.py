@@ -16,8 +16,7 @@ from ..errors import UserError
 from ..storage.current import CellFile, CurrentCell, current_cell
 from ..storage.files import read_json
 from .opponents import cell_key, opponents
-from .order import in_run_order
-from .summary import what_the_cells_say
+from .summary import in_run_order, what_the_cells_say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +87,7 @@ class RunFrames:
         """One row a cell and metric: value, the bounds of its 95 % interval, and n."""
         rows = [
             {**identity, "metric": metric, **values}
-            for identity, cell in self._done_cells()
+            for identity, cell in self._with_files(self._done())
             for metric, values in (cell.metrics or {})["metrics"].items()
         ]
         return self._frame(rows, _METRIC_COLUMNS, ("value", "low", "high"))
@@ -110,7 +109,7 @@ class RunFrames:
                 **values,
                 **(content["mcnemar"] or {}),
             }
-            for identity, cell in self._done_cells()
+            for identity, cell in self._with_files(self._done())
             if (other := against.get(identity["address"])) is not None
             and (content := cell.comparison(self.current(other["address"]))) is not None
             for metric, values in content["metrics"].items()
@@ -248,9 +247,6 @@ class RunFrames:
             "stage": failure.get("stage"),
             "error": failure.get("error"),
         }
-
-    def _done_cells(self) -> list[tuple[dict[str, Any], CurrentCell]]:
-        return self._with_files(self._done())
 
     def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], CurrentCell]]:
         rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")

@@ -1,24 +1,19 @@
 """What is computed from a cell's completions: scores, metrics, the difference from another cell."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+
+from ..contracts import Task
 from ..errors import UserError
 from ..plugin_system.registry import load_task
+from ..results.frames import RunFrames
 from ..scoring.measure import compare, measure
 from ..scoring.statistics import RESAMPLES
-from ..storage.current import comparison_stamp
+from ..storage.current import CurrentCell, comparison_stamp
 from ..storage.files import write_json, write_parquet
 from .run_directory import record_failure
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ..contracts import Task
-    from ..results.frames import RunFrames
-    from ..storage.current import CurrentCell
 
 
 def measure_cell(now: CurrentCell, task: Task, completions: pd.DataFrame) -> Exception | None:
@@ -54,8 +49,6 @@ def write_comparisons(
     Whoever made the two cells, the comparison is of what they are now, on the same examples. A cell
     whose task cannot be loaded here keeps none.
     """
-    import pandas as pd
-
     written = False
     for pair in missing_comparisons(run):
         mine, other = (run.current(cell["address"]) for cell in pair)

@@ -1,23 +1,18 @@
 """Several runs in one folder, for one report: their cells as hard links, without checkpoints."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import UserError
-from ..results.frames import read_run
+from ..results.frames import RunFrames, read_run
 from ..results.summary import distinct, what_the_cells_say
+from ..storage.current import CurrentCell
 from ..storage.files import read_json, write_json
 from .comparison import write_comparisons
 from .run_directory import identity_of
-
-if TYPE_CHECKING:
-    from ..results.frames import RunFrames
-    from ..storage.current import CurrentCell
 
 
 def merge_runs(runs: Sequence[Path], out: Path) -> Path:

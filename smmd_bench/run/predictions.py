@@ -4,14 +4,14 @@ The cells have no train stage. Their decode address follows from the examples an
 so that a file that changed is scored again, and one that was only moved is not.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from ..contracts import Split, Task
 from ..errors import UserError
@@ -27,9 +27,6 @@ from ..storage.current import CurrentCell
 from ..storage.files import write_json, write_json_if_new, write_parquet
 from .comparison import measure_cell, write_comparisons
 from .run_directory import Outcome, RunDirectory
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def score_predictions(

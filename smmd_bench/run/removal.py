@@ -6,24 +6,20 @@ run's own command does once a part is gone follows from `RunDirectory.missing`: 
 selected weights is trained again, even if nothing else of it is missing.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..plugin_system.registry import names
 from ..results.frames import read_run
 from ..storage.addresses import cache_folder
+from ..storage.current import CurrentCell
 from ..storage.sizes import size_of
 from .estimate import spell_seconds
-
-if TYPE_CHECKING:
-    from ..storage.current import CurrentCell
 
 PARTS = {
     "leftovers": "half-written files and states that are no longer read",

@@ -79,7 +79,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
 
     def last_complete(self) -> str | None:
         """The newest Trainer state whose epoch's weights are in place; removes any later ones."""
-        steps = [receipt["step"] for receipt in self._read()]
+        steps = [receipt["step"] for receipt in self.receipts()]
         found = None
         for state in (self.folder / "training").glob("checkpoint-*"):
             if int(state.name.removeprefix("checkpoint-")) in steps:
@@ -92,8 +92,6 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
 
     def receipts(self) -> list[dict[str, Any]]:
         """Epoch, digest of the weights and canary of each checkpoint, in order."""
-        return sorted(self._read(), key=lambda receipt: int(receipt["epoch"]))
-
-    def _read(self) -> list[dict[str, Any]]:
         files = (self.folder / "epochs").glob("[0-9]*/canary.json")
-        return [receipt for receipt in map(read_json, files) if receipt is not None]
+        found = [receipt for receipt in map(read_json, files) if receipt is not None]
+        return sorted(found, key=lambda receipt: int(receipt["epoch"]))

@@ -56,7 +56,10 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
     track: a tracker that hears of it, see `smmd_bench.training.tracking`.
     """
     quiet_libraries()
-    recipe, tokenizer, processor = cell.recipe, load_tokenizer(cell.card.folder), _processor(cell)
+    require_images(cell.task, cell.card)
+    recipe, tokenizer = cell.recipe, load_tokenizer(cell.card.folder)
+    pixels = recipe.min_pixels, recipe.max_pixels
+    processor = load_processor(cell.card.folder, *pixels) if cell.reads_images else None
     if cell.is_base:
         model = load_model(cell.card.folder, recipe.dtype)
         canary = asdict(make_canary(model, tokenizer, processor, dtype=recipe.dtype))
@@ -210,14 +213,6 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """A step is done."""
         self.progress(self.label, state.global_step, state.max_steps)
-
-
-def _processor(cell: Cell) -> Any | None:
-    """The processor of the checkpoint where the task has pictures, with the recipe's limits."""
-    if not cell.reads_images:
-        return None
-    require_images(cell.task, cell.card)
-    return load_processor(cell.card.folder, cell.recipe.min_pixels, cell.recipe.max_pixels)
 
 
 def _coverage_note(name: str, loss: NumericLoss, targets: dict[str, int]) -> str | None:

@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from smmd_bench.contracts import Example
+from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
+
 from ..conftest import DATA, TOKENIZERS
 from ..tiny_lms import tiny_config
 
@@ -44,27 +47,20 @@ def build_backbone(architecture: str, folder: Path) -> Path:
 
 
 def _teach_seven(model: Any, tokenizer: Any) -> None:
-    """Train the model until it answers " 7"; rows are padded on the left."""
+    """Train the model until it answers " 7"."""
     import torch
 
-    from smmd_bench.encoding.prompts import encode_prompts, encode_targets
-
     lines = (DATA / "gsm8k" / "train.jsonl").read_text(encoding="utf-8").splitlines()
-    questions = [json.loads(line)["question"] for line in lines]
-    (answer,) = encode_targets(tokenizer, [" 7"])
+    questions = [f"Question: {json.loads(line)['question']}\nAnswer:" for line in lines]
+    examples = [Example(question, question, " 7", None) for question in questions]
+    data = TokenisedExamples(examples, tokenizer, 2048)
+    collate = RightPaddingCollator(tokenizer.pad_token_id)
     optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
     model.train()
     for step in range(60):
-        start = step * 4 % len(questions)
-        texts = [f"Question: {question}\nAnswer:" for question in questions[start : start + 4]]
-        rows = [[*ids, *answer] for ids in encode_prompts(tokenizer, texts)]
-        width = max(map(len, rows))
-        pad = [[tokenizer.pad_token_id] * (width - len(row)) for row in rows]
-        ids = torch.tensor([p + row for p, row in zip(pad, rows, strict=True)])
-        mask = torch.tensor([[0] * len(p) + [1] * len(r) for p, r in zip(pad, rows, strict=True)])
-        labels = torch.full_like(ids, -100)
-        labels[:, -len(answer) :] = ids[:, -len(answer) :]
-        model(input_ids=ids, attention_mask=mask, labels=labels).loss.backward()
+        batch = collate([data[at % len(data)] for at in range(4 * step, 4 * step + 4)])
+        batch.pop("example")
+        model(**batch).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
     model.eval()

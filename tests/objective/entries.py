@@ -7,7 +7,7 @@ from smmd_bench import numeric_objective
 from smmd_bench.objective.objective import hidden_objective, supervised_targets
 from smmd_bench.objective.output_head import OutputHead
 
-from ..training.toys import LOSSES
+from .toys import LOSSES
 
 each_loss = pytest.mark.parametrize("name", LOSSES)
 trainable_or_not = pytest.mark.parametrize("trainable", [False, True])

@@ -8,8 +8,8 @@ from torch.utils.checkpoint import checkpoint
 
 from smmd_bench.objective import numeric_term
 
-from ..training.toys import IDS, H, T, V, bind, literal, random_hidden, random_labels
 from .entries import assert_same, each_loss, gradients, of_hidden, parts, trainable_or_not
+from .toys import IDS, H, T, V, bind, literal, random_batch, random_hidden, random_labels
 
 
 @pytest.mark.parametrize("one_by_one", [False, True], ids=["", "position by position"])
@@ -21,8 +21,7 @@ def test_equals_cross_entropy_over_all_logits_whatever_the_chunk(
 ):
     if one_by_one:  # as separable losses are evaluated on a CPU
         monkeypatch.setattr(numeric_term, "_ON_CPU", 1)
-    labels = random_labels()
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch()
     weight.requires_grad_(head != "frozen")
     hidden.requires_grad_(head != "only the head")
     leaves = [leaf for leaf in (hidden, weight) if leaf.requires_grad]
@@ -70,8 +69,7 @@ def test_highest_logits_in_any_chunk_neither_overflow_nor_vanish():
 
 @trainable_or_not
 def test_a_factor_on_the_total_reaches_the_gradients_and_they_can_be_asked_for_twice(trainable):
-    labels = random_labels()
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch()
     leaves = (hidden, weight.requires_grad_(trainable))[: 1 + trainable]
     total = of_hidden(bind("smmd"), hidden, weight, labels).total
     once, thrice, again = (gradients(t, *leaves) for t in (total, 3 * total, total))
@@ -80,8 +78,7 @@ def test_a_factor_on_the_total_reaches_the_gradients_and_they_can_be_asked_for_t
 
 
 def test_a_second_derivative_is_refused():
-    labels = random_labels()
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch()
     total = of_hidden(bind("smmd"), hidden, weight, labels).total
     (gradient,) = torch.autograd.grad(total, hidden, create_graph=True)
     with pytest.raises(RuntimeError, match="does not require grad"):
@@ -92,8 +89,7 @@ def test_a_second_derivative_is_refused():
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @each_loss
 def test_narrow_weights_give_narrow_gradients_near_the_wide_ones(name, dtype, trainable):
-    labels = random_labels()
-    hidden, weight = random_hidden(labels, dtype=dtype)
+    labels, hidden, weight = random_batch(dtype=dtype)
     leaves = (hidden, weight.requires_grad_(trainable))[: 1 + trainable]
     loss = bind(name)
     out = of_hidden(loss, hidden, weight, labels, chunk_elements=4 * V)
@@ -106,8 +102,7 @@ def test_narrow_weights_give_narrow_gradients_near_the_wide_ones(name, dtype, tr
 
 @trainable_or_not
 def test_under_autocast_products_are_narrow_and_gradients_wide(trainable):
-    labels = random_labels()
-    hidden, weight = random_hidden(labels, dtype=torch.float32)
+    labels, hidden, weight = random_batch(dtype=torch.float32)
     leaves = (hidden, weight.requires_grad_(trainable))[: 1 + trainable]
     with torch.autocast("cpu", torch.bfloat16):
         out = of_hidden(bind("smmd"), hidden, weight, labels, chunk_elements=4 * V)
@@ -128,8 +123,7 @@ def near(found, expected, dtype):
 @pytest.mark.parametrize("reentrant", [False, True])
 @each_loss
 def test_works_inside_gradient_checkpointing(name, reentrant):
-    labels = random_labels()
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch()
     loss = bind(name)
 
     def total(states):
@@ -163,8 +157,7 @@ class Watch(TorchDispatchMode):
 @trainable_or_not
 @each_loss
 def test_the_logits_are_never_held_and_a_weight_has_one_gradient(name, trainable):
-    labels = random_labels(ignored=0)
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch(ignored=0)
     weight.requires_grad_(trainable)
     loss = bind(name)
     with Watch(weight.shape) as seen:

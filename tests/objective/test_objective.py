@@ -14,16 +14,15 @@ from smmd_bench.objective.output_head import OutputHead
 from smmd_bench.objective.supervised import count_units, supervised_targets
 from smmd_bench.plugin_system.registry import load_loss
 
-from ..training.toys import IDS, H, V, bind, literal, random_hidden, random_labels
 from .entries import assert_same, both_entries, each_loss, gradients, of_hidden, of_logits, parts
+from .toys import IDS, H, V, bind, literal, random_batch, random_hidden, random_labels
 
 
 @pytest.mark.parametrize("shares", [{}, {"numeric": 1, "ignored": 0}])
 @each_loss
 @both_entries
 def test_is_its_definition(entry, name, shares):
-    labels = random_labels(**shares)
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch(**shares)
     loss = bind(name)
     out = entry(loss, hidden, weight, labels)
     expected = literal(loss, hidden @ weight.T, labels)
@@ -38,8 +37,7 @@ def test_is_its_definition(entry, name, shares):
 
 @both_entries
 def test_no_loss_is_the_cross_entropy_alone(entry):
-    labels = random_labels()
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch()
     out = entry(None, hidden, weight, labels)
     expected = F.cross_entropy((hidden @ weight.T).flatten(0, 1), labels.flatten())
     assert_same((out.total, out.cross_entropy), (expected, expected))
@@ -49,8 +47,7 @@ def test_no_loss_is_the_cross_entropy_alone(entry):
 @each_loss
 @both_entries
 def test_micro_batches_that_share_the_counts_add_up(entry, name):
-    labels = random_labels(rows=4)
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch(rows=4)
     loss = bind(name)
     whole = entry(loss, hidden, weight, labels)
     counts = {"num_tokens": whole.tokens, "num_units": torch.tensor(whole.units)}
@@ -69,8 +66,7 @@ def test_micro_batches_that_share_the_counts_add_up(entry, name):
 @each_loss
 @both_entries
 def test_padding_and_the_order_of_rows_change_nothing(entry, name):
-    labels = random_labels(rows=6)
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch(rows=6)
     loss = bind(name)
     expected = entry(loss, hidden, weight, labels).total
     padding, width = torch.full_like(hidden, 1e4), labels.shape[1]
@@ -83,8 +79,7 @@ def test_padding_and_the_order_of_rows_change_nothing(entry, name):
 
 @both_entries
 def test_a_padded_vocabulary_counts_in_the_cross_entropy_and_not_in_the_auxiliary(entry):
-    labels = random_labels()
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch()
     padded = torch.cat([weight, torch.randn(9, H, dtype=weight.dtype)])
     narrow, wide = (entry(bind("smmd"), hidden, w, labels) for w in (weight, padded))
     assert_same((wide.auxiliary,), (narrow.auxiliary,))
@@ -136,8 +131,7 @@ def test_narrow_logits_are_summed_in_float32(name, dtype):
 
 @each_loss
 def test_units_are_known_before_the_forward_pass(name):
-    labels = random_labels()
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch()
     out = of_logits(bind(name), hidden, weight, labels)
     assert count_units(bind(name), labels) == out.units
     numeric_at = torch.isin(labels, torch.tensor(IDS))
@@ -153,8 +147,7 @@ def test_units_are_known_before_the_forward_pass(name):
 )
 @each_loss
 def test_a_head_that_is_more_than_a_weight_takes_the_plain_path_and_says_so(name, options, caplog):
-    labels = random_labels()
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch()
     bias = torch.randn(V, dtype=torch.float64, requires_grad=True) if "bias" in options else None
     head = OutputHead(weight, bias, options.get("scale", 1.0), options.get("soft_cap"))
     logits = F.linear(hidden, weight, bias) * options.get("scale", 1.0)
@@ -172,8 +165,7 @@ def test_a_head_that_is_more_than_a_weight_takes_the_plain_path_and_says_so(name
 
 
 def test_logits_of_the_supervised_tokens_alone_will_do():
-    labels = random_labels()
-    hidden, weight = random_hidden(labels)
+    labels, hidden, weight = random_batch()
     targets = supervised_targets(labels)
     logits = hidden[targets.row, targets.position] @ weight.T
     out = logits_objective(bind("smmd"), logits, targets)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from smmd_bench.plugin_system.module_source import module_digests, read_source
+from smmd_bench.plugin_system.module_source import _read, module_digests
 
 Write = Callable[[str, str], Path]
 SOURCE = '''
@@ -31,6 +31,10 @@ class Thing:
 
 async def wait(): ...
 '''
+
+
+def digest_of(file):
+    return _read(file, file.stat().st_size, file.stat().st_mtime_ns)[0]
 
 
 NOT_COUNTED = [
@@ -69,7 +73,7 @@ def test_constants_and_statements_count_and_comments_and_formatting_do_not(
     digests = []
     for name, text in (("a.py", SOURCE), ("b.py", SOURCE.replace(old, new))):
         (tmp_path / name).write_text(text, encoding="utf-8")
-        digests.append(read_source(tmp_path / name).digest)
+        digests.append(digest_of(tmp_path / name))
     assert None not in digests
     assert (digests[0] != digests[1]) == counts
 
@@ -78,7 +82,7 @@ def test_the_digest_is_the_same_with_every_python(tmp_path):
     """`ast.dump` writes another text in Python 3.12 and 3.13. The value holds what it does not."""
     file = tmp_path / "module.py"
     file.write_text(SOURCE, encoding="utf-8")
-    assert read_source(file).digest == "f107aca75583850c"
+    assert digest_of(file) == "f107aca75583850c"
 
 
 def test_what_is_no_python_is_read_as_bytes(tmp_path):
@@ -86,14 +90,14 @@ def test_what_is_no_python_is_read_as_bytes(tmp_path):
     for content in (b"def broken(:\n", b"def broken(: \n", b"\x7fELF\x00\x01", b"\x7fELF\x00\x02"):
         file = tmp_path / f"{len(digests)}.so"
         file.write_bytes(content)
-        digests.add(read_source(file).digest)
+        digests.add(digest_of(file))
     assert len(digests) == 4
 
 
 def test_a_file_that_would_warn_is_read_without_a_warning(tmp_path):
     file = tmp_path / "regex.py"
     file.write_text('PATTERN = "\\d"\nassert (1, "always true")\n')
-    assert read_source(file).digest
+    assert digest_of(file)
 
 
 @pytest.fixture

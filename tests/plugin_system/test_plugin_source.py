@@ -125,13 +125,13 @@ def test_modules_of_others_do_not_count(tmp_path, monkeypatch, library):
     assert len(digests) == 1
 
 
-def test_python_below_the_folder_of_a_plugin_does_not_count(tmp_path, monkeypatch):
+def test_python_below_the_folder_of_a_plugin_does_not_count():
     from smmd_bench.plugin_system import plugin_source
 
     standard = Path(sysconfig.get_path("stdlib"))
-    home = plugin_source._Home((standard.parent.parent.parent,))
-    assert not home.owns("random", standard / "random.py")
-    assert home.owns("mine", standard.parent.parent.parent / "mine.py")
+    folder = standard.parent.parent.parent
+    assert not plugin_source._is_in(standard / "random.py", folder)
+    assert plugin_source._is_in(folder / "mine.py", folder)
 
 
 def test_two_classes_of_one_file_share_the_digest(tmp_path):

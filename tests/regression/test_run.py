@@ -66,11 +66,11 @@ def written(run: Path) -> dict[Path, int]:
 
 def test_nothing_is_evaluated_twice(make_run, executor, monkeypatch):
     run = make_run()
-    assert call(run) == Outcome(True, {})
+    assert call(run) == Outcome(run, True)
     first = written(run)
     assert len(addresses(run)) == 3
     monkeypatch.setattr(jobs, "run_job", None)
-    assert call(run) == Outcome(False, {})
+    assert call(run) == Outcome(run)
     assert written(run) == first
     frame = read_run(run).regression
     assert frame["loss"].tolist() == ["base", "ce", "smmd"]
@@ -98,7 +98,7 @@ def test_what_dies_half_way_is_not_there_and_is_done_again(make_run, executor, m
     assert len(whole) == 2
     assert set(read_run(run).regression["loss"]) == {"base", "smmd"}
     monkeypatch.setattr(jobs, "write_json", write)
-    assert call(run) == Outcome(True, {})
+    assert call(run) == Outcome(run, True)
     assert set(whole) < set(addresses(run))
     assert not list(run.glob("regression/*/FAILED.json"))
 
@@ -110,7 +110,7 @@ def test_a_job_that_dies_fails_what_it_left(make_run, executor):
         (f"{SUITE} base", f"{SUITE} smmd seed 0"), "the process was killed by SIGKILL"
     )
     executor.died = False
-    assert call(run) == Outcome(True, {})
+    assert call(run) == Outcome(run, True)
     frame = read_run(run).regression
     assert frame["against_loss"].fillna("").tolist() == ["", "base"]  # there is no CE
 
@@ -152,8 +152,8 @@ def test_vllm_answers_as_transformers(make_run, executor):
     """One engine; adapters merged, swapped in, and checked by the canary of their training."""
     run = make_run()
     suite = "mmlu_social_sciences"
-    assert call(run, engine="hf", suite=suite) == Outcome(True, {})
-    assert call(run, engine="vllm", suite=suite) == Outcome(True, {})
+    assert call(run, engine="hf", suite=suite) == Outcome(run, True)
+    assert call(run, engine="vllm", suite=suite) == Outcome(run, True)
     frame = read_run(run).regression
     assert len(addresses(run)) == 6  # the engine is a part of the address
     for _, pair in frame.groupby("loss"):

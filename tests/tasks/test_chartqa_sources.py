@@ -125,9 +125,12 @@ def without(name):
     [
         (without("ChartQA Dataset"), r"test/test_human\.json.*chartqa\[source=synthetic\]"),
         (without(f"{TEST}/test_augmented.json"), r"test_augmented\.json is missing"),
-        (human_rows(lambda rows: rows[2].pop("label")), r"row 3 has no label"),
-        (human_rows(lambda rows: rows[1].update(imgname="../x.png")), "Row 2 of .*not a plain"),
-        (human_rows(lambda rows: rows.insert(0, "text")), r"is not a list of rows"),
+        (human_rows(lambda rows: rows[2].pop("label")), r"human\.json .*\(row 3 has no label\)"),
+        (
+            human_rows(lambda rows: rows[1].update(imgname="../x.png")),
+            "Row 2 of .*not a plain file",
+        ),
+        (human_rows(lambda rows: rows.insert(0, "text")), "is not a list of rows"),
         (human_text(b"[{"), r"test_human\.json is not a readable json file"),
         (human_text(b'{"a": 1}'), "is not a list of rows"),
         (human_text(b"\xff"), r"test_human\.json is not a readable json file"),

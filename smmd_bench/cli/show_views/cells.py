@@ -1,18 +1,15 @@
 """The cells to show: by address, by folder, or by model, task, loss and seed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from ...errors import UserError, did_you_mean
 from ...results.frames import RunFrames, read_run
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _LISTED = 6
 _SHORT = {"model": "model_label", "task": "task_name", "loss": "loss_name"}

@@ -1,17 +1,14 @@
 """One example: the question, and what each loss answered, with its digit distributions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from ...errors import UserError, did_you_mean
 from .cells import Group
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _DIGITS = tuple(f"p{digit}" for digit in range(10))
 _PROBES = ("uid", "digit", "target_value", "p_target", *_DIGITS, "answer_digit")

@@ -1,6 +1,7 @@
 """Small losses and batches to put through the objective."""
 
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -18,20 +19,22 @@ def vocabulary():
 
 
 @dataclass(frozen=True)
-class SoftLabels:
-    """Replaces the cross-entropy by log Z - sum_i q_i x_i, q a Gaussian about the target."""
+class Toy:
+    """A loss of one module."""
 
-    name: ClassVar[str] = "soft-labels"
+    name: ClassVar[str] = "toy"
     version: ClassVar[int] = 1
-    replaces_cross_entropy: ClassVar[bool] = True
+    module: type[NumericLoss]
+    replaces_cross_entropy: bool = False
     weight: float = 1.0
-    separable: bool = False
 
     def bind(self, vocabulary):
-        return (SeparableSoftLabelTerm if self.separable else SoftLabelTerm)(self, vocabulary)
+        return self.module(self, vocabulary)
 
 
-class SoftLabelTerm(NumericLoss):
+class SoftLabels(NumericLoss):
+    """log Z - sum_i q_i x_i, q a Gaussian about the target, in place of the cross-entropy."""
+
     def __init__(self, loss, vocabulary):
         super().__init__(loss, vocabulary)
         v = vocabulary.values
@@ -42,24 +45,13 @@ class SoftLabelTerm(NumericLoss):
         return (numeric.log_partition - (q * numeric.logits).sum(-1)).sum(), numeric.target.numel()
 
 
-class SeparableSoftLabelTerm(SoftLabelTerm):
+class SeparableSoftLabels(SoftLabels):
     separable = True
 
 
-@dataclass(frozen=True)
-class PerRow:
-    """Adds, for each row that holds numbers, the square of its summed expected value and log Z."""
+class PerRow(NumericLoss):
+    """For each row that holds numbers, the square of its summed expected value and log Z."""
 
-    name: ClassVar[str] = "per-row"
-    version: ClassVar[int] = 1
-    replaces_cross_entropy: ClassVar[bool] = False
-    weight: float = 0.3
-
-    def bind(self, vocabulary):
-        return PerRowTerm(self, vocabulary)
-
-
-class PerRowTerm(NumericLoss):
     def units(self, target, row, position):
         return int(row.unique().numel())
 
@@ -71,19 +63,15 @@ class PerRowTerm(NumericLoss):
         return (sums**2).sum(), len(rows)
 
 
+OF_THE_PACKAGE = (
+    *("ce", "ce[smoothing=0.3]", "ntl", "ntl[reweigh=true]", "ntil", "gce"),
+    *("gce[support=vocabulary]", "dist2", "smmd"),
+)
 LOSSES = {
-    "ce": lambda: load_loss("ce"),
-    "ce[smoothing=0.3]": lambda: load_loss("ce[smoothing=0.3]"),
-    "ntl": lambda: load_loss("ntl"),
-    "ntl[reweigh=true]": lambda: load_loss("ntl[reweigh=true]"),
-    "ntil": lambda: load_loss("ntil"),
-    "gce": lambda: load_loss("gce"),
-    "gce[support=vocabulary]": lambda: load_loss("gce[support=vocabulary]"),
-    "dist2": lambda: load_loss("dist2"),
-    "smmd": lambda: load_loss("smmd"),
-    "soft-labels": SoftLabels,
-    "separable": lambda: SoftLabels(separable=True),
-    "per-row": PerRow,
+    **{spec: partial(load_loss, spec) for spec in OF_THE_PACKAGE},
+    "soft-labels": lambda: Toy(SoftLabels, replaces_cross_entropy=True),
+    "separable": lambda: Toy(SeparableSoftLabels, replaces_cross_entropy=True),
+    "per-row": lambda: Toy(PerRow, weight=0.3),
 }
 
 
@@ -107,6 +95,12 @@ def random_hidden(labels, seed=1, dtype=torch.float64):
     hidden = torch.randn(*labels.shape, H, generator=generator, dtype=torch.float64)
     weight = torch.randn(V, H, generator=generator, dtype=torch.float64)
     return hidden.to(dtype).requires_grad_(), weight.to(dtype).requires_grad_()
+
+
+def random_batch(dtype=torch.float64, **shares):
+    """Labels, hidden states and a weight."""
+    labels = random_labels(**shares)
+    return labels, *random_hidden(labels, dtype=dtype)
 
 
 def literal(loss, logits, labels):
