@@ -115,11 +115,8 @@ def _rows(block: Block) -> Iterator[Row]:
     lines += _wrapped(key, widest)
     heading = {"size": 10, "weight": "bold", "family": "DejaVu Sans"}
     head: list[Text] = [(0, 1.5, drawable(block.heading), heading)]
-    yield (
-        LINE * (2.2 + len(lines)),
-        1,
-        [head + [(0, 2.7 + at, x, {}) for at, x in enumerate(lines)]],
-    )
+    head += [(0, 2.7 + at, line, {}) for at, line in enumerate(lines)]
+    yield LINE * (2.2 + len(lines)), 1, [head]
     pictured = any(panel.pictured for panel in panels)
     shapes = [panel.picture.size if panel.picture else (1, 1) for panel in panels]
     tallest = max(min(TALLEST, _room(columns) * up / across) for across, up in shapes)

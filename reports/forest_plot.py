@@ -53,7 +53,7 @@ class ForestPlot:
         seeds = _gains.seed_gains(run)
         blocks = _blocks(run, seeds)
         fitting = np.cumsum([len(losses) for losses in blocks.values()]) <= ROWS
-        drawn = dict([*blocks.items()][: max(1, fitting.sum())])
+        drawn = dict([*blocks.items()][: max(1, fitting.sum())])  # the first in any case
         models = [*map(str, seeds["model"].cat.remove_unused_categories().cat.categories)]
         lower = (seeds.loc[seeds["task"].isin(drawn), "better"] == "lower").any()
         caption = write_caption(

@@ -147,7 +147,11 @@ def _figure(data: pd.DataFrame) -> Figure:
         for axis, shown in zip(row, (small, large, near), strict=True):
             if shown.empty:
                 acts = axis is not row[0] and len(small)
-                _say(axis, "does not act on\nmulti-digit tokens" if acts else "does not act here")
+                text = "does not act on\nmulti-digit tokens" if acts else "does not act here"
+                middle: Any = {"transform": axis.transAxes, "ha": "center", "va": "center"}
+                axis.text(0.5, 0.5, text, color=GREY, **middle)
+                axis.set_yticks([])
+                axis.grid(visible=False)
                 continue
             axis.axvline(shown["target"].iloc[0], color=GREY, linestyle=":", linewidth=1)
             every = 100 if len(shown) > 100 else 1
@@ -189,9 +193,3 @@ def _note_falls(axis: Axes, data: pd.DataFrame, height: float) -> None:
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
     place: dict[str, Any] = {"transform": axis.transAxes, "ha": "right", "va": "top"}
     axis.text(0.99, height, f"falls {where}:\n{what}", fontsize=7.5, bbox=box, **place)
-
-
-def _say(axis: Axes, text: str) -> None:
-    axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", va="center", color=GREY)
-    axis.set_yticks([])
-    axis.grid(visible=False)

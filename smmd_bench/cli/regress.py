@@ -1,12 +1,19 @@
 """`smmd-bench regress RUN`: what a run's checkpoints can still do besides numbers."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from . import completion, options
 from .interruption import keeping
 from .voice import Voice, advise_retry
+
+if TYPE_CHECKING:
+    from ..regression.evaluation import Evaluation
 
 
 @click.command()
@@ -76,7 +83,6 @@ def command(
     from ..regression.find_suites import find_suites, shots_notes
     from ..regression.find_targets import find_targets
     from ..regression.regress import find_setting, regress
-    from ..storage.files import read_json
 
     targets, notes = find_targets(run, losses, checkpoints)
     found = find_suites(suites, shots)
@@ -103,10 +109,16 @@ def command(
     voice.tables(run, ("mmlu_table", "regression_table"))
     voice.conclude(run, worked=outcome.worked, failed=outcome.failed)
     if outcome.failed:
-        left = (e.folder(run) for e in plan(targets, found, setting) if not e.is_done(run))
-        advice = advise_retry(read_json(folder / "FAILED.json") for folder in left)
         voice.fail(
             f"{len(outcome.failed)} evaluations failed; tracebacks are in "
-            f"{run / 'regression'}/*/FAILED.json. {advice}"
+            f"{run / 'regression'}/*/FAILED.json. {_advice(run, plan(targets, found, setting))}"
         )
     return 1 if outcome.failed else 0
+
+
+def _advice(run: Path, evaluations: Iterable[Evaluation]) -> str:
+    """What to do about the evaluations that have no result."""
+    from ..storage.files import read_json
+
+    left = (each.folder(run) for each in evaluations if not each.is_done(run))
+    return advise_retry(read_json(folder / "FAILED.json") for folder in left)

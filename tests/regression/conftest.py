@@ -88,18 +88,18 @@ def make_run(checkpoints, tmp_path):
 
 def write_run(folder: Path, base: Path, adapters: dict[str, Path]) -> None:
     """A synthetic run of base, ce and smmd whose cells have receipts and weights, too."""
-    cells = synthetic_run(
+    run = synthetic_run(
         folder, models=[str(base)], tasks=["gsm8k"], losses=list(adapters), seeds=[0], n=20
     )
-    for name in cells:
-        cell = folder / "cells" / name.address
+    for address, loss in zip(run.cells["address"], run.cells["loss"], strict=True):
+        cell = folder / "cells" / str(address)
         receipt = read_json(cell / "train.json") or {}
         last = receipt["epochs"][-1]
-        last["canary"] = _canary(base, adapters.get(name.loss))
-        kind = "base" if name.loss == "base" else "lora"
+        last["canary"] = _canary(base, adapters.get(loss))
+        kind = "base" if loss == "base" else "lora"
         write_json(cell / "train.json", {**receipt, "kind": kind, "notes": []})
-        if name.loss != "base":
-            shutil.copytree(adapters[name.loss], cell / "checkpoint")
+        if loss != "base":
+            shutil.copytree(adapters[loss], cell / "checkpoint")
             write_json(cell / "checkpoint" / "canary.json", last)
 
 

@@ -138,11 +138,6 @@ def test_the_global_random_generators_are_left_alone():
     assert np.random.random_sample() == np.random.RandomState(5).random_sample()
 
 
-def test_an_unknown_level_names_the_levels():
-    with pytest.raises(ValueError, match=r"'esay'.*easy, medium, hard, interpolate, extrapolate"):
-        reference_stream("esay", 0)
-
-
 def test_splits_take_ninety_and_five_per_cent_of_expressions_and_never_change():
     expressions = {problem.expression for problem in draw("hard", 0, count=20_000)}
     splits = [split_of(expression) for expression in expressions]
