@@ -27,19 +27,18 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A plugin parameter as people see it. `check` returns what is wrong with a value, or None."""
+    """A plugin parameter as people see it: `type` is a name of its kind.
+
+    `read` makes a value of a text, `check` says what is wrong with a value, or None.
+    """
 
     name: str
     field: str
-    kind: Kind
+    type: str
+    read: Callable[[str], Any]
     default: Any
     help: str
     check: Callable[[Any], str | None] | None
-
-    @property
-    def type(self) -> str:
-        """The name of its type for people."""
-        return self.kind.name
 
 
 def why_unusable(plugin: Any) -> str | None:
@@ -71,9 +70,8 @@ def parameters_of(plugin: type) -> dict[str, Parameter]:
         kind = _kind_of(hints[item.name])
         if item.init and kind is not None:
             name, more = item.metadata.get("name") or item.name, item.metadata
-            found[name] = Parameter(
-                name, item.name, kind, item.default, more.get("help", ""), more.get("check")
-            )
+            what = more.get("help", ""), more.get("check")
+            found[name] = Parameter(name, item.name, kind.name, kind.read, item.default, *what)
     return found
 
 
@@ -112,7 +110,7 @@ def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
             raise UserError(f"Unknown parameter '{key}' of {name}: {remedy}")
         parameter = known[key]
         try:
-            value = parameter.kind.read(text)
+            value = parameter.read(text)
         except (ValueError, KeyError):
             raise UserError(
                 f"'{text}' is not a valid value of {name}[{key}]: expected {parameter.type}."

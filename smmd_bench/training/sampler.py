@@ -34,7 +34,6 @@ class LengthGroups(torch.utils.data.Sampler[int]):  # type: ignore[misc]
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:
-        """Indices of one epoch."""
         rng = np.random.default_rng([self.seed, self.epoch])
         order = rng.permutation(len(self.lengths))
         whole = len(order) - len(order) % self.batch_size

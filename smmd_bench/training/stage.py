@@ -193,7 +193,6 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
         self.began = time.monotonic()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """Start the clock of a step."""
         self.began = time.monotonic()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
@@ -211,7 +210,6 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
                 self.progress(note, 0, 0)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """A step is done."""
         self.progress(self.label, state.global_step, state.max_steps)
 
 

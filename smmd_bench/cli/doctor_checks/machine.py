@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -71,11 +72,9 @@ def _read_limit(name: str) -> list[str]:
 def storage_findings() -> list[Finding]:
     """Our cache, the hub's, the folder of runs, and each disk that they are on."""
     places = {"cache": (cache_folder(), "SMMD_BENCH_CACHE")}
-    try:
+    with suppress(ImportError):  # the finding on libraries says so
         from huggingface_hub.constants import HF_HUB_CACHE
-    except ImportError:  # the finding on libraries says so
-        pass
-    else:
+
         places["hub cache"] = (Path(HF_HUB_CACHE), "HF_HOME")
     found = []
     for name, (path, variable) in places.items():
