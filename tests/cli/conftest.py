@@ -5,6 +5,7 @@ import fcntl
 import io
 import os
 import pty
+import shutil
 import struct
 import subprocess
 import sys
@@ -21,6 +22,12 @@ from tests.in_process import coarse_figures
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
 Ended = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="session")
+def run_folder(run_folder, tmp_path_factory):
+    """A copy of the synthetic run, whose reports the commands make."""
+    return Path(shutil.copytree(run_folder, tmp_path_factory.mktemp("commands") / "synthetic"))
 
 
 @pytest.fixture
