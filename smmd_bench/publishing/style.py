@@ -149,7 +149,9 @@ def add_legend(figure: Figure) -> None:
         columns = min(len(handles), max(1, fitting))
         lines = -(-len(handles) // columns)
         figure.set_figheight(figure.get_figheight() + 0.19 * (lines - 1))
-        figure.legend(handles.values(), handles, loc="outside upper center", ncols=columns)
+        labels = [label for at in range(columns) for label in [*handles][at::columns]]  # in rows
+        shown = [handles[label] for label in labels]
+        figure.legend(shown, labels, loc="outside upper center", ncols=columns)
 
 
 def file_stem(spec: str) -> str:

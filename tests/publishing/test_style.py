@@ -7,6 +7,7 @@ from smmd_bench.publishing.style import (
     SCALE,
     STYLE,
     WIDTH,
+    add_legend,
     figure_style,
     file_stem,
     loss_label,
@@ -74,3 +75,20 @@ def test_the_style_file_is_one_that_matplotlib_reads_by_itself(recwarn):
 
         assert matplotlib.rcParams["pdf.fonttype"] == 42
     assert not recwarn.list
+
+
+def test_a_legend_that_needs_two_lines_is_read_in_rows():
+    figure = new_figure(NARROW, 2)
+    axes = figure.subplots()
+    labels = ["untuned", "cross-entropy", "NTL", "SMMD"]
+    for label in labels:
+        axes.plot([0, 1], label=label)
+    add_legend(figure)
+    figure.draw_without_rendering()
+    texts = [text.get_window_extent() for text in figure.legends[0].get_texts()]
+    places = sorted(
+        zip(texts, figure.legends[0].get_texts(), strict=True),
+        key=lambda place: (-round(place[0].y0), place[0].x0),
+    )
+    assert [text.get_text() for _, text in places] == labels
+    assert len({round(text.y0) for text in texts}) == 2
