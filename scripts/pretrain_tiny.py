@@ -177,6 +177,9 @@ def train(
         for name, source in HELD_OUT.items()
     }
     last = recipe.anneal_from + recipe.anneal_steps if recipe.anneal_steps else None
+    if last is not None and step >= last:
+        print(f"{folder} is annealed already, after {step:,} steps.")
+        return
     start = saved_at = time.monotonic()
     losses: list[float] = []
     for batch in batches_from(recipe, step):

@@ -106,10 +106,10 @@ class GSM8K:
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` examples; train and validation in an order that the seed draws.
 
-        Raises UserError for another split than test of unseen templates.
+        Raises UserError for unseen templates of the corpus, or in another split than test.
         """
+        self._check(split)
         if self.source == "synthetic":
-            self._check(split)
             count = self.paper_sizes[split] if limit is None else limit
             unseen = self.templates == "unseen"
             made = [made_problem("gsm8k", split, seed, at, unseen=unseen) for at in range(count)]
@@ -129,8 +129,8 @@ class GSM8K:
         file = "test" if split == "test" else "train"
         drawn = {} if split == "test" else {"seed": seed, "validation": VALIDATION}
         made = {"format": FORMAT, "calculator": self.calculator, "prompt": PROMPT}
+        self._check(split)
         if self.source == "synthetic":
-            self._check(split)
             kind = {"source": self.source, "templates": self.templates, "generator": GENERATOR}
             return {"task": self.name, **kind, "split": split, "seed": seed, **made}
         return {**SOURCE.identity(file), **drawn, **made}
@@ -148,10 +148,14 @@ class GSM8K:
         return METRICS
 
     def _check(self, split: Split) -> None:
+        if self.templates == "unseen" and self.source == "corpus":
+            raise UserError(
+                "gsm8k[templates=unseen] needs source=synthetic too: the corpus has no templates."
+            )
         if self.templates == "unseen" and split != "test":
             raise UserError(
-                f"gsm8k[templates=unseen] has no {split} split, it is a test: train on "
-                "gsm8k[source=synthetic], which reports it too."
+                f"gsm8k[source=synthetic,templates=unseen] has no {split} split, it is a test: "
+                "train on gsm8k[source=synthetic], which reports it too."
             )
 
     def _example(self, uid: str, row: Mapping[str, Any]) -> Example:

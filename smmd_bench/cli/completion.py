@@ -22,10 +22,10 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def _completer(known: Known, otherwise: str | None = None) -> Complete:
-    """Completes known names, also in a list with commas; `otherwise`: else a "file" or "dir"."""
+    """Completes known names: in a list with commas, or else a path, a "file" or "dir"."""
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        before, comma, last = incomplete.rpartition(",")
+        before, comma, last = ("", "", incomplete) if otherwise else incomplete.rpartition(",")
         found = [
             CompletionItem(f"{before}{comma}{name}", help=text or None)
             for name, text in known(incomplete).items()

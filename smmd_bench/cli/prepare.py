@@ -15,7 +15,7 @@ from .interruption import keeping
 from .voice import Voice
 
 if TYPE_CHECKING:
-    from ..contracts import Task
+    from ..contracts import Split, Task
 
 _UNKNOWN = "licence not stated"
 
@@ -80,14 +80,24 @@ def _prepare_splits(task: Task) -> Iterator[tuple[str, int, Path | str | None]]:
     for source in sources:
         for split in source.local:
             file = source.file(split)
-            rows = f"{len(source.rows(split)):,} rows"
-            task.examples(split, 0, None)  # raises if it cannot be read as a task
-            yield f"{split}: {rows}", file.stat().st_size, file
+            rows = sum(1 for _ in source.rows(split))
+            _check_pictures(task, split)
+            yield f"{split}: {rows:,} rows", file.stat().st_size, file
     for split in get_args(Split) if not sources else ():
-        paths = {path for example in task.examples(split, 0, None) for path in example.images}
+        paths = _check_pictures(task, split)
         size = sum(path.stat().st_size for path in paths)
         folder = os.path.commonpath(paths) if paths else None
         yield f"{split}: {len(paths):,} pictures", size, folder
+
+
+def _check_pictures(task: Task, split: Split) -> set[Path]:
+    """The pictures of a split, all of which open; raises UserError if one does not, or if the rows
+    cannot be read as a task."""
+    from ..encoding.images import check_images
+
+    paths = {path for example in task.examples(split, 0, None) for path in example.images}
+    check_images(sorted(paths))
+    return paths
 
 
 def _prepare_model(voice: Voice, name: str) -> None:

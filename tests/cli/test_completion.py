@@ -54,6 +54,8 @@ def test_runs_are_folders_with_a_manifest(tmp_path, monkeypatch):
     assert complete("show", "runs/o") == ["runs/one"]
     assert complete("regress", "elsewhere/") == ["elsewhere/three"]
     assert complete("clean", "runs/one", "runs/t") == ["runs/two"]
+    (tmp_path / "runs" / "two").rename(tmp_path / "runs" / "two,again")
+    assert complete("show", "runs/two,") == ["runs/two,again"]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")

@@ -1,10 +1,12 @@
 """`smmd-bench prepare` with checkpoints: of a folder, and of a small hub on this machine."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from .conftest import call
+from ..conftest import DATA
+from .conftest import call, run_here
 from .hub import README, TINY, Hub, hub
 
 __all__ = ["hub"]
@@ -61,6 +63,19 @@ def test_a_repository_of_pickles_is_refused(hub, tmp_path):
     (line,) = out.stderr.splitlines()
     assert line.startswith("Error: The model 'someone/pickled' has no *.safetensors on the hub")
     assert not any("pytorch_model" in path for path in hub.asked)
+
+
+def test_a_local_copy_is_counted_and_its_pictures_are_opened(tmp_path):
+    copy = Path(shutil.copytree(DATA / "chartqa", tmp_path / "copy"))
+    words = ("prepare", "chartqa[source=official]", "--data-dir", copy)
+    whole = run_here(*words, SMMD_BENCH_CACHE=str(tmp_path))
+    assert (whole.returncode, whole.stderr) == (0, "")
+    assert "chartqa train: 15 rows" in whole.stdout
+    picture = copy / "ChartQA Dataset" / "test" / "png" / "1057.png"
+    picture.write_bytes(picture.read_bytes()[:60])
+    broken = run_here(*words, SMMD_BENCH_CACHE=str(tmp_path))
+    assert broken.returncode == 2
+    assert "1057.png cannot be read" in broken.stderr
 
 
 def test_a_local_checkpoint_and_a_built_in_one(tmp_path):

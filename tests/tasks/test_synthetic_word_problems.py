@@ -99,6 +99,11 @@ def test_examples_need_no_data_and_name_their_source(spec):
         assert "<<" not in example.target
 
 
+def test_the_corpus_has_no_templates():
+    with pytest.raises(UserError, match="needs source=synthetic"):
+        load_task("gsm8k[templates=unseen]").examples("test", 0)
+
+
 def test_notes_are_kept_where_they_are_asked_for():
     (example,) = load_task("gsm8k[source=synthetic,calculator=keep]").examples("train", 0, 1)
     assert "<<" in example.target
