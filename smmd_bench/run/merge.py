@@ -76,11 +76,20 @@ def _difference(one: CurrentCell, other: CurrentCell) -> str | None:
 
 
 def _link_all(target: Path, folders: Mapping[str, Path]) -> None:
-    """Make `target` hold these folders by name, and nothing else."""
-    shutil.rmtree(target, ignore_errors=True)
+    """Make `target` hold these folders by name, and nothing else.
+
+    Comparisons that were made there stay: their stamps say whether they still hold.
+    """
+    made = {file.parent.name: file.read_bytes() for file in target.glob("*/comparison.json")}
+    if target.exists():
+        shutil.rmtree(target)
     ignored = shutil.ignore_patterns(".*", "checkpoint", "epochs", "merged")
     for name, folder in folders.items():
         shutil.copytree(folder, target / name, ignore=ignored, copy_function=_link)
+        if name in made:
+            file = target / name / "comparison.json"
+            file.unlink(missing_ok=True)  # it may be a link to a run's own
+            file.write_bytes(made[name])
 
 
 def _link(source: str, target: str) -> None:

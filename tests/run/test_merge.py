@@ -8,6 +8,7 @@ import pytest
 
 import smmd_bench as sb
 from smmd_bench.errors import UserError
+from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.run.merge import merge_runs
 from smmd_bench.storage.files import read_json, write_json
 from tests.runs import write_run
@@ -151,3 +152,17 @@ def test_a_killed_merge_goes_on(halves, out):
     write_json(out / "manifest.json", {"merged": [str(r.resolve()) for r in (first, second)]})
     (out / "cells" / "half").mkdir(parents=True)
     assert len(sb.read_run(merge_runs([first, second], out)).cells) == 5
+
+
+def test_comparisons_between_the_runs_are_made_once(halves, out, monkeypatch):
+    _, first, second = halves
+    wrote = []
+    monkeypatch.setattr(
+        "smmd_bench.run.merge.write_comparisons", lambda run: wrote.append(write_comparisons(run))
+    )
+    for _ in range(2):
+        merge_runs([first, second], out)
+    assert wrote == [True, False]
+    own = {file: file.read_bytes() for file in first.rglob("comparison.json")}
+    merge_runs([first, second], out)
+    assert own == {file: file.read_bytes() for file in first.rglob("comparison.json")}
