@@ -1,7 +1,8 @@
-"""What the pre-training scripts share: optimizers, a state to go on from, logs, and their flags.
+"""What the pre-training scripts share: recipe, loop, a state to go on from, logs, flags.
 
-Muon for the matrices inside the blocks, AdamW for the rest, a constant learning rate after a short
-warm-up. RUNDIR/state.pt, phases.json (which recipe held from which step on) and log.jsonl.
+Muon for the matrices inside the blocks, AdamW for the rest; a warm-up, a constant learning rate,
+and where it is asked for a linear way down to zero, which ends the training. RUNDIR holds state.pt,
+phases.json (which recipe held from which step on) and log.jsonl.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import asdict, fields
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,93 @@ from torch import Tensor, nn
 Optimizers = list[torch.optim.Optimizer]
 
 
-def make_optimizers(recipe: Any, matrices: Iterable[Tensor], rest: Iterable[Tensor]) -> Optimizers:
+@dataclass(frozen=True)
+class Recipe:
+    """What the weights depend on, whatever the model."""
+
+    seed: int = 0
+    batch: int = 256
+    shares: str = ""
+    muon_lr: float = 0.02
+    adamw_lr: float = 2e-3
+    weight_decay: float = 0.01
+    warmup_steps: int = 200
+    anneal_from: int = 0
+    anneal_steps: int = 0  # 0: a constant learning rate
+    bf16: bool = True
+
+    def rate(self, step: int) -> float:
+        """The share of the learning rates that a step takes: a warm-up, and an end at zero."""
+        left = 1.0
+        if self.anneal_steps:
+            left = max(0.0, 1 - (step - self.anneal_from) / self.anneal_steps)
+        return min(left, (step + 1) / self.warmup_steps)
+
+    def parts(self) -> dict[str, float]:
+        """The share of every source, which add up to one."""
+        shares = {name: float(n) for name, n in (s.split("=") for s in self.shares.split(","))}
+        return {name: share / sum(shares.values()) for name, share in shares.items()}
+
+
+def train(
+    arguments: argparse.Namespace,
+    recipe: Any,
+    model: nn.Module,
+    matrices: Iterable[Tensor],
+    batches_from: Callable[[Any, int], Iterator[Any]],
+    loss_of: Callable[[Any], Tensor],
+    evaluate: Callable[[], dict[str, float]],
+) -> None:
+    """Train until the minutes or the annealing end; `evaluate` gives the scores of a log's line."""
+    folder = arguments.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    optimizers = make_optimizers(recipe, matrices, model)
+    step, seconds = resume(folder, model, optimizers)
+    if recipe.anneal_steps:
+        begun = last_recipe(folder, type(recipe)) if step else recipe  # it may go on after a kill
+        same = begun.anneal_steps == recipe.anneal_steps
+        recipe = replace(recipe, anneal_from=begun.anneal_from if same else step)
+    last = recipe.anneal_from + recipe.anneal_steps if recipe.anneal_steps else None
+    if last is not None and step >= last:
+        print(f"{folder} is annealed already, after {step:,} steps.")
+        return
+    note_phase(folder, step, recipe)
+    start = saved_at = time.monotonic()
+    losses: list[float] = []
+    for batch in batches_from(recipe, step):
+        set_rates(optimizers, recipe, recipe.rate(step))
+        loss = loss_of(batch)
+        loss.backward()
+        update(optimizers, model)
+        losses.append(float(loss.detach()))
+        step += 1
+        now = time.monotonic()
+        ended = step == last or now - start > arguments.minutes * 60
+        if not ended and now - saved_at < arguments.save_every * 60:
+            continue
+        log(
+            folder,
+            {
+                "step": step,
+                "examples": step * recipe.batch,
+                "minutes": round((seconds + now - start) / 60, 2),
+                "loss": round(sum(losses) / len(losses), 4),
+                **evaluate(),
+            },
+        )
+        losses = []
+        save(folder, model, optimizers, step, seconds + now - start)
+        saved_at = now
+        if ended:
+            return
+
+
+def make_optimizers(recipe: Any, matrices: Iterable[Tensor], model: nn.Module) -> Optimizers:
+    matrices = list(matrices)
+    rest = [p for p in model.parameters() if all(p is not m for m in matrices)]
     return [
-        torch.optim.Muon(list(matrices), lr=recipe.muon_lr, weight_decay=recipe.weight_decay),
-        torch.optim.AdamW(list(rest), lr=recipe.adamw_lr, weight_decay=0.0, betas=(0.9, 0.98)),
+        torch.optim.Muon(matrices, lr=recipe.muon_lr, weight_decay=recipe.weight_decay),
+        torch.optim.AdamW(rest, lr=recipe.adamw_lr, weight_decay=0.0, betas=(0.9, 0.98)),
     ]
 
 
@@ -99,11 +184,13 @@ def export(folder: Path, target: Path, trained: nn.Module, model: Any, tokenizer
 
 
 def parser(description: str, recipe: type) -> argparse.ArgumentParser:
-    """RUNDIR, --threads, --export and a flag for each setting of a recipe."""
+    """RUNDIR, threads, times, --export and a flag for each setting of a recipe."""
     made = argparse.ArgumentParser(description=description.splitlines()[0])
     made.add_argument("folder", type=Path)
     made.add_argument("--threads", type=int, default=os.cpu_count())
     made.add_argument("--export", type=Path)
+    made.add_argument("--minutes", type=float, default=60)
+    made.add_argument("--save-every", type=float, default=5, help="minutes")
     for item in fields(recipe):
         kind = type(item.default)
         made.add_argument(

@@ -2,8 +2,9 @@
 
     python scripts/build_tiny_vl.py smmd_bench/models/builtin/tiny-vl
 
-Qwen2's own pre-tokenizer over bytes, so one digit a token, with merges learned from the sentences
-below; every picture becomes about 64 patches. The same command makes the same bytes.
+Qwen2's own pre-tokenizer over bytes, so one digit a token, with merges learned from the questions
+that the model is pre-trained on; a picture becomes 64 to 128 tokens. The same command makes the
+same bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import sys
 from pathlib import Path
 
-from smmd_bench.tasks.clock_time import PROMPT
+from _tiny_pictures import SIZES, pairs_at
 from tokenizers import Tokenizer, models, trainers
 from tokenizers import pre_tokenizers as pre
 from transformers import Qwen2_5_VLProcessor, Qwen2Tokenizer, Qwen2VLImageProcessor
@@ -22,16 +23,12 @@ SPECIAL = (
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>",
     "<|image_pad|>", "<|video_pad|>",
 )  # fmt: skip
-SENTENCES = (
-    PROMPT,
-    "Question: What is the value of the bar for Lima in the chart?\nAnswer: 14",
-    "Question: What is the difference between the highest and the lowest value?\nAnswer: 3.5",
-    "Question: What is the sum of the values of north and south in the year 2015?\nAnswer: 60",
-    "Question: How many items are shown in the chart?\nAnswer: 5",
+SMALLEST, LARGEST = 64 * 28 * 28, 128 * 28 * 28
+"""Pixels of a picture: it becomes one token for 28 x 28 of them."""
+OTHER_SENTENCES = (
     "You are a helpful assistant. The hour hand is short, the minute hand is long.",
     "one two three four five six seven eight nine ten eleven twelve",
 )
-PIXELS = 112 * 112
 CHAT_TEMPLATE = """\
 {% for message in messages %}<|im_start|>{{ message['role'] }}
 {% if message['content'] is string %}{{ message['content'] }}{% else %}\
@@ -47,10 +44,15 @@ def tokenizer() -> Qwen2Tokenizer:
     learner = Tokenizer(models.BPE())
     learner.pre_tokenizer = own
     alphabet = sorted(pre.ByteLevel.alphabet())
+    sentences = [*OTHER_SENTENCES]
+    for source in SIZES:
+        for index in range(1000):
+            pairs = pairs_at(source, "tokenizer", index)
+            sentences += [prompt + target for prompt, target in pairs]
     learner.train_from_iterator(
-        SENTENCES,
+        sentences,
         trainers.BpeTrainer(
-            vocab_size=480, show_progress=False, min_frequency=1, initial_alphabet=alphabet
+            vocab_size=760, show_progress=False, min_frequency=2, initial_alphabet=alphabet
         ),
     )
     model = json.loads(learner.to_str())["model"]
@@ -69,7 +71,7 @@ def tokenizer() -> Qwen2Tokenizer:
 
 
 def main(folder: Path) -> None:
-    size = {"shortest_edge": PIXELS, "longest_edge": PIXELS}
+    size = {"shortest_edge": SMALLEST, "longest_edge": LARGEST}
     processor = Qwen2_5_VLProcessor(
         image_processor=Qwen2VLImageProcessor(size=size),
         tokenizer=tokenizer(),

@@ -1,22 +1,20 @@
-"""Pre-train `builtin/tiny-vl` from scratch on synthetic clocks; resumable, seeded, logged.
+"""Pre-train `builtin/tiny-vl` from scratch on pictures; resumable, seeded, logged, annealed.
 
-    nice -n 19 python scripts/pretrain_tiny_vl.py RUNDIR --steps 120
+    nice -n 19 python scripts/pretrain_tiny_vl.py RUNDIR --minutes 60 --shares charts=1
+    nice -n 19 python scripts/pretrain_tiny_vl.py RUNDIR --minutes 30 --shares charts=7,clocks=1
+    nice -n 19 python scripts/pretrain_tiny_vl.py RUNDIR --anneal-steps 400
     python scripts/pretrain_tiny_vl.py RUNDIR --export smmd_bench/models/builtin/tiny-vl
 
-The first command trains up to a step (and goes on where a killed one stopped), appends to
-RUNDIR/log.jsonl and saves RUNDIR/state.pt now and then. The second writes the model as safetensors
-beside the processor that scripts/build_tiny_vl.py makes. Batch k depends on the seed and k alone.
-
-Its faces are drawn from seeds of its own, so the 100 faces of the task stay unseen; the times are
-the task's 144. Beside the next-token loss a linear map reads hour and minute from the picture's
-tokens, so that the vision tower learns sooner; it is dropped at the export. Muon for the matrices
-inside the blocks, AdamW for the rest, a constant learning rate after a short warm-up.
+A command trains for some minutes and goes on where the last one stopped, also after a kill, as
+scripts/pretrain_tiny.py does. Batch k depends on the recipe and k alone, and holds pictures of one
+source. All questions about a picture are one row: each attends to the picture and to itself, at the
+positions that it has when it is alone. So the picture, most of the work, is seen once. The loss is
+cross-entropy on the tokens of the answers and nothing else.
 """
 
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -25,51 +23,34 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from _pretraining import (
-    export,
-    last_recipe,
-    log,
-    make_optimizers,
-    note_phase,
-    parser,
-    recipe_of,
-    resume,
-    save,
-    set_rates,
-    update,
-)
-from smmd_bench.tasks._clock_drawing import FaceStyle, draw_clock
-from smmd_bench.tasks.clock_time import PROMPT
+from _pretraining import Recipe as Base
+from _pretraining import export, last_recipe, parser, recipe_of, train
+from _tiny_pictures import SIZES, Lesson, picture_at
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoProcessor, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
+from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import apply_rotary_pos_emb_vision
+from transformers.vision_utils import get_vision_position_ids
 
 BUILTIN = Path(__file__).parent.parent / "smmd_bench" / "models" / "builtin" / "tiny-vl"
-PIXELS, PATCH, MERGE = 112, 14, 2
-GRID = PIXELS // PATCH
-TOKENS = (GRID // MERGE) ** 2
+PATCH, MERGE, HEAD = 14, 2, 64
 MEAN = np.array([0.48145466, 0.4578275, 0.40821073], np.float32)
 DEVIATION = np.array([0.26862954, 0.26130258, 0.27577711], np.float32)
-FACES_A_BLOCK, BATCHES_A_BLOCK = 64, 16
+BATCHES_A_BLOCK = 8
+HELD_OUT_PICTURES = 500
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Base):
     """Everything that the weights depend on; kept beside them."""
 
-    seed: int = 0
-    vision: int = 128
+    batch: int = 32
+    shares: str = "charts=1"
+    vision: int = 192
     vision_layers: int = 4
-    text: int = 128
+    text: int = 192
     text_layers: int = 4
-    intermediate: int = 384
-    batch: int = 128
-    muon_lr: float = 0.02
-    adamw_lr: float = 1.5e-3
-    weight_decay: float = 0.01
-    warmup_steps: int = 100
-    reading_weight: float = 1.0
-    bf16: bool = False
+    intermediate: int = 352
 
 
 def build(recipe: Recipe, processor: object) -> Qwen2_5_VLForConditionalGeneration:
@@ -84,12 +65,12 @@ def build(recipe: Recipe, processor: object) -> Qwen2_5_VLForConditionalGenerati
                 "depth": recipe.vision_layers,
                 "hidden_size": recipe.vision,
                 "intermediate_size": recipe.intermediate,
-                "num_heads": recipe.vision // 32,
+                "num_heads": recipe.vision // HEAD,
                 "out_hidden_size": recipe.text,
                 "patch_size": PATCH,
                 "spatial_merge_size": MERGE,
                 "temporal_patch_size": 2,
-                "window_size": PIXELS,
+                "window_size": 8 * PATCH,
                 "fullatt_block_indexes": list(range(recipe.vision_layers)),
             },
             text_config={
@@ -97,11 +78,12 @@ def build(recipe: Recipe, processor: object) -> Qwen2_5_VLForConditionalGenerati
                 "hidden_size": recipe.text,
                 "intermediate_size": recipe.intermediate,
                 "num_hidden_layers": recipe.text_layers,
-                "num_attention_heads": recipe.text // 32,
-                "num_key_value_heads": recipe.text // 32,
+                "num_attention_heads": recipe.text // HEAD,
+                "num_key_value_heads": recipe.text // HEAD,
                 "max_position_embeddings": tokenizer.model_max_length,
                 "rope_parameters": {
-                    "rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [4, 6, 6],
+                    "rope_type": "default", "rope_theta": 10_000.0,
+                    "mrope_section": [HEAD // 8, HEAD * 3 // 16, HEAD * 3 // 16],
                 },
                 "bos_token_id": None,
                 "eos_token_id": tokenizer.eos_token_id,
@@ -117,172 +99,178 @@ def build(recipe: Recipe, processor: object) -> Qwen2_5_VLForConditionalGenerati
     )  # fmt: skip
 
 
-def clocks(key: str, count: int, faces: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures [count, PIXELS, PIXELS, 3] uint8 and their (hour, minute) [count, 2]."""
-    rng = random.Random(key)
-    styles = [FaceStyle(f"pretraining {key} {i}") for i in range(faces)]
-    pictures = np.empty((count, PIXELS, PIXELS, 3), np.uint8)
-    times = np.empty((count, 2), np.int64)
-    for i in range(count):
-        hour, minute = rng.randint(1, 12), rng.randrange(0, 60, 5)
-        picture = draw_clock(styles[i * faces // count], hour, minute)
-        pictures[i] = np.asarray(picture.resize((PIXELS, PIXELS), 3))
-        times[i] = hour, minute
-    order = np.array(rng.sample(range(count), count))
-    return pictures[order], times[order]
+def lessons(recipe: Recipe, block: int) -> list[tuple[str, list[Lesson]]]:
+    """The batches of a block, each with the name of its source."""
+    rng = random.Random(f"{recipe.seed} {block}")
+    parts = recipe.parts()
+    key = f"{recipe.seed} {block}"
+    made = []
+    for batch in range(BATCHES_A_BLOCK):
+        source = rng.choices([*parts], [*parts.values()])[0]
+        numbers = range(batch * recipe.batch, (batch + 1) * recipe.batch)
+        made.append((source, [picture_at(source, key, number) for number in numbers]))
+    return made
 
 
-def blocks(recipe: Recipe, step: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def batches_from(recipe: Recipe, step: int) -> Iterator[tuple[str, list[Lesson]]]:
     """Batches from a step on; the next block is drawn in another process meanwhile."""
-    count = recipe.batch * BATCHES_A_BLOCK
-    draw = partial(clocks, count=count, faces=FACES_A_BLOCK)
+    block, offset = divmod(step, BATCHES_A_BLOCK)
     with ProcessPoolExecutor(1) as pool:
-        number, offset = divmod(step, BATCHES_A_BLOCK)
-        waiting = pool.submit(draw, f"{recipe.seed} {number}")
+        waiting = pool.submit(lessons, recipe, block)
         while True:
-            pictures, times = waiting.result()
-            number += 1
-            waiting = pool.submit(draw, f"{recipe.seed} {number}")
-            for at in range(offset, BATCHES_A_BLOCK):
-                part = slice(at * recipe.batch, (at + 1) * recipe.batch)
-                yield pictures[part], times[part]
+            drawn = waiting.result()
+            block += 1
+            waiting = pool.submit(lessons, recipe, block)
+            yield from drawn[offset:]
             offset = 0
 
 
 def patches(pictures: np.ndarray) -> Tensor:
-    """As the processor makes them: [n * GRID * GRID, 3 * 2 * PATCH * PATCH] float32."""
+    """As the processor makes them: [n, patches, 3 * 2 * PATCH * PATCH] float32."""
     pixels = (pictures.astype(np.float32) / 255 - MEAN) / DEVIATION  # [n, H, W, 3]
-    half = GRID // MERGE
-    cut = pixels.reshape(len(pixels), half, MERGE, PATCH, half, MERGE, PATCH, 3)
-    cut = cut.transpose(0, 1, 4, 2, 5, 7, 3, 6)  # [n, half, half, MERGE, MERGE, 3, PATCH, PATCH]
+    n, height, width, _ = pixels.shape
+    across, down = width // PATCH // MERGE, height // PATCH // MERGE
+    cut = pixels.reshape(n, down, MERGE, PATCH, across, MERGE, PATCH, 3)
+    cut = cut.transpose(0, 1, 4, 2, 5, 7, 3, 6)  # [n, down, across, MERGE, MERGE, 3, PATCH, PATCH]
     cut = np.repeat(cut[:, :, :, :, :, :, None], 2, axis=6)
-    return torch.from_numpy(cut.reshape(len(pixels) * GRID * GRID, -1))
+    return torch.from_numpy(cut.reshape(n, down * across * MERGE * MERGE, -1))
+
+
+def see(visual: nn.Module, pixels: Tensor, grid: Tensor) -> Tensor:
+    """`visual` of pictures of one size, all of a batch at once: [n, tokens, width].
+
+    pixels: [n, patches, values]; grid: [1, 3], frames, rows and columns of patches of one picture.
+    """
+    weight = visual.patch_embed.proj.weight
+    hidden = F.linear(pixels, weight.view(len(weight), -1))
+    n, length, width = hidden.shape
+    cos, sin = visual.rotary_pos_emb(hidden, get_vision_position_ids(grid, MERGE))
+    for block in visual.blocks:
+        hidden = _block(block, hidden, cos, sin)
+    return visual.merger(hidden.reshape(n * length, width)).view(n, length // MERGE**2, -1)
+
+
+@torch.compile(dynamic=True)
+def _block(block: nn.Module, hidden: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    n, length, width = hidden.shape
+    heads = block.attn.qkv(block.norm1(hidden)).view(n, length, 3, -1, HEAD)
+    query, key, value = heads.unbind(2)
+    query, key = apply_rotary_pos_emb_vision(query, key, cos, sin)
+    mixed = F.scaled_dot_product_attention(*(x.transpose(1, 2) for x in (query, key, value)))
+    hidden = hidden + block.attn.proj(mixed.transpose(1, 2).reshape(n, length, width))
+    return hidden + block.mlp(block.norm2(hidden))
 
 
 class Reader(nn.Module):
-    """The model with positions worked out once, and the linear map beside it."""
+    """The model, and how pictures with their questions go through it."""
 
     def __init__(self, recipe: Recipe, processor: object) -> None:
         super().__init__()
         self.model = build(recipe, processor)
-        self.reading = nn.Linear(TOKENS * recipe.text, 24)
-        tokenizer = processor.tokenizer  # type: ignore[attr-defined]
-        pad = "<|image_pad|>" * TOKENS
-        text = f"<|vision_start|>{pad}<|vision_end|>{PROMPT}"
-        self.prompt = tokenizer(text)["input_ids"]
-        self.eos, self.image_id = tokenizer.eos_token_id, self.model.config.image_token_id
-        width = len(self.prompt) + 8
-        ids = torch.tensor([self.prompt + [self.eos] * 8])
-        positions, _ = self.model.model.get_rope_index(
-            ids,
-            mm_token_type_ids=(ids == self.image_id).int(),
-            image_grid_thw=torch.tensor([[1, GRID, GRID]]),
-        )
-        self.positions = positions[:, :, :width]  # [3, 1, T]
-        self.targets = {
-            (h, m): [*tokenizer(f" {h}:{m:02}")["input_ids"], self.eos]
-            for h in range(1, 13)
-            for m in range(0, 60, 5)
-        }
+        self.tokenizer = processor.tokenizer  # type: ignore[attr-defined]
+        self.image_id = self.model.config.image_token_id
 
-    def forward(self, pictures: np.ndarray, times: np.ndarray) -> tuple[Tensor, ...]:
-        """(next-token loss, loss of the reading, exact [n] bool)."""
-        n = len(pictures)
-        rows = [self.targets[h, m] for h, m in times.tolist()]
-        width = len(self.prompt) + max(map(len, rows)) - 1
-        ids = torch.full((n, width + 1), self.eos)
-        labels = torch.full((n, width), -100)
-        ids[:, : len(self.prompt)] = torch.tensor(self.prompt)
-        for i, row in enumerate(rows):
-            end = len(self.prompt) + len(row)
-            ids[i, len(self.prompt) : end] = torch.tensor(row)
-            labels[i, len(self.prompt) - 1 : end - 1] = torch.tensor(row)
-        ids = ids[:, :width]
+    def rows(self, source: str, batch: list[Lesson]) -> dict[str, Tensor]:
+        """ids, labels [n, T]; positions [3, n, T]; mask [n, 1, T, T]; question [n, T], -1: none."""
+        across, down = (side // PATCH // MERGE for side in SIZES[source])
+        seen = f"<|vision_start|>{'<|image_pad|>' * (across * down)}<|vision_end|>"
+        start = self.tokenizer(seen)["input_ids"]
+        grid = torch.tensor([[1, down * MERGE, across * MERGE]])
+        ids = torch.tensor([start])
+        before, _ = self.model.model.get_rope_index(
+            ids, mm_token_type_ids=(ids == self.image_id).int(), image_grid_thw=grid
+        )
+        first = int(before.max()) + 1
+        made = []
+        for lesson in batch:
+            tokens, labels, question = [*start], [-100] * len(start), [-1] * len(start)
+            after: list[int] = []
+            for number, (prompt, target) in enumerate(lesson.pairs):
+                asked = self.tokenizer(prompt)["input_ids"]
+                told = [*self.tokenizer(target)["input_ids"], self.tokenizer.eos_token_id]
+                tokens += asked + told[:-1]
+                labels += [-100] * (len(asked) - 1) + told
+                question += [number] * (len(asked) + len(told) - 1)
+                after += range(first, first + len(asked) + len(told) - 1)
+            made.append((tokens, labels, question, after))
+        width = max(len(tokens) for tokens, *_ in made)
+        fill = partial(torch.full, (len(batch), width))
+        ids, labels = fill(self.tokenizer.pad_token_id), fill(-100)
+        question, positions = fill(-2), torch.zeros(3, len(batch), width, dtype=torch.long)
+        for i, (tokens, labelled, asked, after) in enumerate(made):
+            ids[i, : len(tokens)] = torch.tensor(tokens)
+            labels[i, : len(tokens)] = torch.tensor(labelled)
+            question[i, : len(tokens)] = torch.tensor(asked)
+            positions[:, i, : len(start)] = before[:, 0]
+            positions[:, i, len(start) : len(tokens)] = torch.tensor(after)
+        same = (question[:, :, None] == question[:, None, :]) | (question[:, None, :] == -1)
+        mask = (same & torch.ones(width, width, dtype=torch.bool).tril())[:, None]
+        return {"ids": ids, "labels": labels, "positions": positions, "mask": mask,
+                "question": question, "grid": grid}  # fmt: skip
+
+    def forward(self, source: str, batch: list[Lesson]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Logits [M, V] and labels [M] of the supervised tokens, and their row and question [M]."""
+        device = self.model.device
+        rows = {name: t.to(device) for name, t in self.rows(source, batch).items()}
         inner = self.model.model
-        grid = torch.tensor([[1, GRID, GRID]]).repeat(n, 1)
-        seen = inner.visual(patches(pictures), grid_thw=grid).pooler_output  # [n * TOKENS, H]
-        embedded = inner.language_model.embed_tokens(ids)
-        mask = (ids == self.image_id)[..., None].expand_as(embedded)
-        embedded = embedded.masked_scatter(mask, seen.to(embedded.dtype))
+        pixels = patches(np.stack([lesson.picture for lesson in batch])).to(device)
+        embedded = inner.language_model.embed_tokens(rows["ids"])
+        where = (rows["ids"] == self.image_id)[..., None].expand_as(embedded)
+        tokens = see(inner.visual, pixels, rows["grid"])
         hidden = inner.language_model(
-            inputs_embeds=embedded,
-            position_ids=self.positions[:, :, :width].expand(3, n, width),
+            inputs_embeds=embedded.masked_scatter(where, tokens.to(embedded.dtype)),
+            position_ids=rows["positions"],
+            attention_mask={"full_attention": rows["mask"]},
             use_cache=False,
         ).last_hidden_state
-        supervised = labels != -100
-        logits = self.model.lm_head(hidden[supervised]).float()
-        loss = F.cross_entropy(logits, labels[supervised])
-        found = self.reading(seen.view(n, -1).float())
-        wanted = torch.from_numpy(times)
-        reading = F.cross_entropy(found[:, :12], wanted[:, 0] - 1)
-        reading = reading + F.cross_entropy(found[:, 12:], wanted[:, 1] // 5)
-        hits = torch.ones_like(supervised)
-        hits[supervised] = logits.argmax(-1) == labels[supervised]
-        return loss, reading, hits.all(1)
+        told = rows["labels"] != -100
+        logits = self.model.lm_head(hidden[told]).float()
+        return logits, rows["labels"][told], told.nonzero()[:, 0], rows["question"][told]
 
-
-@torch.no_grad()
-def exact(reader: Reader, pictures: np.ndarray, times: np.ndarray) -> float:
-    """Share of answers whose every token is the argmax: what greedy decoding would get right."""
-    parts = [
-        reader(pictures[i : i + 200], times[i : i + 200])[2] for i in range(0, len(times), 200)
-    ]
-    return float(torch.cat(parts).float().mean())
-
-
-def train(folder: Path, recipe: Recipe, steps: int, log_every: int) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    reader = Reader(recipe, AutoProcessor.from_pretrained(BUILTIN))
-    model = reader.model
-    inside = [*model.model.visual.blocks.parameters()]
-    inside += [*model.model.language_model.layers.parameters()]
-    matrices = [p for p in inside if p.ndim == 2]
-    rest = [p for p in reader.parameters() if all(p is not m for m in matrices)]
-    optimizers = make_optimizers(recipe, matrices, rest)
-    step, seconds = resume(folder, reader, optimizers)
-    note_phase(folder, step, recipe)
-    held_out = clocks("held out", 1000, 100)
-    start = time.monotonic()
-    losses: list[tuple[float, float]] = []
-    batches = blocks(recipe, step)
-    while step < steps:
-        pictures, times = next(batches)
-        set_rates(optimizers, recipe, min(1.0, (step + 1) / recipe.warmup_steps))
-        with torch.autocast("cpu", torch.bfloat16, enabled=recipe.bf16):
-            loss, reading, _ = reader(pictures, times)
-        (loss + recipe.reading_weight * reading).backward()
-        update(optimizers, reader)
-        losses.append((float(loss.detach()), float(reading.detach())))
-        step += 1
-        if step % log_every == 0 or step == steps:
-            now = seconds + time.monotonic() - start
-            text, read = np.mean(losses, axis=0)
-            line = {
-                "step": step,
-                "pictures": step * recipe.batch,
-                "minutes": round(now / 60, 2),
-                "loss": round(float(text), 4),
-                "reading": round(float(read), 4),
-                "exact": round(exact(reader, *held_out), 4),
-            }
-            losses = []
-            log(folder, line)
-            save(folder, reader, optimizers, step, now)
+    @torch.no_grad()
+    def exact(self, source: str, held_out: list[Lesson], asked: int) -> float:
+        """Share of the first `asked` questions of each picture whose every token is the argmax."""
+        wrong, size = 0, 25
+        for at in range(0, len(held_out), size):
+            logits, labels, row, question = self(source, held_out[at : at + size])
+            missed = (logits.argmax(-1) != labels) & (question < asked)
+            wrong += len({*zip(row[missed].tolist(), question[missed].tolist(), strict=True)})
+        return 1 - wrong / (len(held_out) * asked)
 
 
 def main() -> None:
     flags = parser(__doc__, Recipe)
-    flags.add_argument("--steps", type=int, default=120)
-    flags.add_argument("--log-every", type=int, default=20, help="steps; the state is saved too")
+    flags.add_argument("--processor", type=Path, default=BUILTIN)
     arguments = flags.parse_args()
     torch.set_num_threads(arguments.threads)
-    if not arguments.export:
-        recipe = recipe_of(arguments, Recipe)
-        train(arguments.folder, recipe, arguments.steps, arguments.log_every)
+    processor = AutoProcessor.from_pretrained(arguments.processor)
+    if arguments.export:
+        reader = Reader(last_recipe(arguments.folder, Recipe), processor)
+        export(arguments.folder, arguments.export, reader, reader.model, processor.tokenizer)
         return
-    processor = AutoProcessor.from_pretrained(BUILTIN)
-    reader = Reader(last_recipe(arguments.folder, Recipe), processor)
-    export(arguments.folder, arguments.export, reader, reader.model, processor.tokenizer)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    recipe = recipe_of(arguments, Recipe)
+    reader = Reader(recipe, processor).to(device)
+    held_out = {
+        source: [picture_at(source, "held out", at) for at in range(HELD_OUT_PICTURES)]
+        for source in SIZES
+    }
+
+    def loss_of(batch: tuple[str, list[Lesson]]) -> Tensor:
+        with torch.autocast(device, torch.bfloat16, enabled=recipe.bf16):
+            logits, labels, *_ = reader(*batch)
+        return F.cross_entropy(logits, labels)
+
+    def evaluate() -> dict[str, float]:
+        asked = {"charts": 5, "clocks": 1}
+        return {name: reader.exact(name, held_out[name], n) for name, n in asked.items()}
+
+    inner = reader.model.model
+    for layer in inner.language_model.layers:
+        layer.compile(dynamic=True)
+    inside = [*inner.visual.blocks.parameters(), *inner.language_model.layers.parameters()]
+    matrices = [p for p in inside if p.ndim == 2]
+    train(arguments, recipe, reader, matrices, batches_from, loss_of, evaluate)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,103 @@
+"""What `builtin/tiny-vl` is pre-trained on: pictures, each with questions and their answers.
+
+Picture `index` of a source under a key is always the same. Its questions are the task's own, and
+some that the task does not ask: where each hand of a clock points, and all values of a chart in one
+line. They make the picture's tokens say what is in it, which one number a picture teaches slowly.
+
+Charts come from the task's train split; the faces of clocks are drawn from seeds of their own, so
+that the 100 faces of the task stay unseen.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+from PIL import Image
+from smmd_bench.tasks import chartqa, clock_time
+from smmd_bench.tasks._charts_data import Chart, QuestionKind, _question, chart_at, spell
+from smmd_bench.tasks._charts_drawing import draw
+from smmd_bench.tasks._clock_drawing import FaceStyle, draw_clock
+
+CLOCKS_A_FACE = 16
+SIZES = {"charts": (364, 252), "clocks": (224, 224)}
+"""Width and height after the processor's resizing, which `pretrain_tiny_vl` compares with it."""
+
+
+Pairs = tuple[tuple[str, str], ...]
+Draw = Callable[[], Image.Image]
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A picture, RGB uint8 [H, W, 3], and pairs of a prompt and its target; the task's first."""
+
+    picture: np.ndarray
+    pairs: Pairs
+
+
+def picture_at(source: str, key: str, index: int) -> Lesson:
+    """The lesson number `index` of a source; `key`: a seed, or what else the pictures are for."""
+    draw_it, pairs = _MAKERS[source](key, index)
+    made = draw_it().resize(SIZES[source], Image.Resampling.BICUBIC)
+    return Lesson(np.asarray(made), pairs)
+
+
+def pairs_at(source: str, key: str, index: int) -> Pairs:
+    """The pairs of `picture_at`."""
+    return _MAKERS[source](key, index)[1]
+
+
+def _asked(question: str, answer: str) -> tuple[str, str]:
+    return chartqa.PROMPT.format(question=question), f" {answer}"
+
+
+def _clock(key: str, index: int) -> tuple[Draw, Pairs]:
+    rng = random.Random(f"{key} clock {index}")
+    hour, minute = rng.randint(1, 12), rng.randrange(0, 60, 5)
+    style = _face_style(f"pretraining {key} {index // CLOCKS_A_FACE}")
+    return partial(draw_clock, style, hour, minute), (
+        (clock_time.PROMPT, f" {hour}:{minute:02}"),
+        _asked("Which hour does the short hand show?", str(hour)),
+        _asked("Which number does the long hand point to?", str(minute // 5 or 12)),
+    )
+
+
+_face_style = lru_cache(maxsize=8)(FaceStyle)  # one object for its clocks, which share a drawing
+
+
+def _chart(key: str, index: int) -> tuple[Draw, Pairs]:
+    seed = random.Random(f"{key} charts").getrandbits(48)
+    chart, _, style = chart_at("train", seed, index)
+    rng = random.Random(f"{key} questions {index}")
+    kinds: list[QuestionKind] = [*get_args(QuestionKind), "value"]
+    questions = [_question(kind, chart, rng) for kind in kinds]
+    pairs = [_asked(question.text, spell(question.answer)) for question in questions]
+    pairs.append(_asked("Which values does the chart show?", _all_values(chart)))
+    return partial(_draw_chart, chart, style), tuple(pairs)
+
+
+def _draw_chart(chart: Chart, style: int) -> Image.Image:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chart.png"
+        draw(chart, style, path)
+        return Image.open(path).convert("RGB")
+
+
+def _all_values(chart: Chart) -> str:
+    """ "Lima 14, Oslo 3.5"; with series: "Men: Lima 14, Oslo 3.5; Women: Lima 2, Oslo 7"."""
+    lines = []
+    for name, values in zip(chart.series, chart.values, strict=True):
+        shown = zip(chart.categories, map(spell, values), strict=True)
+        listed = ", ".join(f"{category} {value}" for category, value in shown)
+        lines.append(f"{name}: {listed}" if name else listed)
+    return "; ".join(lines)
+
+
+_MAKERS = {"charts": _chart, "clocks": _clock}

@@ -1,0 +1,87 @@
+"""Choose the recipes of a built-in checkpoint's card on validation data, with cross-entropy alone.
+
+    python scripts/choose_recipes.py builtin/tiny FOLDER
+    python scripts/choose_recipes.py builtin/tiny-vl FOLDER --task clock_time
+
+Every task is fine-tuned with every point of its grid, one run folder each under FOLDER; what is
+done already is not repeated. FOLDER/recipes.csv gets the metric that selects epochs, on validation
+examples after the best epoch. The card takes the point with the fewest steps whose metric is within
+one standard error of the best. A run scores 32 test examples, which the choice does not look at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+import smmd_bench
+
+Point = tuple[int, int, str]
+"""Training examples, epochs, learning rate."""
+LEARNING_RATES = ("3e-4", "1e-3", "3e-3")
+EPOCHS = (1, 3)
+EXAMPLES = {
+    "builtin/tiny": {
+        "arithmetic": (4000, 16000),
+        "arithmetic[level=easy,operations=1..2]": (4000, 16000),
+        "gsm8k[source=synthetic]": (2000, 6000),
+        "samsum[source=synthetic]": (1000, 3000),
+    },
+    "builtin/tiny-vl": {"clock_time": (1440, 2880), "chartqa": (2000, 4000)},
+}
+"""Training examples that are tried, by model and task."""
+VALIDATION_EXAMPLES = 1000
+
+
+def run_point(
+    model: str, task: str, folder: Path, point: tuple[int, int, str]
+) -> dict[str, object]:
+    """Fine-tune once and read the validation metric of the epoch that it selects."""
+    examples, epochs, rate = point
+    name = "".join(c if c.isalnum() else "-" for c in task).strip("-")
+    out = folder / f"{name}-{examples}x{epochs}-{rate}"
+    flags = [
+        *("--task", task, "--losses", "ce", "--model", model, "--out", str(out)),
+        *("--train-examples", str(examples), "--epochs", str(epochs), "--learning-rate", rate),
+        *("--validation-examples", str(VALIDATION_EXAMPLES), "--test-examples", "32"),
+        *("--set", "probe_examples=0", "--no-base", "--no-transfers", "--quiet"),
+    ]
+    subprocess.run([sys.executable, "-m", "smmd_bench.cli", "train-eval", *flags], check=True)
+    run = smmd_bench.read_run(out)
+    best = run.selection[run.selection["selected"]].iloc[0]
+    return {
+        "task": task,
+        "train_examples": examples,
+        "epochs": epochs,
+        "learning_rate": rate,
+        "metric": best["selection_metric"],
+        "value": best[best["selection_metric"]],
+        "folder": out.name,
+    }
+
+
+def main() -> None:
+    flags = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    flags.add_argument("model", choices=list(EXAMPLES))
+    flags.add_argument("folder", type=Path)
+    flags.add_argument("--task", action="append", help="this task alone")
+    arguments = flags.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for task, examples in EXAMPLES[arguments.model].items():
+        if arguments.task and task not in arguments.task:
+            continue
+        for point in itertools.product(examples, EPOCHS, LEARNING_RATES):
+            rows.append(run_point(arguments.model, task, arguments.folder, point))
+            table = pd.DataFrame(rows)
+            table.to_csv(arguments.folder / "recipes.csv", index=False)
+            print(table.tail(1).to_string(header=len(rows) == 1, index=False), flush=True)
+
+
+if __name__ == "__main__":
+    main()
