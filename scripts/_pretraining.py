@@ -56,10 +56,13 @@ def train(
     model: nn.Module,
     matrices: Iterable[Tensor],
     batches_from: Callable[[Any, int], Iterator[Any]],
-    loss_of: Callable[[Any], Tensor],
+    losses_of: Callable[[Any], Iterable[Tensor]],
     evaluate: Callable[[], dict[str, float]],
 ) -> None:
-    """Train until the minutes or the annealing end; `evaluate` gives the scores of a log's line."""
+    """Train until the minutes or the annealing end.
+
+    losses_of: parts that add up to a batch's loss. evaluate: the scores of a log's line.
+    """
     folder = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
     optimizers = make_optimizers(recipe, matrices, model)
@@ -77,10 +80,12 @@ def train(
     losses: list[float] = []
     for batch in batches_from(recipe, step):
         set_rates(optimizers, recipe, recipe.rate(step))
-        loss = loss_of(batch)
-        loss.backward()
+        loss = 0.0
+        for part in losses_of(batch):
+            part.backward()
+            loss += float(part.detach())
         update(optimizers, model)
-        losses.append(float(loss.detach()))
+        losses.append(loss)
         step += 1
         now = time.monotonic()
         ended = step == last or now - start > arguments.minutes * 60

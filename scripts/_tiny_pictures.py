@@ -3,6 +3,8 @@
 Picture `index` of a source under a key is always the same. Its questions are the task's own, and
 some that the task does not ask: where each hand of a clock points, and all values of a chart in one
 line. They make the picture's tokens say what is in it, which one number a picture teaches slowly.
+Labels and notes, a few names with values, teach to read before there are bars: labels in pictures
+so small that many are seen a second, notes in those of charts.
 
 Charts come from the task's train split; the faces of clocks are drawn from seeds of their own, so
 that the 100 faces of the task stay unseen.
@@ -18,15 +20,25 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import get_args
 
+import matplotlib
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 from smmd_bench.tasks import chartqa, clock_time
-from smmd_bench.tasks._charts_data import Chart, QuestionKind, _question, chart_at, spell
+from smmd_bench.tasks._charts_canvas import HEIGHT, WIDTH, Canvas, Style
+from smmd_bench.tasks._charts_data import (
+    _DIMENSIONS,
+    Chart,
+    QuestionKind,
+    _question,
+    chart_at,
+    spell,
+)
 from smmd_bench.tasks._charts_drawing import draw
-from smmd_bench.tasks._clock_drawing import FaceStyle, draw_clock
+from smmd_bench.tasks._clock_drawing import FONTS, FaceStyle, draw_clock
 
 CLOCKS_A_FACE = 16
-SIZES = {"charts": (364, 252), "clocks": (224, 224)}
+_ALL = "Which values does the chart show?"
+SIZES = {"charts": (364, 252), "notes": (364, 252), "clocks": (224, 224), "labels": (112, 112)}
 """Width and height after the processor's resizing, which `pretrain_tiny_vl` compares with it."""
 
 
@@ -79,8 +91,70 @@ def _chart(key: str, index: int) -> tuple[Draw, Pairs]:
     kinds: list[QuestionKind] = [*get_args(QuestionKind), "value"]
     questions = [_question(kind, chart, rng) for kind in kinds]
     pairs = [_asked(question.text, spell(question.answer)) for question in questions]
-    pairs.append(_asked("Which values does the chart show?", _all_values(chart)))
+    pairs.append(_asked(_ALL, _all_values(chart)))
     return partial(_draw_chart, chart, style), tuple(pairs)
+
+
+def _note(key: str, index: int) -> tuple[Draw, Pairs]:
+    rng = random.Random(f"{key} note {index}")
+    lines, pairs = _named_values(rng, rng.randint(1, 5))
+    return partial(_draw_note, lines, rng.getrandbits(32)), pairs
+
+
+def _label(key: str, index: int) -> tuple[Draw, Pairs]:
+    rng = random.Random(f"{key} label {index}")
+    lines, pairs = _named_values(rng, rng.randint(1, 3))
+    if rng.random() < 0.4:  # a value alone
+        line = pairs[0][1].strip()
+        lines, pairs = [line], (_asked(_ALL, line),)
+    return partial(_draw_label, lines, rng.getrandbits(32)), pairs
+
+
+def _named_values(rng: random.Random, count: int) -> tuple[list[str], Pairs]:
+    """Lines such as "Lima 3.5", and a question about each and about all."""
+    names = rng.sample(rng.choice([*_DIMENSIONS.values()]), count)
+    values = [rng.choice((1, 10, 10)) * rng.randint(1, 10 ** rng.randint(1, 4)) for _ in names]
+    spelled = dict(zip(names, map(spell, values), strict=True))
+    lines = [f"{name} {value}" for name, value in spelled.items()]
+    pairs = [_asked(f"What is the value for {name}?", value) for name, value in spelled.items()]
+    return lines, (*pairs, _asked(_ALL, ", ".join(lines)))
+
+
+def _draw_label(lines: list[str], seed: int) -> Image.Image:
+    rng, (width, height) = random.Random(seed), SIZES["labels"]
+    dark = rng.random() < 0.3
+    paper, ink = (rng.randint(*span) for span in ((220, 255), (0, 90)))
+    picture = Image.new("L", (width, height), ink if dark else paper)
+    pen, part = ImageDraw.Draw(picture), height / len(lines)
+    for number, line in enumerate(lines):
+        font = _font(rng.choice(FONTS), rng.randint(8, 20))
+        while pen.textlength(line, font) > width - 6 and font.size > 8:
+            font = _font(font.path, int(font.size) - 1)
+        left = rng.uniform(2, max(2, width - 2 - pen.textlength(line, font)))
+        top = part * number + rng.uniform(0, max(0.0, part - font.size - 4))
+        pen.text((left, top), line, paper if dark else ink, font)
+    return picture.convert("RGB")
+
+
+@lru_cache
+def _font(name: str, size: int) -> ImageFont.FreeTypeFont:
+    folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    return ImageFont.truetype(str(folder / f"{Path(name).stem}.ttf"), size)
+
+
+def _draw_note(lines: list[str], seed: int) -> Image.Image:
+    """The lines from top to bottom, each somewhere in its part of the height."""
+    rng, canvas = random.Random(seed), Canvas(Style(seed))
+    part = HEIGHT / len(lines)
+    for number, line in enumerate(lines):
+        larger = rng.uniform(-0.5, min(14, part / 4))
+        room = min(WIDTH / 2 - 10, (canvas.style.size + larger) * 0.55 * len(line))
+        at = (rng.uniform(room, WIDTH - room), HEIGHT - part * (number + rng.uniform(0.3, 0.7)))
+        canvas.text(at, line, larger=larger, weight=canvas.style.weight)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "note.png"
+        canvas.save(path)
+        return Image.open(path).convert("RGB")
 
 
 def _draw_chart(chart: Chart, style: int) -> Image.Image:
@@ -100,4 +174,4 @@ def _all_values(chart: Chart) -> str:
     return "; ".join(lines)
 
 
-_MAKERS = {"charts": _chart, "clocks": _clock}
+_MAKERS = {"charts": _chart, "notes": _note, "clocks": _clock, "labels": _label}

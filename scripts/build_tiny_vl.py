@@ -13,7 +13,7 @@ import json
 import sys
 from pathlib import Path
 
-from _tiny_pictures import SIZES, pairs_at
+from _tiny_pictures import pairs_at
 from tokenizers import Tokenizer, models, trainers
 from tokenizers import pre_tokenizers as pre
 from transformers import Qwen2_5_VLProcessor, Qwen2Tokenizer, Qwen2VLImageProcessor
@@ -45,7 +45,7 @@ def tokenizer() -> Qwen2Tokenizer:
     learner.pre_tokenizer = own
     alphabet = sorted(pre.ByteLevel.alphabet())
     sentences = [*OTHER_SENTENCES]
-    for source in SIZES:
+    for source in ("charts", "clocks"):
         for index in range(1000):
             pairs = pairs_at(source, "tokenizer", index)
             sentences += [prompt + target for prompt, target in pairs]

@@ -34,6 +34,8 @@ BUILTIN = Path(__file__).parent.parent / "smmd_bench" / "models" / "builtin" / "
 BATCHES_A_BLOCK = 32
 """Examples are sorted by length within a block of so many batches."""
 HELD_OUT_EXAMPLES = 500
+TOKENS_AT_A_TIME = 8192
+"""Of a batch: what is kept for the backward pass is most of the memory."""
 
 
 @dataclass(frozen=True)
@@ -140,10 +142,13 @@ def main() -> None:
         for name, source in HELD_OUT.items()
     }
 
-    def loss_of(batch: Pairs) -> Tensor:
+    def losses_of(batch: Pairs) -> Iterator[Tensor]:
         ids, labels, mask = (t.to(device) for t in encode(tokenizer, batch))
-        with torch.autocast(device, torch.bfloat16, enabled=recipe.bf16):
-            return F.cross_entropy(forward(model, ids, mask), labels[mask])
+        for rows in torch.arange(len(ids)).split(max(1, TOKENS_AT_A_TIME // ids.shape[1])):
+            said = labels[rows][mask[rows]]
+            with torch.autocast(device, torch.bfloat16, enabled=recipe.bf16):
+                logits = forward(model, ids[rows], mask[rows])
+            yield F.cross_entropy(logits, said, reduction="sum") / mask.sum()
 
     def evaluate() -> dict[str, float]:
         return {name: exact(model, tokenizer, pairs) for name, pairs in held_out.items()}
@@ -152,7 +157,7 @@ def main() -> None:
     for layer in model.model.layers:
         layer.compile(dynamic=True)  # and 0.55 of that without, on CPU
     matrices = [p for p in model.model.layers.parameters() if p.ndim == 2]
-    train(arguments, recipe, model, matrices, batches_from, loss_of, evaluate)
+    train(arguments, recipe, model, matrices, batches_from, losses_of, evaluate)
 
 
 if __name__ == "__main__":

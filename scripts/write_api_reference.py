@@ -53,7 +53,13 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
         contracts.Checkpoint,
         contracts.Canary,
     ),
-    "Executors": (contracts.Executor, contracts.Job, contracts.JobResult),
+    "Executors": (
+        contracts.Executor,
+        contracts.Job,
+        contracts.JobQueue,
+        contracts.JobResult,
+        contracts.Resources,
+    ),
     "Tests of your own": (suite.violations,),
 }
 _INTRO = """# API reference

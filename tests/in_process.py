@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from smmd_bench.cli import cli
-from smmd_bench.contracts import Job, JobResult, Progress
+from smmd_bench.contracts import JobQueue, JobResult, Progress
 from smmd_bench.plugin_system import registry
 from smmd_bench.publishing import style
 from smmd_bench.publishing.make_report import FIGURE_METADATA
@@ -91,12 +91,14 @@ class InProcess:
 
     name: ClassVar[str] = "in_process"
 
-    def run(self, jobs: Sequence[Job], folder: Path, progress: Progress) -> Iterator[JobResult]:
+    slots: ClassVar[int] = 1
+
+    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
         """Run the jobs; what they print goes to `folder`/logs."""
-        for job in jobs:
-            stem = folder / "logs" / f"{job.stage}-{job.cells[0]}"
-            write_json(stem.with_suffix(".json"), {"stage": job.stage, **job.payload})
-            yield JobResult(job, _work(stem, job.module, progress))
+        while (job := queue.take()) is not None:
+            stem = folder / "logs" / job.name
+            write_json(stem.with_suffix(".json"), job.request(folder))
+            yield JobResult(job, _work(stem, job.module, job.told(progress)))
 
 
 def _work(stem: Path, module: str, progress: Progress) -> str | None:

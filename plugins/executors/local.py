@@ -1,54 +1,157 @@
-"""Jobs one after the other on this machine, each in a process of its own.
+"""Jobs on this machine, each in a process of its own, as many at a time as there is room for.
 
-The process dies with this one, so a killed run leaves nothing behind that still writes.
+With GPUs each job has one of them, which it alone sees. Without, small jobs take one thread each
+and large ones all cores. The processes die with this one, so a killed run leaves nothing behind
+that still writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, ClassVar
 
-from smmd_bench.contracts import Job, JobResult, Progress
-from smmd_bench.run.process import WorkerProcess
+from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, parameter, positive
+from smmd_bench.run.machine import memory, share_of_cores
+from smmd_bench.run.process import WorkerProcess, threads_of
+
+_SHARE = 0.9
+"""Of the memory that is free at the beginning: jobs may have so much together."""
+_Events = SimpleQueue[tuple[str, dict[str, Any] | None]]
 
 
 @dataclass(frozen=True)
 class LocalExecutor:
-    """Subprocesses of this one, in order."""
+    """Processes on this machine: one a GPU, or small ones side by side on the cores of a CPU."""
 
     name: ClassVar[str] = "local"
 
-    def run(self, jobs: Sequence[Job], folder: Path, progress: Progress) -> Iterator[JobResult]:
+    workers: int | None = parameter(
+        None, "jobs at the same time (none: one a GPU, or one a core)", check=positive
+    )
+    threads: int | None = parameter(
+        None, "threads of a CPU that a job may use (none: as its model is large)", check=positive
+    )
+
+    @property
+    def slots(self) -> int:
+        """`workers`, the GPUs that are visible here, or the cores."""
+        return self.workers or len(self._gpus) or self._cores
+
+    @cached_property
+    def _gpus(self) -> tuple[str, ...]:
+        """The names of the GPUs that are visible here."""
+        import torch
+
+        count, visible = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES")
+        names = visible.split(",") if visible else map(str, range(count))
+        return tuple(name.strip() for name in names)[:count]
+
+    @cached_property
+    def _cores(self) -> int:
+        return max(1, int(share_of_cores()))
+
+    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
         """Run the jobs; logs go to `folder`/logs."""
-        places = {(c["model"], c["task"]) for job in jobs for c in job.payload["cells"]}
-        for job in jobs:
-            yield JobResult(job, _run(job, folder, _named(job, progress, len(places) > 1)))
+        threads = self.threads or (max(1, self._cores // self.workers) if self.workers else None)
+        room = _Room(self.slots, self._cores, threads, [*self._gpus])
+        running: dict[str, _Running] = {}
+        events: _Events = SimpleQueue()
+        try:
+            while True:
+                while (job := queue.take(room.fits)) is not None:
+                    running[job.name] = _Running(job, folder, room.enter(job), events)
+                if not running:
+                    return
+                name, event = events.get()
+                if event is not None:
+                    running[name].hear(event, progress)
+                    continue
+                ended = running.pop(name)
+                room.leave(ended.job)
+                yield JobResult(ended.job, ended.end())
+        finally:
+            for one in running.values():
+                one.worker.close()
 
 
-def _named(job: Job, progress: Progress, several: bool) -> Progress:
-    """Progress that says which model and task it is of, where a run has several."""
-    first = job.payload["cells"][0]
-    place = f"{first['model_label']} {first['task'] if job.stage == 'train' else ''}".strip()
+class _Room:
+    """What jobs have of this machine, and whether there is room for another. One always fits."""
 
-    def named(what: str, done: int, total: int) -> None:
-        progress(f"{place}: {what}" if several else what, done, total)
+    def __init__(self, workers: int, cores: int, threads: int | None, gpus: list[str]) -> None:
+        self.workers, self.cores, self.threads = workers, cores, threads
+        self.gpus, self.on_gpus = gpus, bool(gpus)
+        self.memory = _SHARE * memory()[0] / 2**30
+        self.inside: dict[str, tuple[Job, list[str]]] = {}
 
-    return named
+    def fits(self, job: Job) -> bool:
+        if not self.inside:
+            return True
+        others = [other for other, _ in self.inside.values()]
+        if len(others) >= self.workers:
+            return False
+        if sum(j.resources.memory_gb for j in [*others, job]) > self.memory:
+            return False
+        if self.on_gpus:
+            return len(self.gpus) >= job.resources.gpus
+        return sum(map(self._threads, [*others, job])) <= max(self.cores, self.workers)
+
+    def enter(self, job: Job) -> dict[str, str]:
+        """Take what the job needs; the environment in which it sees that alone."""
+        mine = [self.gpus.pop(0) for _ in range(job.resources.gpus if self.on_gpus else 0)]
+        self.inside[job.name] = job, mine
+        if self.on_gpus:
+            return {"CUDA_VISIBLE_DEVICES": ",".join(mine), **threads_of(self.threads)}
+        return threads_of(self._threads(job))
+
+    def leave(self, job: Job) -> None:
+        """Give back what it had."""
+        _, gpus = self.inside.pop(job.name)
+        self.gpus += gpus
+
+    def _threads(self, job: Job) -> int:
+        return self.threads or job.resources.threads or self.cores
 
 
-def _run(job: Job, folder: Path, progress: Progress) -> str | None:
-    request = {"stage": job.stage, **job.payload}
-    worker = WorkerProcess(job.module, request, folder / "logs", f"{job.stage}-{job.cells[0]}")
-    failure = None
-    try:
-        while (event := worker.hear()) is not None:
-            if event["event"] == "progress":
-                progress(event["what"], event["done"], event["total"])
-            elif event["event"] == "failed":
-                failure = event["message"]
-        ending = worker.ending()
-    finally:
-        worker.close()
-    return ending if failure is None or worker.process.returncode < 0 else failure
+class _Running:
+    """A job at work. A thread of its own reads what it says; the process is this thread's child,
+    because a process whose parent's thread ends is killed."""
+
+    def __init__(
+        self,
+        job: Job,
+        folder: Path,
+        environment: dict[str, str],
+        events: _Events,
+    ) -> None:
+        self.job = job
+        self.failure: str | None = None
+        self.worker = WorkerProcess(
+            job.module, job.request(folder), folder / "logs", job.name, environment=environment
+        )
+        self.reader = Thread(target=self._read, args=(events,), daemon=True)
+        self.reader.start()
+
+    def _read(self, events: _Events) -> None:
+        event: dict[str, Any] | None = {}
+        while event is not None:
+            event = self.worker.hear()
+            events.put((self.job.name, event))
+
+    def hear(self, event: dict[str, Any], progress: Progress) -> None:
+        if event["event"] == "progress":
+            self.job.told(progress)(event["what"], event["done"], event["total"])
+        elif event["event"] == "failed":
+            self.failure = event["message"]
+
+    def end(self) -> str | None:
+        """Close the process; its last words where it failed."""
+        ending = self.worker.ending()
+        self.worker.close()
+        killed = self.worker.process.returncode < 0
+        return ending if killed or self.failure is None else self.failure

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from ..contracts import Split
+from ..contracts import Executor, Split
 from ..errors import UserError
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
 from ..run.run_directory import RunDirectory
+from ..storage.sizes import spell_bytes
 from .interruption import keeping
 from .terminal import print_json
 from .voice import Voice, advise_retry
@@ -35,7 +36,7 @@ def execute(
 
     folder = out or Path("runs") / plan.folder_name
     run, tracker = RunDirectory(folder), None if track == "none" else track
-    load("executors", executor)
+    runner: Executor = load("executors", executor)
     require_tracker(tracker)
     _check_folder(folder)
     with without_weights() if dry_run else nullcontext():
@@ -45,7 +46,7 @@ def execute(
         for tasks, reason in left_out.items():
             voice.note(f"Left out, as it is optional: {tasks}: {reason}")
         if dry_run:
-            _say_plan(voice, run, cells)
+            _say_plan(voice, run, cells, runner.slots)
             return 0
     with keeping(lambda: _list_kept(run, cells)):
         from ..publishing.report_stamp import reports_are_current
@@ -116,14 +117,15 @@ def _say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
         voice.say(sentence)
 
 
-def _say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell]) -> None:
-    """Say which cells are done, and how long the others may take."""
-    from ..run.estimate import gpu_hours, seconds, spell_seconds
+def _say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], slots: int) -> None:
+    """Say which cells are done, how long the others may take, and how much of the disk."""
+    from ..run.estimate import disk_bytes, gpu_hours, seconds, spell_seconds
 
     todo = {c: [s for s in run.missing(c) if s != "train" or not c.is_base] for c in cells}
     times = {cell: round(seconds(cell, stages), 1) for cell, stages in todo.items()}
     gpu = {cell: round(gpu_hours(cell, stages), 3) for cell, stages in todo.items()}
     total = sum(times.values())
+    end, peak = disk_bytes([cell for cell in cells if "train" in todo[cell]], slots)
     if voice.as_json:
         plan = [
             {
@@ -135,7 +137,8 @@ def _say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell]) -> None:
             }
             for cell, stages in todo.items()
         ]
-        print_json({"run": str(run.path), "cells": plan, "seconds": round(total, 1)})
+        disk = {"disk_bytes": end, "peak_disk_bytes": peak}
+        print_json({"run": str(run.path), "cells": plan, "seconds": round(total, 1), **disk})
     voice.say(f"Output folder: {run.path}")
     for model, task in dict.fromkeys((cell.model, cell.task) for cell in cells):
         voice.say(f"{model} {task}")
@@ -146,6 +149,11 @@ def _say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell]) -> None:
             rows.append((f"  {cell.addresses['train']}", what, left if todo[cell] else "done"))
         voice.rows(rows)
     voice.say(f"{len(todo)} cells, about {spell_seconds(total)} on this CPU (a rough estimate).")
+    if peak:
+        voice.say(
+            f"Weights take at most about {spell_bytes(peak)} of the disk while it runs, and "
+            f"{spell_bytes(end)} at the end."
+        )
     if any(cell.card.parameter_count() >= _LARGE for cell in cells):
         hours = sum(gpu.values())
         voice.say(f"On one A100 about {hours:.1f} GPU hours, from its peak speed; not measured.")

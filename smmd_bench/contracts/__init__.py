@@ -25,7 +25,7 @@ from .engine import (
     Images,
     Progress,
 )
-from .executor import Executor, Job, JobResult
+from .executor import Executor, Job, JobQueue, JobResult, Resources
 from .loss import Loss
 from .numbers import first_number, last_number, parse_number, plain_text
 from .numeric import NumericTargets, NumericVocabulary, Weighting
@@ -55,10 +55,11 @@ _LAZY = {
 __all__ = [
     "Answer", "Artefact", "Canary", "CellSkippedError", "Checkpoint", "CheckpointKind",
     "Completion", "DataSource", "Engine", "EngineSession", "EngineSettings", "ExactMatch",
-    "Example", "Executor", "HubData", "Images", "Job", "JobResult", "Loss", "MeanAbsoluteError",
-    "Metric", "Modality", "NoAuxiliary", "NumericLoss", "NumericTargets", "NumericVocabulary",
-    "ParseFailureRate", "Percentage", "Progress", "RSquared", "Report", "Run", "Split", "Task",
-    "TextMatch", "TruncationRate", "UserError", "Weighting", "bandwidth", "cache_folder",
+    "Example", "Executor", "HubData", "Images", "Job", "JobQueue", "JobResult", "Loss",
+    "MeanAbsoluteError", "Metric", "Modality", "NoAuxiliary", "NumericLoss", "NumericTargets",
+    "NumericVocabulary", "ParseFailureRate", "Percentage", "Progress", "RSquared", "Report",
+    "Resources", "Run", "Split", "Task", "TextMatch", "TruncationRate", "UserError", "Weighting",
+    "bandwidth", "cache_folder",
     "did_you_mean", "first_number", "gumbel", "last_number", "mixed", "non_negative", "parameter",
     "parse_number", "plain_text", "positive", "share",
 ]  # fmt: skip

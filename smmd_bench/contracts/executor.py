@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -11,12 +11,23 @@ from .engine import Progress
 
 
 @dataclass(frozen=True, slots=True)
+class Resources:
+    """What a job needs. gpus: that it uses where there are any. threads: that it makes good use of
+    on a CPU; None: all. memory_gb: of main memory, roughly."""
+
+    gpus: int = 0
+    threads: int | None = 1
+    memory_gb: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A piece of work that runs in a process of its own: `python -m MODULE REQUEST EVENTS_FD`.
 
-    `stage` is "train", "decode" or "regress"; `label` is what people read; `cells` are the
-    addresses that it serves; `payload` is the JSON that the process reads; `module` is what it
-    runs.
+    `stage` is "train", "decode", "measure" or "regress"; `label` is what people read; `cells` are
+    the addresses that it serves; `payload` is the JSON that the process reads, to which the
+    executor adds the stage and, as `run`, the folder of the run; `module` is what it runs. `place`
+    stands before the names of its progress, where a run has several models or tasks.
     """
 
     stage: str
@@ -24,6 +35,23 @@ class Job:
     cells: tuple[str, ...]
     payload: Mapping[str, Any]
     module: str = "smmd_bench.run.worker"
+    resources: Resources = field(default_factory=Resources)
+    place: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of its log, unique in a run."""
+        return f"{self.stage}-{self.cells[0]}"
+
+    def request(self, folder: Path) -> dict[str, Any]:
+        """What the process reads, where the run is in `folder`."""
+        return {"stage": self.stage, "run": str(folder.resolve()), **self.payload}
+
+    def told(self, progress: Progress) -> Progress:
+        """Progress of this job, under the names that the run shows."""
+        if not self.place:
+            return progress
+        return lambda what, done, total: progress(f"{self.place}: {what}", done, total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +62,33 @@ class JobResult:
     failure: str | None
 
 
+class JobQueue:
+    """Jobs to do, the first of them first. Whoever reads an executor's results may add more."""
+
+    def __init__(self, jobs: Iterable[Job] = ()) -> None:
+        self.waiting = [*jobs]
+
+    def take(self, fits: Callable[[Job], bool] = lambda _: True) -> Job | None:
+        """The first job that fits, which is then no longer here; None: there is none."""
+        for index, job in enumerate(self.waiting):
+            if fits(job):
+                return self.waiting.pop(index)
+        return None
+
+
 @runtime_checkable
 class Executor(Protocol):
     """Runs jobs somewhere and yields each result as its job ends. No part of any address."""
 
     name: ClassVar[str]
 
-    def run(self, jobs: Sequence[Job], folder: Path, progress: Progress) -> Iterator[JobResult]:
-        """Run all jobs; a job that dies never stops the others."""
+    @property
+    def slots(self) -> int:
+        """How many jobs it can run at the same time, where they are small."""
+
+    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
+        """Run jobs until the queue is empty after the last result; a job that dies stops no other.
+
+        Jobs may come into the queue while a result is read. Raises UserError for a job that fits
+        nowhere.
+        """

@@ -40,13 +40,16 @@ def circumstances() -> dict[str, Any]:
 
 
 def made_with(stage: Literal["train", "decode"]) -> dict[str, str]:
-    """What a stage is made with: versions of libraries and of the training code, kind of device."""
+    """What a stage is made with: versions of libraries and of the training code, kind of device,
+    and threads of a CPU, which may change the last bits."""
     import torch
 
-    cuda = torch.cuda.is_available()
-    device = torch.cuda.get_device_name() if cuda else f"CPU ({platform.machine()})"
     code = {"training code": str(TRAINING_VERSION)} if stage == "train" else {}
-    return {**_versions(_STAGES[stage]), **code, "device": device}
+    software = {**_versions(_STAGES[stage]), **code}
+    if torch.cuda.is_available():
+        return {**software, "device": torch.cuda.get_device_name()}
+    device = f"CPU ({platform.machine()})"
+    return {**software, "device": device, "threads": str(torch.get_num_threads())}
 
 
 def _versions(packages: tuple[str, ...]) -> dict[str, str]:

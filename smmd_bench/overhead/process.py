@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..run.process import WorkerProcess, cut
+from ..run.process import WorkerProcess, cut, threads_of
 from .settings import OverheadSettings
 
 
@@ -38,7 +38,7 @@ class RowProcess:
             logs,
             name,
             stdin=subprocess.PIPE,
-            threads=settings.threads,
+            environment=threads_of(settings.threads),
         )
 
     def hear(self) -> None:

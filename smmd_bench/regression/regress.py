@@ -8,7 +8,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from ..contracts import Executor, Job, Progress
+from ..contracts import Executor, Job, JobQueue, Progress, Resources
 from ..errors import UserError
 from ..plugin_system.registry import engine_identity, load, load_engine, plugin_files
 from ..results.frames import read_run
@@ -17,6 +17,8 @@ from ..storage.files import read_json
 from .comparison import write_comparisons
 from .evaluation import Evaluation, Setting, Suite, Target, plan
 from .find_suites import installed_version
+
+_MEMORY_GB = 4.0
 
 
 def find_setting(
@@ -64,8 +66,8 @@ def regress(
         for evaluation in missing:
             key = evaluation.target.base, evaluation.target.dtype
             groups.setdefault(key, []).append(evaluation)
-        jobs = [job_for(path, group) for group in groups.values()]
-        for result in runner.run(jobs, path, progress) if jobs else ():
+        jobs = JobQueue(job_for(group, several=len(groups) > 1) for group in groups.values())
+        for result in runner.run(jobs, path, progress) if groups else ():
             for evaluation in missing:
                 folder = evaluation.folder(path)
                 ended = evaluation.is_done(path) or (folder / "FAILED.json").exists()
@@ -81,14 +83,13 @@ def regress(
     return Outcome(path, bool(missing), failed)
 
 
-def job_for(path: Path, evaluations: Sequence[Evaluation]) -> Job:
-    """The job that does evaluations of one base."""
+def job_for(evaluations: Sequence[Evaluation], *, several: bool = False) -> Job:
+    """The job that does evaluations of one base, of `several` that are in the run."""
     return Job(
         stage="regress",
         label=", ".join(e.label for e in evaluations),
         cells=tuple(e.address for e in evaluations),
         payload={
-            "run": str(path.resolve()),
             "plugins": [str(file) for file in plugin_files()],
             "cells": [
                 {name: getattr(e.target, name) for name in ("model", "model_label", "task")}
@@ -97,6 +98,8 @@ def job_for(path: Path, evaluations: Sequence[Evaluation]) -> Job:
             "evaluations": [asdict(e) for e in evaluations],
         },
         module="smmd_bench.regression.job",
+        resources=Resources(1, None, _MEMORY_GB),
+        place=evaluations[0].target.model_label if several else "",
     )
 
 

@@ -1,12 +1,14 @@
 """What is computed from a cell's completions: scores, metrics, the difference from another cell."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ..contracts import Task
+from ..contracts import Progress, Task
 from ..errors import UserError
+from ..experiment.cell import Cell
 from ..plugin_system.registry import load_task
 from ..results.frames import RunFrames
 from ..scoring.measure import compare, measure
@@ -14,6 +16,17 @@ from ..scoring.statistics import RESAMPLES
 from ..storage.current import CurrentCell, comparison_stamp
 from ..storage.files import write_json, write_parquet
 from .run_directory import record_failure
+
+
+def measure_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> None:
+    """Measure cells that are decoded, each with its folder, where that is missing."""
+    for number, (cell, folder) in enumerate(cells):
+        now = cell.files(folder.parents[1])
+        if now.is_decoded and now.metrics is None:
+            progress("measure", number, len(cells))
+            completions = pd.read_parquet(folder / "completions.parquet")
+            measure_cell(now, cell.task_plugin, completions)
+    progress("measure", len(cells), len(cells))
 
 
 def measure_cell(now: CurrentCell, task: Task, completions: pd.DataFrame) -> Exception | None:

@@ -1,21 +1,25 @@
-"""How long a cell will roughly take: from its arithmetic and this machine's measured speed.
+"""How long a cell will roughly take, from its arithmetic and this machine's measured speed; and how
+much of the disk a run will.
 
 On a GPU, which need not be here, from the peak of one: an A100 in bfloat16, of which training is
 taken to reach a third and decoding a twentieth. Nothing of it was measured.
 """
 
 import time
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from ..experiment.cell import Cell
 from ..storage.files import read_json
 from .run_directory import Stage
+from .schedule import ENOUGH
 
 _CHARACTERS_A_TOKEN = 2.5
 _EFFICIENCY = 0.4  # of a large matrix product's speed that a training step reaches
 _START_SECONDS = 15.0  # imports, loading, one checkpoint an epoch
 _PIXELS_A_TOKEN = 28 * 28  # of Qwen2.5-VL
+_FLOATS_OF_A_STATE = 3  # weights, and AdamW's two moments
 _A100 = 312e12  # bfloat16 operations a second
 _GPU_TRAINING, _GPU_DECODING = 0.33, 0.05
 
@@ -35,6 +39,39 @@ def gpu_hours(cell: Cell, stages: list[Stage]) -> float:
         return 0.0
     trained, decoded = _operations(cell, stages)
     return (trained / _GPU_TRAINING + decoded / _GPU_DECODING) / _A100 / 3600
+
+
+def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
+    """Bytes of weights that lie on the disk when these cells are finished, and at most before that,
+    where `slots` jobs run at a time; those of `keep_epochs` stay.
+
+    A cell in training has the Trainer's last two states; trained ones keep every epoch until a job
+    has decoded them, which starts when enough of a base wait.
+    """
+    trained = [cell for cell in cells if not cell.is_base and cell.source is None]
+    saved = {cell: _saved_bytes(cell) for cell in trained}
+    kept = {c: b * (1 + c.recipe.epochs * c.recipe.keep_epochs) for c, b in saved.items()}
+    epochs = sorted((b * cell.recipe.epochs for cell, b in saved.items()), reverse=True)
+    bases = len({(cell.model, cell.engine, cell.recipe.dtype) for cell in trained})
+    waiting = sum(epochs[: slots + 2 * ENOUGH * bases])
+    states = sum(sorted(saved.values(), reverse=True)[:slots]) * _FLOATS_OF_A_STATE * 2
+    end = sum(kept.values())
+    return end, end + waiting + states
+
+
+def _saved_bytes(cell: Cell) -> int:
+    """Of one epoch's weights, in float32: those of full fine-tuning, or of an adapter."""
+    if cell.recipe.method == "full":
+        return 4 * cell.card.parameter_count()
+    config = read_json(cell.card.folder / "config.json") or {}
+    config = config.get("text_config") or config
+    width, heads = config["hidden_size"], config["num_attention_heads"]
+    head = config.get("head_dim") or width // heads
+    queries, keys = width + heads * head, width + config.get("num_key_value_heads", heads) * head
+    around = {"q_proj": queries, "k_proj": keys, "v_proj": keys, "o_proj": queries}
+    inner = width + config["intermediate_size"]
+    ends = sum(around.get(target, inner) for target in cell.recipe.lora_targets.split())
+    return int(4 * cell.recipe.lora_rank * ends * config["num_hidden_layers"])
 
 
 def _operations(cell: Cell, stages: list[Stage]) -> tuple[float, float]:

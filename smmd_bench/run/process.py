@@ -27,7 +27,7 @@ class WorkerProcess:
 
     Libraries write on stdout what they like: that goes to the log. The process dies with this one.
     `name`: of the request and of the log in the folder `logs`. stdin: `subprocess.PIPE` where it is
-    written to. threads: of OpenMP; None: as many as there are.
+    written to. environment: variables in place of this process's.
     """
 
     def __init__(
@@ -38,15 +38,12 @@ class WorkerProcess:
         name: str,
         *,
         stdin: int = subprocess.DEVNULL,
-        threads: int | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         file, self.log = logs / f"{name}.json", logs / f"{name}.log"
         write_json(file, request)
-        # Threads that spin while they wait make a shared machine several times slower.
-        env = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ}
-        if threads is not None:
-            env["OMP_NUM_THREADS"] = str(threads)
         reading, writing = os.pipe()
+        # Threads that spin while they wait make a shared machine several times slower.
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", module, str(file), str(writing)],
@@ -54,7 +51,7 @@ class WorkerProcess:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=[writing],
-                env=env,
+                env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ, **(environment or {})},
             )
         os.close(writing)
         self._events = os.fdopen(reading, encoding="utf-8")
@@ -85,6 +82,11 @@ class WorkerProcess:
         with contextlib.suppress(BrokenPipeError):
             if self.process.stdin is not None:
                 self.process.stdin.close()
+
+
+def threads_of(count: int | None) -> dict[str, str]:
+    """The environment of a process with so many threads on a CPU; None: as it would have."""
+    return {} if count is None else {"OMP_NUM_THREADS": str(count)}
 
 
 def cut(text: str) -> str:

@@ -15,22 +15,24 @@ from ..experiment.cell import Cell
 from .cell_json import cell_from_json
 from .process import start
 
+_ADDRESSES = ("train", "validate", "select", "decode", "measure")
+
 
 def main() -> int:
     """Run one job; status 1 if any of its cells failed."""
     with start() as (request, events):
-        return events.record(_run(request, events.progress), request["stage"])
+        return events.record(run(request, events.progress), request["stage"])
 
 
-def _run(request: Mapping[str, Any], progress: Progress) -> dict[Path, BaseException]:
-    """The error of each cell that failed, by its folder."""
+def run(request: Mapping[str, Any], progress: Progress) -> dict[Path, BaseException]:
+    """Do a job; the error of each cell that failed in its stage, by its folder."""
     failures: dict[Path, BaseException] = {}
     stage, ready = request["stage"], []
-    planned = ["train"] if stage == "train" else ["train", "validate", "select", "decode"]
     for content in request["cells"]:
         folder = Path(request["run"]) / "cells" / content["address"]
         try:
             cell = cell_from_json(content)
+            planned = _ADDRESSES[:1] if stage == "train" else _ADDRESSES
             _check_planned(cell, content["addresses"], planned)
             ready.append((cell, folder))
         except Exception as error:
@@ -41,10 +43,14 @@ def _run(request: Mapping[str, Any], progress: Progress) -> dict[Path, BaseExcep
 
             for cell, folder in ready:
                 train_cell(cell, folder, progress, request.get("track"))
-        elif ready:
+            return failures
+        if stage == "decode" and ready:
             from ..decoding.stage import decode_cells
 
             failures |= decode_cells(ready, progress)
+        from .comparison import measure_cells
+
+        measure_cells([pair for pair in ready if pair[1] not in failures], progress)
     except (Exception, KeyboardInterrupt) as error:  # a job trains one cell, or has no engine
         traceback.print_exc()
         failures |= {folder: error for _, folder in ready}

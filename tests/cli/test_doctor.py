@@ -200,7 +200,7 @@ def test_a_full_disk_is_a_problem_and_clean_the_remedy(monkeypatch, free, state)
 
 
 def test_the_limits_of_a_container_count(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "_CGROUP", tmp_path)
+    monkeypatch.setattr("smmd_bench.run.machine._CGROUP", tmp_path)
     (tmp_path / "memory.max").write_text(f"{2**30}\n")
     (tmp_path / "memory.current").write_text(f"{2**29}\n")
     (tmp_path / "cpu.max").write_text("50000 100000\n")

@@ -1,5 +1,6 @@
 """`train-eval` on the built-in checkpoint: finished, killed and resumed, done again."""
 
+import json
 import subprocess
 import sys
 
@@ -31,7 +32,10 @@ def test_it_prints_the_recipe_its_progress_the_table_and_where_everything_is(fin
     assert all(f"\n{row} " in text for row in ("untuned", "CE", "SMMD"))
     assert text.rstrip().endswith(str(out / "reports" / "index.html"))
     assert max(map(len, text.splitlines()[1:-3])) <= 100
-    assert len(list((out / "logs").glob("decode-*.log"))) == 1  # one engine for all checkpoints
+    requests = [json.loads(file.read_text()) for file in (out / "logs").glob("decode-*.json")]
+    served = sorted(cell["loss"] for request in requests for cell in request["cells"])
+    assert served == ["base", "ce", "smmd"]  # each by one engine
+    assert ["base"] in [[cell["loss"] for cell in request["cells"]] for request in requests]
 
 
 def test_every_cell_leaves_its_files(finished):

@@ -75,13 +75,13 @@ def test_an_interrupted_pretraining_ends_with_the_same_weights(script, tmp_path)
         recipe = text.Recipe(anneal_steps=6, warmup_steps=1, batch=4)
         seen = 0
 
-        def loss_of(batch):
+        def losses_of(batch):
             nonlocal seen
             seen += 1
             if kills and seen == 4:
                 raise Killed
             ids = torch.tensor([[ord(c) % 16 for c in p[0][:6]] for p in batch])
-            return torch.nn.functional.cross_entropy(model(ids[:, :-1]).mT, ids[:, 1:])
+            yield torch.nn.functional.cross_entropy(model(ids[:, :-1]).mT, ids[:, 1:])
 
         def batches_from(recipe, step):
             while True:
@@ -90,7 +90,7 @@ def test_an_interrupted_pretraining_ends_with_the_same_weights(script, tmp_path)
 
         arguments = Namespace(folder=folder, minutes=60, save_every=0)
         pretraining.train(
-            arguments, recipe, model, [model[1].weight], batches_from, loss_of, lambda: {}
+            arguments, recipe, model, [model[1].weight], batches_from, losses_of, lambda: {}
         )
         return model.state_dict()
 

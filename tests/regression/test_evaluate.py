@@ -53,7 +53,7 @@ def evaluate(
 
 
 def payload(run: Path, evaluations: list[Evaluation]) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(json.dumps(dict(job_for(run, evaluations).payload)))
+    content: dict[str, Any] = json.loads(json.dumps(job_for(evaluations).request(run)))
     return content
 
 

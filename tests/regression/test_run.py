@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from smmd_bench.contracts import Job, JobResult, Progress
+from smmd_bench.contracts import JobQueue, JobResult, Progress
 from smmd_bench.regression import job as jobs
 from smmd_bench.regression.comparison import compare, write_comparisons
 from smmd_bench.regression.find_suites import find_suites
@@ -25,13 +25,14 @@ class Here:
     """An executor that runs jobs in this process; `died` ends them without a word."""
 
     died = False
+    slots = 1
 
-    def run(self, wanted: Sequence[Job], folder: Path, progress: Progress) -> Iterator[JobResult]:
-        for job in wanted:
+    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
+        while (job := queue.take()) is not None:
             if self.died:
                 yield JobResult(job, "the process was killed by SIGKILL")
                 continue
-            for place, error in jobs.run_job(dict(job.payload), progress).items():
+            for place, error in jobs.run_job(job.request(folder), progress).items():
                 record_failure(place, "regress", error)
             yield JobResult(job, None)
 

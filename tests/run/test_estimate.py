@@ -3,7 +3,8 @@
 import pytest
 
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.run.estimate import gpu_hours, seconds
+from smmd_bench.models.loading import add_adapter, load_model
+from smmd_bench.run.estimate import disk_bytes, gpu_hours, seconds
 
 
 def test_gpu_hours_are_operations_over_an_a100():
@@ -33,3 +34,19 @@ def test_adapters_need_two_thirds_and_pictures_count():
     clocks = Experiment(("clock_time",), ("ce",), recipe=few).cells[1]
     assert gpu_hours(clocks, ["train"]) > 0
     assert seconds(clocks, ["train"]) > 15
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_the_disk_holds_one_checkpoint_a_cell_and_before_a_few_cells_epochs(method):
+    recipe = {"method": method, "epochs": 15}
+    experiment = Experiment(("arithmetic",), ("ce",), seeds=tuple(range(40)), recipe=recipe)
+    cells = experiment.cells
+    model = load_model(cells[1].card.folder, "float32")
+    if method == "lora":
+        model = add_adapter(model, cells[1].recipe)
+    saved = 4 * sum(p.numel() for p in model.parameters() if p.requires_grad)
+    end, peak = disk_bytes(cells, 2)
+    assert end == pytest.approx(40 * saved, rel=0.01)
+    waiting, states = 15 * (2 + 2 * 4), 2 * 2 * 3
+    assert peak == pytest.approx((40 + waiting + states) * saved, rel=0.01)
+    assert disk_bytes(cells[:1], 2) == (0, 0)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import psutil
 
+from ...run import machine
 from ...storage.addresses import cache_folder
 from ...storage.sizes import size_of, spell_bytes
 from . import Finding
 from .child_process import ask
 
-_CGROUP = Path("/sys/fs/cgroup")
 _LITTLE_MEMORY = 4 * 2**30
 _FULL_DISK, _LITTLE_DISK = 2**30, 10 * 2**30
 _CACHE_SECONDS = 1.0
@@ -35,12 +35,7 @@ _OFFLINE = (
 
 def memory_finding() -> Finding:
     """Free and total memory; in a container, of its limit."""
-    memory = psutil.virtual_memory()
-    total, free = int(memory.total), int(memory.available)
-    limit = _read_limit("memory.max")
-    if limit and int(limit[0]) < total:
-        total = int(limit[0])
-        free = min(free, max(0, total - int(_read_limit("memory.current")[0])))
+    free, total = machine.memory()
     text = f"{spell_bytes(free)} free of {spell_bytes(total)}"
     if free >= _LITTLE_MEMORY:
         return Finding("memory", "ok", text)
@@ -50,23 +45,11 @@ def memory_finding() -> Finding:
 
 def cores_finding() -> Finding:
     """The cores that this process may use; in a container, its share of them."""
-    there = psutil.cpu_count() or 1
-    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
-    if limit := _read_limit("cpu.max"):
-        quota = int(limit[0]) / int(limit[1])
-        if quota < mine:
-            text = f"a share of {quota:g} of {there} cores; more threads than that slow each other"
-            return Finding("cores", "note", text, f"set OMP_NUM_THREADS={max(1, int(quota))}")
+    there, mine = psutil.cpu_count() or 1, machine.cores()
+    if (share := machine.share_of_cores()) < mine:
+        text = f"a share of {share:g} of {there} cores; more threads than that slow each other"
+        return Finding("cores", "note", text, f"set OMP_NUM_THREADS={max(1, int(share))}")
     return Finding("cores", "ok", f"{mine}" if mine == there else f"{mine} of {there}")
-
-
-def _read_limit(name: str) -> list[str]:
-    """The words of a limit of the control group; none: it has no such limit."""
-    try:
-        words = (_CGROUP / name).read_text().split()
-    except OSError:
-        return []
-    return [] if words[0] == "max" else words
 
 
 def storage_findings() -> list[Finding]:

@@ -18,7 +18,7 @@ from smmd_bench.contracts import (
     Checkpoint,
     Completion,
     EngineSettings,
-    Job,
+    JobQueue,
     JobResult,
     Progress,
     parameter,
@@ -27,6 +27,7 @@ from smmd_bench.decoding.stage import decode_cells
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.models import recipe
 from smmd_bench.run.cell_json import cell_from_json
+from smmd_bench.run.comparison import measure_cells
 from smmd_bench.run.run_directory import record_failure
 from smmd_bench.storage.addresses import digest_of_weights
 from smmd_bench.storage.current import BASE, training_stamp
@@ -86,8 +87,10 @@ class InProcess:
 
     name: ClassVar[str] = "inprocess"
 
-    def run(self, jobs: Sequence[Job], folder: Path, progress: Progress) -> Iterator[JobResult]:
-        for job in jobs:
+    slots: ClassVar[int] = 1
+
+    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
+        while (job := queue.take()) is not None:
             cells = [
                 (cell_from_json(content), folder / "cells" / content["address"])
                 for content in job.payload["cells"]
@@ -100,7 +103,9 @@ class InProcess:
                     except TrainingError as error:
                         failures[place] = error
             else:
-                failures = decode_cells(cells, progress)
+                if job.stage == "decode":
+                    failures = decode_cells(cells, progress)
+                measure_cells([pair for pair in cells if pair[1] not in failures], progress)
             for place, failure in failures.items():
                 record_failure(place, job.stage, failure)
             yield JobResult(job, None)

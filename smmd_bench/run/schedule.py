@@ -1,0 +1,189 @@
+"""Which job of a run comes next: a graph without barriers.
+
+A cell is trained; then one job validates its epochs, tests the best and measures that, with other
+cells of the same base: one start of the engine serves them. Such a job starts as soon as enough
+cells are trained, so that few epochs lie on the disk at a time, or when no more are to come. The
+untuned base goes first: an engine that cannot run a model says so before much is trained on it.
+"""
+
+from bisect import insort
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..contracts import Job, JobQueue, JobResult, Resources
+from ..decoding.selection import settle
+from ..errors import CellSkippedError, UserError
+from ..experiment.cell import Cell
+from ..plugin_system.registry import plugin_files
+from .cell_json import cell_to_json
+from .run_directory import RunDirectory, Stage, record_failure
+
+ENOUGH = 4
+"""Trained cells of a base for which an engine is started while more are to come."""
+FEWEST = 2
+"""Trained cells of a base that are worth an engine of their own where there is room for it."""
+MEASURED_AT_A_TIME = 25
+_SMALL = 50_000_000
+"""Weights below which a second thread helps less than a second job: of `builtin/tiny`, two threads
+train 5.6 steps a second, and two jobs of one thread 5.1 each (2 quiet cores)."""
+_PROCESS_GB = 2.5
+_FLOATS_A_WEIGHT = {"full": 4, "lora": 1}  # with gradient and AdamW's two moments
+
+Base = tuple[str, str, str]
+
+
+class Schedule(JobQueue):
+    """The jobs of cells that miss something; `end` adds what follows from a result.
+
+    slots: engines that can run at the same time. track: see `smmd_bench.training.tracking`. A cell
+    that cannot be finished has a FAILED.json when its turn would have come.
+    """
+
+    def __init__(
+        self, run: RunDirectory, cells: Sequence[Cell], slots: int, track: str | None = None
+    ) -> None:
+        super().__init__()
+        self.run, self.slots, self.track = run, slots, track
+        self.several = len({(cell.model, cell.task) for cell in cells}) > 1
+        self.serves: dict[str, list[Cell]] = {}
+        self.untrained: Counter[Base] = Counter()
+        self.untrained_bases: Counter[Base] = Counter()
+        self.trained: dict[Base, list[Cell]] = defaultdict(list)
+        self.tests: dict[Cell, list[Cell]] = defaultdict(list)
+        missing = {cell: run.missing(cell) for cell in cells}
+        for cell in (cell for cell in cells if "train" in missing[cell]):
+            self.untrained[_base(cell)] += 1
+            self.untrained_bases[_base(cell)] += cell.is_base
+            self._put("train", [cell])
+        measured = []
+        for cell in (cell for cell in cells if missing[cell][:1] not in ([], ["train"])):
+            if "decode" not in missing[cell]:
+                measured.append(cell)
+            elif cell.source is not None and "train" in missing.get(cell.source, ()):
+                self.tests[cell.source].append(cell)
+            else:
+                self.trained[_base(cell)].append(cell)
+        for start in range(0, len(measured), MEASURED_AT_A_TIME):
+            self._put("measure", measured[start : start + MEASURED_AT_A_TIME])
+        for base in [*self.trained]:
+            self._release(base)
+
+    def end(self, result: JobResult) -> None:
+        """Take in how a job ended: what it left undone has failed, and what follows may begin."""
+        cells, stage = self.serves.pop(result.job.name), result.job.stage
+        for cell in cells if result.failure is not None else ():
+            if stage in self.run.missing(cell) and not self.run.failure(cell):
+                record_failure(self.run.cell_folder(cell), stage, str(result.failure))
+        if stage == "train":
+            for cell in cells:
+                self._after_training(cell)
+        elif stage == "decode" and all(cell.is_base for cell in cells):
+            self._after_the_base(cells)
+
+    def _after_training(self, cell: Cell) -> None:
+        base, failure = _base(cell), self.run.failure(cell)
+        self.untrained[base] -= 1
+        self.untrained_bases[base] -= cell.is_base
+        following = self.tests.pop(cell, [])
+        if failure:
+            for test in following:
+                self._follow(test, failure)
+        else:
+            for ready in settled(self.run, [cell, *following]):
+                if "decode" in self.run.missing(ready):
+                    self.trained[base].append(ready)
+                elif self.run.missing(ready):
+                    self._put("measure", [ready])
+        self._release(base)
+
+    def _follow(self, test: Cell, failure: Mapping[str, object]) -> None:
+        """A test of transfer fails, or is skipped, with the training of its source."""
+        reason = f"{failure['error']} (in training on {test.trained_on})"
+        kind = CellSkippedError if failure["skipped"] else UserError
+        error = kind(reason) if failure["skipped"] or failure["user_error"] else reason
+        record_failure(self.run.cell_folder(test), str(failure["stage"]), error)
+
+    def _after_the_base(self, cells: Sequence[Cell]) -> None:
+        """Train no more on a base that the engine cannot run: its cells fail as the base did."""
+        failures = [self.run.failure(cell) for cell in cells]
+        if not all(failure and failure["stage"] == "decode" for failure in failures):
+            return
+        base, first = _base(cells[0]), failures[0]
+        error = UserError(first["error"]) if first["user_error"] else first["error"]
+        for job in [job for job in self.waiting if job.stage == "train"]:
+            (cell,) = self.serves[job.name]
+            if _base(cell) == base:
+                self.waiting.remove(job)
+                del self.serves[job.name]
+                record_failure(self.run.cell_folder(cell), "decode", error)
+                self._after_training(cell)
+
+    def _release(self, base: Base) -> None:
+        """Put what can be decoded of a base where it is worth an engine's start."""
+        trained = self.trained[base]
+        coming = self.untrained[base]
+        first = [cell for cell in trained if cell.is_base]
+        if coming and first and not self.untrained_bases[base]:
+            self._put("decode", first)
+            trained[:] = [cell for cell in trained if not cell.is_base]
+        if not trained or (coming and len(trained) < ENOUGH):
+            return
+        owners = [*dict.fromkeys(cell.source or cell for cell in trained)]
+        parts = 1 if coming else min(self.slots, -(-len(owners) // FEWEST))
+        for part in range(parts):
+            mine = owners[part::parts]
+            self._put("decode", [cell for cell in trained if (cell.source or cell) in mine])
+        trained.clear()
+
+    def _put(self, stage: Stage, cells: list[Cell]) -> None:
+        first = cells[0]
+        place = first.card.label if stage == "decode" else f"{first.card.label} {first.task}"
+        job = Job(
+            stage=stage,
+            label=", ".join(cell.label for cell in cells),
+            cells=tuple(cell.addresses["train"] for cell in cells),
+            payload={
+                "plugins": [str(file) for file in plugin_files()],
+                "cells": [cell_to_json(cell) for cell in cells],
+                "track": self.track,
+            },
+            resources=_resources(stage, first),
+            place=place if self.several and stage != "measure" else "",
+        )
+        self.serves[job.name] = cells
+        insort(self.waiting, job, key=self._rank)
+
+    def _rank(self, job: Job) -> int:
+        """What is short, or frees the disk, goes first."""
+        if job.stage == "train" and self.serves[job.name][0].is_base:
+            return 1
+        return {"measure": 0, "decode": 2, "train": 3}[job.stage]
+
+
+def settled(run: RunDirectory, cells: Iterable[Cell]) -> list[Cell]:
+    """Settle each cell; those whose epochs a task's own code cannot score have failed, and are left
+    out."""
+    found = []
+    for cell in cells:
+        try:
+            settle(cell, run.path)
+            found.append(cell)
+        except Exception as error:  # a plugin's own: the other cells go on
+            record_failure(run.cell_folder(cell), "decode", error)
+    return found
+
+
+def _base(cell: Cell) -> Base:
+    """What one start of an engine serves: model, engine, dtype."""
+    return cell.model, cell.engine, cell.recipe.dtype
+
+
+def _resources(stage: Stage, cell: Cell) -> Resources:
+    if stage == "measure":
+        return Resources(memory_gb=_PROCESS_GB)
+    weights = cell.card.parameter_count()
+    floats = _FLOATS_A_WEIGHT[cell.recipe.method] if stage == "train" else 1
+    memory = _PROCESS_GB + 4 * floats * weights / 2**30
+    if stage == "decode":
+        memory += cell.engine_settings.memory_gb
+    return Resources(1, 1 if weights < _SMALL else None, memory)

@@ -1,0 +1,123 @@
+"""Jobs on this machine: how many at a time, with what, and what happens when one dies."""
+
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from smmd_bench.contracts import Job, JobQueue, Resources
+from smmd_bench.errors import UserError
+from smmd_bench.plugin_system.registry import load
+
+
+def job(name, resources=None, place="", **told):
+    payload = {"plugins": [], "told": told}
+    module = "tests.executors.worker_stub"
+    return Job("train", name, (name,), payload, module, resources or Resources(), place)
+
+
+def run(spec, jobs, folder, *, cores=4, gpus=(), follow=None):
+    """The results by name, and what the jobs said, in order."""
+    executor = load("executors", spec)
+    vars(executor).update(_cores=cores, _gpus=tuple(gpus))
+    queue, said, found = JobQueue(jobs), [], {}
+    for result in executor.run(queue, folder, lambda what, *_: said.append(what)):
+        found[result.job.label] = result.failure
+        if follow:
+            queue.waiting += follow(result)
+    return found, said
+
+
+def test_small_jobs_run_side_by_side_with_a_thread_each(tmp_path):
+    found, said = run("local", [job("a", seconds=2), job("b", seconds=2)], tmp_path, cores=2)
+    assert found == {"a": None, "b": None}
+    assert [word for word in said if word in ("began", "ended")] == ["began"] * 2 + ["ended"] * 2
+    assert sum("'OMP_NUM_THREADS': '1'" in word for word in said) == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "threads", "resources"),
+    [
+        ("local[workers=1]", 4, Resources()),
+        ("local", 4, Resources(threads=None)),
+        ("local[threads=4]", 4, Resources()),
+        ("local[workers=2]", 2, Resources(threads=None, memory_gb=10**6)),
+    ],
+)
+def test_jobs_that_take_all_there_is_run_one_after_the_other(tmp_path, spec, threads, resources):
+    found, said = run(spec, [job("a", resources), job("b", resources)], tmp_path)
+    assert found == {"a": None, "b": None}
+    assert [word for word in said if word in ("began", "ended")] == ["began", "ended"] * 2
+    assert sum(f"'OMP_NUM_THREADS': '{threads}'" in word for word in said) == 2
+
+
+def test_each_job_sees_one_gpu_of_its_own(tmp_path):
+    jobs = [job(name, Resources(1, None), seconds=1) for name in "abc"]
+    jobs.append(job("measure", Resources(0)))
+    found, said = run("local", jobs, tmp_path, gpus=["3", "GPU-x"])
+    assert list(found.values()) == [None] * 4
+    seen = [
+        word.split("'CUDA_VISIBLE_DEVICES': ")[1].strip("'}") for word in said if "CUDA" in word
+    ]
+    assert sorted(seen[:2]) == ["3", "GPU-x"]
+    assert set(seen) == {"3", "GPU-x", ""}
+    assert said.index("ended") > said.index("began", said.index("began") + 1)
+
+
+def test_the_visible_gpus_keep_their_names(monkeypatch):
+    executor = load("executors", "local")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a, 7")
+    assert executor._gpus == ("GPU-a", "7")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert load("executors", "local")._gpus == ("0", "1")
+    assert load("executors", "local").slots == 2
+
+
+def test_a_job_that_dies_stops_no_other(tmp_path):
+    jobs = [job("dies", dies=True), job("fails", fails=True), job("works", seconds=1)]
+    found, _ = run("local", jobs, tmp_path)
+    assert found.pop("dies").startswith("the process was killed by SIGKILL (out of memory?), see ")
+    assert found == {"fails": "as it was told to", "works": None}
+
+
+def test_jobs_that_follow_from_a_result_are_run(tmp_path):
+    found, said = run(
+        "local", [job("first")], tmp_path,
+        follow=lambda result: [job("second", place="tiny")] if result.job.label == "first" else [],
+    )  # fmt: skip
+    assert found == {"first": None, "second": None}
+    assert "tiny: ended" in said
+
+
+def test_no_job_outlives_the_run(tmp_path):
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "from smmd_bench.contracts import JobQueue\n"
+        "from smmd_bench.plugin_system.registry import load\n"
+        "from tests.executors.test_local import job\n"
+        "jobs = JobQueue([job('a', seconds=60), job('b', seconds=60)])\n"
+        "executor = load('executors', 'local[workers=2]')\n"
+        "say = lambda what, *_: print(what, flush=True)\n"
+        "list(executor.run(jobs, Path(sys.argv[1]), say))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    began = 0
+    while began < 2:
+        began += process.stdout.readline() == "began\n"
+    children = psutil.Process(process.pid).children()
+    process.kill()
+    process.wait()
+    gone, alive = psutil.wait_procs(children, timeout=10)
+    assert (len(gone), alive) == (2, [])
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("spec", ["local[workers=0]", "local[threads=-1]", "local[gpu=2]"])
+def test_an_option_that_makes_no_sense_is_refused(spec):
+    with pytest.raises(UserError, match="local"):
+        load("executors", spec)

@@ -1,0 +1,137 @@
+"""Which job comes next: nothing waits for what it does not need."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import pytest
+
+from smmd_bench.contracts import JobResult
+from smmd_bench.errors import UserError
+from smmd_bench.experiment.cell import Cell
+from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.run import schedule
+from smmd_bench.run.run_directory import RunDirectory, record_failure
+from smmd_bench.run.schedule import Schedule
+from smmd_bench.storage.files import read_json, write_json
+
+WORDS = "gsm8k[source=synthetic]"
+ALL = ["train", "decode", "measure"]
+
+
+class Run(RunDirectory):
+    """A folder in which a cell misses what `left` says."""
+
+    left: ClassVar[dict[str, list[str]]] = {}
+
+    def missing(self, cell):
+        return self.left[cell.label]
+
+    def failure(self, cell):
+        return read_json(self.cell_folder(cell) / "FAILED.json") or {}
+
+
+@pytest.fixture
+def play(tmp_path, monkeypatch):
+    """Runs the jobs of cells one after the other; the stages and sizes, in order."""
+    monkeypatch.setattr(schedule, "settle", lambda cell, run: None)
+    run = Run(tmp_path)
+
+    def played(cells: Sequence[Cell], missing=None, *, slots=1, fails=lambda *_: None, dies=()):
+        run.left = {c.label: list((missing or {}).get(c.label, _whole(c))) for c in cells}
+        for cell in cells:
+            write_json(run.cell_folder(cell) / "cell.json", {"addresses": cell.addresses})
+        found = Schedule(run, cells, slots)
+        seen = []
+        short = lambda cell: cell.label.removeprefix("builtin/tiny ")  # noqa: E731
+        while (job := found.take()) is not None:
+            mine = found.serves[job.name]
+            seen.append((job.stage, [*map(short, mine)]))
+            for cell in mine:
+                error = fails(job.stage, cell)
+                if error is not None:
+                    record_failure(run.cell_folder(cell), job.stage, error)
+                elif job.stage not in dies:
+                    done = run.left[cell.label]
+                    del done[: done.index(job.stage) + 1]
+                    if job.stage == "decode":
+                        done.clear()
+            found.end(JobResult(job, "the process was killed" if job.stage in dies else None))
+        assert not found.waiting
+        return seen, {short(cell): run.failure(cell) for cell in cells}
+
+    return played
+
+
+def _whole(cell):
+    return ALL if cell.source is None else ALL[1:]
+
+
+def cells_of(losses, *, seeds=(0,), base=True, task="arithmetic"):
+    return Experiment((task,), tuple(losses), seeds=tuple(seeds), base=base).cells
+
+
+def stages(seen):
+    return [(stage, len(cells)) for stage, cells in seen]
+
+
+def test_the_base_goes_first_and_an_engine_starts_for_enough_cells(play):
+    cells = cells_of(["ce", "ntl"], seeds=range(3))
+    seen, failed = play(cells)
+    assert stages(seen) == [
+        ("train", 1), ("decode", 1), *[("train", 1)] * 4, ("decode", 4), *[("train", 1)] * 2,
+        ("decode", 2),
+    ]  # fmt: skip
+    assert "base" in seen[0][1][0]
+    assert seen[0][1] == seen[1][1]
+    assert not any(failed.values())
+
+
+@pytest.mark.parametrize(("slots", "parts"), [(1, [6]), (2, [3, 3]), (8, [2, 2, 2])])
+def test_what_is_left_to_decode_is_shared_out(play, slots, parts):
+    cells = cells_of(["ce", "ntl"], seeds=range(3), base=False)
+    seen, _ = play(cells, {cell.label: ALL[1:] for cell in cells}, slots=slots)
+    assert stages(seen) == [("decode", part) for part in parts]
+
+
+def test_a_test_of_transfer_goes_with_its_source(play):
+    cells = cells_of(["ce", "ntl"], task=WORDS, base=False)
+    assert sum(cell.source is not None for cell in cells) >= 2
+    seen, _ = play(cells, slots=2)
+    assert [stage for stage, _ in seen][:2] == ["train"] * 2
+    for _, together in seen[2:]:
+        sources = {label.split(" ")[1] for label in together}
+        assert len(together) == len(sources) * len(cells) / 2
+
+
+def test_a_test_of_transfer_fails_with_the_training_of_its_source(play):
+    cells = cells_of(["ce", "ntl"], task=WORDS, base=False)
+
+    def fails(stage, cell):
+        return UserError("no") if (stage, cell.loss) == ("train", "ce") else None
+
+    seen, failed = play(cells, fails=fails)
+    tests = [cell for cell in cells if cell.source is not None and cell.loss == "ce"]
+    for test in tests:
+        said = failed[test.label.removeprefix("builtin/tiny ")]
+        assert said["error"] == f"no (in training on {test.trained_on})"
+        assert said["user_error"]
+    assert all(" ce " not in label for _, labels in seen[2:] for label in labels)
+
+
+def test_nothing_is_trained_on_a_base_that_the_engine_cannot_run(play):
+    cells = cells_of(["ce", "ntl", "smmd"])
+    seen, failed = play(cells, fails=lambda stage, _: "head size 8" if stage == "decode" else None)
+    assert stages(seen) == [("train", 1), ("decode", 1)]
+    assert {(f["stage"], f["error"]) for f in failed.values()} == {("decode", "head size 8")}
+
+
+def test_a_dead_job_fails_what_it_left(play):
+    seen, failed = play(cells_of(["ce", "ntl"]), dies=["train"])
+    assert stages(seen) == [("train", 1)] * 3
+    assert {f["error"] for f in failed.values()} == {"the process was killed"}
+
+
+def test_what_only_needs_measuring_starts_no_engine(play):
+    cells = cells_of(["ce"], seeds=range(30), base=False)
+    seen, _ = play(cells, {cell.label: ["measure"] for cell in cells})
+    assert stages(seen) == [("measure", 25), ("measure", 5)]
