@@ -13,8 +13,8 @@ import click
 from ..errors import UserError
 
 _COMMANDS = (
-    "train-eval", "run", "overhead", "regress", "score", "report", "compare", "show", "prepare",
-    "sample", "new", "validate", "ls", "doctor", "clean",
+    "train-eval", "run", "plan", "work", "overhead", "regress", "score", "report", "compare",
+    "show", "prepare", "sample", "new", "validate", "ls", "doctor", "clean",
 )  # fmt: skip
 
 

@@ -34,19 +34,18 @@ def execute(
     from ..plugin_system.registry import load
     from ..training.tracking import require_tracker
 
-    folder = out or Path("runs") / plan.folder_name
+    folder = folder_of(plan, out)
     run, tracker = RunDirectory(folder), None if track == "none" else track
-    runner: Executor = load("executors", executor)
+    load("executors", executor)
     require_tracker(tracker)
-    _check_folder(folder)
     with without_weights() if dry_run else nullcontext():
         plan, left_out = plan.that_can_run()  # finds what is missing before anything is said
         cells = plan.cells
-        _say_recipe(voice, cells)
+        say_recipe(voice, cells)
         for tasks, reason in left_out.items():
             voice.note(f"Left out, as it is optional: {tasks}: {reason}")
         if dry_run:
-            _say_plan(voice, run, cells, runner.slots)
+            say_plan(voice, run, cells, executor)
             return 0
     with keeping(lambda: _list_kept(run, cells)):
         from ..publishing.report_stamp import reports_are_current
@@ -79,17 +78,22 @@ def execute(
     return 1 if outcome.failed or broken else 0
 
 
-def _check_folder(folder: Path) -> None:
-    """Raise UserError if the output folder is a file, or would lie below one."""
+def folder_of(plan: ExperimentFile, out: Path | None) -> Path:
+    """The output folder: `out`, or one named by the experiment.
+
+    Raises UserError if it is a file, or would lie below one.
+    """
+    folder = out or Path("runs") / plan.folder_name
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir():
         raise UserError(
             f"The output folder {folder} cannot be made, because {there} is a file: choose another "
             "with --out."
         )
+    return folder
 
 
-def _say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
+def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
     """Say how each model is trained on each task, and which data are missing."""
     shortages: dict[str | None, None] = {}
 
@@ -117,15 +121,17 @@ def _say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
         voice.say(sentence)
 
 
-def _say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], slots: int) -> None:
+def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], executor: str) -> None:
     """Say which cells are done, how long the others may take, and how much of the disk."""
+    from ..plugin_system.registry import load
     from ..run.estimate import disk_bytes, gpu_hours, seconds, spell_seconds
 
     todo = {c: [s for s in run.missing(c) if s != "train" or not c.is_base] for c in cells}
     times = {cell: round(seconds(cell, stages), 1) for cell, stages in todo.items()}
     gpu = {cell: round(gpu_hours(cell, stages), 3) for cell, stages in todo.items()}
     total = sum(times.values())
-    end, peak = disk_bytes([cell for cell in cells if "train" in todo[cell]], slots)
+    runner: Executor = load("executors", executor)
+    end, peak = disk_bytes([cell for cell in cells if "train" in todo[cell]], runner.slots)
     if voice.as_json:
         plan = [
             {

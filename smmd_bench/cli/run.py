@@ -1,12 +1,15 @@
 """`smmd-bench run FILE`: the main job, from a YAML file."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import options
 from .voice import Voice
+
+if TYPE_CHECKING:
+    from ..experiment.file import ExperimentFile
 
 
 @click.command()
@@ -20,7 +23,7 @@ def command(file: Path, print_flags: bool, voice: Voice, **given: Any) -> int:
     """Run the experiment of a YAML FILE.
 
     `train-eval --print-yaml` writes such a file. A file with `parts` holds several experiments,
-    which run one after the other into one folder.
+    which run into one folder.
 
     \b
     Examples:
@@ -29,10 +32,21 @@ def command(file: Path, print_flags: bool, voice: Voice, **given: Any) -> int:
       smmd-bench run experiment.yaml
       smmd-bench run experiments/miniature.yaml --dry-run
     """
+    from .execution import execute
+
+    plan = read_plan(file)
+    if print_flags:
+        for command_line in plan.to_flags():
+            click.echo(command_line)
+        return 0
+    return execute(plan, voice, **given)
+
+
+def read_plan(file: Path) -> "ExperimentFile":
+    """The experiments of a YAML file; its plugins are loaded. Raises UserError for a mistake."""
     from ..errors import UserError
     from ..experiment.file import experiment_file
     from ..plugin_system.registry import load_plugin_file
-    from .execution import execute
 
     try:
         text = file.read_text(encoding="utf-8")
@@ -41,10 +55,6 @@ def command(file: Path, print_flags: bool, voice: Voice, **given: Any) -> int:
     except UnicodeDecodeError as error:
         raise UserError(f"The experiment file {file} is not UTF-8: save it as UTF-8.") from error
     plan = experiment_file(text, str(file))
-    if print_flags:
-        for command_line in plan.to_flags():
-            click.echo(command_line)
-        return 0
     for plugin in dict.fromkeys(name for part in plan.experiments for name in part.plugins):
         load_plugin_file(Path(plugin))
-    return execute(plan, voice, **given)
+    return plan

@@ -68,10 +68,10 @@ class JobQueue:
     def __init__(self, jobs: Iterable[Job] = ()) -> None:
         self.waiting = [*jobs]
 
-    def take(self, fits: Callable[[Job], bool] = lambda _: True) -> Job | None:
-        """The first job that fits, which is then no longer here; None: there is none."""
+    def take(self, fits: Callable[[Job], bool] | None = None) -> Job | None:
+        """The first job (that fits), which is then no longer here; None: there is none."""
         for index, job in enumerate(self.waiting):
-            if fits(job):
+            if fits is None or fits(job):
                 return self.waiting.pop(index)
         return None
 

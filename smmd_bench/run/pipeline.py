@@ -3,14 +3,16 @@
 Killed at any point, the same call later does only what is missing.
 """
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..contracts import Executor, Progress
 from ..decoding.selection import settle
-from ..errors import UserError
+from ..errors import UserError, did_you_mean
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
 from ..plugin_system.registry import load, load_plugin_file
@@ -18,9 +20,12 @@ from ..results.frames import read_run
 from ..storage.files import read_json, write_json_if_new
 from .cell_json import cell_from_json, cell_to_json
 from .comparison import write_comparisons
+from .lease import Leases
 from .preflight import preflight
 from .run_directory import Outcome, RunDirectory, record_failure
 from .schedule import Schedule
+
+_SECONDS = 2.0
 
 
 def run_file(
@@ -49,16 +54,68 @@ def run_file(
             if todo:
                 preflight(todo, progress)
         run.claim(plan.experiments, plan.name)
-        with display() as progress:
-            earlier = _earlier_cells(run, plan.cells)
-            outcome.worked = _Work(run, runner, progress, track).do(earlier)
-        for number, experiment in enumerate(plan.experiments, start=1):
-            with display() as progress:
-                if len(plan.experiments) > 1:
-                    progress(f"Part {number} of {len(plan.experiments)}", 0, 0)
-                _Work(run, runner, progress, track).finish(experiment.cells, broken, outcome)
-            outcome.worked |= write_comparisons(read_run(out))
+        with display() as progress, Leases(out) as leases:
+            work = _Work(run, runner, progress, leases, track)
+            outcome.worked = work.do(_earlier_cells(run, plan.cells)).worked
+            work.finish(plan.cells, broken, outcome)
+        outcome.worked |= write_comparisons(read_run(out))
     return outcome
+
+
+def work_on(
+    path: Path,
+    addresses: Sequence[str],
+    display: Callable[[], AbstractContextManager[Progress]],
+    *,
+    executor: str = "local",
+) -> Outcome:
+    """Do what cells of a planned run miss; those that other processes work on are left to them.
+
+    addresses: of the cells, each with its tests of transfer; none: all of the run's. Raises
+    UserError if the folder is no run or has no such cell, or if a plugin or data have changed.
+    """
+    run, outcome = RunDirectory(path), Outcome(path)
+    runner: Executor = load("executors", executor)
+    cells = _planned_cells(run, addresses)
+    broken = _settle(run, cells)
+    todo = [cell for cell in cells if cell not in broken and "decode" in run.missing(cell)]
+    with display() as progress, Leases(path) as leases:
+        if todo:
+            preflight(todo, progress)
+        _Work(run, runner, progress, leases, None).finish(cells, broken, outcome, waits=False)
+    return outcome
+
+
+def _planned_cells(run: RunDirectory, addresses: Sequence[str]) -> list[Cell]:
+    """The cells of a run with these addresses, or that test the weights of one of these."""
+    manifest = run.manifest
+    if not manifest:
+        raise UserError(f"{run.path} holds no plan: make one with `smmd-bench plan --out`.")
+    for file in dict.fromkeys(f for e in manifest["experiments"] for f in e.get("plugins") or ()):
+        load_plugin_file(Path(file))
+    there = {a: read_json(run.path / "cells" / a / "cell.json") or {} for a in manifest["cells"]}
+    for address in addresses:
+        if address not in there:
+            raise UserError(f"{run.path} has no cell {address}: {did_you_mean(address, there)}")
+    wanted = {*(addresses or there)}
+    found = []
+    for address, content in there.items():
+        if address in wanted or content.get("source") in wanted:
+            cell = cell_from_json(content)
+            if cell.addresses != content["addresses"]:
+                raise UserError(
+                    f"A plugin, data or a library of {cell.label} is another one than when "
+                    f"{run.path} was planned: plan it again."
+                )
+            found.append(cell)
+    return found
+
+
+class _Done(NamedTuple):
+    """Whether anything was missing, and the cells that were left to other processes."""
+
+    worked: bool
+    elsewhere: list[Cell]
 
 
 @dataclass(frozen=True)
@@ -68,35 +125,52 @@ class _Work:
     run: RunDirectory
     runner: Executor
     progress: Progress
+    leases: Leases
     track: str | None
 
     def finish(
-        self, cells: Sequence[Cell], broken: Mapping[Cell, Exception], outcome: Outcome
+        self,
+        cells: Sequence[Cell],
+        broken: Mapping[Cell, Exception],
+        outcome: Outcome,
+        *,
+        waits: bool = True,
     ) -> None:
-        """Train, decode and measure what is missing, without `broken` cells; add to `outcome`."""
+        """Train, decode and measure what is missing, without `broken` cells; add to `outcome`.
+
+        waits: until other processes have done, or left, what they work on.
+        """
         run = self.run
         for cell in (cell for cell in cells if cell in broken):
             record_failure(run.cell_folder(cell), "decode", broken[cell])
         given_up = {c for c in cells if c in broken or run.failure(c).get("skipped")}
         todo = [cell for cell in cells if cell not in given_up and run.missing(cell)]
-        for cell in todo:
-            (run.cell_folder(cell) / "FAILED.json").unlink(missing_ok=True)
-        outcome.worked |= self.do(todo) or bool(todo)
+        outcome.worked |= bool(todo)
+        left = self.do(todo).elsewhere
+        while left and waits:
+            self.progress(f"{len(left)} cells are being done by {self._holder(left[0])}", 0, 0)
+            while self._holder(left[0]) is not None:
+                time.sleep(_SECONDS)
+            left = self.do(left).elsewhere
+        outcome.elsewhere |= {cell.label: str(self._holder(cell)) for cell in left}
         outcome.notes |= {cell.label: run.notes(cell) for cell in cells}
         unfinished = given_up.union(cell for cell in todo if run.missing(cell))
         no_reason = {"stage": "run", "error": f"left no reason, see {run.path / 'logs'}"}
-        for cell in (cell for cell in cells if cell in unfinished):
+        for cell in (cell for cell in cells if cell in unfinished and cell not in left):
             failure = run.failure(cell) or no_reason
             reasons = outcome.skipped if failure.get("skipped") else outcome.failed
             reasons[cell.label] = f"{failure['stage']}: {failure['error']}"
 
-    def do(self, cells: Sequence[Cell]) -> bool:
-        """Do what these cells miss; whether there was anything."""
-        schedule = Schedule(self.run, cells, self.runner.slots, self.track)
+    def do(self, cells: Sequence[Cell]) -> _Done:
+        """Do what these cells miss."""
+        schedule = Schedule(self.run, cells, self.runner.slots, self.leases, self.track)
         worked = bool(schedule.waiting)
         for result in self.runner.run(schedule, self.run.path, self.progress) if worked else ():
             schedule.end(result)
-        return worked
+        return _Done(worked, schedule.elsewhere)
+
+    def _holder(self, cell: Cell) -> str | None:
+        return self.leases.holder((cell.source or cell).addresses["train"])
 
 
 def _settle(run: RunDirectory, cells: Sequence[Cell]) -> dict[Cell, Exception]:

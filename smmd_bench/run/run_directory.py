@@ -29,12 +29,14 @@ identity_of = itemgetter("model", "task", "loss", "seed")
 @dataclass
 class Outcome:
     """What a call did: `worked` tells whether anything was missing; cells that failed, or were
-    skipped because their loss cannot apply, with the reason; and what training noted of each."""
+    skipped because their loss cannot apply, with the reason; those that another process works on,
+    with its name; and what training noted of each."""
 
     path: Path
     worked: bool = False
     failed: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    elsewhere: dict[str, str] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
 
 

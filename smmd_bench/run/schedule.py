@@ -8,7 +8,7 @@ untuned base goes first: an engine that cannot run a model says so before much i
 
 from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..contracts import Job, JobQueue, JobResult, Resources
 from ..decoding.selection import settle
@@ -16,6 +16,7 @@ from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..plugin_system.registry import plugin_files
 from .cell_json import cell_to_json
+from .lease import Leases
 from .run_directory import RunDirectory, Stage, record_failure
 
 ENOUGH = 4
@@ -36,14 +37,24 @@ class Schedule(JobQueue):
     """The jobs of cells that miss something; `end` adds what follows from a result.
 
     slots: engines that can run at the same time. track: see `smmd_bench.training.tracking`. A cell
-    that cannot be finished has a FAILED.json when its turn would have come.
+    that cannot be finished has a FAILED.json when its turn would have come. A cell that another
+    process has leased is left to it, and is then in `elsewhere`.
     """
 
     def __init__(
-        self, run: RunDirectory, cells: Sequence[Cell], slots: int, track: str | None = None
+        self,
+        run: RunDirectory,
+        cells: Sequence[Cell],
+        slots: int,
+        leases: Leases,
+        track: str | None = None,
     ) -> None:
         super().__init__()
-        self.run, self.slots, self.track = run, slots, track
+        self.run, self.slots, self.leases, self.track = run, slots, leases, track
+        self.at_home: dict[str, list[Cell]] = defaultdict(list)
+        for cell in cells:
+            self.at_home[_home(cell)].append(cell)
+        self.elsewhere: list[Cell] = []
         self.several = len({(cell.model, cell.task) for cell in cells}) > 1
         self.serves: dict[str, list[Cell]] = {}
         self.untrained: Counter[Base] = Counter()
@@ -68,6 +79,35 @@ class Schedule(JobQueue):
         for base in [*self.trained]:
             self._release(base)
 
+    def take(self, fits: Callable[[Job], bool] | None = None) -> Job | None:
+        """The first job, with those of its cells that can be leased and still need it."""
+        while (job := super().take(fits)) is not None:
+            cells, mine = self.serves.pop(job.name), []
+            for cell in cells:
+                if not self.leases.take(_home(cell)):
+                    self._leave(cell, job.stage)
+                    continue
+                missing = self.run.missing(cell)
+                if job.stage in missing or (missing and job.stage != "train"):
+                    mine.append(cell)
+                elif job.stage == "train":  # another process did it since
+                    self._after_training(cell)
+            for cell in mine:
+                (self.run.cell_folder(cell) / "FAILED.json").unlink(missing_ok=True)
+            if mine:
+                job = job if mine == cells else self._job(job.stage, mine)
+                self.serves[job.name] = mine
+                return job
+        return None
+
+    def _leave(self, cell: Cell, stage: str) -> None:
+        """Leave a cell, and what follows from it, to the process that has it."""
+        self.elsewhere += [cell, *self.tests.pop(cell, [])]
+        if stage == "train":
+            self.untrained[_base(cell)] -= 1
+            self.untrained_bases[_base(cell)] -= cell.is_base
+            self._release(_base(cell))
+
     def end(self, result: JobResult) -> None:
         """Take in how a job ended: what it left undone has failed, and what follows may begin."""
         cells, stage = self.serves.pop(result.job.name), result.job.stage
@@ -79,6 +119,12 @@ class Schedule(JobQueue):
                 self._after_training(cell)
         elif stage == "decode" and all(cell.is_base for cell in cells):
             self._after_the_base(cells)
+        for home in {_home(cell) for cell in cells}:
+            if not any(map(self._is_to_come, self.at_home[home])):
+                self.leases.give_back(home)
+
+    def _is_to_come(self, cell: Cell) -> bool:
+        return bool(self.run.missing(cell)) and not self.run.failure(cell)
 
     def _after_training(self, cell: Cell) -> None:
         base, failure = _base(cell), self.run.failure(cell)
@@ -136,9 +182,14 @@ class Schedule(JobQueue):
         trained.clear()
 
     def _put(self, stage: Stage, cells: list[Cell]) -> None:
+        job = self._job(stage, cells)
+        self.serves[job.name] = cells
+        insort(self.waiting, job, key=self._rank)
+
+    def _job(self, stage: str, cells: list[Cell]) -> Job:
         first = cells[0]
         place = first.card.label if stage == "decode" else f"{first.card.label} {first.task}"
-        job = Job(
+        return Job(
             stage=stage,
             label=", ".join(cell.label for cell in cells),
             cells=tuple(cell.addresses["train"] for cell in cells),
@@ -150,8 +201,6 @@ class Schedule(JobQueue):
             resources=_resources(stage, first),
             place=place if self.several and stage != "measure" else "",
         )
-        self.serves[job.name] = cells
-        insort(self.waiting, job, key=self._rank)
 
     def _rank(self, job: Job) -> int:
         """What is short, or frees the disk, goes first."""
@@ -173,12 +222,17 @@ def settled(run: RunDirectory, cells: Iterable[Cell]) -> list[Cell]:
     return found
 
 
+def _home(cell: Cell) -> str:
+    """What a lease is of: the cell whose weights this one tests, or this one."""
+    return (cell.source or cell).addresses["train"]
+
+
 def _base(cell: Cell) -> Base:
     """What one start of an engine serves: model, engine, dtype."""
     return cell.model, cell.engine, cell.recipe.dtype
 
 
-def _resources(stage: Stage, cell: Cell) -> Resources:
+def _resources(stage: str, cell: Cell) -> Resources:
     if stage == "measure":
         return Resources(memory_gb=_PROCESS_GB)
     weights = cell.card.parameter_count()

@@ -21,7 +21,8 @@ from .conftest import COMMAND, call
 RUN = [
     "train-eval", "--task", "arithmetic", "--losses", "ce,ntl", "--train-examples", "768",
     "--epochs", "2", "--validation-examples", "20", "--test-examples", "20",
-    "--engine", "transformers", "--no-base",
+    "--engine", "transformers",
+    "--executor", "local[workers=1]", "--no-base",
 ]  # fmt: skip
 
 

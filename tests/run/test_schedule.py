@@ -10,6 +10,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run import schedule
+from smmd_bench.run.lease import Leases
 from smmd_bench.run.run_directory import RunDirectory, record_failure
 from smmd_bench.run.schedule import Schedule
 from smmd_bench.storage.files import read_json, write_json
@@ -36,12 +37,19 @@ def play(tmp_path, monkeypatch):
     monkeypatch.setattr(schedule, "settle", lambda cell, run: None)
     run = Run(tmp_path)
 
-    def played(cells: Sequence[Cell], missing=None, *, slots=1, fails=lambda *_: None, dies=()):
+    def played(
+        cells: Sequence[Cell], missing=None, *, slots=1, fails=lambda *_: None, dies=(), taken=()
+    ):
         run.left = {c.label: list((missing or {}).get(c.label, _whole(c))) for c in cells}
         for cell in cells:
             write_json(run.cell_folder(cell) / "cell.json", {"addresses": cell.addresses})
-        found = Schedule(run, cells, slots)
+        leases = Leases(tmp_path)
+        monkeypatch.setattr(
+            leases, "take", lambda name: name not in taken and Leases.take(leases, name)
+        )
+        found = Schedule(run, cells, slots, leases)
         seen = []
+        played.elsewhere = found.elsewhere
         short = lambda cell: cell.label.removeprefix("builtin/tiny ")  # noqa: E731
         while (job := found.take()) is not None:
             mine = found.serves[job.name]
@@ -57,8 +65,10 @@ def play(tmp_path, monkeypatch):
                         done.clear()
             found.end(JobResult(job, "the process was killed" if job.stage in dies else None))
         assert not found.waiting
+        assert not leases.held
         return seen, {short(cell): run.failure(cell) for cell in cells}
 
+    played.run = run
     return played
 
 
@@ -135,3 +145,26 @@ def test_what_only_needs_measuring_starts_no_engine(play):
     cells = cells_of(["ce"], seeds=range(30), base=False)
     seen, _ = play(cells, {cell.label: ["measure"] for cell in cells})
     assert stages(seen) == [("measure", 25), ("measure", 5)]
+
+
+def test_a_cell_that_another_process_has_is_left_to_it_with_its_tests(play):
+    cells = cells_of(["ce", "ntl"], task=WORDS, base=False)
+    (ce,) = [cell for cell in cells if cell.loss == "ce" and cell.source is None]
+    seen, failed = play(cells, taken=[ce.addresses["train"]])
+    assert [stage for stage, _ in seen] == ["train", "decode"]
+    assert {cell.loss for cell in play.elsewhere} == {"ce"}
+    assert len(play.elsewhere) == len(cells) / 2
+    assert not any(failed.values())
+
+
+def test_what_another_process_has_done_since_is_not_done_again(play, monkeypatch):
+    cells = cells_of(["ce"], base=False)
+    take = Leases.take
+
+    def take_late(leases, name):
+        play.run.left.update({cell.label: ["decode", "measure"] for cell in cells})
+        return take(leases, name)
+
+    monkeypatch.setattr(Leases, "take", take_late)
+    seen, _ = play(cells)
+    assert stages(seen) == [("decode", 1)]

@@ -1,0 +1,42 @@
+"""`smmd-bench plan FILE`: the folder of a run, for workers that share it."""
+
+from pathlib import Path
+
+import click
+
+from . import options
+from .run import read_plan
+from .voice import Voice
+
+
+@click.command()
+@click.argument("file", type=options.PATH)
+@options.executor
+@options.data_dir
+@options.out("the experiment")
+@click.option("--extend", is_flag=True, help="Add this experiment to another one's folder.")
+@options.voice
+def command(file: Path, voice: Voice, out: Path | None, executor: str, *, extend: bool) -> int:
+    """Make the folder of a YAML FILE's run, and list its cells.
+
+    Nothing is trained. `smmd-bench work` does one cell or all, in as many processes as you start;
+    `smmd-bench run FILE` does what is left then, compares, and makes the report.
+
+    \b
+    Examples:
+      smmd-bench plan experiment.yaml --out runs/shared
+      smmd-bench plan experiment.yaml --json | jq -r '.cells[].address'
+    """
+    from ..run.run_directory import RunDirectory
+    from .execution import folder_of, say_plan, say_recipe
+
+    plan, left_out = read_plan(file).that_can_run()
+    run = RunDirectory(folder_of(plan, out))
+    say_recipe(voice, plan.cells)
+    with run.locked():
+        run.require_own(plan.experiments, extend=extend)
+        run.claim(plan.experiments, plan.name)
+    for tasks, reason in left_out.items():
+        voice.note(f"Left out, as it is optional: {tasks}: {reason}")
+    say_plan(voice, run, plan.cells, executor)
+    return 0
