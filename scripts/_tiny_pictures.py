@@ -13,15 +13,18 @@ that the 100 faces of the task stay unseen.
 from __future__ import annotations
 
 import random
-import tempfile
+import string
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
+from unittest.mock import patch
 
 import matplotlib
 import numpy as np
+from matplotlib.text import Text
 from PIL import Image, ImageDraw, ImageFont
 from smmd_bench.tasks import chartqa, clock_time
 from smmd_bench.tasks._charts_canvas import HEIGHT, WIDTH, Canvas, Style
@@ -36,6 +39,7 @@ from smmd_bench.tasks._charts_data import (
 from smmd_bench.tasks._charts_drawing import draw
 from smmd_bench.tasks._clock_drawing import FONTS, FaceStyle, draw_clock
 
+CHARACTERS = string.digits + "." + string.ascii_letters
 CLOCKS_A_FACE = 16
 _ALL = "Which values does the chart show?"
 SIZES = {"charts": (364, 252), "notes": (364, 252), "clocks": (224, 224), "labels": (112, 112)}
@@ -43,22 +47,30 @@ SIZES = {"charts": (364, 252), "notes": (364, 252), "clocks": (224, 224), "label
 
 
 Pairs = tuple[tuple[str, str], ...]
-Draw = Callable[[], Image.Image]
+Letters = list[tuple[float, float, int]]
+Draw = Callable[[], tuple[Image.Image, Letters]]
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A picture, RGB uint8 [H, W, 3], and pairs of a prompt and its target; the task's first."""
+    """A picture, RGB uint8 [H, W, 3], and pairs of a prompt and its target; the task's first.
+
+    letters: [n, 3], where the middle of each character of its horizontal texts is, in pixels from
+    the left and from the top, and its number in `CHARACTERS`.
+    """
 
     picture: np.ndarray
     pairs: Pairs
+    letters: np.ndarray
 
 
 def picture_at(source: str, key: str, index: int) -> Lesson:
     """The lesson number `index` of a source; `key`: a seed, or what else the pictures are for."""
     draw_it, pairs = _MAKERS[source](key, index)
-    made = draw_it().resize(SIZES[source], Image.Resampling.BICUBIC)
-    return Lesson(np.asarray(made), pairs)
+    drawn, letters = draw_it()
+    scale = [new / old for new, old in zip(SIZES[source], drawn.size, strict=True)]
+    made = drawn.resize(SIZES[source], Image.Resampling.BICUBIC)
+    return Lesson(np.asarray(made), pairs, np.array(letters).reshape(-1, 3) * [*scale, 1])
 
 
 def pairs_at(source: str, key: str, index: int) -> Pairs:
@@ -74,7 +86,7 @@ def _clock(key: str, index: int) -> tuple[Draw, Pairs]:
     rng = random.Random(f"{key} clock {index}")
     hour, minute = rng.randint(1, 12), rng.randrange(0, 60, 5)
     style = _face_style(f"pretraining {key} {index // CLOCKS_A_FACE}")
-    return partial(draw_clock, style, hour, minute), (
+    return lambda: (draw_clock(style, hour, minute), []), (
         (clock_time.PROMPT, f" {hour}:{minute:02}"),
         _asked("Which hour does the short hand show?", str(hour)),
         _asked("Which number does the long hand point to?", str(minute // 5 or 12)),
@@ -120,12 +132,13 @@ def _named_values(rng: random.Random, count: int) -> tuple[list[str], Pairs]:
     return lines, (*pairs, _asked(_ALL, ", ".join(lines)))
 
 
-def _draw_label(lines: list[str], seed: int) -> Image.Image:
+def _draw_label(lines: list[str], seed: int) -> tuple[Image.Image, Letters]:
     rng, (width, height) = random.Random(seed), SIZES["labels"]
     dark = rng.random() < 0.3
     paper, ink = (rng.randint(*span) for span in ((220, 255), (0, 90)))
     picture = Image.new("L", (width, height), ink if dark else paper)
     pen, part = ImageDraw.Draw(picture), height / len(lines)
+    letters: Letters = []
     for number, line in enumerate(lines):
         font = _font(rng.choice(FONTS), rng.randint(8, 20))
         while pen.textlength(line, font) > width - 6 and font.size > 8:
@@ -133,7 +146,16 @@ def _draw_label(lines: list[str], seed: int) -> Image.Image:
         left = rng.uniform(2, max(2, width - 2 - pen.textlength(line, font)))
         top = part * number + rng.uniform(0, max(0.0, part - font.size - 4))
         pen.text((left, top), line, paper if dark else ink, font)
-    return picture.convert("RGB")
+        letters += _letters(line, left, top + 0.6 * font.size, lambda t: pen.textlength(t, font))  # noqa: B023
+    return picture.convert("RGB"), letters
+
+
+def _letters(text: str, left: float, y: float, width: Callable[[str], float]) -> Letters:
+    """The middles of the characters of a text that begins at `left`."""
+    ends = [width(text[:at]) for at in range(len(text) + 1)]
+    middles = [left + (low + high) / 2 for low, high in pairwise(ends)]
+    found = ((x, CHARACTERS.find(c)) for x, c in zip(middles, text, strict=True))
+    return [(x, y, number) for x, number in found if number >= 0]
 
 
 @lru_cache
@@ -142,7 +164,7 @@ def _font(name: str, size: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(str(folder / f"{Path(name).stem}.ttf"), size)
 
 
-def _draw_note(lines: list[str], seed: int) -> Image.Image:
+def _draw_note(lines: list[str], seed: int) -> tuple[Image.Image, Letters]:
     """The lines from top to bottom, each somewhere in its part of the height."""
     rng, canvas = random.Random(seed), Canvas(Style(seed))
     part = HEIGHT / len(lines)
@@ -151,17 +173,31 @@ def _draw_note(lines: list[str], seed: int) -> Image.Image:
         room = min(WIDTH / 2 - 10, (canvas.style.size + larger) * 0.55 * len(line))
         at = (rng.uniform(room, WIDTH - room), HEIGHT - part * (number + rng.uniform(0.3, 0.7)))
         canvas.text(at, line, larger=larger, weight=canvas.style.weight)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "note.png"
-        canvas.save(path)
-        return Image.open(path).convert("RGB")
+    return _drawn(canvas)
 
 
-def _draw_chart(chart: Chart, style: int) -> Image.Image:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "chart.png"
-        draw(chart, style, path)
-        return Image.open(path).convert("RGB")
+def _drawn(canvas: Canvas) -> tuple[Image.Image, Letters]:
+    """The picture of a canvas, and the letters of its texts."""
+    canvas.agg.draw()
+    pixels = Image.frombuffer("RGBA", (WIDTH, HEIGHT), canvas.agg.buffer_rgba()).convert("RGB")
+    renderer, letters = canvas.agg.get_renderer(), []
+    for text in canvas.figure.findobj(Text):
+        if text.get_text() and not text.get_rotation():
+            box, font = text.get_window_extent(renderer), text.get_fontproperties()
+            width = partial(_width, renderer, font)
+            letters += _letters(text.get_text(), box.x0, HEIGHT - (box.y0 + box.y1) / 2, width)
+    return pixels, letters
+
+
+def _width(renderer: Any, font: Any, text: str) -> float:
+    return float(renderer.get_text_width_height_descent(text, font, ismath=False)[0])
+
+
+def _draw_chart(chart: Chart, style: int) -> tuple[Image.Image, Letters]:
+    drawn = []
+    with patch.object(Canvas, "save", lambda canvas, _: drawn.append(_drawn(canvas))):
+        draw(chart, style, Path())
+    return drawn[0]
 
 
 def _all_values(chart: Chart) -> str:

@@ -8,8 +8,13 @@
 A command trains for some minutes and goes on where the last one stopped, also after a kill, as
 scripts/pretrain_tiny.py does. Batch k depends on the recipe and k alone, and holds pictures of one
 source. All questions about a picture are one row: each attends to the picture and to itself, at the
-positions that it has when it is alone. So the picture, most of the work, is seen once. The loss is
-cross-entropy on the tokens of the answers and nothing else.
+positions that it has when it is alone. So the picture, most of the work, is seen once.
+
+The loss is cross-entropy on the tokens of the answers, and at the beginning a second one: a linear
+map reads off each of a picture's tokens which characters stand there. It is dropped at the export.
+Without it nothing is read: the language model learns which answers are common, and no gradient
+reaches the picture any more (of one digit in 112 x 112 pixels, 200 steps of 96 pictures, at two
+learning rates, read none).
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ import numpy as np
 import torch
 from _pretraining import Recipe as Base
 from _pretraining import export, last_recipe, parser, recipe_of, train
-from _tiny_pictures import SIZES, Lesson, picture_at
+from _tiny_pictures import CHARACTERS, SIZES, Lesson, picture_at
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoProcessor, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
@@ -47,6 +52,7 @@ class Recipe(Base):
 
     batch: int = 32
     shares: str = "charts=1"
+    reading_weight: float = 1.0
     vision: int = 192
     vision_layers: int = 4
     text: int = 192
@@ -170,6 +176,8 @@ class Reader(nn.Module):
     def __init__(self, recipe: Recipe, processor: object) -> None:
         super().__init__()
         self.model = build(recipe, processor)
+        self.reading = nn.Linear(recipe.text, MERGE**2 * len(CHARACTERS))
+        nn.init.constant_(self.reading.bias, -5.0)  # most patches hold none
         self.tokenizer = processor.tokenizer  # type: ignore[attr-defined]
         self.image_id = self.model.config.image_token_id
 
@@ -211,8 +219,21 @@ class Reader(nn.Module):
         return {"ids": ids, "labels": labels, "positions": positions, "mask": mask,
                 "question": question, "grid": grid}  # fmt: skip
 
-    def forward(self, source: str, batch: list[Lesson]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Logits [M, V] and labels [M] of the supervised tokens, and their row and question [M]."""
+    def letters(self, source: str, batch: list[Lesson]) -> Tensor:
+        """Which characters a token's patches hold: [n, tokens, MERGE**2 * characters], 0 or 1."""
+        across, down = (side // PATCH for side in SIZES[source])
+        found = torch.zeros(len(batch), down, across, len(CHARACTERS))
+        for i, lesson in enumerate(batch):
+            column, row = (lesson.letters[:, :2] // PATCH).T
+            inside = (column >= 0) & (column < across) & (row >= 0) & (row < down)
+            where = np.stack([row, column, lesson.letters[:, 2]])[:, inside].astype(int)
+            found[i, *where] = 1.0
+        parts = found.view(len(batch), down // MERGE, MERGE, across // MERGE, MERGE, -1)
+        return parts.transpose(2, 3).flatten(3).flatten(1, 2)
+
+    def forward(self, source: str, batch: list[Lesson]) -> tuple[Tensor, ...]:
+        """Logits [M, V] and labels [M] of the supervised tokens, their row and question [M], and
+        the tokens of the pictures [n, tokens, width]."""
         device = self.model.device
         rows = {name: t.to(device) for name, t in self.rows(source, batch).items()}
         inner = self.model.model
@@ -228,14 +249,14 @@ class Reader(nn.Module):
         ).last_hidden_state
         told = rows["labels"] != -100
         logits = self.model.lm_head(hidden[told]).float()
-        return logits, rows["labels"][told], told.nonzero()[:, 0], rows["question"][told]
+        return logits, rows["labels"][told], told.nonzero()[:, 0], rows["question"][told], tokens
 
     @torch.no_grad()
     def exact(self, source: str, held_out: list[Lesson], asked: int) -> float:
         """Share of the first `asked` questions of each picture whose every token is the argmax."""
         wrong, size = 0, 25
         for at in range(0, len(held_out), size):
-            logits, labels, row, question = self(source, held_out[at : at + size])
+            logits, labels, row, question, _ = self(source, held_out[at : at + size])
             missed = (logits.argmax(-1) != labels) & (question < asked)
             wrong += len({*zip(row[missed].tolist(), question[missed].tolist(), strict=True)})
         return 1 - wrong / (len(held_out) * asked)
@@ -261,8 +282,14 @@ def main() -> None:
 
     def losses_of(batch: tuple[str, list[Lesson]]) -> Iterator[Tensor]:
         with torch.autocast(device, torch.bfloat16, enabled=recipe.bf16):
-            logits, labels, *_ = reader(*batch)
-        yield F.cross_entropy(logits, labels)
+            logits, labels, *_, tokens = reader(*batch)
+            loss = F.cross_entropy(logits, labels)
+            if recipe.reading_weight and any(len(lesson.letters) for lesson in batch[1]):
+                wanted = reader.letters(*batch).to(device)
+                read = reader.reading(tokens).float()
+                missed = F.binary_cross_entropy_with_logits(read, wanted, reduction="sum")
+                loss = loss + recipe.reading_weight * missed / wanted.sum()
+        yield loss
 
     def evaluate() -> dict[str, float]:
         asked = {"charts": 5, "notes": 1, "labels": 1, "clocks": 1}

@@ -37,10 +37,10 @@ def test_packed_questions_are_read_as_each_alone_through_the_processor(script, t
     lessons = [pictures.picture_at(source, "test", index) for index in (0, 1)]
     draw, pairs = pictures._MAKERS[source]("test", 1)
     with torch.no_grad():
-        logits, labels, row, question = reader(source, lessons)
+        logits, labels, row, question, _ = reader(source, lessons)
         for number, (prompt, target) in enumerate(pairs):
             text = f"<|vision_start|><|image_pad|><|vision_end|>{prompt}{target}"
-            alone = processor(text=[text], images=[draw()], return_tensors="pt")
+            alone = processor(text=[text], images=[draw()[0]], return_tensors="pt")
             told = len(processor.tokenizer(target)["input_ids"]) + 1
             asked = (row == 1) & (question == number)
             torch.testing.assert_close(
