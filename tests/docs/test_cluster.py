@@ -19,8 +19,12 @@ PAGE = "docs/cluster.md"
 
 
 def steps():
-    """The commands of the page that are run, and what it copies between them, in order."""
-    commands = {c.line: c for c in documented() if c.page == PAGE and not c.marked}
+    """The commands on the parts of a run, and what the page copies between them, in order.
+
+    tests/end_to_end/test_shared_run.py has those on a folder that processes share.
+    """
+    mine = [c for c in documented() if c.page == PAGE and c.words[0] == "train-eval"]
+    commands = {c.line: c for c in mine if not c.marked}
     found: list[tuple[int, Command | list[str]]] = list(commands.items())
     for block in blocks(repository(PAGE).read_text(encoding="utf-8")):
         for at, line in enumerate(block.text.splitlines(), start=block.line):

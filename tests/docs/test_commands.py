@@ -26,6 +26,15 @@ ELSEWHERE = {
     "smmd-bench validate losses": "tests/conformance/test_losses.py",
     "smmd-bench validate reports --run runs/NAME": "tests/conformance/test_reports.py",
     "smmd-bench prepare clock_time": "tests/tasks",  # 14,400 pictures
+    **dict.fromkeys(
+        [
+            "smmd-bench plan experiment.yaml --out runs/shared",
+            "smmd-bench plan experiment.yaml --json | jq -r '.cells[].address'",
+            "smmd-bench work --run runs/shared",
+            "smmd-bench work --run runs/shared --cell 36329443cd1b5d35",
+        ],
+        "tests/end_to_end/test_shared_run.py",
+    ),
     "smmd-bench doctor --json": "tests/cli/test_doctor.py",
     "smmd-bench doctor --plugin my_task.py": "tests/cli/test_doctor.py",
 }
