@@ -43,8 +43,7 @@ CHARACTERS = string.digits + "." + string.ascii_letters
 CLOCKS_A_FACE = 16
 _ALL = "Which values does the chart show?"
 SIZES = {"charts": (364, 252), "notes": (364, 252), "clocks": (224, 224), "labels": (112, 112)}
-"""Width and height after the processor's resizing, which `pretrain_tiny_vl` compares with it."""
-
+"""Width and height after the processor's resizing, to which a test holds them."""
 
 Pairs = tuple[tuple[str, str], ...]
 Letters = list[tuple[float, float, int]]
