@@ -36,7 +36,7 @@ def execute(
 
     folder = folder_of(plan, out)
     run, tracker = RunDirectory(folder), None if track == "none" else track
-    load("executors", executor)
+    runner: Executor = load("executors", executor)
     require_tracker(tracker)
     with without_weights() if dry_run else nullcontext():
         plan, left_out = plan.that_can_run()  # finds what is missing before anything is said
@@ -45,7 +45,7 @@ def execute(
         for tasks, reason in left_out.items():
             voice.note(f"Left out, as it is optional: {tasks}: {reason}")
         if dry_run:
-            say_plan(voice, run, cells, executor)
+            say_plan(voice, run, cells, runner)
             return 0
     with keeping(lambda: _list_kept(run, cells)):
         from ..publishing.report_stamp import reports_are_current
@@ -121,16 +121,14 @@ def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
         voice.say(sentence)
 
 
-def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], executor: str) -> None:
+def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:
     """Say which cells are done, how long the others may take, and how much of the disk."""
-    from ..plugin_system.registry import load
     from ..run.estimate import disk_bytes, gpu_hours, seconds, spell_seconds
 
     todo = {c: [s for s in run.missing(c) if s != "train" or not c.is_base] for c in cells}
     times = {cell: round(seconds(cell, stages), 1) for cell, stages in todo.items()}
     gpu = {cell: round(gpu_hours(cell, stages), 3) for cell, stages in todo.items()}
     total = sum(times.values())
-    runner: Executor = load("executors", executor)
     end, peak = disk_bytes([cell for cell in cells if "train" in todo[cell]], runner.slots)
     if voice.as_json:
         plan = [

@@ -27,9 +27,11 @@ def command(file: Path, voice: Voice, out: Path | None, executor: str, *, extend
       smmd-bench plan experiment.yaml --out runs/shared
       smmd-bench plan experiment.yaml --json | jq -r '.cells[].address'
     """
+    from ..plugin_system.registry import load
     from ..run.run_directory import RunDirectory
     from .execution import folder_of, say_plan, say_recipe
 
+    runner = load("executors", executor)
     plan, left_out = read_plan(file).that_can_run()
     run = RunDirectory(folder_of(plan, out))
     say_recipe(voice, plan.cells)
@@ -38,5 +40,5 @@ def command(file: Path, voice: Voice, out: Path | None, executor: str, *, extend
         run.claim(plan.experiments, plan.name)
     for tasks, reason in left_out.items():
         voice.note(f"Left out, as it is optional: {tasks}: {reason}")
-    say_plan(voice, run, plan.cells, executor)
+    say_plan(voice, run, plan.cells, runner)
     return 0

@@ -46,8 +46,8 @@ def session_canaries(cells: Sequence[tuple[Cell, Path]]) -> Canaries:
     """
     owners: dict[Path, Cell] = {}  # by the folders that hold the weights
     for cell, folder in cells:
-        home = folder if cell.source is None else folder.parent / cell.source.addresses["train"]
-        owners[home] = cell.source or cell
+        home = folder.parent / cell.owner.addresses["train"]
+        owners[home] = cell.owner
     receipts = {folder: read_json(folder / "train.json") for folder in owners}
     named: dict[str, Canary] = {}
     places: dict[tuple[Path, int], str] = {}

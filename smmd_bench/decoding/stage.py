@@ -156,7 +156,7 @@ def _together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
 
 def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
     run = folder.parents[1]
-    checkpoint = _select(cell.source or cell, run, running, name)
+    checkpoint = _select(cell.owner, run, running, name)
     tokenizer, progress = running.tokenizer, running.progress
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
     now, chat, software = cell.files(run), cell.recipe.chat_template, made_with("decode")

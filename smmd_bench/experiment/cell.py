@@ -71,6 +71,11 @@ class Cell:
             return None
         return dataclasses.replace(self, task=self.trained_on, trained_on=None)
 
+    @property
+    def owner(self) -> Cell:
+        """The cell whose weights this one tests: its source, or itself."""
+        return self.source or self
+
     @cached_property
     def card(self) -> ModelCard:
         """The model's card."""

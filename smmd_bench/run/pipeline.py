@@ -8,10 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from ..contracts import Executor, Progress
-from ..decoding.selection import settle
 from ..errors import UserError, did_you_mean
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
@@ -23,7 +21,7 @@ from .comparison import write_comparisons
 from .lease import Leases
 from .preflight import preflight
 from .run_directory import Outcome, RunDirectory, record_failure
-from .schedule import Schedule
+from .schedule import Schedule, home_of, settle_all
 
 _SECONDS = 2.0
 
@@ -37,9 +35,9 @@ def run_file(
     extend: bool = False,
     track: str | None = None,
 ) -> Outcome:
-    """Do what is missing of a file's experiments, one after the other, in the folder `out`.
+    """Do what is missing of a file's experiments in the folder `out`.
 
-    display: opens what shows the progress of an experiment. track: see
+    display: opens what shows the progress. track: see
     `smmd_bench.training.tracking`. Raises UserError for the user's mistakes, in any of the
     experiments, before anything is written; a cell that fails is in the outcome.
     """
@@ -47,16 +45,14 @@ def run_file(
     runner: Executor = load("executors", executor)
     with run.locked():
         run.require_own(plan.experiments, extend=extend)
-        broken = _settle(run, plan.cells)
-        cells = [c for c in plan.cells if c not in broken and not run.failure(c).get("skipped")]
-        todo = [cell for cell in cells if "decode" in run.missing(cell)]
         with display() as progress:
-            if todo:
-                preflight(todo, progress)
+            broken = _check(run, plan.cells, progress)
         run.claim(plan.experiments, plan.name)
         with display() as progress, Leases(out) as leases:
             work = _Work(run, runner, progress, leases, track)
-            outcome.worked = work.do(_earlier_cells(run, plan.cells)).worked
+            earlier = _earlier_cells(run, plan.cells)
+            outcome.worked = any(run.missing(cell) for cell in earlier)
+            work.do(earlier)
             work.finish(plan.cells, broken, outcome)
         outcome.worked |= write_comparisons(read_run(out))
     return outcome
@@ -77,13 +73,22 @@ def work_on(
     run, outcome = RunDirectory(path), Outcome(path)
     runner: Executor = load("executors", executor)
     cells = _planned_cells(run, addresses)
-    broken = _settle(run, cells)
-    todo = [cell for cell in cells if cell not in broken and "decode" in run.missing(cell)]
     with display() as progress, Leases(path) as leases:
-        if todo:
-            preflight(todo, progress)
+        broken = _check(run, cells, progress)
         _Work(run, runner, progress, leases, None).finish(cells, broken, outcome, waits=False)
     return outcome
+
+
+def _check(run: RunDirectory, cells: Sequence[Cell], progress: Progress) -> dict[Cell, Exception]:
+    """Settle the cells, and find the user's mistakes in those that are not decoded yet.
+
+    Returns the errors of cells whose epochs a task's own code cannot score.
+    """
+    broken = settle_all(run, cells)
+    sound = [c for c in cells if c not in broken and not run.failure(c).get("skipped")]
+    if todo := [cell for cell in sound if "decode" in run.missing(cell)]:
+        preflight(todo, progress)
+    return broken
 
 
 def _planned_cells(run: RunDirectory, addresses: Sequence[str]) -> list[Cell]:
@@ -91,8 +96,8 @@ def _planned_cells(run: RunDirectory, addresses: Sequence[str]) -> list[Cell]:
     manifest = run.manifest
     if not manifest:
         raise UserError(f"{run.path} holds no plan: make one with `smmd-bench plan --out`.")
-    for file in dict.fromkeys(f for e in manifest["experiments"] for f in e.get("plugins") or ()):
-        load_plugin_file(Path(file))
+    for file in run.plugin_files:
+        load_plugin_file(file)
     there = {a: read_json(run.path / "cells" / a / "cell.json") or {} for a in manifest["cells"]}
     for address in addresses:
         if address not in there:
@@ -109,13 +114,6 @@ def _planned_cells(run: RunDirectory, addresses: Sequence[str]) -> list[Cell]:
                 )
             found.append(cell)
     return found
-
-
-class _Done(NamedTuple):
-    """Whether anything was missing, and the cells that were left to other processes."""
-
-    worked: bool
-    elsewhere: list[Cell]
 
 
 @dataclass(frozen=True)
@@ -146,13 +144,15 @@ class _Work:
         given_up = {c for c in cells if c in broken or run.failure(c).get("skipped")}
         todo = [cell for cell in cells if cell not in given_up and run.missing(cell)]
         outcome.worked |= bool(todo)
-        left = self.do(todo).elsewhere
+        left = self.do(todo)
         while left and waits:
-            self.progress(f"{len(left)} cells are being done by {self._holder(left[0])}", 0, 0)
-            while self._holder(left[0]) is not None:
+            if (holder := self.leases.holder(home_of(left[0]))) is not None:
+                self.progress(f"{len(left)} cells are left to other processes, as {holder}", 0, 0)
+            while self.leases.holder(home_of(left[0])) is not None:
                 time.sleep(_SECONDS)
-            left = self.do(left).elsewhere
-        outcome.elsewhere |= {cell.label: str(self._holder(cell)) for cell in left}
+            left = self.do(left)
+        ended = "a process that has ended since"
+        outcome.elsewhere |= {c.label: self.leases.holder(home_of(c)) or ended for c in left}
         outcome.notes |= {cell.label: run.notes(cell) for cell in cells}
         unfinished = given_up.union(cell for cell in todo if run.missing(cell))
         no_reason = {"stage": "run", "error": f"left no reason, see {run.path / 'logs'}"}
@@ -161,39 +161,25 @@ class _Work:
             reasons = outcome.skipped if failure.get("skipped") else outcome.failed
             reasons[cell.label] = f"{failure['stage']}: {failure['error']}"
 
-    def do(self, cells: Sequence[Cell]) -> _Done:
-        """Do what these cells miss."""
+    def do(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Do what these cells miss; returns those that are left to other processes."""
+        if not cells:
+            return []
         schedule = Schedule(self.run, cells, self.runner.slots, self.leases, self.track)
-        worked = bool(schedule.waiting)
-        for result in self.runner.run(schedule, self.run.path, self.progress) if worked else ():
+        for result in self.runner.run(schedule, self.run.path, self.progress):
             schedule.end(result)
-        return _Done(worked, schedule.elsewhere)
-
-    def _holder(self, cell: Cell) -> str | None:
-        return self.leases.holder((cell.source or cell).addresses["train"])
-
-
-def _settle(run: RunDirectory, cells: Sequence[Cell]) -> dict[Cell, Exception]:
-    """Settle each cell; returns the errors of those whose epochs a task's own code cannot score."""
-    failed: dict[Cell, Exception] = {}
-    for cell in cells:
-        try:
-            settle(cell, run.path)
-        except Exception as error:  # a plugin's own: the other cells go on
-            failed[cell] = error
-    return failed
+        return schedule.elsewhere
 
 
 def _earlier_cells(run: RunDirectory, own: Collection[Cell]) -> list[Cell]:
     """The cells of the folder's other experiments, where this version of the software measures them
     from the completions that they have; each cell.json says so then."""
-    manifest = run.manifest
-    for file in dict.fromkeys(f for e in manifest["experiments"] for f in e.get("plugins") or ()):
+    for file in run.plugin_files:
         with suppress(UserError):  # it is gone: the results of its cells stay as they are
-            load_plugin_file(Path(file))
+            load_plugin_file(file)
     found = []
     mine = {cell.addresses["train"] for cell in own}
-    for address in manifest["cells"]:
+    for address in run.manifest["cells"]:
         content = None if address in mine else read_json(run.path / "cells" / address / "cell.json")
         if content is None:
             continue
@@ -202,7 +188,7 @@ def _earlier_cells(run: RunDirectory, own: Collection[Cell]) -> list[Cell]:
             known = cell.addresses["train"] == address
         except UserError:  # its model or plugin is gone, or has changed
             continue
-        if known and not _settle(run, [cell]) and "decode" not in run.missing(cell):
+        if known and not settle_all(run, [cell]) and "decode" not in run.missing(cell):
             write_json_if_new(
                 run.cell_folder(cell) / "cell.json", {**content, **cell_to_json(cell)}
             )

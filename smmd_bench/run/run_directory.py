@@ -114,6 +114,14 @@ class RunDirectory:
         """What manifest.json says; empty: the folder is new."""
         return read_json(self.path / "manifest.json") or {}
 
+    @property
+    def plugin_files(self) -> list[Path]:
+        """The plugin files of the folder's experiments, each once."""
+        experiments = self.manifest.get("experiments", ())
+        return [
+            Path(f) for f in dict.fromkeys(f for e in experiments for f in e.get("plugins") or ())
+        ]
+
     def require_own(self, experiments: Sequence[Experiment], *, extend: bool) -> None:
         """Raise UserError if the folder belongs to another experiment than the first of these and
         `extend` does not add to it, or if it tests what another task has trained."""

@@ -53,7 +53,7 @@ class Schedule(JobQueue):
         self.run, self.slots, self.leases, self.track = run, slots, leases, track
         self.at_home: dict[str, list[Cell]] = defaultdict(list)
         for cell in cells:
-            self.at_home[_home(cell)].append(cell)
+            self.at_home[home_of(cell)].append(cell)
         self.elsewhere: list[Cell] = []
         self.several = len({(cell.model, cell.task) for cell in cells}) > 1
         self.serves: dict[str, list[Cell]] = {}
@@ -84,7 +84,7 @@ class Schedule(JobQueue):
         while (job := super().take(fits)) is not None:
             cells, mine = self.serves.pop(job.name), []
             for cell in cells:
-                if not self.leases.take(_home(cell)):
+                if not self.leases.take(home_of(cell)):
                     self._leave(cell, job.stage)
                     continue
                 missing = self.run.missing(cell)
@@ -92,6 +92,7 @@ class Schedule(JobQueue):
                     mine.append(cell)
                 elif job.stage == "train":  # another process did it since
                     self._after_training(cell)
+            self._give_back(cell for cell in cells if cell not in mine)
             for cell in mine:
                 (self.run.cell_folder(cell) / "FAILED.json").unlink(missing_ok=True)
             if mine:
@@ -119,7 +120,11 @@ class Schedule(JobQueue):
                 self._after_training(cell)
         elif stage == "decode" and all(cell.is_base for cell in cells):
             self._after_the_base(cells)
-        for home in {_home(cell) for cell in cells}:
+        self._give_back(cells)
+
+    def _give_back(self, cells: Iterable[Cell]) -> None:
+        """Give back the leases under which nothing is to come any more."""
+        for home in {home_of(cell) for cell in cells}:
             if not any(map(self._is_to_come, self.at_home[home])):
                 self.leases.give_back(home)
 
@@ -135,11 +140,15 @@ class Schedule(JobQueue):
             for test in following:
                 self._follow(test, failure)
         else:
-            for ready in settled(self.run, [cell, *following]):
-                if "decode" in self.run.missing(ready):
-                    self.trained[base].append(ready)
-                elif self.run.missing(ready):
-                    self._put("measure", [ready])
+            broken = settle_all(self.run, [cell, *following])
+            for one in [cell, *following]:
+                missing = self.run.missing(one)
+                if one in broken:
+                    record_failure(self.run.cell_folder(one), "decode", broken[one])
+                elif "decode" in missing:
+                    self.trained[base].append(one)
+                elif missing:
+                    self._put("measure", [one])
         self._release(base)
 
     def _follow(self, test: Cell, failure: Mapping[str, object]) -> None:
@@ -174,11 +183,11 @@ class Schedule(JobQueue):
             trained[:] = [cell for cell in trained if not cell.is_base]
         if not trained or (coming and len(trained) < ENOUGH):
             return
-        owners = [*dict.fromkeys(cell.source or cell for cell in trained)]
+        owners = [*dict.fromkeys(cell.owner for cell in trained)]
         parts = 1 if coming else min(self.slots, -(-len(owners) // FEWEST))
         for part in range(parts):
             mine = owners[part::parts]
-            self._put("decode", [cell for cell in trained if (cell.source or cell) in mine])
+            self._put("decode", [cell for cell in trained if cell.owner in mine])
         trained.clear()
 
     def _put(self, stage: Stage, cells: list[Cell]) -> None:
@@ -209,22 +218,20 @@ class Schedule(JobQueue):
         return {"measure": 0, "decode": 2, "train": 3}[job.stage]
 
 
-def settled(run: RunDirectory, cells: Iterable[Cell]) -> list[Cell]:
-    """Settle each cell; those whose epochs a task's own code cannot score have failed, and are left
-    out."""
-    found = []
+def settle_all(run: RunDirectory, cells: Iterable[Cell]) -> dict[Cell, Exception]:
+    """Settle each cell; returns the errors of those whose epochs a task's own code cannot score."""
+    failed: dict[Cell, Exception] = {}
     for cell in cells:
         try:
             settle(cell, run.path)
-            found.append(cell)
         except Exception as error:  # a plugin's own: the other cells go on
-            record_failure(run.cell_folder(cell), "decode", error)
-    return found
+            failed[cell] = error
+    return failed
 
 
-def _home(cell: Cell) -> str:
-    """What a lease is of: the cell whose weights this one tests, or this one."""
-    return (cell.source or cell).addresses["train"]
+def home_of(cell: Cell) -> str:
+    """What a lease is of: the address of the cell whose weights this one tests."""
+    return cell.owner.addresses["train"]
 
 
 def _base(cell: Cell) -> Base:

@@ -168,3 +168,16 @@ def test_what_another_process_has_done_since_is_not_done_again(play, monkeypatch
     monkeypatch.setattr(Leases, "take", take_late)
     seen, _ = play(cells)
     assert stages(seen) == [("decode", 1)]
+
+
+def test_a_lease_of_what_another_process_has_finished_is_given_back(play, monkeypatch):
+    cells = cells_of(["ce"], base=False)
+    take = Leases.take
+
+    def take_late(leases, name):
+        play.run.left.update({cell.label: [] for cell in cells})
+        return take(leases, name)
+
+    monkeypatch.setattr(Leases, "take", take_late)
+    seen, _ = play(cells)  # which finds that no lease is held at the end
+    assert seen == []
