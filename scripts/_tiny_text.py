@@ -10,9 +10,11 @@ import random
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from _tiny_stories import story_at
 from smmd_bench.tasks._mixed_expressions import REGIMES, problems, split_of
 from smmd_bench.tasks._word_problems import made_problem
 from smmd_bench.tasks.arithmetic import PROMPT, TRAINING_LEVELS
+from smmd_bench.tasks.gsm8k import _NOTE
 
 from smmd_bench.plugin_system.registry import load_task
 
@@ -79,6 +81,12 @@ def svamp(key: str, split: str, count: int) -> Pairs:
     return [(f"Question: {p.question}\nAnswer:", f" #### {p.value}") for p in made]
 
 
+def stories(key: str, split: str, count: int) -> Pairs:
+    """Word problems of many wordings; a split is a part of the key."""
+    made = [story_at(f"{key} {split}", at) for at in range(count)]
+    return [(f"Question: {p.question}\nAnswer:", f" {_NOTE.sub('', p.answer)}") for p in made]
+
+
 SOURCES: Mapping[str, Source] = {
     "facts": facts,
     "easy": arithmetic(("easy",), (1, 2)),
@@ -87,10 +95,11 @@ SOURCES: Mapping[str, Source] = {
     "words": of_task("gsm8k[source=synthetic]"),
     "svamp": svamp,
     "dialogues": of_task("samsum[source=synthetic]"),
+    "stories": stories,
 }
 HELD_OUT: Mapping[str, Source] = {
-    **{name: SOURCES[name] for name in ("easy", "words", "svamp", "dialogues")},
+    **{name: SOURCES[name] for name in ("easy", "words", "svamp", "dialogues", "stories")},
     "paper": arithmetic(("interpolate",), None),
-    "unseen": of_task("gsm8k[source=synthetic,templates=unseen]"),
 }
-"""What the progress is measured on; of unseen templates there is a test alone."""
+"""What the progress is measured on. Of unseen templates the answer alone could be right, which
+asks for decoding: the model's card says it."""

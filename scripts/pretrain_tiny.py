@@ -138,7 +138,7 @@ def main() -> None:
     recipe = recipe_of(arguments, Recipe)
     model = build(recipe, tokenizer).to(device)
     held_out = {
-        name: source("held out", "test" if name == "unseen" else "validation", HELD_OUT_EXAMPLES)
+        name: source("held out", "validation", HELD_OUT_EXAMPLES)
         for name, source in HELD_OUT.items()
     }
 

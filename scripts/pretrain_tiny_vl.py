@@ -99,8 +99,9 @@ def main() -> None:
         return {name: reader.exact(name, held_out[name], n) for name, n in asked.items()}
 
     inner = reader.model.model
-    for layer in inner.language_model.layers:
-        layer.compile(dynamic=True)
+    inner.language_model.set_attn_implementation("eager")  # labels: 0.75 of the time of "sdpa"
+    for part in (*inner.language_model.layers, inner.language_model.norm, inner.visual.merger):
+        part.compile(dynamic=True)
     inside = [*inner.visual.blocks.parameters(), *inner.language_model.layers.parameters()]
     matrices = [p for p in inside if p.ndim == 2]
     train(arguments, recipe, reader, matrices, batches_from, losses_of, evaluate)

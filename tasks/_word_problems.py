@@ -55,20 +55,33 @@ def made_problem(kind: str, split: str, seed: int, at: int, *, unseen: bool = Fa
     while True:
         name = rng.choice(names)
         template = _content()[kind][name]
-        values = _drawn_values(template["values"], rng)
-        try:
-            results = _results(template["solution"], values)
-        except ArithmeticError:
-            continue  # a result is not a whole number above zero
-        key = f"{kind} {name} {sorted(values.items())}"
+        drawn = draw_numbers(template, rng)
+        if drawn is None:
+            continue
+        key = f"{kind} {name} {sorted(drawn[0].items())}"
         if zlib.crc32(key.encode()) % 10 in _SHARES[split]:
-            return _written(name, template, values, results, rng)
+            return write_problem(name, template, *drawn, rng)
 
 
 @cache
 def _content() -> Mapping[str, Any]:
     text = (files("smmd_bench.tasks") / "word_problems.yaml").read_text(encoding="utf-8")
     return dict(yaml.safe_load(text))
+
+
+def draw_numbers(template: Mapping[str, Any], rng: random.Random) -> tuple[_Values, _Values] | None:
+    """The values of a template and the results of its steps, by name.
+
+    None: one of them is not a whole number above zero.
+    """
+    values = _drawn_values(template["values"], rng)
+    steps = (match.groups() for line in template["solution"] for match in _STEP.finditer(line))
+    results: _Values = {}
+    for _, name, formula in steps:
+        results[name] = _calculated(formula, {**values, **results})
+    numbers = [*values.values(), *results.values()]
+    whole = all(number > 0 and number.denominator == 1 for number in numbers)
+    return (values, results) if whole else None
 
 
 def _drawn_values(specs: Mapping[str, str], rng: random.Random) -> _Values:
@@ -95,23 +108,10 @@ def _operand(word: str, values: Mapping[str, Fraction]) -> Fraction:
     return Fraction(word) if word.isdigit() else values[word]
 
 
-def _results(solution: list[str], values: _Values) -> _Values:
-    """The results of the steps by name, in their order.
-
-    Raises ArithmeticError where a value or a result is not a whole number above zero.
-    """
-    results: _Values = {}
-    for _, name, formula in (match.groups() for line in solution for match in _STEP.finditer(line)):
-        results[name] = _calculated(formula, {**values, **results})
-    numbers = [*values.values(), *results.values()]
-    if not all(number > 0 and number.denominator == 1 for number in numbers):
-        raise ArithmeticError
-    return results
-
-
-def _written(
+def write_problem(
     name: str, template: Mapping[str, Any], values: _Values, results: _Values, rng: random.Random
 ) -> WordProblem:
+    """The problem of a template with these numbers, in words that `rng` draws."""
     numbers = {**values, **results}
     slots = {**_drawn_words(rng), **{key: str(value) for key, value in values.items()}}
 

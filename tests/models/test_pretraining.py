@@ -1,6 +1,7 @@
 """The scripts that make the built-in checkpoints: what they train is what is fine-tuned later."""
 
 import importlib
+import re
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -100,3 +101,18 @@ def test_an_interrupted_pretraining_ends_with_the_same_weights(script, tmp_path)
     wanted = weights(tmp_path / "whole", kills=False)
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
     assert len((tmp_path / "killed" / "log.jsonl").read_text().splitlines()) == 6
+
+
+def test_the_stories_are_right_and_none_is_a_template_of_the_task(script):
+    stories = script("_tiny_stories")
+    made = [stories.story_at("test", at) for at in range(2_000)]
+    assert {story.template for story in made} == set(stories._content()["stories"])
+    for story in made:
+        notes = re.findall(r"<<([0-9+*/-]+)=(\d+)>>\2", story.answer)
+        assert all(eval(formula) == int(result) for formula, result in notes)
+        assert story.value == int(notes[-1][1])
+        assert not set("[{(|)}]") & set(story.question + story.answer)
+    assert made[:5] == [stories.story_at("test", at) for at in range(5)]
+    task = importlib.import_module("smmd_bench.tasks._word_problems")._content()
+    own = {text["story"] for text in stories._content()["stories"].values()}
+    assert not own & {text["story"] for kind in ("gsm8k", "svamp") for text in task[kind].values()}
