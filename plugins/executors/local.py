@@ -130,7 +130,6 @@ class _Running:
         events: _Events,
     ) -> None:
         self.job = job
-        self.failure: str | None = None
         self.worker = WorkerProcess(
             job.module, job.request(folder), folder / "logs", job.name, environment=environment
         )
@@ -146,12 +145,9 @@ class _Running:
     def hear(self, event: dict[str, Any], progress: Progress) -> None:
         if event["event"] == "progress":
             self.job.told(progress)(event["what"], event["done"], event["total"])
-        elif event["event"] == "failed":
-            self.failure = event["message"]
 
     def end(self) -> str | None:
         """Close the process; its last words where it failed."""
         ending = self.worker.ending()
         self.worker.close()
-        killed = self.worker.process.returncode < 0
-        return ending if killed or self.failure is None else self.failure
+        return ending

@@ -29,7 +29,7 @@ def circumstances() -> dict[str, Any]:
     return {
         "command": shlex.join(["smmd-bench", *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {"python": platform.python_version(), **_versions(_PACKAGES)},
+        "versions": versions(),
         "hardware": {
             "machine": platform.machine(),
             "system": platform.system(),
@@ -37,6 +37,11 @@ def circumstances() -> dict[str, Any]:
             "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
         },
     }
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that results may depend on."""
+    return {"python": platform.python_version(), **_versions(_PACKAGES)}
 
 
 def made_with(stage: Literal["train", "decode"]) -> dict[str, str]:

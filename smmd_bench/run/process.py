@@ -55,19 +55,25 @@ class WorkerProcess:
             )
         os.close(writing)
         self._events = os.fdopen(reading, encoding="utf-8")
+        self._failure: str | None = None
 
     def hear(self) -> dict[str, Any] | None:
         """The next event; None: there will be none."""
         line = self._events.readline()
-        return dict(json.loads(line)) if line.endswith("\n") else None
+        event = dict(json.loads(line)) if line.endswith("\n") else None
+        if event is not None and event["event"] == "failed":
+            self._failure = event["message"]
+        return event
 
     def ending(self) -> str | None:
-        """How the process ended, with the last line of its log; None: well."""
+        """How the process ended, in its own words or the last line of its log; None: well."""
         code = self.process.wait()
         if code < 0:
             name = signal.Signals(-code).name
             hint = " (out of memory?)" if name == "SIGKILL" else ""
             return f"the process was killed by {name}{hint}, see {self.log}"
+        if self._failure is not None:
+            return self._failure
         if not code:
             return None
         lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")

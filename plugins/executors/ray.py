@@ -1,0 +1,217 @@
+"""Jobs on a Ray cluster, each a task with the GPU, the cores and the memory that it needs.
+
+A task runs the job's process on its node and sends on what it says. Where the node or the task's
+process dies, Ray runs the job again, on another node if need be: a training goes on after its last
+epoch. The process dies with the task, so nothing of a run that was ended goes on writing. All nodes
+see the folder of the run, and have the same versions of the libraries; plugin files are sent.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, non_negative, parameter
+from smmd_bench.errors import UserError
+from smmd_bench.models.circumstances import versions
+from smmd_bench.run.machine import share_of_cores
+from smmd_bench.run.process import WorkerProcess, threads_of
+
+_SECONDS = 0.5
+_CONNECTS_IN = 10.0
+_PASSED_ON = ("SMMD_BENCH_", "HF_", "VLLM_")
+"""Beginnings of the names of variables that a job has from the process that plans it."""
+_Resources = dict[str, float]
+
+
+@dataclass(frozen=True)
+class RayExecutor:
+    """Tasks on a Ray cluster that runs already, or on this machine."""
+
+    name: ClassVar[str] = "ray"
+
+    address: str | None = parameter(
+        None, "of a cluster that runs: auto, or HOST:PORT (none: Ray is started here)"
+    )
+    retries: int = parameter(
+        3, "how often a job begins again whose node or process has died", check=non_negative
+    )
+
+    @property
+    def slots(self) -> int:
+        """The GPUs of the cluster, or its cores."""
+        nodes = self._nodes()
+        count = sum(int(node.get("GPU", 0)) for node in nodes)
+        return max(1, count or sum(int(node.get("CPU", 0)) for node in nodes))
+
+    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
+        """Run the jobs; logs go to `folder`/logs. As many are with Ray as the cluster has slots."""
+        ray = self._connect()
+        from ray.util.queue import Queue
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        told = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
+        running: dict[Any, Job] = {}
+        jobs: dict[str, Job] = {}
+        task = ray.remote(max_calls=1, max_retries=self.retries)(_work)
+        try:
+            while True:
+                while len(running) < self.slots and (job := queue.take()) is not None:
+                    needs = _options(job, self._nodes())
+                    running[task.options(**needs).remote(_Order.of(job, folder), told)] = job
+                    jobs[job.name] = job
+                if not running:
+                    return
+                ended, _ = ray.wait([*running], timeout=_SECONDS)
+                for name, event in told.get_nowait_batch(told.qsize()):
+                    jobs[name].told(progress)(event["what"], event["done"], event["total"])
+                for reference in ended:
+                    yield JobResult(running.pop(reference), _failure(reference))
+        finally:
+            for reference in running:
+                ray.cancel(reference, force=True)
+            told.shutdown(force=True)
+
+    def _connect(self) -> Any:
+        """Ray, connected to the cluster; raises UserError where there is no Ray or no cluster."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")
+        try:
+            import ray
+        except ImportError:
+            raise UserError("Ray is not installed: pip install 'smmd-bench[ray]'.") from None
+        if ray.is_initialized():
+            return ray
+        quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+        if self.address is None:
+            cores = max(1, int(share_of_cores()))
+            ray.init("local", num_cpus=cores, include_dashboard=False, **quiet)
+            return ray
+        try:
+            host, colon, port = self.address.rpartition(":")
+            if colon and "/" not in host:  # Ray itself would wait for minutes
+                socket.create_connection((host, int(port)), timeout=_CONNECTS_IN).close()
+            ray.init(self.address, **quiet)
+        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+            reason = str(error).split("\n")[0].rstrip(".")
+            raise UserError(
+                f"There is no Ray cluster at {self.address} ({reason}): start one with `ray start "
+                "--head`, or leave out the address."
+            ) from None
+        return ray
+
+    def _nodes(self) -> list[_Resources]:
+        """What each node that is alive has."""
+        ray = self._connect()
+        return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+def _options(job: Job, nodes: list[_Resources]) -> dict[str, Any]:
+    """What Ray reserves for a job; never more main memory or cores than a node has.
+
+    Raises UserError for more GPUs than any node has.
+    """
+    most = {name: max(node.get(name, 0) for node in nodes) for name in ("GPU", "CPU", "memory")}
+    needs = job.resources
+    gpus = needs.gpus if most["GPU"] else 0
+    if gpus > most["GPU"]:
+        raise UserError(f"{job.label} needs {gpus} GPUs, and no node has more than {most['GPU']}.")
+    return {
+        "name": job.name,
+        "num_gpus": gpus,
+        "num_cpus": 1 if gpus else min(needs.threads or most["CPU"], most["CPU"]),
+        "memory": int(min(needs.memory_gb * 2**30, most["memory"])),
+    }
+
+
+@dataclass(frozen=True)
+class _Order:
+    """A job as it is sent to a node: nothing in it needs this machine but the run's folder."""
+
+    name: str
+    module: str
+    request: dict[str, Any]
+    folder: Path
+    planned: bool
+    environment: dict[str, str]
+    plugins: Mapping[str, bytes]
+    versions: Mapping[str, str]
+
+    @classmethod
+    def of(cls, job: Job, folder: Path) -> _Order:
+        passed_on = {k: v for k, v in os.environ.items() if k.startswith(_PASSED_ON)}
+        return cls(
+            name=job.name,
+            module=job.module,
+            request=job.request(folder),
+            folder=folder.resolve(),
+            planned=(folder / "manifest.json").exists(),
+            environment={**passed_on, **threads_of(job.resources.threads)},
+            plugins={file: Path(file).read_bytes() for file in job.payload["plugins"]},
+            versions=versions(),
+        )
+
+    def refusal(self) -> str | None:
+        """Why this node cannot do it, in one sentence."""
+        node, mine = platform.node(), versions()
+        others = [
+            f"{k} {mine.get(k, 'missing')}" for k, v in self.versions.items() if mine.get(k) != v
+        ]
+        if others:
+            wanted = ", ".join(f"{k} {v}" for k, v in self.versions.items() if mine.get(k) != v)
+            return f"the node {node} has {', '.join(others)}: install {wanted}, as on the first one"
+        if self.planned and not (self.folder / "manifest.json").exists():
+            return (
+                f"the node {node} does not see {self.folder}: give --out a folder on a disk that "
+                "all nodes share"
+            )
+        return None
+
+    @contextmanager
+    def plugin_files(self) -> Iterator[list[str]]:
+        """The plugin files on this node; as they were sent where it has none or others."""
+        with tempfile.TemporaryDirectory(prefix="smmd-bench-plugins-") as sent:
+            files = []
+            for at, (name, content) in enumerate(self.plugins.items()):
+                file = Path(name)
+                if not file.exists() or file.read_bytes() != content:
+                    file = Path(sent, str(at), file.name)
+                    file.parent.mkdir()
+                    file.write_bytes(content)
+                files.append(str(file))
+            yield files
+
+
+def _work(order: _Order, told: Any) -> str | None:
+    """The task: run a job's process on this node; its last words where it failed."""
+    if (refusal := order.refusal()) is not None:
+        return refusal
+    with order.plugin_files() as files:
+        request = {**order.request, "plugins": files}
+        logs, environment = order.folder / "logs", order.environment
+        worker = WorkerProcess(order.module, request, logs, order.name, environment=environment)
+        try:
+            while (event := worker.hear()) is not None:
+                if event["event"] == "progress":
+                    told.put_nowait((order.name, event))
+            return worker.ending()
+        finally:
+            worker.close()
+
+
+def _failure(reference: Any) -> str | None:
+    """How a task ended: the last words of its job, or why Ray gave it up."""
+    import ray
+
+    try:
+        return ray.get(reference)  # type: ignore[no-any-return]
+    except ray.exceptions.RayError as error:
+        return f"Ray gave the job up: {str(error).strip().splitlines()[0].rstrip('.')}"

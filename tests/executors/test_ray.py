@@ -1,0 +1,160 @@
+"""Jobs on a Ray cluster: what they have, what they say, and what happens when a node dies."""
+
+import dataclasses
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from smmd_bench.contracts import JobQueue, Resources
+from smmd_bench.errors import UserError
+from smmd_bench.plugin_system.registry import load
+
+from .test_local import job
+
+ray = pytest.importorskip("ray")
+pytestmark = [
+    pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.filterwarnings("ignore")
+]  # fmt: skip
+
+
+NODE = {"num_cpus": 2, "memory": 4 * 2**30, "object_store_memory": 2**27}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A cluster of two nodes with two cores each, on this machine."""
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(True, head_node_args={**NODE, "include_dashboard": False})
+    made.add_node(**NODE)
+    made.wait_for_nodes()
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+@pytest.fixture
+def executor(cluster):
+    return load("executors", f"ray[address={cluster.address}]")
+
+
+def run(executor, jobs, folder, hear=lambda what: None):
+    """The results by name, and what the jobs said, in order."""
+    said, found = [], {}
+
+    def progress(what, *_):
+        said.append(what)
+        hear(what)
+
+    for result in executor.run(JobQueue(jobs), folder, progress):
+        found[result.job.label] = result.failure
+    return found, said
+
+
+def stubs():
+    """The processes of jobs on this machine."""
+    return [
+        p
+        for p in psutil.process_iter(["cmdline"])
+        if "tests.executors.worker_stub" in (p.info["cmdline"] or ())
+    ]
+
+
+def test_jobs_run_side_by_side_each_with_what_it_needs(executor, tmp_path):
+    assert executor.slots == 4
+    jobs = [job(name, seconds=4) for name in "abc"]
+    found, said = run(executor, [*jobs, job("two", Resources(threads=2))], tmp_path)
+    assert found == {"a": None, "b": None, "c": None, "two": None}
+    words = [word for word in said if word in ("began", "ended")]
+    assert words[:3] == ["began"] * 3
+    assert sum("'OMP_NUM_THREADS': '1'" in word for word in said) == 3
+    assert sum("'OMP_NUM_THREADS': '2'" in word for word in said) == 1
+
+
+def test_a_job_that_fails_or_dies_stops_no_other(executor, tmp_path):
+    jobs = [job("dies", dies=True), job("fails", fails=True), job("works", seconds=1)]
+    found, _ = run(executor, jobs, tmp_path)
+    assert found.pop("dies").startswith("the process was killed by SIGKILL (out of memory?), see ")
+    assert found == {"fails": "as it was told to", "works": None}
+
+
+def test_a_job_begins_again_when_its_node_dies(cluster, executor, tmp_path):
+    node = cluster.add_node(**{**NODE, "num_cpus": 1})
+    cluster.wait_for_nodes()
+    before = {process.pid for process in stubs()}
+    began = []
+
+    def kill(what):
+        if what == "began":
+            began.append(what)
+            if len(began) == 5:  # every node has its jobs
+                cluster.remove_node(node, allow_graceful=False)
+
+    jobs = [job(name, seconds=5) for name in "abcde"]
+    found, said = run(executor, jobs, tmp_path, kill)
+    assert found == dict.fromkeys("abcde")
+    assert said.count("began") == 6
+    assert said.count("ended") == 5
+    assert {process.pid for process in stubs()} <= before
+
+
+def test_nothing_goes_on_when_the_run_is_ended(executor, tmp_path):
+    results = executor.run(JobQueue([job("a"), job("b", seconds=60)]), tmp_path, lambda *_: None)
+    assert next(results).job.label == "a"
+    while not (running := stubs()):
+        time.sleep(0.1)
+    results.close()
+    _, alive = psutil.wait_procs(running, timeout=10)
+    assert alive == []
+
+
+def test_plugin_files_are_sent_to_a_node_that_has_none_or_another(executor, tmp_path):
+    from smmd_bench.plugins.executors import ray as executor_module
+
+    file = tmp_path / "celsius.py"
+    file.write_text("the plan's")
+    one = job("a")
+    one = dataclasses.replace(one, payload={**one.payload, "plugins": [str(file)]})
+    order = executor_module._Order.of(one, tmp_path)
+    assert order.plugins == {str(file): b"the plan's"}
+    for content in ("another", None):
+        file.write_text(content) if content else file.unlink()
+        with order.plugin_files() as files:
+            assert [Path(sent).read_text() for sent in files] == ["the plan's"]
+            assert files != [str(file)]
+
+
+def test_a_node_without_the_folder_or_with_other_versions_says_so(executor, tmp_path):
+    from smmd_bench.plugins.executors import ray as executor_module
+
+    (tmp_path / "manifest.json").write_text("{}")
+    order = executor_module._Order.of(job("a"), tmp_path)
+    assert order.refusal() is None
+    elsewhere = dataclasses.replace(order, folder=tmp_path / "elsewhere")
+    assert "does not see" in str(elsewhere.refusal())
+    older = dataclasses.replace(order, versions={**order.versions, "torch": "1.0"})
+    assert "install torch 1.0" in str(older.refusal())
+
+
+def test_more_gpus_than_a_node_has_are_refused_at_once(executor):
+    from smmd_bench.plugins.executors import ray as executor_module
+
+    nodes = [{"CPU": 4.0, "GPU": 2.0, "memory": 2.0**33}]
+    assert executor_module._options(job("a", Resources(1)), nodes)["num_gpus"] == 1
+    with pytest.raises(UserError, match="a needs 3 GPUs, and no node has more than 2"):
+        executor_module._options(job("a", Resources(3)), nodes)
+
+
+def test_a_cluster_that_is_not_there_is_the_users_error():
+    if ray.is_initialized():
+        ray.shutdown()
+    with pytest.raises(UserError, match=r"There is no Ray cluster at .*:1 .* `ray start"):
+        _ = load("executors", "ray[address=127.0.0.1:1]").slots
+
+
+@pytest.mark.parametrize("spec", ["ray[retries=-1]", "ray[gpu=2]"])
+def test_an_option_that_makes_no_sense_is_refused(spec):
+    with pytest.raises(UserError, match="ray"):
+        load("executors", spec)
