@@ -181,6 +181,7 @@ def last_recipe(folder: Path, kind: type) -> Any:
 def export(folder: Path, target: Path, trained: nn.Module, model: Any, tokenizer: Any) -> None:
     """Write `model`, which is `trained` or a part of it, with the weights of the last state."""
     trained.load_state_dict(torch.load(folder / "state.pt", weights_only=True)["model"])
+    model.config.use_cache = model.generation_config.use_cache = True
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     model.save_pretrained(target)

@@ -131,7 +131,6 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer)
     if arguments.export:
         model = build(last_recipe(arguments.folder, Recipe), tokenizer)
-        model.config.use_cache = True
         export(arguments.folder, arguments.export, model, model, tokenizer)
         return
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -72,7 +72,7 @@ class SAMSum:
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 14732, "validation": 818, "test": 819}
 
     source: Literal["corpus", "synthetic"] = parameter(
-        "corpus", "corpus: --data-dir or the hub; synthetic: far easier dialogues made here"
+        "corpus", "corpus: --data-dir or the hub; synthetic: easier dialogues made here"
     )
 
     @property
