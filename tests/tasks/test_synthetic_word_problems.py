@@ -65,8 +65,8 @@ def test_splits_share_no_template_with_the_same_values():
 def test_the_same_arguments_give_the_same_problem():
     assert problems("gsm8k", count=50) == problems("gsm8k", count=50)
     assert made_problem("gsm8k", "train", 0, 7).question == (
-        "Noah has 39 posters. Hugo has 14 more than Noah, and Dora has 4 times as many as Hugo. "
-        "How many posters does Dora have?"
+        "Felix sold 189 beads on Wednesday, 67 on Saturday and 35 on Sunday. "
+        "How many beads did Felix sell on the three days?"
     )
 
 
