@@ -44,7 +44,7 @@ def encode_targets(tokenizer: Any, texts: Sequence[str], *, chat: bool = False) 
             "eos_token in its tokenizer_config.json."
         )
     texts = [text.lstrip() if chat else text for text in texts]
-    rows = tokenizer(texts, add_special_tokens=False)["input_ids"]
+    rows = tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
     return [[*row, int(tokenizer.eos_token_id)] for row in rows]
 
 
@@ -149,6 +149,8 @@ def text_after_images(ids: Sequence[int], placeholder: int | None) -> int:
 
 
 def _encode(tokenizer: Any, texts: Sequence[str], *, special: bool) -> list[list[int]]:
+    if not texts:
+        return []
     rows: list[list[int]] = tokenizer(list(texts), add_special_tokens=special)["input_ids"]
     for row in rows:
         while row and row[-1] == tokenizer.eos_token_id:

@@ -162,7 +162,7 @@ def test_a_bad_experiment_is_one_sentence(change, message):
     assert "\n" not in str(error.value)
 
 
-WORDS = Experiment(tasks=("gsm8k",), losses=("ce", "smmd"), recipe={"epochs": 1})
+WORDS = Experiment(tasks=("gsm8k[source=corpus]",), losses=("ce", "smmd"), recipe={"epochs": 1})
 
 
 @pytest.fixture
@@ -198,7 +198,8 @@ def test_a_test_of_transfer_follows_its_source():
 
 @pytest.mark.usefixtures("word_problems")
 def test_two_tasks_with_one_test_of_transfer_are_two_runs():
-    both = dataclasses.replace(WORDS, tasks=("gsm8k", "gsm8k[calculator=keep]"))
+    tasks = ("gsm8k[source=corpus]", "gsm8k[source=corpus,calculator=keep]")
+    both = dataclasses.replace(WORDS, tasks=tasks)
     with pytest.raises(UserError, match=r"gsm8k\[calculator=keep\] are both tested on svamp"):
         _ = both.cells
     assert len(dataclasses.replace(both, transfers=False).cells) == 6

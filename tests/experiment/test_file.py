@@ -46,17 +46,17 @@ def test_a_cell_of_two_parts_is_planned_once_and_their_commands_share_a_folder()
 
 def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    part = "{tasks: [gsm8k], losses: [ce], optional: true}"
+    part = "{tasks: ['gsm8k[source=corpus]'], losses: [ce], optional: true}"
     arithmetic = "{tasks: [arithmetic], losses: [ce]}"
     read = experiment_file(f"name: n\nparts: [{arithmetic}, {part}]", "x.yaml")
     assert {cell.task for cell in read.cells} > {"gsm8k"}
     found, reasons = read.that_can_run()
     assert found.experiments == read.experiments[:1]
-    assert reasons["gsm8k"].startswith(f"The data folder {tmp_path} has no gsm8k/")
+    assert reasons["gsm8k[source=corpus]"].startswith(f"The data folder {tmp_path} has no gsm8k/")
     with pytest.raises(UserError, match="has no gsm8k/"):
         experiment_file(f"name: n\nparts: [{part}]", "x.yaml").that_can_run()
     with pytest.raises(UserError, match="has no gsm8k/"):
-        experiment_file("tasks: [gsm8k]\nlosses: [ce]", "x.yaml").that_can_run()
+        experiment_file("tasks: ['gsm8k[source=corpus]']\nlosses: [ce]", "x.yaml").that_can_run()
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,9 @@ def data(monkeypatch):
 
 
 def words(model: str, **recipe: Any) -> Experiment:
-    return Experiment(("gsm8k",), ("ce",), (model,), recipe={**FEW, **recipe}, base=False)
+    return Experiment(
+        ("gsm8k[source=corpus]",), ("ce",), (model,), recipe={**FEW, **recipe}, base=False
+    )
 
 
 def length_limit(length: int, chat: bool) -> Any:
@@ -116,11 +118,13 @@ def remedy(message: str) -> int:
     return int(found[1])
 
 
-@pytest.mark.parametrize("task", ["gsm8k", "samsum", "arithmetic[level=easy]"])
+@pytest.mark.parametrize(
+    "task", ["gsm8k[source=corpus]", "samsum[source=corpus]", "arithmetic[level=easy]"]
+)
 def test_the_remedy_is_enough_for_every_split_and_one_less_is_not(task):
     def asked(length):
         recipe = {**FEW, "train_examples": 50, "max_length": length}
-        return Experiment(tasks=(task, "gsm8k"), losses=("ce",), recipe=recipe)
+        return Experiment(tasks=(task, "gsm8k[source=corpus]"), losses=("ce",), recipe=recipe)
 
     length = remedy(refusal(asked(20)))
     assert remedy(refusal(asked(length - 1))) == length

@@ -111,7 +111,7 @@ def run(tmp_path):
 def words(monkeypatch):
     """GSM8K, with its test of transfer, in both losses."""
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
-    return Experiment(tasks=("gsm8k",), losses=("ce", "ntl"), recipe={"epochs": 1})
+    return Experiment(tasks=("gsm8k[source=corpus]",), losses=("ce", "ntl"), recipe={"epochs": 1})
 
 
 def missing(run: RunDirectory, **changes: Any) -> list[str]:
@@ -212,7 +212,9 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path, word
 
 
 def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(tmp_path, words):
-    kept = dataclasses.replace(words, tasks=("gsm8k[calculator=keep]",), losses=("ce",))
+    kept = dataclasses.replace(
+        words, tasks=("gsm8k[source=corpus,calculator=keep]",), losses=("ce",)
+    )
     run = RunDirectory(tmp_path / "run")
     claim(run, words)
     before = (run.path / "manifest.json").read_bytes()

@@ -1,0 +1,52 @@
+"""The tokenizers of the built-in checkpoints keep the text of every task, also in vLLM."""
+
+import json
+import string
+
+import pytest
+from transformers import AutoTokenizer
+
+from smmd_bench.models.cards import model_card
+from smmd_bench.plugin_system.registry import load_task
+
+TEXT = [
+    "arithmetic", "arithmetic[level=easy,operations=1..2]", "gsm8k[source=synthetic]",
+    "gsm8k[source=synthetic,calculator=keep]", "svamp[source=synthetic]",
+    "samsum[source=synthetic]",
+]  # fmt: skip
+PICTURES = ["clock_time", "chartqa"]
+CASES = [("builtin/tiny", task) for task in TEXT] + [("builtin/tiny-vl", task) for task in PICTURES]
+
+
+@pytest.fixture(params=["transformers", "vllm"])
+def tokenizer_of(request):
+    if request.param == "transformers":
+        return AutoTokenizer.from_pretrained
+    return pytest.importorskip("vllm.tokenizers").get_tokenizer
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("model", "task"), CASES, ids=str)
+def test_the_text_of_a_task_comes_back(tokenizer_of, model, task):
+    tokenizer = tokenizer_of(model_card(model).folder)
+    for example in load_task(task).examples("test", 0, 100):
+        text = example.prompt + example.target
+        ids = tokenizer.encode(text, add_special_tokens=False)
+        assert tokenizer.decode(ids) == text
+        parts = [tokenizer.decode([one]) for one in ids]
+        assert all(part in string.digits for part in parts if set(part) & set(string.digits))
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("model", ["builtin/tiny", "builtin/tiny-vl"])
+def test_any_other_text_comes_back(tokenizer_of, model):
+    tokenizer = tokenizer_of(model_card(model).folder)
+    for text in ("  two  spaces\n\nand lines", "é ü 12,345.67 × µ → 日本", "Jenny's 1/2 (50%)"):
+        assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
+
+
+@pytest.mark.parametrize("model", ["builtin/tiny", "builtin/tiny-vl"])
+def test_a_checkpoint_is_small(model):
+    folder = model_card(model).folder
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= 16_000_000
+    assert json.loads((folder / "config.json").read_text())["architectures"]
