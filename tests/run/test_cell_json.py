@@ -49,7 +49,7 @@ def cells_of(task: str, **recipe: int) -> tuple[Experiment, Sequence[Cell]]:
     return experiment, experiment.cells
 
 
-@pytest.mark.parametrize("task", ["chartqa", "gsm8k", "samsum"])
+@pytest.mark.parametrize("task", ["chartqa", "gsm8k[source=corpus]", "samsum[source=corpus]"])
 def test_a_small_copy_counts_with_what_it_has(task):
     experiment, (cell, *transfers) = cells_of(task)
     made = {split: len(cell.task_plugin.examples(split, 0, cell.size(split))) for split in SPLITS}
