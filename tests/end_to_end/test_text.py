@@ -103,7 +103,7 @@ def gsm8k(finish, checkpoints, tmp_path_factory):
     """The matrix of backbones and losses, each tested on SVAMP, too."""
     out = tmp_path_factory.mktemp("gsm8k") / "run"
     models = [word for folder in checkpoints.values() for word in ("--model", folder)]
-    words = f"train-eval --task gsm8k[source=corpus] --losses {','.join(LOSSES)} --epochs 2 --no-base {FEW}"
+    words = f"train-eval --task gsm8k --losses {','.join(LOSSES)} --epochs 2 --no-base {FEW}"
     finish(f"{words} --set micro_batch_size=4 --out", out, *models, SMMD_BENCH_DATA=str(DATA))
     return out
 
@@ -157,7 +157,7 @@ def test_the_manifest_says_how_completions_were_made(gsm8k, checkpoints):
 
 
 def test_bfloat16_with_gradient_checkpointing(finish, checkpoints, tmp_path):
-    words = f"train-eval --task gsm8k[source=corpus] --losses smmd --epochs 1 --no-transfers {FEW}"
+    words = f"train-eval --task gsm8k --losses smmd --epochs 1 --no-transfers {FEW}"
     options = "--set dtype=bfloat16 --set gradient_checkpointing=true --set micro_batch_size=2"
     model, out = str(checkpoints["llama"]), tmp_path / "run"
     finish(f"{words} {options} --model", model, "--out", out, SMMD_BENCH_DATA=str(DATA))
