@@ -26,7 +26,12 @@ Point = tuple[int, int, str]
 LEARNING_RATES = ("2e-4", "5e-4", "1.5e-3")
 EPOCHS = (2,)
 EXAMPLES = {
-    "builtin/tiny": {"arithmetic": (12000,), "gsm8k": (4000,), "samsum": (2000,)},
+    "builtin/tiny": {
+        "arithmetic": (12000,),
+        "arithmetic[level=easy,operations=1..2]": (12000,),
+        "gsm8k": (4000,),
+        "samsum": (2000,),
+    },
     "builtin/tiny-vl": {"clock_time": (1440, 2880), "chartqa": (2000, 4000)},
 }
 """Training examples that are tried, by model and task; few enough for minutes on two cores."""

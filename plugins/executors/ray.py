@@ -60,17 +60,16 @@ class RayExecutor:
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         told = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
         running: dict[Any, Job] = {}
-        jobs: dict[str, Job] = {}
         task = ray.remote(max_calls=1, max_retries=self.retries)(_work)
         try:
             while True:
                 while len(running) < self.slots and (job := queue.take()) is not None:
                     needs = _options(job, self._nodes())
                     running[task.options(**needs).remote(_Order.of(job, folder), told)] = job
-                    jobs[job.name] = job
                 if not running:
                     return
                 ended, _ = ray.wait([*running], timeout=_SECONDS)
+                jobs = {job.name: job for job in running.values()}
                 for name, event in told.get_nowait_batch(told.qsize()):
                     jobs[name].told(progress)(event["what"], event["done"], event["total"])
                 for reference in ended:
@@ -162,12 +161,11 @@ class _Order:
     def refusal(self) -> str | None:
         """Why this node cannot do it, in one sentence."""
         node, mine = platform.node(), versions()
-        others = [
-            f"{k} {mine.get(k, 'missing')}" for k, v in self.versions.items() if mine.get(k) != v
-        ]
-        if others:
-            wanted = ", ".join(f"{k} {v}" for k, v in self.versions.items() if mine.get(k) != v)
-            return f"the node {node} has {', '.join(others)}: install {wanted}, as on the first one"
+        other = {k: v for k, v in self.versions.items() if mine.get(k) != v}
+        if other:
+            has = ", ".join(f"{package} {mine.get(package, 'missing')}" for package in other)
+            wanted = ", ".join(f"{package} {version}" for package, version in other.items())
+            return f"the node {node} has {has}: install {wanted}, as on the first one"
         if self.planned and not (self.folder / "manifest.json").exists():
             return (
                 f"the node {node} does not see {self.folder}: give --out a folder on a disk that "

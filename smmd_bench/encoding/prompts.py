@@ -44,7 +44,7 @@ def encode_targets(tokenizer: Any, texts: Sequence[str], *, chat: bool = False) 
             "eos_token in its tokenizer_config.json."
         )
     texts = [text.lstrip() if chat else text for text in texts]
-    rows = tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
+    rows = _token_ids(tokenizer, texts, special=False)
     return [[*row, int(tokenizer.eos_token_id)] for row in rows]
 
 
@@ -148,10 +148,13 @@ def text_after_images(ids: Sequence[int], placeholder: int | None) -> int:
     return len(ids) - 1 - max(places, default=0)
 
 
+def _token_ids(tokenizer: Any, texts: Sequence[str], *, special: bool) -> list[list[int]]:
+    """As the tokenizer gives them; it refuses an empty list of texts."""
+    return list(tokenizer([*texts], add_special_tokens=special)["input_ids"]) if texts else []
+
+
 def _encode(tokenizer: Any, texts: Sequence[str], *, special: bool) -> list[list[int]]:
-    if not texts:
-        return []
-    rows: list[list[int]] = tokenizer(list(texts), add_special_tokens=special)["input_ids"]
+    rows = _token_ids(tokenizer, texts, special=special)
     for row in rows:
         while row and row[-1] == tokenizer.eos_token_id:
             row.pop()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from smmd_bench.plugins.executors import ray as executor_module
 
 from smmd_bench.contracts import JobQueue, Resources
 from smmd_bench.errors import UserError
@@ -111,8 +112,6 @@ def test_nothing_goes_on_when_the_run_is_ended(executor, tmp_path):
 
 
 def test_plugin_files_are_sent_to_a_node_that_has_none_or_another(executor, tmp_path):
-    from smmd_bench.plugins.executors import ray as executor_module
-
     file = tmp_path / "celsius.py"
     file.write_text("the plan's")
     one = job("a")
@@ -127,8 +126,6 @@ def test_plugin_files_are_sent_to_a_node_that_has_none_or_another(executor, tmp_
 
 
 def test_a_node_without_the_folder_or_with_other_versions_says_so(executor, tmp_path):
-    from smmd_bench.plugins.executors import ray as executor_module
-
     (tmp_path / "manifest.json").write_text("{}")
     order = executor_module._Order.of(job("a"), tmp_path)
     assert order.refusal() is None
@@ -139,8 +136,6 @@ def test_a_node_without_the_folder_or_with_other_versions_says_so(executor, tmp_
 
 
 def test_more_gpus_than_a_node_has_are_refused_at_once(executor):
-    from smmd_bench.plugins.executors import ray as executor_module
-
     nodes = [{"CPU": 4.0, "GPU": 2.0, "memory": 2.0**33}]
     assert executor_module._options(job("a", Resources(1)), nodes)["num_gpus"] == 1
     with pytest.raises(UserError, match="a needs 3 GPUs, and no node has more than 2"):
