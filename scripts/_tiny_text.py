@@ -102,4 +102,4 @@ HELD_OUT: Mapping[str, Source] = {
     "paper": arithmetic(("interpolate",), None),
 }
 """What the progress is measured on. Of unseen templates the answer alone could be right, which
-asks for decoding: the model's card says it."""
+asks for decoding: docs/builtin-tiny.md has it."""
