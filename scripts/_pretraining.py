@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def train(
             folder,
             {
                 "step": step,
-                "examples": step * recipe.batch,
+                "examples": examples_until(folder, step),
                 "minutes": round((seconds + now - start) / 60, 2),
                 "loss": round(sum(losses) / len(losses), 4),
                 **evaluate(),
@@ -166,6 +167,14 @@ def note_phase(folder: Path, step: int, recipe: Any) -> None:
     if not phases or phases[-1]["recipe"] != asdict(recipe):
         phases.append({"from_step": step, "recipe": asdict(recipe)})
         file.write_text(json.dumps(phases, indent=1) + "\n")
+
+
+def examples_until(folder: Path, step: int) -> int:
+    """How many examples the steps before this one had, whose batches may differ by phase."""
+    phases = json.loads((folder / "phases.json").read_text())
+    starts = [*(phase["from_step"] for phase in phases), step]
+    counts = (b - a for a, b in pairwise(starts))
+    return sum(n * p["recipe"]["batch"] for n, p in zip(counts, phases, strict=True))
 
 
 def log(folder: Path, line: dict[str, Any]) -> None:

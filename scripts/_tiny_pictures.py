@@ -4,7 +4,9 @@ Picture `index` of a source under a key is always the same. Its questions are th
 some that the task does not ask: where each hand of a clock points, and all values of a chart in one
 line. They make the picture's tokens say what is in it, which one number a picture teaches slowly.
 Labels and notes, a few names with values, teach to read before there are bars: labels in pictures
-so small that many are seen a second, notes in those of charts.
+so small that many are seen a second, notes in those of charts. Columns are small charts of two to
+four bars with their values, and teach which value belongs to which name; plain charts are those of
+the task's parameter.
 
 Charts come from the task's train split; the faces of clocks are drawn from seeds of their own, so
 that the 100 faces of the task stay unseen.
@@ -27,7 +29,7 @@ import numpy as np
 from matplotlib.text import Text
 from PIL import Image, ImageDraw, ImageFont
 from smmd_bench.tasks import chartqa, clock_time
-from smmd_bench.tasks._charts_canvas import HEIGHT, WIDTH, Canvas, Style
+from smmd_bench.tasks._charts_canvas import Canvas, Style
 from smmd_bench.tasks._charts_data import (
     _DIMENSIONS,
     Chart,
@@ -42,7 +44,14 @@ from smmd_bench.tasks._clock_drawing import FONTS, FaceStyle, draw_clock
 CHARACTERS = string.digits + "." + string.ascii_letters
 CLOCKS_A_FACE = 16
 _ALL = "Which values does the chart show?"
-SIZES = {"charts": (364, 252), "notes": (364, 252), "clocks": (224, 224), "labels": (112, 112)}
+SIZES = {
+    "charts": (364, 252),
+    "plain": (308, 224),
+    "notes": (364, 252),
+    "clocks": (224, 224),
+    "columns": (168, 112),
+    "labels": (112, 112),
+}
 """Width and height after the processor's resizing, to which a test holds them."""
 
 Pairs = tuple[tuple[str, str], ...]
@@ -95,9 +104,9 @@ def _clock(key: str, index: int) -> tuple[Draw, Pairs]:
 _face_style = lru_cache(maxsize=8)(FaceStyle)  # one object for its clocks, which share a drawing
 
 
-def _chart(key: str, index: int) -> tuple[Draw, Pairs]:
+def _chart(key: str, index: int, *, plain: bool = False) -> tuple[Draw, Pairs]:
     seed = random.Random(f"{key} charts").getrandbits(48)
-    chart, _, style = chart_at("train", seed, index)
+    chart, _, style = chart_at("train", seed, index, plain=plain)
     rng = random.Random(f"{key} questions {index}")
     kinds: list[QuestionKind] = [*get_args(QuestionKind), "value"]
     questions = [_question(kind, chart, rng) for kind in kinds]
@@ -121,10 +130,28 @@ def _label(key: str, index: int) -> tuple[Draw, Pairs]:
     return partial(_draw_label, lines, rng.getrandbits(32)), pairs
 
 
+def _column(key: str, index: int) -> tuple[Draw, Pairs]:
+    rng = random.Random(f"{key} column {index}")
+    lines, pairs = _named_values(rng, rng.randint(2, 4))
+    values = [float(line.split()[-1]) for line in lines]
+    ends = (("highest", "maximum", max), ("lowest", "minimum", min))
+    asked = [
+        _asked(
+            rng.choice((f"What is the {a} value?", f"What is the {b} in the chart?")),
+            spell(round(10 * best(values))),
+        )
+        for a, b, best in ends
+    ]
+    return partial(_draw_columns, lines, rng.getrandbits(32)), (*pairs, *asked)
+
+
 def _named_values(rng: random.Random, count: int) -> tuple[list[str], Pairs]:
     """Lines such as "Lima 3.5", and a question about each and about all."""
     names = rng.sample(rng.choice([*_DIMENSIONS.values()]), count)
-    values = [rng.choice((1, 10, 10)) * rng.randint(1, 10 ** rng.randint(1, 4)) for _ in names]
+    powers = (
+        [rng.randint(1, 4)] * count if rng.random() < 0.5 else rng.choices(range(1, 5), k=count)
+    )
+    values = [rng.choice((1, 10, 10)) * rng.randint(1, 10**power) for power in powers]
     spelled = dict(zip(names, map(spell, values), strict=True))
     lines = [f"{name} {value}" for name, value in spelled.items()]
     pairs = [_asked(f"What is the value for {name}?", value) for name, value in spelled.items()]
@@ -149,6 +176,36 @@ def _draw_label(lines: list[str], seed: int) -> tuple[Image.Image, Letters]:
     return picture.convert("RGB"), letters
 
 
+def _draw_columns(lines: list[str], seed: int) -> tuple[Image.Image, Letters]:
+    """Bars that go up or to the right, each with its name at its foot and its value at its end."""
+    rng, (width, height) = random.Random(seed), SIZES["columns"]
+    paper, ink, fill = (rng.randint(*span) for span in ((220, 255), (0, 90), (110, 200)))
+    if rng.random() < 0.3:
+        paper, ink = ink, paper
+    picture = Image.new("L", (width, height), paper)
+    pen, font = ImageDraw.Draw(picture), _font(rng.choice(FONTS), rng.randint(9, 12))
+    names, values = zip(*(line.split() for line in lines), strict=True)
+    sideways, letters, high = rng.random() < 0.4, Letters(), max(map(float, values))
+    part = (height if sideways else width) / len(lines)
+    thick = part * rng.uniform(0.2, 0.4)
+    room = max(pen.textlength(text, font) for text in (names if sideways else [""])) + 4
+    for number, (name, value) in enumerate(zip(names, values, strict=True)):
+        middle, share = part * (number + 0.5), float(value) / high
+        wide, long = pen.textlength(value, font), pen.textlength(name, font)
+        if sideways:
+            end = room + share * (width - room - pen.textlength("8888.8", font))
+            pen.rectangle((room, middle - thick, end, middle + thick), fill)
+            places = ((room - 3 - long, middle), (end + 2, middle))
+        else:
+            end = height - 14 - share * (height - 30)
+            pen.rectangle((middle - thick, end, middle + thick, height - 14), fill)
+            places = ((middle - long / 2, height - 7.0), (middle - wide / 2, end - 7))
+        for (left, y), text in zip(places, (name, value), strict=True):
+            pen.text((left, y), text, ink, font, anchor="lm")
+            letters += _letters(text, left, y, lambda t: pen.textlength(t, font))
+    return picture.convert("RGB"), letters
+
+
 def _letters(text: str, left: float, y: float, width: Callable[[str], float]) -> Letters:
     """The middles of the characters of a text that begins at `left`."""
     ends = [width(text[:at]) for at in range(len(text) + 1)]
@@ -166,11 +223,12 @@ def _font(name: str, size: int) -> ImageFont.FreeTypeFont:
 def _draw_note(lines: list[str], seed: int) -> tuple[Image.Image, Letters]:
     """The lines from top to bottom, each somewhere in its part of the height."""
     rng, canvas = random.Random(seed), Canvas(Style(seed))
-    part = HEIGHT / len(lines)
+    part = canvas.height / len(lines)
     for number, line in enumerate(lines):
         larger = rng.uniform(-0.5, min(14, part / 4))
-        room = min(WIDTH / 2 - 10, (canvas.style.size + larger) * 0.55 * len(line))
-        at = (rng.uniform(room, WIDTH - room), HEIGHT - part * (number + rng.uniform(0.3, 0.7)))
+        room = min(canvas.width / 2 - 10, (canvas.style.size + larger) * 0.55 * len(line))
+        x = rng.uniform(room, canvas.width - room)
+        at = (x, canvas.height - part * (number + rng.uniform(0.3, 0.7)))
         canvas.text(at, line, larger=larger, weight=canvas.style.weight)
     return _drawn(canvas)
 
@@ -178,13 +236,16 @@ def _draw_note(lines: list[str], seed: int) -> tuple[Image.Image, Letters]:
 def _drawn(canvas: Canvas) -> tuple[Image.Image, Letters]:
     """The picture of a canvas, and the letters of its texts."""
     canvas.agg.draw()
-    pixels = Image.frombuffer("RGBA", (WIDTH, HEIGHT), canvas.agg.buffer_rgba()).convert("RGB")
+    size = canvas.width, canvas.height
+    pixels = Image.frombuffer("RGBA", size, canvas.agg.buffer_rgba()).convert("RGB")
     renderer, letters = canvas.agg.get_renderer(), []
     for text in canvas.figure.findobj(Text):
         if text.get_text() and not text.get_rotation():
             box, font = text.get_window_extent(renderer), text.get_fontproperties()
             width = partial(_width, renderer, font)
-            letters += _letters(text.get_text(), box.x0, HEIGHT - (box.y0 + box.y1) / 2, width)
+            letters += _letters(
+                text.get_text(), box.x0, canvas.height - (box.y0 + box.y1) / 2, width
+            )
     return pixels, letters
 
 
@@ -209,4 +270,11 @@ def _all_values(chart: Chart) -> str:
     return "; ".join(lines)
 
 
-_MAKERS = {"charts": _chart, "notes": _note, "clocks": _clock, "labels": _label}
+_MAKERS: dict[str, Callable[[str, int], tuple[Draw, Pairs]]] = {
+    "charts": _chart,
+    "plain": partial(_chart, plain=True),
+    "notes": _note,
+    "clocks": _clock,
+    "columns": _column,
+    "labels": _label,
+}

@@ -22,7 +22,8 @@ from PIL import Image
 from ._picture_files import save_png
 
 Pair = tuple[float, float]
-WIDTH, HEIGHT = 448, 336
+SIZE, SMALL = (448, 336), (308, 224)
+"""Width and height of a picture, and of a plain one, in pixels."""
 _DPI = 100
 _PALETTES = (
     ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#9c755f"),
@@ -71,11 +72,13 @@ class Style:
 
 
 class Canvas:
-    """A picture of 448 x 336 pixels; x goes to the right, y upwards."""
+    """A picture; x goes to the right, y upwards."""
 
-    def __init__(self, style: Style) -> None:
+    def __init__(self, style: Style, size: tuple[int, int] = SIZE) -> None:
         self.style = style
-        self.figure = Figure((WIDTH / _DPI, HEIGHT / _DPI), _DPI, facecolor=style.outside)
+        self.width, self.height = size
+        inches = self.width / _DPI, self.height / _DPI
+        self.figure = Figure(inches, _DPI, facecolor=style.outside)
         self.agg = FigureCanvasAgg(self.figure)
         self.pixels = IdentityTransform()
 
@@ -125,7 +128,8 @@ class Canvas:
 
     def save(self, path: Path) -> None:
         self.agg.draw()
-        pixels = Image.frombuffer("RGBA", (WIDTH, HEIGHT), self.agg.buffer_rgba())
+        size = self.width, self.height
+        pixels = Image.frombuffer("RGBA", size, self.agg.buffer_rgba())
         save_png(pixels.convert("RGB"), path, compress_level=4)
 
     def _add(self, artist: Artist, order: int) -> None:

@@ -24,6 +24,10 @@ CHARACTER = 6.9
 PLOT_WIDTH = 330
 """Narrowest width of the bars' part of a picture without a legend beside it, in pixels."""
 
+_PLAIN_WIDTH = 215
+"""The same of a plain chart."""
+_PLAIN_CATEGORIES = 5
+
 ChartKind = Literal["bar", "horizontal bar", "line", "pie", "stacked"]
 QuestionKind = Literal["value", "difference", "sum", "maximum", "minimum"]
 
@@ -63,7 +67,8 @@ class Chart:
 
     The value axis goes from `floor` to `top` with labels every `step`; with `halves` there is a
     finer gridline between two of them. `printed`: the values stand in the picture; with `percent`
-    (of a pie) followed by a percent sign. A chart of one series names none.
+    (of a pie) followed by a percent sign. A chart of one series names none. `plain`: the picture is
+    smaller, so that there is little in it beside its texts.
     """
 
     kind: ChartKind
@@ -78,6 +83,7 @@ class Chart:
     halves: bool = False
     printed: bool = True
     percent: bool = False
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +101,18 @@ def spell(tenths: int) -> str:
     return ("-" if tenths < 0 else "") + (f"{whole}.{rest}" if rest else str(whole))
 
 
-def chart_at(split: str, seed: int, index: int) -> tuple[Chart, tuple[Question, ...], int]:
-    """Chart `index` of a split, its questions, and the seed of its style."""
+def chart_at(
+    split: str, seed: int, index: int, *, plain: bool = False
+) -> tuple[Chart, tuple[Question, ...], int]:
+    """Chart `index` of a split, its questions, and the seed of its style.
+
+    plain: up to five bars or points of one series, whose values are printed.
+    """
     rng = random.Random(f"chartqa {GENERATOR} {seed} {split} {index}")
     chart = _chart(rng)
-    while split_of(chart) != split:
+    while split_of(chart) != split or (plain and not _can_be_plain(chart)):
         chart = _chart(rng)
+    chart = replace(chart, plain=plain)
     kinds = rng.sample(get_args(QuestionKind), QUESTIONS_A_CHART)
     return chart, tuple(_question(kind, chart, rng) for kind in kinds), rng.getrandbits(32)
 
@@ -110,6 +122,15 @@ def split_of(chart: Chart) -> str:
     shown = repr((chart.kind, chart.categories, chart.series, chart.values))
     tenth = int.from_bytes(hashlib.blake2b(shown.encode(), digest_size=8).digest(), "big") % 10
     return {0: "validation", 1: "test"}.get(tenth, "train")
+
+
+def _can_be_plain(chart: Chart) -> bool:
+    count = len(chart.categories)
+    if not chart.printed or chart.kind == "pie" or len(chart.series) > 1:
+        return False
+    longest = max(map(len, (*chart.categories, *map(spell, chart.values[0]))))
+    fits = chart.kind == "horizontal bar" or longest * CHARACTER < _PLAIN_WIDTH / count
+    return count <= _PLAIN_CATEGORIES and fits
 
 
 def _chart(rng: random.Random) -> Chart:

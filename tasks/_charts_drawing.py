@@ -11,7 +11,7 @@ from pathlib import Path
 
 from matplotlib import rc_context, rcParamsDefault
 
-from ._charts_canvas import HEIGHT, WIDTH, Canvas, Style, ink_on
+from ._charts_canvas import SIZE, SMALL, Canvas, Style, ink_on
 from ._charts_data import CHARACTER, Chart, spell
 
 _MARKERS = "os^D"
@@ -26,14 +26,14 @@ _SETTINGS = (
 
 
 def draw(chart: Chart, style_seed: int, path: Path) -> None:
-    """Draw a chart as a PNG file of 448 x 336 pixels."""
+    """Draw a chart as a PNG file of 448 x 336 pixels, a plain one of 308 x 224."""
     settings = {k: rcParamsDefault[k] for k in rcParamsDefault if k.startswith(_SETTINGS)}
     with rc_context(settings):
-        canvas = Canvas(Style(style_seed))
+        canvas = Canvas(Style(style_seed), SMALL if chart.plain else SIZE)
         style = canvas.style
-        x = 12 if style.left_title else WIDTH / 2
+        x = 12 if style.left_title else canvas.width / 2
         ha = "left" if style.left_title else "center"
-        title, y = f"{chart.quantity} by {chart.dimension}", HEIGHT - 17
+        title, y = f"{chart.quantity} by {chart.dimension}", canvas.height - 17
         canvas.text((x, y), title, ha=ha, va="baseline", larger=2, weight=style.weight)
         (_pie if chart.kind == "pie" else _chart_with_axes)(canvas, chart)
         canvas.save(path)
@@ -82,7 +82,9 @@ def _chart_with_axes(canvas: Canvas, chart: Chart) -> None:
     if chart.series[0]:
         more = _legend(canvas, chart.series)
         right, above, bottom = right + more[0], above + more[1], bottom + more[2]
-    narrow = names_width > 0.95 * (WIDTH - left - right - ticks_width) / len(chart.categories)
+    narrow = names_width > 0.95 * (canvas.width - left - right - ticks_width) / len(
+        chart.categories
+    )
     if sideways:
         left += names_width + named
         bottom += (_LINE if ticks else 0) + (named if ticks else 0)
@@ -93,8 +95,8 @@ def _chart_with_axes(canvas: Canvas, chart: Chart) -> None:
     area = _Area(
         left,
         bottom,
-        WIDTH - left - right,
-        HEIGHT - bottom - above,
+        canvas.width - left - right,
+        canvas.height - bottom - above,
         chart.floor,
         chart.top + room * (chart.top - chart.floor),
         len(chart.categories),
@@ -196,9 +198,9 @@ def _pie(canvas: Canvas, chart: Chart) -> None:
     beside = 0.0
     if not style.labels_at_slices:
         beside = max(map(len, chart.categories)) * CHARACTER + 34
-        _key(canvas, chart.categories, WIDTH - beside, HEIGHT / 2 - 10)
+        _key(canvas, chart.categories, canvas.width - beside, canvas.height / 2 - 10)
     radius = 108 if style.labels_at_slices else 130
-    centre = ((WIDTH - beside) / 2, (HEIGHT - _TITLE) / 2)
+    centre = ((canvas.width - beside) / 2, (canvas.height - _TITLE) / 2)
     angle = float(style.turned)
     for name, value, colour in zip(chart.categories, values, style.palette, strict=False):
         end = angle - 360 * value / sum(values)
@@ -218,11 +220,11 @@ def _legend(canvas: Canvas, names: tuple[str, ...]) -> tuple[float, float, float
     """Draw the legend of the series; returns what it takes right, above and below the area."""
     if canvas.style.legend == "right":
         wide = max(map(len, names)) * CHARACTER + 30
-        _key(canvas, names, WIDTH - wide - 4, HEIGHT / 2)
+        _key(canvas, names, canvas.width - wide - 4, canvas.height / 2)
         return wide, 0.0, 0.0
     above = canvas.style.legend == "above"
-    y = HEIGHT - _TITLE - 5 if above else 12
-    x = (WIDTH - sum(len(name) * CHARACTER + 34 for name in names)) / 2
+    y = canvas.height - _TITLE - 5 if above else 12
+    x = (canvas.width - sum(len(name) * CHARACTER + 34 for name in names)) / 2
     for name, colour in zip(names, canvas.style.palette, strict=False):
         _swatch(canvas, x, y, name, colour)
         x += len(name) * CHARACTER + 34

@@ -26,13 +26,14 @@ def matplotlib_version() -> str:
 
 
 def charts(
-    split: str, seed: int, count: int
+    split: str, seed: int, count: int, *, plain: bool = False
 ) -> Iterator[tuple[int, Chart, tuple[Question, ...], Path]]:
     """The first charts of a split, enough for `count` questions, whose pictures are in place."""
-    folder = cache_folder() / "chartqa" / f"v{GENERATOR}-{matplotlib_version()}-{split}-seed{seed}"
+    name = f"v{GENERATOR}-{matplotlib_version()}-{split}{'-plain' if plain else ''}-seed{seed}"
+    folder = cache_folder() / "chartqa" / name
     made, missing = [], []
     for index in range(-(-count // QUESTIONS_A_CHART)):
-        chart, questions, style = chart_at(split, seed, index)
+        chart, questions, style = chart_at(split, seed, index, plain=plain)
         path = folder.absolute() / f"{index // _A_FOLDER:03}" / f"{index:06}.png"
         made.append((index, chart, questions, path))
         if not is_drawn(path):

@@ -30,6 +30,7 @@ from smmd_bench.contracts import (
     Percentage,
     Split,
     TruncationRate,
+    UserError,
     first_number,
     parameter,
     plain_text,
@@ -89,6 +90,10 @@ class ChartQA:
         "HuggingFaceM4/ChartQA; auto: official where there is a --data-dir, else synthetic",
     )
 
+    charts: Literal["all", "plain"] = parameter(
+        "all", "of those drawn here; plain: up to five bars or points of one series, values printed"
+    )
+
     @property
     def data_label(self) -> Literal["synthetic", "official", "hub"]:
         """Which charts these are."""
@@ -116,11 +121,18 @@ class ChartQA:
         """The first `limit` examples; of the real data train and validation in an order that the
         seed draws, the test in one that is always the same and mixes human and augmented.
 
-        Raises UserError for a broken file of questions, or an absent picture.
+        Raises UserError for a broken file of questions, an absent picture, or plain charts of
+        another source.
         """
         count = self.paper_sizes[split] if limit is None else limit
+        plain = self.charts == "plain"
         if self.data_label == "synthetic":
-            return list(islice(_synthetic(split, seed, count), count))
+            return list(islice(_synthetic(split, seed, count, plain=plain), count))
+        if plain:
+            raise UserError(
+                f"chartqa[source={self.data_label}] has no plain charts: write "
+                "chartqa[source=synthetic,charts=plain], or leave charts=plain out."
+            )
         source = _SOURCES[self.data_label]
         rows = list(source.kept(split).rows)
         random.Random(f"chartqa {'test' if split == 'test' else seed}").shuffle(rows)
@@ -134,7 +146,8 @@ class ChartQA:
         made = {"task": self.name, "source": self.data_label, "format": FORMAT, "prompt": PROMPT}
         if self.data_label == "synthetic":
             drawn = {"generator": GENERATOR, "matplotlib": matplotlib_version()}
-            return {**made, **drawn, "split": split, "seed": seed}
+            which = {} if self.charts == "all" else {"charts": self.charts}
+            return {**made, **drawn, **which, "split": split, "seed": seed}
         order = {} if split == "test" else {"seed": seed}
         read = _SOURCES[self.data_label].identity(split)
         return {**made, "split": split, **read, **order}
@@ -169,12 +182,12 @@ class ChartQA:
         )
 
 
-def _synthetic(split: Split, seed: int, count: int) -> Iterator[Example]:
-    for index, chart, questions, picture in charts(split, seed, count):
+def _synthetic(split: Split, seed: int, count: int, *, plain: bool) -> Iterator[Example]:
+    for index, chart, questions, picture in charts(split, seed, count, plain=plain):
         for number, question in enumerate(questions):
             target = spell(question.answer)
             yield Example(
-                uid=f"chartqa-synthetic-{split}-{seed}-{index}-{number}",
+                uid=f"chartqa-{'plain' if plain else 'synthetic'}-{split}-{seed}-{index}-{number}",
                 prompt=PROMPT.format(question=question.text),
                 target=f" {target}",
                 answer=Answer(Fraction(target)),

@@ -3,7 +3,8 @@
 A task runs the job's process on its node and sends on what it says. Where the node or the task's
 process dies, Ray runs the job again, on another node if need be: a training goes on after its last
 epoch. The process dies with the task, so nothing of a run that was ended goes on writing. All nodes
-see the folder of the run, and have the same versions of the libraries; plugin files are sent.
+have the same versions of the libraries; plugin files are sent. The nodes see the folder of the run,
+or reach a storage: then a job has a folder of its own on its node, with what it needs of the run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from smmd_bench.errors import UserError
 from smmd_bench.models.circumstances import versions
 from smmd_bench.run.machine import share_of_cores
 from smmd_bench.run.process import WorkerProcess, threads_of
+from smmd_bench.run.staging import Staged
+from smmd_bench.storage.run_storage import RunStorage
 
 _SECONDS = 0.5
 _CONNECTS_IN = 10.0
@@ -43,6 +46,9 @@ class RayExecutor:
     retries: int = parameter(
         3, "how often a job begins again whose node or process has died", check=non_negative
     )
+    storage: str | None = parameter(
+        None, "URL that all nodes reach, for the run's folder; none: they share its disk"
+    )
 
     @property
     def slots(self) -> int:
@@ -60,12 +66,16 @@ class RayExecutor:
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         told = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
         running: dict[Any, Job] = {}
+        stored = None if self.storage is None else RunStorage(self.storage)
         task = ray.remote(max_calls=1, max_retries=self.retries)(_work)
         try:
             while True:
                 while len(running) < self.slots and (job := queue.take()) is not None:
                     needs = _options(job, self._nodes())
-                    running[task.options(**needs).remote(_Order.of(job, folder), told)] = job
+                    if stored is not None:
+                        _put(stored, folder, job)
+                    order = _Order.of(job, folder, self.storage)
+                    running[task.options(**needs).remote(order, told)] = job
                 if not running:
                     return
                 ended, _ = ray.wait([*running], timeout=_SECONDS)
@@ -73,7 +83,10 @@ class RayExecutor:
                 for name, event in told.get_nowait_batch(told.qsize()):
                     jobs[name].told(progress)(event["what"], event["done"], event["total"])
                 for reference in ended:
-                    yield JobResult(running.pop(reference), _failure(reference))
+                    job, failure = running.pop(reference), _failure(reference)
+                    if stored is not None:
+                        _fetch(stored, folder, job)
+                    yield JobResult(job, failure)
         finally:
             for reference in running:
                 ray.cancel(reference, force=True)
@@ -131,28 +144,48 @@ def _options(job: Job, nodes: list[_Resources]) -> dict[str, Any]:
     }
 
 
+def _put(storage: RunStorage, run: Path, job: Job) -> None:
+    if not job.folders:
+        raise UserError(
+            f"A {job.stage} job needs the folder of the run itself: leave out storage= of ray."
+        )
+    for name in job.folders:
+        storage.put(run, name)
+
+
+def _fetch(storage: RunStorage, run: Path, job: Job) -> None:
+    for name in job.folders:
+        storage.fetch(run, name, plan=False)
+    storage.fetch_file(run / "logs" / f"{job.name}.log", f"logs/{job.name}.log")
+
+
 @dataclass(frozen=True)
 class _Order:
-    """A job as it is sent to a node: nothing in it needs this machine but the run's folder."""
+    """A job as it is sent to a node: nothing in it needs this machine but the run's folder, and
+    with a storage not that."""
 
     name: str
     module: str
     request: dict[str, Any]
     folder: Path
     planned: bool
+    folders: tuple[str, ...]
+    storage: str | None
     environment: dict[str, str]
     plugins: Mapping[str, bytes]
     versions: Mapping[str, str]
 
     @classmethod
-    def of(cls, job: Job, folder: Path) -> _Order:
+    def of(cls, job: Job, folder: Path, storage: str | None = None) -> _Order:
         passed_on = {k: v for k, v in os.environ.items() if k.startswith(_PASSED_ON)}
         return cls(
             name=job.name,
             module=job.module,
             request=job.request(folder),
             folder=folder.resolve(),
-            planned=(folder / "manifest.json").exists(),
+            planned=(folder / "manifest.json").exists() and storage is None,
+            folders=job.folders,
+            storage=storage,
             environment={**passed_on, **threads_of(job.resources.threads)},
             plugins={file: Path(file).read_bytes() for file in job.payload["plugins"]},
             versions=versions(),
@@ -169,7 +202,7 @@ class _Order:
         if self.planned and not (self.folder / "manifest.json").exists():
             return (
                 f"the node {node} does not see {self.folder}: give --out a folder on a disk that "
-                "all nodes share"
+                "all nodes share, or ray a storage="
             )
         return None
 
@@ -187,22 +220,43 @@ class _Order:
                 files.append(str(file))
             yield files
 
+    @contextmanager
+    def run_folder(self) -> Iterator[Path]:
+        """The folder of the run on this node: itself, or what the storage has of it, which is put
+        back."""
+        if self.storage is None:
+            yield self.folder
+            return
+        with tempfile.TemporaryDirectory(prefix="smmd-bench-run-") as own:
+            run, storage = Path(own), RunStorage(self.storage)
+            staged = Staged(storage, run, self.folders)
+            yield run
+            staged.close()
+            storage.put_file(run / "logs" / f"{self.name}.log", f"logs/{self.name}.log")
+
 
 def _work(order: _Order, told: Any) -> str | None:
     """The task: run a job's process on this node; its last words where it failed."""
     if (refusal := order.refusal()) is not None:
         return refusal
-    with order.plugin_files() as files:
-        request = {**order.request, "plugins": files}
-        logs, environment = order.folder / "logs", order.environment
-        worker = WorkerProcess(order.module, request, logs, order.name, environment=environment)
-        try:
-            while (event := worker.hear()) is not None:
-                if event["event"] == "progress":
-                    told.put_nowait((order.name, event))
-            return worker.ending()
-        finally:
-            worker.close()
+    try:
+        with order.plugin_files() as files, order.run_folder() as run:
+            return _run(order, {**order.request, "run": str(run), "plugins": files}, run, told)
+    except UserError as error:
+        return f"the node {platform.node()}: {str(error).rstrip('.')}"
+
+
+def _run(order: _Order, request: dict[str, Any], run: Path, told: Any) -> str | None:
+    environment = order.environment
+    worker = WorkerProcess(order.module, request, run / "logs", order.name, environment=environment)
+    try:
+        while (event := worker.hear()) is not None:
+            if event["event"] == "progress":
+                told.put_nowait((order.name, event))
+        ended = worker.ending()
+        return None if ended is None else ended.replace(str(run), str(order.folder))
+    finally:
+        worker.close()
 
 
 def _failure(reference: Any) -> str | None:

@@ -28,6 +28,7 @@ def execute(
     extend: bool,
     dry_run: bool,
     track: str,
+    storage: str | None = None,
 ) -> int:
     """Run the experiments of one folder and print its tables; returns the exit status."""
     from ..models.cards import without_weights
@@ -52,7 +53,13 @@ def execute(
         from ..run.pipeline import run_file
 
         outcome = run_file(
-            plan, folder, voice.progress, executor=executor, extend=extend, track=tracker
+            plan,
+            folder,
+            voice.progress,
+            executor=executor,
+            extend=extend,
+            track=tracker,
+            storage=storage,
         )
         if not reports_are_current(folder):
             voice.publish(folder)

@@ -86,6 +86,11 @@ quiet: Decorator = click.option(
 executor: Decorator = click.option(
     "--executor", default="local", shell_complete=completion.executors, help="Where jobs run."
 )
+storage: Decorator = click.option(
+    "--storage",
+    metavar="URL",
+    help="Where the run's folder is for machines that share no disk, such as s3://bucket/run.",
+)
 losses: Decorator = commas(
     "--losses",
     word="LOSS",

@@ -15,8 +15,17 @@ from .voice import Voice
 @options.data_dir
 @options.out("the experiment")
 @click.option("--extend", is_flag=True, help="Add this experiment to another one's folder.")
+@options.storage
 @options.voice
-def command(file: Path, voice: Voice, out: Path | None, executor: str, *, extend: bool) -> int:
+def command(
+    file: Path,
+    voice: Voice,
+    out: Path | None,
+    executor: str,
+    storage: str | None,
+    *,
+    extend: bool,
+) -> int:
     """Make the folder of a YAML FILE's run, and list its cells.
 
     Nothing is trained. `smmd-bench work` does one cell or all, in as many processes as you start;
@@ -25,9 +34,11 @@ def command(file: Path, voice: Voice, out: Path | None, executor: str, *, extend
     \b
     Examples:
       smmd-bench plan experiment.yaml --out runs/shared
+      smmd-bench plan experiment.yaml --storage s3://bucket/run
       smmd-bench plan experiment.yaml --json | jq -r '.cells[].address'
     """
     from ..plugin_system.registry import load
+    from ..run.pipeline import plan_file
     from ..run.run_directory import RunDirectory
     from .execution import folder_of, say_plan, say_recipe
 
@@ -35,9 +46,7 @@ def command(file: Path, voice: Voice, out: Path | None, executor: str, *, extend
     plan, left_out = read_plan(file).that_can_run()
     run = RunDirectory(folder_of(plan, out))
     say_recipe(voice, plan.cells)
-    with run.locked():
-        run.require_own(plan.experiments, extend=extend)
-        run.claim(plan.experiments, plan.name)
+    plan_file(plan, run.path, extend=extend, storage=storage)
     for tasks, reason in left_out.items():
         voice.note(f"Left out, as it is optional: {tasks}: {reason}")
     say_plan(voice, run, plan.cells, runner)

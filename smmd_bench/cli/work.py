@@ -24,23 +24,27 @@ from .voice import Voice
 )
 @options.executor
 @options.data_dir
+@options.storage
 @options.voice
-def command(folder: Path, cells: tuple[str, ...], executor: str, voice: Voice) -> int:
+def command(
+    folder: Path, cells: tuple[str, ...], executor: str, storage: str | None, voice: Voice
+) -> int:
     """Train, decode and measure cells of a planned run.
 
-    Any number of processes may work on one folder, on any machines that share it. A cell that
-    another one works on is left to it; one whose process died is taken over, and goes on after its
-    last whole epoch.
+    Any number of processes may work on one folder, on any machines that share it, or that reach
+    one --storage, each with a folder of its own then. A cell that another one works on is left to
+    it; one whose process died is taken over, and goes on after its last whole epoch.
 
     \b
     Examples:
       smmd-bench work --run runs/shared
       smmd-bench work --run runs/shared --cell 36329443cd1b5d35
+      smmd-bench work --run /tmp/here --storage s3://bucket/run
     """
     from ..run.pipeline import work_on
 
     with keeping():
-        outcome = work_on(folder, cells, voice.progress, executor=executor)
+        outcome = work_on(folder, cells, voice.progress, executor=executor, storage=storage)
     if not (outcome.worked or outcome.failed):
         voice.say(f"Nothing to do: what was asked for of {folder} is complete.")
     for label, holder in outcome.elsewhere.items():

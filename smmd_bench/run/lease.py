@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-
-from ..storage.files import write_json
+from fsspec import AbstractFileSystem
+from fsspec.implementations.local import LocalFileSystem
 
 RENEWED_EVERY = 10.0
 DEAD_AFTER = 60.0
@@ -29,10 +29,11 @@ DEAD_AFTER = 60.0
 class Leases:
     """What this process has of a run. A context: leaving it gives everything back."""
 
-    def __init__(self, run: Path) -> None:
-        self.folder = run / "leases"
-        self.held: dict[str, Path] = {}
-        self.stopping = threading.Event()
+    def __init__(self, run: Path | str, files: AbstractFileSystem | None = None) -> None:
+        self.fs = files or LocalFileSystem(auto_mkdir=True)
+        self.folder = f"{run}/leases"
+        self.held: dict[str, str] = {}
+        self.stopping, self.lock = threading.Event(), threading.Lock()
         self.thread: threading.Thread | None = None
 
     def __enter__(self) -> "Leases":
@@ -50,15 +51,15 @@ class Leases:
         last, number = self._last(name)
         if last is not None and not self._is_free(last):
             return False
-        self.folder.mkdir(parents=True, exist_ok=True)
-        mine = self.folder / f"{name}.{number + 1}.json"
+        mine = f"{self.folder}/{name}.{number + 1}.json"
         try:
-            with mine.open("x", encoding="utf-8") as file:
-                json.dump(_this_process(), file)
+            with self.fs.open(mine, "xb") as file:
+                file.write(_said(_this_process()))
         except FileExistsError:
             return False
         if last is not None:
-            last.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                self.fs.rm_file(last)
         self.held[name] = mine
         if self.thread is None:
             self.thread = threading.Thread(target=self._renew, daemon=True)
@@ -67,27 +68,33 @@ class Leases:
 
     def give_back(self, name: str) -> None:
         """Let others have a cell."""
-        mine = self.held.pop(name, None)
-        if mine is not None and mine.exists():
-            write_json(mine, {"free": True})
+        with self.lock:
+            mine = self.held.pop(name, None)
+            if mine is not None and self.fs.exists(mine):
+                self.fs.pipe_file(mine, _said({"free": True}))
 
     def holder(self, name: str) -> str | None:
         """Who else has a cell now, as people say it; None: nobody."""
         last, _ = self._last(name)
         if last is None or name in self.held or self._is_free(last):
             return None
-        said = _read(last)
+        said = self._read(last)
         return f"process {said.get('pid', '?')} on {said.get('node', 'another machine')}"
 
-    def _last(self, name: str) -> tuple[Path | None, int]:
+    def _last(self, name: str) -> tuple[str | None, int]:
         """The lease that counts, and its number."""
-        found = {int(p.suffixes[-2][1:]): p for p in self.folder.glob(f"{name}.*.json")}
-        number = max(found, default=0)
-        return found.get(number), number
+        try:
+            there = self.fs.ls(self.folder, detail=False)
+        except FileNotFoundError:
+            return None, 0
+        names = (lease.rpartition("/")[2].split(".") for lease in there)
+        numbers = (int(n) for n in (n[1] for n in names if n[0] == name and n[2:] == ["json"]))
+        number = max(numbers, default=0)
+        return (f"{self.folder}/{name}.{number}.json" if number else None), number
 
-    def _is_free(self, lease: Path) -> bool:
+    def _is_free(self, lease: str) -> bool:
         """Whether it was given back, or its holder is dead."""
-        said = _read(lease)
+        said = self._read(lease)
         if said.get("free"):
             return True
         here = _this_process()
@@ -99,33 +106,44 @@ class Leases:
             return bool(psutil.Process(said["pid"]).create_time() != said["started"])
         return True
 
-    def _age(self, lease: Path) -> float:
+    def _age(self, lease: str) -> float:
         """Seconds since a lease was renewed, by the clock of the file system."""
-        probe = self.folder / f".{os.getpid()}.now"
-        probe.touch()
+        probe = f"{self.folder}/.{platform.node()}-{os.getpid()}.now"
+        self.fs.pipe_file(probe, b"")
         try:
-            return probe.stat().st_mtime - lease.stat().st_mtime
+            age = self.fs.modified(probe) - self.fs.modified(lease)
         except FileNotFoundError:
             return 0.0  # taken by another, meanwhile
         finally:
-            probe.unlink(missing_ok=True)
+            self.fs.rm_file(probe)
+        return float(age.total_seconds())
 
     def _renew(self) -> None:
         """Keep the leases young. A process that was thought dead, and whose cell another one has
         taken, ends with its jobs."""
         while not self.stopping.wait(RENEWED_EVERY):
             for name, mine in [*self.held.items()]:
-                with suppress(FileNotFoundError):
-                    os.utime(mine)
-                if name in self.held and self._last(name)[0] != mine:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                with suppress(Exception):  # a storage does not answer: it may the next time
+                    self._renew_one(name, mine)
+
+    def _renew_one(self, name: str, mine: str) -> None:
+        last, _ = self._last(name)
+        with self.lock:
+            if name not in self.held:
+                return  # given back, meanwhile
+            if last != mine:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.fs.pipe_file(mine, _said(_this_process()))
+
+    def _read(self, lease: str) -> dict[str, Any]:
+        try:
+            return dict(json.loads(self.fs.cat_file(lease)))
+        except (FileNotFoundError, ValueError):  # taken over, or only being written
+            return {}
 
 
-def _read(lease: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(lease.read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError):  # taken over, or only being written
-        return {}
+def _said(content: dict[str, Any]) -> bytes:
+    return json.dumps(content).encode()
 
 
 @cache

@@ -16,12 +16,14 @@ from ..experiment.file import ExperimentFile
 from ..plugin_system.registry import load, load_plugin_file
 from ..results.frames import read_run
 from ..storage.files import read_json, write_json_if_new
+from ..storage.run_storage import RunStorage
 from .cell_json import cell_from_json, cell_to_json
 from .comparison import write_comparisons
 from .lease import Leases
 from .preflight import preflight
 from .run_directory import Outcome, RunDirectory, record_failure
 from .schedule import Schedule, home_of, settle_all
+from .staging import StagedLeases, fetch_run, put_run, require_idle
 
 _SECONDS = 2.0
 
@@ -34,16 +36,21 @@ def run_file(
     executor: str = "local",
     extend: bool = False,
     track: str | None = None,
+    storage: str | None = None,
 ) -> Outcome:
     """Do what is missing of a file's experiments in the folder `out`.
 
-    display: opens what shows the progress. track: see
-    `smmd_bench.training.tracking`. Raises UserError for the user's mistakes, in any of the
+    display: opens what shows the progress. track: see `smmd_bench.training.tracking`. storage: URL
+    from which the folder is fetched first. Raises UserError for the user's mistakes, in any of the
     experiments, before anything is written; a cell that fails is in the outcome.
     """
     run, outcome = RunDirectory(out), Outcome(out)
     runner: Executor = load("executors", executor)
     with run.locked():
+        if storage is not None:
+            stored = RunStorage(storage)
+            require_idle(stored, plan.cells)
+            fetch_run(stored, out, weights=True)
         run.require_own(plan.experiments, extend=extend)
         with display() as progress:
             broken = _check(run, plan.cells, progress)
@@ -58,22 +65,45 @@ def run_file(
     return outcome
 
 
+def plan_file(
+    plan: ExperimentFile, out: Path, *, extend: bool = False, storage: str | None = None
+) -> None:
+    """Make the folder of a file's experiments, for `work_on`; in a storage, too, where one is
+    given. Raises UserError for the user's mistakes."""
+    run, stored = RunDirectory(out), None if storage is None else RunStorage(storage)
+    with run.locked():
+        if stored is not None:
+            require_idle(stored, plan.cells)
+            fetch_run(stored, out, weights=False)
+        run.require_own(plan.experiments, extend=extend)
+        run.claim(plan.experiments, plan.name)
+        run.keep_plugins()
+        if stored is not None:
+            put_run(stored, out)
+
+
 def work_on(
     path: Path,
     addresses: Sequence[str],
     display: Callable[[], AbstractContextManager[Progress]],
     *,
     executor: str = "local",
+    storage: str | None = None,
 ) -> Outcome:
     """Do what cells of a planned run miss; those that other processes work on are left to them.
 
-    addresses: of the cells, each with its tests of transfer; none: all of the run's. Raises
-    UserError if the folder is no run or has no such cell, or if a plugin or data have changed.
+    addresses: of the cells, each with its tests of transfer; none: all of the run's. storage: URL
+    of the run, of which `path` then has what is worked on. Raises UserError if the folder is no run
+    or has no such cell, or if a plugin or data have changed.
     """
     run, outcome = RunDirectory(path), Outcome(path)
     runner: Executor = load("executors", executor)
+    stored = None if storage is None else RunStorage(storage)
+    if stored is not None:
+        fetch_run(stored, path, weights=False)
     cells = _planned_cells(run, addresses)
-    with display() as progress, Leases(path) as leases:
+    leasing = Leases(path) if stored is None else StagedLeases(stored, path, cells)
+    with display() as progress, leasing as leases:
         broken = _check(run, cells, progress)
         _Work(run, runner, progress, leases, None).finish(cells, broken, outcome, waits=False)
     return outcome

@@ -16,12 +16,15 @@ from ..experiment.experiment import Experiment
 from ..models.circumstances import circumstances
 from ..results.frames import FORMAT
 from ..results.summary import distinct, what_the_cells_say
+from ..storage.addresses import address
 from ..storage.current import CurrentCell
-from ..storage.files import read_json, write_json, write_json_if_new
+from ..storage.files import read_json, write_json, write_json_if_new, write_text
 from .cell_json import describe_cells
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
+PLUGINS = "plugins"
+"""The folder of a planned run with copies of its plugin files."""
 identity_of = itemgetter("model", "task", "loss", "seed")
 """What tells a cell from the others that a run holds, from its cell.json."""
 
@@ -116,11 +119,20 @@ class RunDirectory:
 
     @property
     def plugin_files(self) -> list[Path]:
-        """The plugin files of the folder's experiments, each once."""
+        """The plugin files of the folder's experiments, each once; one that this machine does not
+        have is the copy that `keep_plugins` made."""
         experiments = self.manifest.get("experiments", ())
-        return [
-            Path(f) for f in dict.fromkeys(f for e in experiments for f in e.get("plugins") or ())
-        ]
+        files = dict.fromkeys(f for e in experiments for f in e.get("plugins") or ())
+        found = [(Path(file), self._kept_plugin(file)) for file in files]
+        return [kept if kept.exists() and not file.exists() else file for file, kept in found]
+
+    def keep_plugins(self) -> None:
+        """Copy the plugin files into the folder, for machines that do not have them."""
+        for file in self.plugin_files:
+            write_text(self._kept_plugin(str(file)), file.read_text(encoding="utf-8"))
+
+    def _kept_plugin(self, file: str) -> Path:
+        return self.path / PLUGINS / address({"file": file}) / Path(file).name
 
     def require_own(self, experiments: Sequence[Experiment], *, extend: bool) -> None:
         """Raise UserError if the folder belongs to another experiment than the first of these and

@@ -209,6 +209,13 @@ class Schedule(JobQueue):
             },
             resources=_resources(stage, first),
             place=place if self.several and stage != "measure" else "",
+            folders=tuple(
+                dict.fromkeys(
+                    f"cells/{one.addresses['train']}"
+                    for cell in cells
+                    for one in (cell.owner, cell)
+                )
+            ),
         )
 
     def _rank(self, job: Job) -> int:

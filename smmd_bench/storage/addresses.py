@@ -37,7 +37,7 @@ def digest_of_files(files: Iterable[Path], root: Path) -> str:
 def digest_of_weights(folder: Path) -> str:
     """A digest of the contents of the safetensors files in a checkpoint's folder."""
     files = sorted(folder.glob("*.safetensors"))
-    return address({file.name: _content_digest(file) for file in files})
+    return address({file.name: content_digest(file) for file in files})
 
 
 def cache_folder() -> Path:
@@ -55,12 +55,13 @@ def _digest(file: Path) -> str:
     known = read_json(kept)
     if known is not None:
         return str(known["digest"])
-    digest = _content_digest(file)
+    digest = content_digest(file)
     write_json(kept, {"path": str(file), "digest": digest})
     return digest
 
 
-def _content_digest(file: Path) -> str:
+def content_digest(file: Path) -> str:
+    """32 hexadecimal digits of the BLAKE2b digest of a file's content."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 

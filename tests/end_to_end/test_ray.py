@@ -33,11 +33,19 @@ def kill_two_tasks(process, killed):
         time.sleep(0.2)
 
 
-def test_ray_gives_what_local_gives_though_tasks_are_killed(smmd_bench, finish, tmp_path):
-    local, ray, killed = tmp_path / "local", tmp_path / "ray", []
-    finish(f"{ASKED} --executor local[threads=1] --out", local)
+@pytest.fixture(scope="module")
+def local(finish, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("local")
+    finish(f"{ASKED} --executor local[threads=1] --out", folder)
+    return folder
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared disk", "storage"])
+def test_ray_gives_what_local_gives_though_tasks_are_killed(smmd_bench, local, tmp_path, shared):
+    ray, killed = tmp_path / "ray", []
+    executor = "ray[retries=3]" if shared else f"ray[retries=3,storage=file://{tmp_path}/stored]"
     process = subprocess.Popen(
-        [COMMAND, *ASKED.split(), "--executor", "ray[retries=3]", "--out", str(ray)],
+        [COMMAND, *ASKED.split(), "--executor", executor, "--out", str(ray)],
         env=smmd_bench.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     killer = threading.Thread(target=kill_two_tasks, args=(process, killed))
@@ -51,6 +59,7 @@ def test_ray_gives_what_local_gives_though_tasks_are_killed(smmd_bench, finish, 
     for name in {*tables} - {"cost_gain.csv"}:  # which has the time of steps
         mine, theirs = ((run / "reports" / "tables" / name).read_text() for run in (ray, local))
         assert mine == theirs, name
-    assert not any(
-        str(ray) in " ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])
-    )
+    lines = [" ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])]
+    assert not [line for line in lines if str(ray) in line or "smmd-bench-run-" in line]
+    states = [*(ray / "cells").glob("*/training"), *(ray / "cells").glob("*/epochs")]
+    assert states == []

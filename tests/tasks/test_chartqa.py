@@ -98,6 +98,19 @@ def test_the_official_data_asked_for_without_a_folder_is_the_users_error():
         load_task("chartqa[source=official]").examples("test", 0, 1)
 
 
+def test_plain_charts_are_other_examples_of_the_drawn_source_alone():
+    plain = load_task("chartqa[charts=plain]")
+    examples = plain.examples("test", 0, 20)
+    assert {e.attributes["reading"] for e in examples} == {"printed"}
+    with Image.open(examples[0].images[0]) as image:
+        assert image.size == (308, 224)
+    assert {e.uid for e in examples}.isdisjoint(e.uid for e in TASK.examples("test", 0, 20))
+    assert {e.images for e in examples}.isdisjoint(e.images for e in TASK.examples("test", 0, 20))
+    assert plain.identity("test", 0) != TASK.identity("test", 0)
+    with pytest.raises(UserError, match=r"no plain charts: write chartqa\[source=synthetic"):
+        load_task("chartqa[source=hub,charts=plain]").examples("test", 0, 1)
+
+
 FIRST_NUMBERS = {
     " 14": 14, " 0.57\nQuestion: What is 3?": Fraction(57, 100), "62%": 62,
     "$1,234.50": Fraction(2469, 2), "The difference is -3.5 points, not 4.": Fraction(-7, 2),

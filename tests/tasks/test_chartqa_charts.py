@@ -129,3 +129,12 @@ def test_bars_are_as_long_as_their_values(seen, tmp_path):
 
 def test_numbers_are_spelled_shortly():
     assert list(map(spell, (140, 35, 0, -7, 5000))) == ["14", "3.5", "0", "-0.7", "500"]
+
+
+def test_plain_charts_have_few_printed_values_and_are_in_the_same_splits():
+    for split in ("train", "test"):
+        for chart, _, _ in (chart_at(split, 0, index, plain=True) for index in range(100)):
+            assert (chart.printed, len(chart.series)) == (True, 1), chart
+            assert chart.kind in ("bar", "horizontal bar", "line")
+            assert len(chart.categories) <= 5
+            assert split_of(chart) == split
