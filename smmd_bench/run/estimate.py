@@ -20,8 +20,8 @@ _EFFICIENCY = 0.4  # of a large matrix product's speed that a training step reac
 _START_SECONDS = 15.0  # imports, loading, one checkpoint an epoch
 _PIXELS_A_TOKEN = 28 * 28  # of Qwen2.5-VL
 _FLOATS_OF_A_STATE = 3  # weights, and AdamW's two moments
-_A100 = 312e12  # bfloat16 operations a second
-_GPU_TRAINING, _GPU_DECODING = 0.33, 0.05
+A100 = 312e12  # bfloat16 operations a second
+GPU_TRAINING, GPU_DECODING = 0.33, 0.05
 
 
 def seconds(cell: Cell, stages: list[Stage]) -> float:
@@ -38,7 +38,7 @@ def gpu_hours(cell: Cell, stages: list[Stage]) -> float:
     if not stages:
         return 0.0
     trained, decoded = _operations(cell, stages)
-    return (trained / _GPU_TRAINING + decoded / _GPU_DECODING) / _A100 / 3600
+    return (trained / GPU_TRAINING + decoded / GPU_DECODING) / A100 / 3600
 
 
 def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:

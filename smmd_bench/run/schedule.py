@@ -218,11 +218,16 @@ class Schedule(JobQueue):
             ),
         )
 
-    def _rank(self, job: Job) -> int:
-        """What is short, or frees the disk, goes first."""
-        if job.stage == "train" and self.serves[job.name][0].is_base:
-            return 1
-        return {"measure": 0, "decode": 2, "train": 3}[job.stage]
+    def _rank(self, job: Job) -> tuple[int, int]:
+        """What is short, or frees the disk, goes first; of trainings side by side the longest, so
+        that none is left over at the end."""
+        first = self.serves[job.name][0]
+        if job.stage != "train":
+            return {"measure": 0, "decode": 2}[job.stage], 0
+        if first.is_base:
+            return 1, 0
+        length = first.card.parameter_count() * first.size("train") * first.recipe.epochs
+        return 3, -length if self.slots > 1 else 0
 
 
 def settle_all(run: RunDirectory, cells: Iterable[Cell]) -> dict[Cell, Exception]:
