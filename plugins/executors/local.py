@@ -17,8 +17,9 @@ from threading import Thread
 from typing import Any, ClassVar
 
 from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, parameter, positive
+from smmd_bench.errors import UserError
 from smmd_bench.run.machine import memory, share_of_cores
-from smmd_bench.run.process import WorkerProcess, threads_of
+from smmd_bench.run.process import WorkerProcess, processes_of, threads_of
 
 _SHARE = 0.9
 """Of the memory that is free at the beginning: jobs may have so much together."""
@@ -38,10 +39,14 @@ class LocalExecutor:
         None, "threads of a CPU that a job may use (none: as its model is large)", check=positive
     )
 
+    gpus_per_cell: int = parameter(
+        1, "GPUs of a training and of an engine; on a CPU processes of a training", check=positive
+    )
+
     @property
     def slots(self) -> int:
-        """`workers`, the GPUs that are visible here, or the cores."""
-        return self.workers or len(self._gpus) or self._cores
+        """`workers`, or how often the visible GPUs suffice, or the cores."""
+        return self.workers or len(self._gpus) // self.gpus_per_cell or self._cores
 
     @cached_property
     def _gpus(self) -> tuple[str, ...]:
@@ -58,8 +63,13 @@ class LocalExecutor:
 
     def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
         """Run the jobs; logs go to `folder`/logs."""
+        if self._gpus and self.gpus_per_cell > len(self._gpus):
+            raise UserError(
+                f"local[gpus_per_cell={self.gpus_per_cell}] needs {self.gpus_per_cell} GPUs, and "
+                f"this machine has {len(self._gpus)}."
+            )
         threads = self.threads or (max(1, self._cores // self.workers) if self.workers else None)
-        room = _Room(self.slots, self._cores, threads, [*self._gpus])
+        room = _Room(self.slots, self._cores, threads, [*self._gpus], self.gpus_per_cell)
         running: dict[str, _Running] = {}
         events: _Events = SimpleQueue()
         try:
@@ -83,7 +93,10 @@ class LocalExecutor:
 class _Room:
     """What jobs have of this machine, and whether there is room for another. One always fits."""
 
-    def __init__(self, workers: int, cores: int, threads: int | None, gpus: list[str]) -> None:
+    def __init__(
+        self, workers: int, cores: int, threads: int | None, gpus: list[str], per_cell: int
+    ) -> None:
+        self.per_cell = per_cell
         self.workers, self.cores, self.threads = workers, cores, threads
         self.gpus, self.on_gpus = gpus, bool(gpus)
         self.memory = _SHARE * memory()[0] / 2**30
@@ -98,16 +111,18 @@ class _Room:
         if sum(j.resources.memory_gb for j in [*others, job]) > self.memory:
             return False
         if self.on_gpus:
-            return len(self.gpus) >= job.resources.gpus
+            return len(self.gpus) >= job.resources.gpus * self.per_cell
         return sum(map(self._threads, [*others, job])) <= max(self.cores, self.workers)
 
     def enter(self, job: Job) -> dict[str, str]:
         """Take what the job needs; the environment in which it sees that alone."""
-        mine = [self.gpus.pop(0) for _ in range(job.resources.gpus if self.on_gpus else 0)]
+        count = job.resources.gpus * self.per_cell if self.on_gpus else 0
+        mine = [self.gpus.pop(0) for _ in range(count)]
         self.inside[job.name] = job, mine
+        several = processes_of(job, self.per_cell)
         if self.on_gpus:
-            return {"CUDA_VISIBLE_DEVICES": ",".join(mine), **threads_of(self.threads)}
-        return threads_of(self._threads(job))
+            return {"CUDA_VISIBLE_DEVICES": ",".join(mine), **threads_of(self.threads), **several}
+        return {**threads_of(self._threads(job)), **several}
 
     def leave(self, job: Job) -> None:
         """Give back what it had."""

@@ -19,11 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, non_negative, parameter
+from smmd_bench.contracts import (
+    Job,
+    JobQueue,
+    JobResult,
+    Progress,
+    non_negative,
+    parameter,
+    positive,
+)
 from smmd_bench.errors import UserError
 from smmd_bench.models.circumstances import versions
 from smmd_bench.run.machine import share_of_cores
-from smmd_bench.run.process import WorkerProcess, threads_of
+from smmd_bench.run.process import WorkerProcess, processes_of, threads_of
 from smmd_bench.run.staging import Staged
 from smmd_bench.storage.run_storage import RunStorage
 
@@ -46,6 +54,9 @@ class RayExecutor:
     retries: int = parameter(
         3, "how often a job begins again whose node or process has died", check=non_negative
     )
+    gpus_per_cell: int = parameter(
+        1, "GPUs of a training and of an engine; on a CPU processes of a training", check=positive
+    )
     storage: str | None = parameter(
         None, "URL that all nodes reach, for the run's folder; none: they share its disk"
     )
@@ -55,6 +66,7 @@ class RayExecutor:
         """The GPUs of the cluster, or its cores."""
         nodes = self._nodes()
         count = sum(int(node.get("GPU", 0)) for node in nodes)
+        count //= self.gpus_per_cell
         return max(1, count or sum(int(node.get("CPU", 0)) for node in nodes))
 
     def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
@@ -71,10 +83,10 @@ class RayExecutor:
         try:
             while True:
                 while len(running) < self.slots and (job := queue.take()) is not None:
-                    needs = _options(job, self._nodes())
+                    needs = _options(job, self._nodes(), self.gpus_per_cell)
                     if stored is not None:
                         _put(stored, folder, job)
-                    order = _Order.of(job, folder, self.storage)
+                    order = _Order.of(job, folder, self.storage, self.gpus_per_cell)
                     running[task.options(**needs).remote(order, told)] = job
                 if not running:
                     return
@@ -126,20 +138,20 @@ class RayExecutor:
         return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
-def _options(job: Job, nodes: list[_Resources]) -> dict[str, Any]:
+def _options(job: Job, nodes: list[_Resources], per_cell: int = 1) -> dict[str, Any]:
     """What Ray reserves for a job; never more main memory or cores than a node has.
 
     Raises UserError for more GPUs than any node has.
     """
     most = {name: max(node.get(name, 0) for node in nodes) for name in ("GPU", "CPU", "memory")}
     needs = job.resources
-    gpus = needs.gpus if most["GPU"] else 0
+    gpus = needs.gpus * per_cell if most["GPU"] else 0
     if gpus > most["GPU"]:
         raise UserError(f"{job.label} needs {gpus} GPUs, and no node has more than {most['GPU']}.")
     return {
         "name": job.name,
         "num_gpus": gpus,
-        "num_cpus": 1 if gpus else min(needs.threads or most["CPU"], most["CPU"]),
+        "num_cpus": gpus or min(needs.threads or most["CPU"], most["CPU"]),
         "memory": int(min(needs.memory_gb * 2**30, most["memory"])),
     }
 
@@ -176,7 +188,7 @@ class _Order:
     versions: Mapping[str, str]
 
     @classmethod
-    def of(cls, job: Job, folder: Path, storage: str | None = None) -> _Order:
+    def of(cls, job: Job, folder: Path, storage: str | None = None, per_cell: int = 1) -> _Order:
         passed_on = {k: v for k, v in os.environ.items() if k.startswith(_PASSED_ON)}
         return cls(
             name=job.name,
@@ -186,7 +198,11 @@ class _Order:
             planned=(folder / "manifest.json").exists() and storage is None,
             folders=job.folders,
             storage=storage,
-            environment={**passed_on, **threads_of(job.resources.threads)},
+            environment={
+                **passed_on,
+                **threads_of(job.resources.threads),
+                **processes_of(job, per_cell),
+            },
             plugins={file: Path(file).read_bytes() for file in job.payload["plugins"]},
             versions=versions(),
         )

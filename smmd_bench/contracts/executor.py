@@ -9,6 +9,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from .engine import Progress
 
+PROCESSES = "SMMD_BENCH_PROCESSES"
+"""Environment variable of a job: how many GPUs it has, with a process each in training."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resources:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shlex
 import sys
@@ -11,6 +12,7 @@ from typing import Any, Literal
 
 import psutil
 
+from ..contracts.executor import PROCESSES
 from ..models.recipe import TRAINING_VERSION
 
 _PACKAGES = (
@@ -46,11 +48,13 @@ def versions() -> dict[str, str]:
 
 def made_with(stage: Literal["train", "decode"]) -> dict[str, str]:
     """What a stage is made with: versions of libraries and of the training code, kind of device,
-    and threads of a CPU, which may change the last bits."""
+    threads of a CPU, and processes where there are several: these may change the last bits."""
     import torch
 
     code = {"training code": str(TRAINING_VERSION)} if stage == "train" else {}
-    software = {**_versions(_STAGES[stage]), **code}
+    count = os.environ.get(PROCESSES, "1")
+    several = {"processes": count} if count != "1" else {}
+    software = {**_versions(_STAGES[stage]), **code, **several}
     if torch.cuda.is_available():
         return {**software, "device": torch.cuda.get_device_name()}
     device = f"CPU ({platform.machine()})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -55,6 +55,12 @@ def output_head(model: Any) -> OutputHead | None:
         layer.weight, layer.bias, _scale(config), getattr(config, "final_logit_softcapping", None)
     )
     return head if _explains(head, causal) else None
+
+
+def current(head: OutputHead, causal: Any) -> OutputHead:
+    """The head with the layer's tensors as they are now: sharding replaces a layer's parameters."""
+    layer = causal.get_output_embeddings()
+    return replace(head, weight=layer.weight, bias=layer.bias)
 
 
 def _scale(config: Any) -> float:

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from ..contracts import Job
+from ..contracts.executor import PROCESSES
 from ..plugin_system.registry import load_plugin_file
 from ..storage.files import read_json, write_json
 from .run_directory import record_failure
@@ -93,6 +95,11 @@ class WorkerProcess:
 def threads_of(count: int | None) -> dict[str, str]:
     """The environment of a process with so many threads on a CPU; None: as it would have."""
     return {} if count is None else {"OMP_NUM_THREADS": str(count)}
+
+
+def processes_of(job: Job, count: int) -> dict[str, str]:
+    """The environment of a job with so many GPUs."""
+    return {PROCESSES: str(count)} if count > 1 and job.resources.gpus else {}
 
 
 def cut(text: str) -> str:

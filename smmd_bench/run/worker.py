@@ -4,24 +4,30 @@ REQUEST holds the stage, the run folder, the cells and the plugin files. Events 
 file descriptor as JSON lines. A cell that fails is recorded in its FAILED.json.
 """
 
+import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..contracts import Progress
 from ..experiment.cell import Cell
+from ..training.processes import Start, is_first, with_others
 from .cell_json import cell_from_json
-from .process import start
+from .process import WorkerProcess, start
+from .run_directory import record_failure
 
 _ADDRESSES = ("train", "validate", "select", "decode", "measure")
 
 
 def main() -> int:
-    """Run one job; status 1 if any of its cells failed."""
+    """Run one job; status 1 if any of its cells failed. Of the processes of a training, the first
+    alone says and records anything."""
     with start() as (request, events):
-        return events.record(run(request, events.progress), request["stage"])
+        if is_first():
+            return events.record(run(request, events.progress), request["stage"])
+        return int(bool(run(request, lambda *_: None)))
 
 
 def run(request: Mapping[str, Any], progress: Progress) -> dict[Path, BaseException]:
@@ -42,7 +48,8 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[Path, BaseExcept
             from ..training.stage import train_cell
 
             for cell, folder in ready:
-                train_cell(cell, folder, progress, request.get("track"))
+                with with_others(_starter(request, cell, folder), _failer(folder)):
+                    train_cell(cell, folder, progress, request.get("track"))
             return failures
         if stage == "decode" and ready:
             from ..decoding.stage import decode_cells
@@ -55,6 +62,34 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[Path, BaseExcept
         traceback.print_exc()
         failures |= {folder: error for _, folder in ready}
     return failures
+
+
+def _starter(request: Mapping[str, Any], cell: Cell, folder: Path) -> Start:
+    """Starts other processes that train the cell; the logs are beside that of the first."""
+    logs = folder.parent.parent / "logs"
+
+    def start_rank(rank: int, environment: dict[str, str]) -> Callable[[], str | None]:
+        name = f"train-{cell.addresses['train']}-rank{rank}"
+        module = "smmd_bench.run.worker"
+        worker = WorkerProcess(module, request, logs, name, environment=environment)
+
+        def wait() -> str | None:
+            while worker.hear() is not None:
+                pass
+            return worker.ending()
+
+        return wait
+
+    return start_rank
+
+
+def _failer(folder: Path) -> Callable[[str], None]:
+    def fail(reason: str) -> None:
+        record_failure(folder, "train", reason)
+        print(reason, flush=True)
+        os._exit(1)
+
+    return fail
 
 
 def _check_planned(cell: Cell, planned: Mapping[str, str], stages: Sequence[str]) -> None:

@@ -85,7 +85,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
             if int(state.name.removeprefix("checkpoint-")) in steps:
                 found = max(found or state, state, key=lambda p: int(p.name.split("-")[1]))
             else:
-                shutil.rmtree(state)
+                shutil.rmtree(state, ignore_errors=True)  # or another process of this training did
         if found is None:
             shutil.rmtree(self.folder / "epochs", ignore_errors=True)
         return None if found is None else str(found)

@@ -24,6 +24,7 @@ from transformers import TrainerCallback, TrainingArguments, set_seed
 from ..contracts import NoAuxiliary, NumericLoss, Progress
 from ..encoding.data import RightPaddingCollator, TokenisedExamples
 from ..encoding.numbers import numeric_vocabulary
+from ..errors import UserError
 from ..experiment.cell import Cell
 from ..experiment.suitability import require_images
 from ..models.checkpoints import at_most_positions
@@ -36,6 +37,7 @@ from ..storage.files import write_json, write_parquet
 from .canary import make_canary
 from .canary_texts import canary_texts
 from .epochs import Epochs
+from .processes import is_first, processes
 from .sampler import LengthGroups
 from .tracking import tracking
 from .trainer import ObjectiveTrainer, objective_forward
@@ -86,6 +88,9 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
     progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
     with objective_forward(trainer.model, trainer.numeric_loss):
         trainer.train(resume_from_checkpoint=epochs.last_complete())
+    trainer.accelerator.wait_for_everyone()
+    if not is_first():
+        return
     log = [line for line in trainer.state.log_history if "cross_entropy" in line]
     kept = epochs.receipts()
     stamp = training_stamp(cell.addresses["train"], {e["epoch"]: e["weights"] for e in kept})
@@ -151,12 +156,15 @@ def training_arguments(
     processes that make batches ahead, which a GPU would wait for. tracker: settings of one.
     """
     gpu = gpu and torch.cuda.is_available()
+    share = _share(recipe)
+    micro = math.gcd(share, recipe.micro_batch_size)
     arguments = TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=recipe.epochs,
         max_steps=steps,
-        per_device_train_batch_size=recipe.micro_batch_size,
-        gradient_accumulation_steps=recipe.batch_size // recipe.micro_batch_size,
+        per_device_train_batch_size=micro,
+        gradient_accumulation_steps=share // micro,
+        ddp_backend=None if processes() == 1 else "nccl" if gpu else "gloo",
         learning_rate=recipe.learning_rate,
         weight_decay=recipe.weight_decay,
         warmup_steps=min(recipe.warmup_ratio, _ALL_STEPS),
@@ -180,6 +188,18 @@ def training_arguments(
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # a cell trains on one GPU: nn.DataParallel would change the batch
     return arguments
+
+
+def _share(recipe: Recipe) -> int:
+    """The examples of a batch that this process has; raises UserError where they have not as many
+    each."""
+    count = processes()
+    if recipe.batch_size % count:
+        raise UserError(
+            f"A batch of {recipe.batch_size} examples cannot be shared by {count} GPUs: choose "
+            "gpus_per_cell= of the executor so that it divides batch_size."
+        )
+    return recipe.batch_size // count
 
 
 class _Steps(TrainerCallback):  # type: ignore[misc]

@@ -18,8 +18,9 @@ from transformers import Trainer
 
 from ..contracts import NumericLoss, mixed
 from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective
-from ..objective.output_head import causal_model, output_head
+from ..objective.output_head import causal_model, current, output_head
 from ..objective.supervised import count_units, supervised_targets
+from .rank_batches import RankBatches, RankLoader, random_order
 from .sampler import LengthGroups
 
 
@@ -33,7 +34,7 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
     """
     causal = causal_model(model)
     plain_forward = causal.forward
-    head = output_head(model)
+    found = output_head(model)
 
     def forward(
         input_ids: Tensor,
@@ -48,6 +49,7 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
         targets = supervised_targets(labels[:, 1:], keys)
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
         inputs |= {key: value for key, value in others.items() if isinstance(value, Tensor)}
+        head = None if found is None else current(found, causal)
         if head is None:
             logits = plain_forward(**inputs).logits[targets.row, targets.position]  # [T, V]
             out = logits_objective(loss, logits, targets, num_tokens, num_units)
@@ -94,6 +96,26 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
 
     def _get_train_sampler(self, *arguments: Any) -> Any:
         return super()._get_train_sampler(*arguments) if self.sampler is None else self.sampler
+
+    def get_train_dataloader(self) -> Any:
+        """The Trainer's own; of one of several processes the batches are its share of these."""
+        if self.args.world_size == 1:
+            return super().get_train_dataloader()
+        steps = self.args.gradient_accumulation_steps
+        batches = RankBatches(
+            self.sampler or random_order(self.train_dataset, self.args.seed),
+            self.args.per_device_train_batch_size * steps * self.args.world_size,
+            accumulation=steps,
+            rank=self.args.process_index,
+            processes=self.args.world_size,
+        )
+        return RankLoader(
+            self.train_dataset,
+            batches,
+            collate_fn=self.data_collator,
+            num_workers=self.args.dataloader_num_workers,
+            pin_memory=self.args.dataloader_pin_memory,
+        )
 
     def get_batch_samples(
         self, epoch_iterator: Any, num_batches: int, device: torch.device
