@@ -1,0 +1,84 @@
+"""A cell that several processes train, killed in the middle: what it leaves is that of one run."""
+
+import signal
+import subprocess
+import time
+
+import psutil
+import pytest
+
+import smmd_bench as sb
+from smmd_bench.storage.files import read_json
+
+from .conftest import COMMAND
+
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
+ASKED = (
+    "train-eval --task arithmetic --losses smmd --train-examples 500 --epochs 3 --no-base "
+    "--validation-examples 20 --test-examples 40 --executor local[gpus_per_cell=2,threads=1]"
+)
+
+
+def epochs_of(run):
+    (folder,) = (f for f in (run / "cells").iterdir() if (f / "train.json").exists())
+    receipt = read_json(folder / "train.json")
+    return [epoch["weights"] for epoch in receipt["epochs"]], receipt["made_with"], folder
+
+
+def test_a_run_in_two_processes_that_is_killed_goes_on_bit_for_bit(smmd_bench, finish, tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    finish(f"{ASKED} --out", whole)
+    process = subprocess.Popen(
+        [COMMAND, *ASKED.split(), "--out", str(killed)], env=smmd_bench.environment,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 300
+    while not [*killed.glob("cells/*/epochs/1/canary.json")]:
+        assert process.poll() is None, process.stdout.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    _, alive = psutil.wait_procs(workers, timeout=20)
+    assert alive == []
+    finish(f"{ASKED} --out", killed)
+    weights, made_with, folder = epochs_of(whole)
+    assert made_with["processes"] == "2"
+    assert epochs_of(killed)[0] == weights
+    names = {path.name for path in (whole / "logs").glob("train-*.log")}
+    assert names == {f"train-{folder.name}.log", f"train-{folder.name}-rank1.log"}
+    log = sb.read_run(whole).train_log
+    assert log["step"].tolist() == [*range(1, len(log) + 1)]
+    alone = tmp_path / "alone"
+    finish(f"{ASKED} --out".replace("gpus_per_cell=2,", ""), alone)
+    other = sb.read_run(alone).train_log
+    assert log["tokens"].tolist() == other["tokens"].tolist()
+    assert log["cross_entropy"].to_numpy() == pytest.approx(
+        other["cross_entropy"].to_numpy(), rel=0.02
+    )
+
+
+def test_a_process_that_dies_ends_the_training_in_a_sentence(smmd_bench, tmp_path):
+    process = subprocess.Popen(
+        [COMMAND, *ASKED.split(), "--out", str(tmp_path / "run")], env=smmd_bench.environment,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    victim = None
+    while victim is None:
+        assert process.poll() is None, process.stdout.read()
+        children = psutil.Process(process.pid).children(recursive=True)
+        victim = next((c for c in children if "-rank1.json" in " ".join(c.cmdline())), None)
+        time.sleep(0.2)
+    time.sleep(8)
+    victim.kill()
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "process 1 of the training failed: the process was killed by SIGKILL" in said
+
+
+def test_a_batch_that_cannot_be_shared_is_refused(smmd_bench, tmp_path):
+    words = ASKED.replace("gpus_per_cell=2", "gpus_per_cell=3")
+    done = smmd_bench(f"{words} --out", tmp_path / "run")
+    assert done.returncode == 1
+    assert "A batch of 64 examples cannot be shared by 3 GPUs: choose" in done.stdout + done.stderr
