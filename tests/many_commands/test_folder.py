@@ -1,10 +1,10 @@
 """After any sequence of commands, a folder says what a fresh one says.
 
 Random sequences over two folders: runs, extensions with other settings and back, edits of plugins
-and of comments, upgrades, another machine, `clean`, `report`, `score`, a merge, a copied cell, and
-a kill between any two writes. After every step the reports are, byte for byte but for the history,
-those of a fresh folder in which only the current cells were ever made. The training, the engine and
-the executor are stubs (`plugins/edge.py`); everything else is real.
+and of comments, upgrades, another machine, `clean`, `report`, `score`, a merge, a copied cell, a
+storage, and a kill between any two writes. After every step the reports are, byte for byte but for
+the history, those of a fresh folder in which only the current cells were ever made. The training,
+the engine and the executor are stubs (`plugins/edge.py`); everything else is real.
 """
 
 import os
@@ -25,8 +25,10 @@ from smmd_bench.results.frames import read_run
 from smmd_bench.run.merge import merge_runs
 from smmd_bench.run.predictions import score_predictions
 from smmd_bench.run.removal import PARTS, remove, run_parts
+from smmd_bench.run.staging import fetch_run, put_run
 from smmd_bench.storage.current import CurrentCell
 from smmd_bench.storage.files import write_text
+from smmd_bench.storage.run_storage import RunStorage
 
 from .books import Books
 from .folders import EDITED, VERSIONS, Killed, Spec, killed_at, report_files, run
@@ -131,6 +133,20 @@ class ManyCommands(RuleBasedStateMachine):
         if (str(self.root / source), address) in trained:
             trained[str(self.root / target), address] = trained[str(self.root / source), address]
         self.touched.add(target)
+
+    @precondition(lambda self: self.held())
+    @rule(folder=FOLDERS, count=st.integers(0, 40))
+    def through_a_storage(self, folder, count):
+        """Put into a storage, lost here, and fetched; a first try is killed."""
+        run_folder = self.root / folder
+        if self.is_run(folder):
+            storage = RunStorage(f"file://{self.root / 'storage' / folder}")
+            put_run(storage, run_folder)
+            shutil.rmtree(run_folder / "cells")
+            with suppress(Killed), killed_at(count):
+                fetch_run(storage, run_folder, weights=True)
+            fetch_run(storage, run_folder, weights=True)
+            self.touched.add(folder)
 
     @rule(answers=st.lists(st.sampled_from(["0", "1", "none"]), min_size=2, max_size=2))
     def score(self, answers):
