@@ -165,7 +165,8 @@ class Fresh:
         """The files of the reports, where the cells that `like` has not finished are as there."""
         world = self.workshop.world
         state = {str(a): _state(like, str(a)) for a in like.cells["address"]}
-        key = repr((held, sorted(rounding.items()), sorted(state.items()), world.edits[-1]))
+        shown = held, sorted(rounding.items()), sorted(state.items()), world.edits[-1]
+        key = repr((like.path.name, *shown))  # the page names its folder
         if key not in self.known:
             folder = self.folder / hashlib.sha256(key.encode()).hexdigest()[:12] / like.path.name
             self._make(folder, held, rounding)
