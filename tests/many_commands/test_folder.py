@@ -201,7 +201,11 @@ class ManyCommands(RuleBasedStateMachine):
             return
         chosen: dict[tuple[str, int], tuple[Spec, CurrentCell, int]] = {}
         conflict = False
-        for found in [found for frame in frames for found in self.books.cells(frame)]:
+        ordered = []
+        for frame in frames:  # as the tables have the cells, which a merge follows
+            place = {str(address): at for at, address in enumerate(frame.cells["address"])}
+            ordered += sorted(self.books.cells(frame), key=lambda f: place[f[1].folder.name])
+        for found in ordered:
             (spec, cell, _), first = found, chosen.setdefault(found[0].identity, found)
             done = cell.metrics is not None, first[1].metrics is not None
             conflict |= cell.addresses != first[1].addresses
