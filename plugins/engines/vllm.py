@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smmd_bench.contracts import EngineSession, EngineSettings, UserError
-from smmd_bench.contracts.executor import PROCESSES
+from smmd_bench.contracts.executor import processes
 from smmd_bench.models.checkpoints import context_length
 from smmd_bench.models.processor import load_processor, reads_images
 from smmd_bench.storage.files import read_json
@@ -79,7 +79,7 @@ def _start(base: Path, settings: EngineSettings, context: int, memory: MemoryReq
         more |= {"enforce_eager": True, "kv_cache_memory_bytes": int(settings.memory_gb * 2**30)}
     if memory is not None:
         more["gpu_memory_utilization"] = memory.utilization
-        more["tensor_parallel_size"] = int(os.environ.get(PROCESSES, 1))  # of gpus_per_cell
+        more["tensor_parallel_size"] = processes()  # of gpus_per_cell
     if settings.adapters:
         rank = settings.max_lora_rank
         fitting = [known for known in LORA_RANKS if known >= rank]

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, parameter, positive
 from smmd_bench.errors import UserError
 from smmd_bench.run.machine import memory, share_of_cores
-from smmd_bench.run.process import WorkerProcess, processes_of, threads_of
+from smmd_bench.run.process import WorkerProcess, environment_of
 
 _SHARE = 0.9
 """Of the memory that is free at the beginning: jobs may have so much together."""
@@ -119,10 +119,9 @@ class _Room:
         count = job.resources.gpus * self.per_cell if self.on_gpus else 0
         mine = [self.gpus.pop(0) for _ in range(count)]
         self.inside[job.name] = job, mine
-        several = processes_of(job, self.per_cell)
-        if self.on_gpus:
-            return {"CUDA_VISIBLE_DEVICES": ",".join(mine), **threads_of(self.threads), **several}
-        return {**threads_of(self._threads(job)), **several}
+        threads = self.threads if self.on_gpus else self._threads(job)
+        seen = {"CUDA_VISIBLE_DEVICES": ",".join(mine)} if self.on_gpus else {}
+        return {**seen, **environment_of(job, threads, self.per_cell)}
 
     def leave(self, job: Job) -> None:
         """Give back what it had."""

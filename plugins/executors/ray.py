@@ -31,7 +31,7 @@ from smmd_bench.contracts import (
 from smmd_bench.errors import UserError
 from smmd_bench.models.circumstances import versions
 from smmd_bench.run.machine import share_of_cores
-from smmd_bench.run.process import WorkerProcess, processes_of, threads_of
+from smmd_bench.run.process import WorkerProcess, environment_of
 from smmd_bench.run.staging import Staged
 from smmd_bench.storage.run_storage import RunStorage
 
@@ -198,11 +198,7 @@ class _Order:
             planned=(folder / "manifest.json").exists() and storage is None,
             folders=job.folders,
             storage=storage,
-            environment={
-                **passed_on,
-                **threads_of(job.resources.threads),
-                **processes_of(job, per_cell),
-            },
+            environment={**passed_on, **environment_of(job, job.resources.threads, per_cell)},
             plugins={file: Path(file).read_bytes() for file in job.payload["plugins"]},
             versions=versions(),
         )

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 from ..contracts import Executor, Split
 from ..errors import UserError
@@ -52,15 +53,8 @@ def execute(
         from ..publishing.report_stamp import reports_are_current
         from ..run.pipeline import run_file
 
-        outcome = run_file(
-            plan,
-            folder,
-            voice.progress,
-            executor=executor,
-            extend=extend,
-            track=tracker,
-            storage=storage,
-        )
+        how: dict[str, Any] = {"executor": executor, "track": tracker, "storage": storage}
+        outcome = run_file(plan, folder, voice.progress, extend=extend, **how)
         if not reports_are_current(folder):
             voice.publish(folder)
     if not outcome.worked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,11 @@ from .engine import Progress
 
 PROCESSES = "SMMD_BENCH_PROCESSES"
 """Environment variable of a job: how many GPUs it has, with a process each in training."""
+
+
+def processes() -> int:
+    """What `PROCESSES` says in this process."""
+    return int(os.environ.get(PROCESSES, 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shlex
 import sys
@@ -12,7 +11,7 @@ from typing import Any, Literal
 
 import psutil
 
-from ..contracts.executor import PROCESSES
+from ..contracts.executor import processes
 from ..models.recipe import TRAINING_VERSION
 
 _PACKAGES = (
@@ -52,8 +51,7 @@ def made_with(stage: Literal["train", "decode"]) -> dict[str, str]:
     import torch
 
     code = {"training code": str(TRAINING_VERSION)} if stage == "train" else {}
-    count = os.environ.get(PROCESSES, "1")
-    several = {"processes": count} if count != "1" else {}
+    several = {"processes": str(processes())} if processes() > 1 else {}
     software = {**_versions(_STAGES[stage]), **code, **several}
     if torch.cuda.is_available():
         return {**software, "device": torch.cuda.get_device_name()}

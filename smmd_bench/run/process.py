@@ -97,9 +97,10 @@ def threads_of(count: int | None) -> dict[str, str]:
     return {} if count is None else {"OMP_NUM_THREADS": str(count)}
 
 
-def processes_of(job: Job, count: int) -> dict[str, str]:
-    """The environment of a job with so many GPUs."""
-    return {PROCESSES: str(count)} if count > 1 and job.resources.gpus else {}
+def environment_of(job: Job, threads: int | None, gpus: int) -> dict[str, str]:
+    """That of a job with so many threads, and with so many GPUs if it uses any."""
+    several = {PROCESSES: str(gpus)} if gpus > 1 and job.resources.gpus else {}
+    return {**threads_of(threads), **several}
 
 
 def cut(text: str) -> str:

@@ -129,6 +129,8 @@ class RunDirectory:
     def keep_plugins(self) -> None:
         """Copy the plugin files into the folder, for machines that do not have them."""
         for file in self.plugin_files:
+            if file.is_relative_to(self.path):
+                continue  # such a copy
             write_text(self._kept_plugin(str(file)), file.read_text(encoding="utf-8"))
 
     def _kept_plugin(self, file: str) -> Path:

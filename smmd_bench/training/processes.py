@@ -12,16 +12,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..contracts.executor import PROCESSES
+from ..contracts.executor import processes
 
 Start = Callable[[int, dict[str, str]], Callable[[], str | None]]
 """Starts the process of a rank with this environment; gives what waits for its end and says how it
 failed."""
-
-
-def processes() -> int:
-    """How many processes train a cell."""
-    return int(os.environ.get(PROCESSES, 1))
 
 
 def is_first() -> bool:

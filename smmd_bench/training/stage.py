@@ -22,6 +22,7 @@ import torch
 from transformers import TrainerCallback, TrainingArguments, set_seed
 
 from ..contracts import NoAuxiliary, NumericLoss, Progress
+from ..contracts.executor import processes
 from ..encoding.data import RightPaddingCollator, TokenisedExamples
 from ..encoding.numbers import numeric_vocabulary
 from ..errors import UserError
@@ -37,7 +38,7 @@ from ..storage.files import write_json, write_parquet
 from .canary import make_canary
 from .canary_texts import canary_texts
 from .epochs import Epochs
-from .processes import is_first, processes
+from .processes import is_first
 from .sampler import LengthGroups
 from .tracking import tracking
 from .trainer import ObjectiveTrainer, objective_forward
