@@ -51,6 +51,7 @@ _FETCHED = ("gsm8k", "svamp", "samsum")
 def small(command: Command, folder: Path) -> list[str]:
     """The words of a command as it is called here, in `folder`."""
     words = [word for given in command.words for word in WORDS.get(given, (given,))]
+    words = [word.replace("s3://bucket", f"file://{folder}/bucket") for word in words]
     name = words[0]
     words += SMALL.get(name, ())
     if name != "regress" and any(w.partition("[")[0] in _FETCHED for w in words):

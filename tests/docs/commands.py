@@ -1,7 +1,7 @@
 """Every `smmd-bench` command that the documentation shows, and whether it can be run here.
 
-A command that needs a GPU or the hub says so in a comment: at the end of its line, alone in the
-next line, or alone in the first line of its block, where it counts for the whole block.
+A command that needs a GPU, a bucket or the hub says so in a comment: at the end of its line, alone
+in the next line, or alone in the first line of its block, where it counts for the whole block.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from smmd_bench.cli import cli
 
 from .documents import ROOT, blocks, documents
 
-_MARK = re.compile(r"#.*\b(?:wants|needs) (a GPU|the hub)\b")
+_MARK = re.compile(r"#.*\b(?:wants|needs) (a GPU|the hub|a bucket)\b")
 _COMMENT = re.compile(r"(?:^|\s)# .*$")
 _COMMAND = re.compile(r"^(?:\$ )?(?:\w+=\S+ )*smmd-bench ")
 _LANGUAGES = ("", "bash", "sh", "console", "text")

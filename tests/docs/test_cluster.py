@@ -24,7 +24,7 @@ def steps():
     tests/end_to_end/test_shared_run.py has those on a folder that processes share.
     """
     mine = [c for c in documented() if c.page == PAGE and c.words[0] == "train-eval"]
-    commands = {c.line: c for c in mine if not c.marked}
+    commands = {c.line: c for c in mine if "--out" in c.words}
     found: list[tuple[int, Command | list[str]]] = list(commands.items())
     for block in blocks(repository(PAGE).read_text(encoding="utf-8")):
         for at, line in enumerate(block.text.splitlines(), start=block.line):

@@ -35,6 +35,8 @@ ELSEWHERE = {
         ],
         "tests/end_to_end/test_shared_run.py",
     ),
+    "smmd-bench plan experiment.yaml --storage s3://bucket/run": "tests/end_to_end/test_storage.py",
+    "smmd-bench work --run /tmp/here --storage s3://bucket/run": "tests/end_to_end/test_storage.py",
     "smmd-bench doctor --json": "tests/cli/test_doctor.py",
     "smmd-bench doctor --plugin my_task.py": "tests/cli/test_doctor.py",
 }
