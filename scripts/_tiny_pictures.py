@@ -6,7 +6,8 @@ line. They make the picture's tokens say what is in it, which one number a pictu
 Labels and notes, a few names with values, teach to read before there are bars: labels in pictures
 so small that many are seen a second, notes in those of charts. Columns are small charts of two to
 four bars with their values, and teach which value belongs to which name; plain charts are those of
-the task's parameter.
+the task's parameter. `values` are plain charts, of which only values are asked for: which of them
+is wanted is left to fine-tuning.
 
 Charts come from the task's train split; the faces of clocks are drawn from seeds of their own, so
 that the 100 faces of the task stay unseen.
@@ -47,6 +48,7 @@ _ALL = "Which values does the chart show?"
 SIZES = {
     "charts": (364, 252),
     "plain": (308, 224),
+    "values": (308, 224),
     "notes": (364, 252),
     "clocks": (224, 224),
     "columns": (168, 112),
@@ -104,7 +106,9 @@ def _clock(key: str, index: int) -> tuple[Draw, Pairs]:
 _face_style = lru_cache(maxsize=8)(FaceStyle)  # one object for its clocks, which share a drawing
 
 
-def _chart(key: str, index: int, *, plain: bool = False) -> tuple[Draw, Pairs]:
+def _chart(
+    key: str, index: int, *, plain: bool = False
+) -> tuple[partial[tuple[Image.Image, Letters]], Pairs]:
     seed = random.Random(f"{key} charts").getrandbits(48)
     chart, _, style = chart_at("train", seed, index, plain=plain)
     rng = random.Random(f"{key} questions {index}")
@@ -113,6 +117,14 @@ def _chart(key: str, index: int, *, plain: bool = False) -> tuple[Draw, Pairs]:
     pairs = [_asked(question.text, spell(question.answer)) for question in questions]
     pairs.append(_asked(_ALL, _all_values(chart)))
     return partial(_draw_chart, chart, style), tuple(pairs)
+
+
+def _values(key: str, index: int) -> tuple[Draw, Pairs]:
+    draw_it, pairs = _chart(key, index, plain=True)
+    rng, chart = random.Random(f"{key} values {index}"), draw_it.args[0]
+    asked = [_question("value", chart, rng) for _ in range(5)]
+    spelled = {question.text: spell(question.answer) for question in asked}
+    return draw_it, (*(_asked(*pair) for pair in spelled.items()), pairs[-1])
 
 
 def _note(key: str, index: int) -> tuple[Draw, Pairs]:
@@ -273,6 +285,7 @@ def _all_values(chart: Chart) -> str:
 _MAKERS: dict[str, Callable[[str, int], tuple[Draw, Pairs]]] = {
     "charts": _chart,
     "plain": partial(_chart, plain=True),
+    "values": _values,
     "notes": _note,
     "clocks": _clock,
     "columns": _column,

@@ -16,6 +16,8 @@ from .interruption import keeping
 from .terminal import print_json
 from .voice import Voice, advise_retry
 
+_LISTED = 500
+"""Cells of a model and task that a plan lists for people."""
 _LARGE = 10**8
 """Weights from which the plan gives the time on a GPU, too."""
 
@@ -124,12 +126,11 @@ def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
 
 def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:
     """Say which cells are done, how long the others may take, and how much of the disk."""
-    from ..run.estimate import disk_bytes, gpu_hours, seconds, spell_seconds
+    from ..run.estimate import disk_bytes, estimates, spell_seconds
 
     todo = {c: [s for s in run.missing(c) if s != "train" or not c.is_base] for c in cells}
-    times = {cell: round(seconds(cell, stages), 1) for cell, stages in todo.items()}
-    gpu = {cell: round(gpu_hours(cell, stages), 3) for cell, stages in todo.items()}
-    total = sum(times.values())
+    found = estimates(todo)
+    total = sum(estimate.seconds for estimate in found.values())
     end, peak = disk_bytes([cell for cell in cells if "train" in todo[cell]], runner.slots)
     if voice.as_json:
         plan = [
@@ -137,8 +138,8 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Exe
                 "address": cell.addresses["train"],
                 "cell": cell.label,
                 "to_do": stages,
-                "seconds": times[cell],
-                "gpu_hours": gpu[cell],
+                "seconds": round(found[cell].seconds, 1),
+                "gpu_hours": round(found[cell].gpu_hours, 3),
             }
             for cell, stages in todo.items()
         ]
@@ -150,9 +151,11 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Exe
         rows = []
         for cell in (c for c in todo if (c.model, c.task) == (model, task)):
             what = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
-            left = f"to do: {', '.join(todo[cell])}, about {spell_seconds(times[cell])}"
+            left = f"to do: {', '.join(todo[cell])}, about {spell_seconds(found[cell].seconds)}"
             rows.append((f"  {cell.addresses['train']}", what, left if todo[cell] else "done"))
-        voice.rows(rows)
+        voice.rows(rows[:_LISTED])
+        if len(rows) > _LISTED:
+            voice.say(f"  and {len(rows) - _LISTED:,} more: --json lists all")
     voice.say(f"{len(todo)} cells, about {spell_seconds(total)} on this CPU (a rough estimate).")
     if peak:
         voice.say(
@@ -160,7 +163,7 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Exe
             f"{spell_bytes(end)} at the end."
         )
     if any(cell.card.parameter_count() >= _LARGE for cell in cells):
-        hours = sum(gpu.values())
+        hours = sum(estimate.gpu_hours for estimate in found.values())
         voice.say(f"On one A100 about {hours:.1f} GPU hours, from its peak speed; not measured.")
 
 

@@ -65,8 +65,7 @@ def print_table(console: Console, table: Table) -> None:
         return
     with console.capture() as captured:
         console.print(table)
-    for line in captured.get().splitlines():
-        console.print(line.rstrip(), soft_wrap=True)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def plain(text: object) -> str:

@@ -8,6 +8,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
+from functools import cache
 from typing import Any, Literal
 
 from ..errors import UserError, did_you_mean
@@ -64,6 +65,11 @@ def why_unusable(plugin: Any) -> str | None:
 
 def parameters_of(plugin: type) -> dict[str, Parameter]:
     """The parameters of a usable plugin class, by public name."""
+    return _parameters_of(plugin)  # type: ignore[arg-type]  # a class is hashable
+
+
+@cache
+def _parameters_of(plugin: type) -> dict[str, Parameter]:
     hints = typing.get_type_hints(plugin)
     found = {}
     for item in dataclasses.fields(plugin):

@@ -6,9 +6,10 @@ taken to reach a third and decoding a twentieth. Nothing of it was measured.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ..experiment.cell import Cell
 from ..storage.files import read_json
@@ -24,21 +25,31 @@ A100 = 312e12  # bfloat16 operations a second
 GPU_TRAINING, GPU_DECODING = 0.33, 0.05
 
 
-def seconds(cell: Cell, stages: list[Stage]) -> float:
-    """A rough estimate for the missing stages of a cell, on this machine's CPU."""
+class Estimate(NamedTuple):
+    """Seconds on this machine's CPU, and hours on one A100."""
+
+    seconds: float
+    gpu_hours: float
+
+
+def estimates(todo: Mapping[Cell, Sequence[Stage]]) -> dict[Cell, Estimate]:
+    """A rough estimate for the missing stages of each cell."""
+    lengths: dict[tuple[Any, ...], float] = {}
+    return {cell: _estimate(cell, stages, lengths) for cell, stages in todo.items()}
+
+
+def _estimate(
+    cell: Cell, stages: Sequence[Stage], lengths: dict[tuple[Any, ...], float]
+) -> Estimate:
     if not stages:
-        return 0.0
-    trained, decoded = _operations(cell, stages)
+        return Estimate(0.0, 0.0)
+    key = (cell.task, cell.data_seed, cell.size("test"), cell.model, cell.recipe.max_pixels)
+    if key not in lengths:
+        lengths[key] = _tokens(cell)
+    trained, decoded = _operations(cell, stages, lengths[key])
     starts = (_START_SECONDS if trained else 0.0) + (2.0 if decoded else 0.0)
-    return starts + (trained + decoded) / _flops()
-
-
-def gpu_hours(cell: Cell, stages: list[Stage]) -> float:
-    """The same on one A100, in hours."""
-    if not stages:
-        return 0.0
-    trained, decoded = _operations(cell, stages)
-    return (trained / GPU_TRAINING + decoded / GPU_DECODING) / A100 / 3600
+    hours = (trained / GPU_TRAINING + decoded / GPU_DECODING) / A100 / 3600
+    return Estimate(starts + (trained + decoded) / _flops(), hours)
 
 
 def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
@@ -74,11 +85,10 @@ def _saved_bytes(cell: Cell) -> int:
     return int(4 * cell.recipe.lora_rank * ends * config["num_hidden_layers"])
 
 
-def _operations(cell: Cell, stages: list[Stage]) -> tuple[float, float]:
-    """Floating-point operations of training and of decoding: 2 a weight and token forward, 4
-    backward, of which the frozen weights of LoRA need half."""
+def _operations(cell: Cell, stages: Sequence[Stage], tokens: float) -> tuple[float, float]:
+    """Floating-point operations of training and of decoding, with so many tokens an example: 2 a
+    weight and token forward, 4 backward, of which the frozen weights of LoRA need half."""
     weights = cell.card.parameter_count()
-    tokens = _tokens(cell)
     trained = decoded = 0.0
     if "train" in stages and not cell.is_base:
         a_token = 6 if cell.recipe.method == "full" else 4

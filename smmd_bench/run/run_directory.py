@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -27,6 +28,8 @@ PLUGINS = "plugins"
 """The folder of a planned run with copies of its plugin files."""
 identity_of = itemgetter("model", "task", "loss", "seed")
 """What tells a cell from the others that a run holds, from its cell.json."""
+_WRITERS = 16
+"""Threads that write the cells' files."""
 
 
 @dataclass
@@ -183,8 +186,9 @@ class RunDirectory:
         for leftover in (self.path / "cells").glob("*/.*.part"):  # of a killed process
             if leftover.is_file():
                 leftover.unlink()
-        for content in own:
-            write_json_if_new(self.path / "cells" / content["address"] / "cell.json", content)
+        paths = [self.path / "cells" / content["address"] / "cell.json" for content in own]
+        with ThreadPoolExecutor(_WRITERS) as pool:  # most of a write is waiting for the disk
+            list(pool.map(write_json_if_new, paths, own))
         known = before["cells"] if before.get("format") == FORMAT else ()
         replacing = {identity_of(content): content for content in own}
         held = [replacing.pop(identity_of(c), c) for c in self._described(known)]

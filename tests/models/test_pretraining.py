@@ -28,7 +28,7 @@ def script(monkeypatch):
             del sys.modules[name]
 
 
-@pytest.mark.parametrize("source", ["charts", "plain", "clocks"])
+@pytest.mark.parametrize("source", ["charts", "plain", "values", "clocks"])
 def test_packed_questions_are_read_as_each_alone_through_the_processor(script, tmp_path, source):
     script("build_tiny_vl").main(tmp_path)
     processor = load_processor(tmp_path)

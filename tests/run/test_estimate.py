@@ -4,7 +4,11 @@ import pytest
 
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.loading import add_adapter, load_model
-from smmd_bench.run.estimate import disk_bytes, gpu_hours, seconds
+from smmd_bench.run.estimate import disk_bytes, estimates
+
+
+def gpu_hours(cell, stages):
+    return estimates({cell: stages})[cell].gpu_hours
 
 
 def test_gpu_hours_are_operations_over_an_a100():
@@ -33,7 +37,7 @@ def test_adapters_need_two_thirds_and_pictures_count():
     few = {"train_examples": 8, "validation_examples": 8, "test_examples": 8}
     clocks = Experiment(("clock_time",), ("ce",), recipe=few).cells[1]
     assert gpu_hours(clocks, ["train"]) > 0
-    assert seconds(clocks, ["train"]) > 15
+    assert estimates({clocks: ["train"]})[clocks].seconds > 15
 
 
 @pytest.mark.parametrize("method", ["full", "lora"])
