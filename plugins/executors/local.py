@@ -14,9 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, parameter, positive
+from smmd_bench.contracts.executor import PerCell
 from smmd_bench.errors import UserError
 from smmd_bench.run.machine import memory, share_of_cores
 from smmd_bench.run.process import WorkerProcess, environment_of
@@ -42,6 +43,9 @@ class LocalExecutor:
     gpus_per_cell: int = parameter(
         1, "GPUs of a training and of an engine; on a CPU processes of a training", check=positive
     )
+    strategy: Literal["ddp", "fsdp2"] = parameter(
+        "ddp", "fsdp2 spreads the weights over the GPUs of a cell: for models that one cannot train"
+    )
 
     @property
     def slots(self) -> int:
@@ -57,6 +61,10 @@ class LocalExecutor:
         names = visible.split(",") if visible else map(str, range(count))
         return tuple(name.strip() for name in names)[:count]
 
+    @property
+    def _per_cell(self) -> PerCell:
+        return PerCell(self.gpus_per_cell, self.strategy)
+
     @cached_property
     def _cores(self) -> int:
         return max(1, int(share_of_cores()))
@@ -69,7 +77,7 @@ class LocalExecutor:
                 f"this machine has {len(self._gpus)}."
             )
         threads = self.threads or (max(1, self._cores // self.workers) if self.workers else None)
-        room = _Room(self.slots, self._cores, threads, [*self._gpus], self.gpus_per_cell)
+        room = _Room(self.slots, self._cores, threads, [*self._gpus], self._per_cell)
         running: dict[str, _Running] = {}
         events: _Events = SimpleQueue()
         try:
@@ -94,7 +102,7 @@ class _Room:
     """What jobs have of this machine, and whether there is room for another. One always fits."""
 
     def __init__(
-        self, workers: int, cores: int, threads: int | None, gpus: list[str], per_cell: int
+        self, workers: int, cores: int, threads: int | None, gpus: list[str], per_cell: PerCell
     ) -> None:
         self.per_cell = per_cell
         self.workers, self.cores, self.threads = workers, cores, threads
@@ -111,12 +119,12 @@ class _Room:
         if sum(j.resources.memory_gb for j in [*others, job]) > self.memory:
             return False
         if self.on_gpus:
-            return len(self.gpus) >= job.resources.gpus * self.per_cell
+            return len(self.gpus) >= job.resources.gpus * self.per_cell.gpus
         return sum(map(self._threads, [*others, job])) <= max(self.cores, self.workers)
 
     def enter(self, job: Job) -> dict[str, str]:
         """Take what the job needs; the environment in which it sees that alone."""
-        count = job.resources.gpus * self.per_cell if self.on_gpus else 0
+        count = job.resources.gpus * self.per_cell.gpus if self.on_gpus else 0
         mine = [self.gpus.pop(0) for _ in range(count)]
         self.inside[job.name] = job, mine
         threads = self.threads if self.on_gpus else self._threads(job)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import (
     Job,
@@ -28,6 +28,7 @@ from smmd_bench.contracts import (
     parameter,
     positive,
 )
+from smmd_bench.contracts.executor import PerCell
 from smmd_bench.errors import UserError
 from smmd_bench.models.circumstances import versions
 from smmd_bench.run.machine import share_of_cores
@@ -40,6 +41,7 @@ _CONNECTS_IN = 10.0
 _PASSED_ON = ("SMMD_BENCH_", "HF_", "VLLM_")
 """Beginnings of the names of variables that a job has from the process that plans it."""
 _Resources = dict[str, float]
+_ONE = PerCell()
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,9 @@ class RayExecutor:
     )
     gpus_per_cell: int = parameter(
         1, "GPUs of a training and of an engine; on a CPU processes of a training", check=positive
+    )
+    strategy: Literal["ddp", "fsdp2"] = parameter(
+        "ddp", "fsdp2 spreads the weights over the GPUs of a cell: for models that one cannot train"
     )
     storage: str | None = parameter(
         None, "URL that all nodes reach, for the run's folder; none: they share its disk"
@@ -78,6 +83,7 @@ class RayExecutor:
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         told = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
         running: dict[Any, Job] = {}
+        per_cell = PerCell(self.gpus_per_cell, self.strategy)
         stored = None if self.storage is None else RunStorage(self.storage)
         task = ray.remote(max_calls=1, max_retries=self.retries)(_work)
         try:
@@ -86,7 +92,7 @@ class RayExecutor:
                     needs = _options(job, self._nodes(), self.gpus_per_cell)
                     if stored is not None:
                         _put(stored, folder, job)
-                    order = _Order.of(job, folder, self.storage, self.gpus_per_cell)
+                    order = _Order.of(job, folder, self.storage, per_cell)
                     running[task.options(**needs).remote(order, told)] = job
                 if not running:
                     return
@@ -188,7 +194,9 @@ class _Order:
     versions: Mapping[str, str]
 
     @classmethod
-    def of(cls, job: Job, folder: Path, storage: str | None = None, per_cell: int = 1) -> _Order:
+    def of(
+        cls, job: Job, folder: Path, storage: str | None = None, per_cell: PerCell = _ONE
+    ) -> _Order:
         passed_on = {k: v for k, v in os.environ.items() if k.startswith(_PASSED_ON)}
         return cls(
             name=job.name,

@@ -6,17 +6,33 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from .engine import Progress
 
 PROCESSES = "SMMD_BENCH_PROCESSES"
 """Environment variable of a job: how many GPUs it has, with a process each in training."""
+STRATEGY = "SMMD_BENCH_STRATEGY"
+"""Environment variable of a job: how these processes share the weights."""
 
 
 def processes() -> int:
     """What `PROCESSES` says in this process."""
     return int(os.environ.get(PROCESSES, 1))
+
+
+def is_sharded() -> bool:
+    """Whether this process has only a part of the weights while it trains."""
+    return processes() > 1 and os.environ.get(STRATEGY) == "fsdp2"
+
+
+@dataclass(frozen=True, slots=True)
+class PerCell:
+    """What a cell gets. gpus: on a CPU processes of a training. strategy: whether each process has
+    all weights, or a part of each."""
+
+    gpus: int = 1
+    strategy: Literal["ddp", "fsdp2"] = "ddp"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import psutil
 
-from ..contracts.executor import processes
+from ..contracts.executor import is_sharded, processes
 from ..models.recipe import TRAINING_VERSION
 
 _PACKAGES = (
@@ -52,6 +52,7 @@ def made_with(stage: Literal["train", "decode"]) -> dict[str, str]:
 
     code = {"training code": str(TRAINING_VERSION)} if stage == "train" else {}
     several = {"processes": str(processes())} if processes() > 1 else {}
+    several |= {"strategy": "fsdp2"} if is_sharded() and stage == "train" else {}
     software = {**_versions(_STAGES[stage]), **code, **several}
     if torch.cuda.is_available():
         return {**software, "device": torch.cuda.get_device_name()}

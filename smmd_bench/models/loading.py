@@ -73,6 +73,16 @@ def add_adapter(model: Any, recipe: Recipe) -> Any:
     )
 
 
+def load_trained(folder: Path, *, base: Path, recipe: Recipe) -> Any:
+    """What a training by this recipe has saved in `folder`: the model, or the base with the
+    adapter."""
+    if recipe.method == "full":
+        return load_model(folder, "float32")
+    from peft import PeftModel
+
+    return PeftModel.from_pretrained(load_model(base, recipe.dtype), folder).eval()
+
+
 def quiet_libraries() -> None:
     """Hub offline, no progress bars of the libraries: ours says what is going on."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

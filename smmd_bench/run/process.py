@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ..contracts import Job
-from ..contracts.executor import PROCESSES
+from ..contracts.executor import PROCESSES, STRATEGY, PerCell
 from ..plugin_system.registry import load_plugin_file
 from ..storage.files import read_json, write_json
 from .run_directory import record_failure
@@ -97,9 +97,11 @@ def threads_of(count: int | None) -> dict[str, str]:
     return {} if count is None else {"OMP_NUM_THREADS": str(count)}
 
 
-def environment_of(job: Job, threads: int | None, gpus: int) -> dict[str, str]:
-    """That of a job with so many threads, and with so many GPUs if it uses any."""
-    several = {PROCESSES: str(gpus)} if gpus > 1 and job.resources.gpus else {}
+def environment_of(job: Job, threads: int | None, per_cell: PerCell) -> dict[str, str]:
+    """That of a job with so many threads, and with several GPUs if it uses any."""
+    if per_cell.gpus == 1 or not job.resources.gpus:
+        return threads_of(threads)
+    several = {PROCESSES: str(per_cell.gpus), STRATEGY: per_cell.strategy}
     return {**threads_of(threads), **several}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ from ..storage.current import BASE
 from ..storage.files import read_json, write_json
 from .canary import make_canary
 from .canary_texts import CanaryTexts
+from .sharding import whole_weights
 from .trainer import own_forward
 
 
 class Epochs(TrainerCallback):  # type: ignore[misc]
     """Keeps each epoch's weights with their canary, and knows from which state to resume.
 
+    reload: loads what was saved, of which the canary is taken where no process has all weights.
     The state of an epoch counts as complete once its weights are in place, which happens last.
     """
 
@@ -33,9 +36,11 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         *,
         texts: CanaryTexts | None = None,
         dtype: str = "float32",
+        reload: Callable[[Path], Any] | None = None,
     ) -> None:
         self.folder, self.tokenizer, self.processor = folder, tokenizer, processor
         self.texts, self.dtype = texts, dtype
+        self.reload = reload
         self.base: Canary | None = None
 
     def read_base(self, model: Any) -> Canary:
@@ -46,24 +51,29 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
     def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """Called when the Trainer has written its state at the end of an epoch."""
         epoch = round(state.epoch)
-        with own_forward(model):
-            canary = asdict(self._canary(model))
+        weights, canary = whole_weights(model), None
+        if weights is None:
+            with own_forward(model):
+                canary = self._canary(model)
         if not state.is_world_process_zero:
             return
         final = self.folder / "epochs" / str(epoch)
         part = final.with_name(f".{epoch}.part")
         shutil.rmtree(part, ignore_errors=True)
-        model.save_pretrained(part)
+        model.save_pretrained(part, state_dict=weights)
         self.tokenizer.save_pretrained(part)
         if self.processor is not None:
             self.processor.save_pretrained(part)
+        if canary is None:
+            assert self.reload is not None
+            canary = self._canary(self.reload(part))
         write_json(
             part / "canary.json",
             {
                 "epoch": epoch,
                 "step": state.global_step,
                 "weights": digest_of_weights(part),
-                "canary": canary,
+                "canary": asdict(canary),
             },
         )
         shutil.rmtree(final, ignore_errors=True)

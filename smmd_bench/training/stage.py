@@ -14,6 +14,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import torch
 from transformers import TrainerCallback, TrainingArguments, set_seed
 
 from ..contracts import NoAuxiliary, NumericLoss, Progress
-from ..contracts.executor import processes
+from ..contracts.executor import is_sharded, processes
 from ..encoding.data import RightPaddingCollator, TokenisedExamples
 from ..encoding.numbers import numeric_vocabulary
 from ..errors import UserError
@@ -30,7 +31,7 @@ from ..experiment.cell import Cell
 from ..experiment.suitability import require_images
 from ..models.checkpoints import at_most_positions
 from ..models.circumstances import made_with
-from ..models.loading import add_adapter, load_model, load_tokenizer, quiet_libraries
+from ..models.loading import add_adapter, load_model, load_tokenizer, load_trained, quiet_libraries
 from ..models.processor import load_processor
 from ..models.recipe import Recipe
 from ..storage.current import BASE, training_stamp
@@ -81,8 +82,9 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
     targets = data.numeric_targets(tokenizer, loss)
     if (note := _coverage_note(cell.loss, loss, targets)) is not None:
         progress(note, 0, 0)
+    reload = partial(load_trained, base=cell.card.folder, recipe=recipe)
     texts = canary_texts(examples, tokenizer, processor, longest, chat=chat)
-    epochs = Epochs(folder, tokenizer, processor, texts=texts, dtype=recipe.dtype)
+    epochs = Epochs(folder, tokenizer, processor, texts=texts, dtype=recipe.dtype, reload=reload)
     steps = _Steps(label, cell.loss, loss, progress)
     trainer = _make_trainer(cell, folder, data, loss, tokenizer, [epochs, steps], track)
     base = epochs.read_base(trainer.model)
@@ -165,6 +167,7 @@ def training_arguments(
         max_steps=steps,
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=share // micro,
+        fsdp=is_sharded() or None,
         ddp_backend=None if processes() == 1 else "nccl" if gpu else "gloo",
         learning_rate=recipe.learning_rate,
         weight_decay=recipe.weight_decay,

@@ -22,6 +22,7 @@ from ..objective.output_head import causal_model, current, output_head
 from ..objective.supervised import count_units, supervised_targets
 from .rank_batches import RankBatches, RankLoader, random_order
 from .sampler import LengthGroups
+from .sharding import let_cpu_shard
 
 
 @contextmanager
@@ -35,6 +36,12 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
     causal = causal_model(model)
     plain_forward = causal.forward
     found = output_head(model)
+    layer = causal.get_output_embeddings()
+
+    def objective_of(hidden: Tensor, *units: Any) -> tuple[Tensor, ObjectiveOutput]:
+        assert found is not None
+        out = hidden_objective(loss, hidden, current(found, causal), *units)
+        return out.total, out
 
     def forward(
         input_ids: Tensor,
@@ -49,32 +56,40 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
         targets = supervised_targets(labels[:, 1:], keys)
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
         inputs |= {key: value for key, value in others.items() if isinstance(value, Tensor)}
-        head = None if found is None else current(found, causal)
-        if head is None:
+        units = targets, num_tokens, num_units
+        if found is None:
             logits = plain_forward(**inputs).logits[targets.row, targets.position]  # [T, V]
-            out = logits_objective(loss, logits, targets, num_tokens, num_units)
+            out = logits_objective(loss, logits, *units)
         else:
             hidden = causal.base_model(**inputs).last_hidden_state[targets.row, targets.position]
-            out = hidden_objective(loss, hidden, head, targets, num_tokens, num_units)
+            _, out = layer(hidden, *units)
         return {"loss": out.total, "objective": out}
 
     causal.forward = forward
+    if found is not None:
+        layer.forward = objective_of
     try:
         yield
     finally:
         del causal.forward
+        if found is not None:
+            del layer.forward
 
 
 @contextmanager
 def own_forward(model: Any) -> Iterator[None]:
     """Inside, the model's forward is its own again, also within `objective_forward`."""
     causal = causal_model(model)
-    objective = causal.__dict__.pop("forward", None)
+    replaced = [
+        (module, module.__dict__.pop("forward"))
+        for module in (causal, causal.get_output_embeddings())
+        if "forward" in getattr(module, "__dict__", ())
+    ]
     try:
         yield
     finally:
-        if objective is not None:
-            causal.forward = objective
+        for module, forward in replaced:
+            module.forward = forward
 
 
 class ObjectiveTrainer(Trainer):  # type: ignore[misc]
@@ -88,6 +103,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     def __init__(
         self, *, numeric_loss: NumericLoss, sampler: LengthGroups | None, **arguments: Any
     ) -> None:
+        let_cpu_shard()
         super().__init__(**arguments)
         self.sampler = sampler
         self.numeric_loss = numeric_loss

@@ -25,11 +25,17 @@ def epochs_of(run):
     return [epoch["weights"] for epoch in receipt["epochs"]], receipt["made_with"], folder
 
 
-def test_a_run_in_two_processes_that_is_killed_goes_on_bit_for_bit(smmd_bench, finish, tmp_path):
+@pytest.mark.parametrize(
+    ("strategy", "method"), [("ddp", "full"), ("fsdp2", "full"), ("fsdp2", "lora")]
+)
+def test_a_run_in_two_processes_that_is_killed_goes_on_bit_for_bit(
+    smmd_bench, finish, tmp_path, strategy, method
+):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    finish(f"{ASKED} --out", whole)
+    asked = ASKED.replace("threads=1", f"threads=1,strategy={strategy}") + f" --set method={method}"
+    finish(f"{asked} --out", whole)
     process = subprocess.Popen(
-        [COMMAND, *ASKED.split(), "--out", str(killed)], env=smmd_bench.environment,
+        [COMMAND, *asked.split(), "--out", str(killed)], env=smmd_bench.environment,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     deadline = time.monotonic() + 300
@@ -42,16 +48,17 @@ def test_a_run_in_two_processes_that_is_killed_goes_on_bit_for_bit(smmd_bench, f
     process.communicate()
     _, alive = psutil.wait_procs(workers, timeout=20)
     assert alive == []
-    finish(f"{ASKED} --out", killed)
+    finish(f"{asked} --out", killed)
     weights, made_with, folder = epochs_of(whole)
     assert made_with["processes"] == "2"
+    assert made_with.get("strategy", "ddp") == strategy
     assert epochs_of(killed)[0] == weights
     names = {path.name for path in (whole / "logs").glob("train-*.log")}
     assert names == {f"train-{folder.name}.log", f"train-{folder.name}-rank1.log"}
     log = sb.read_run(whole).train_log
     assert log["step"].tolist() == [*range(1, len(log) + 1)]
     alone = tmp_path / "alone"
-    finish(f"{ASKED} --out".replace("gpus_per_cell=2,", ""), alone)
+    finish(f"{asked} --out".replace("gpus_per_cell=2,", ""), alone)
     other = sb.read_run(alone).train_log
     assert log["tokens"].tolist() == other["tokens"].tolist()
     assert log["cross_entropy"].to_numpy() == pytest.approx(

@@ -47,7 +47,8 @@ def examples(tokenizer):
 
 
 def gradients(case, folder):
-    """The gradients and the log of a training of three steps of 16 rows, the last of 6."""
+    """The gradients and the log of a training of three steps of 16 rows, the last of 6, and whether
+    the weights were spread."""
     tokenizer = AutoTokenizer.from_pretrained(case["base"])
     recipe = Recipe(
         method="lora" if case["head"] == "frozen" else "full", lora_rank=4, epochs=1,
@@ -75,16 +76,19 @@ def gradients(case, folder):
     )
     with objective_forward(model, loss):
         trainer.train()
-    return seen.steps, [line for line in trainer.state.log_history if "cross_entropy" in line]
+    log = [line for line in trainer.state.log_history if "cross_entropy" in line]
+    return seen.steps, log, any(hasattr(p, "full_tensor") for p in model.parameters())
 
 
 def main():
     asked = json.loads(sys.argv[1])
     out = Path(asked["out"])
     for number, case in enumerate(asked["cases"]):
-        steps, log = gradients(case, out.parent / "trainer")
+        steps, log, sharded = gradients(case, out.parent / "trainer")
         if os.environ.get("RANK", "0") == "0":
-            torch.save({"steps": steps, "log": log}, out.with_suffix(f".{number}.pt"))
+            torch.save(
+                {"steps": steps, "log": log, "sharded": sharded}, out.with_suffix(f".{number}.pt")
+            )
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 

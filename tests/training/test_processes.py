@@ -70,13 +70,14 @@ def gradients(tiny, tmp_path_factory):
         for head, loss, micro in itertools.product(("frozen", "tied", "trainable"), LOSSES, (16, 1))
     ]
 
-    def made(processes):
+    def made(processes, strategy="ddp"):
         folder = tmp_path_factory.mktemp(f"{processes}")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = str(probe.getsockname()[1])
         environment = {
-            **os.environ, "SMMD_BENCH_PROCESSES": str(processes), "OMP_NUM_THREADS": "1"
+            **os.environ, "SMMD_BENCH_PROCESSES": str(processes), "OMP_NUM_THREADS": "1",
+            "SMMD_BENCH_STRATEGY": strategy,
         }  # fmt: skip
         if processes > 1:
             environment |= {
@@ -106,9 +107,10 @@ def gradients(tiny, tmp_path_factory):
 def test_gradients_are_those_of_one_process(gradients):
     cases, made = gradients
     alone = made(1)
-    for processes in (2, 4):
-        for case, one, several in zip(cases, alone, made(processes), strict=True):
-            where = f"{case} in {processes} processes"
+    for processes, strategy in itertools.product((2, 4), ("ddp", "fsdp2")):
+        for case, one, several in zip(cases, alone, made(processes, strategy), strict=True):
+            where = f"{case} in {processes} processes ({strategy})"
+            assert several["sharded"] == (strategy == "fsdp2"), where
             assert len(one["steps"]) == len(several["steps"]) == 3, where
             for mine, theirs in zip(one["steps"], several["steps"], strict=True):
                 assert mine.keys() == theirs.keys(), where
