@@ -4,8 +4,9 @@
 
 Both are commands as they are typed, each a process of its own. The finished run is not measured:
 a cell is trained and scored on eight examples, and every other cell gets its files, stamped as its
-own; a first `run` then compares the cells and makes the report. Budgets (DESIGN.md, section 6):
-10 s and 5 s, and of these 2 s for the cells' addresses and what is missing of each.
+own; a first `run` then compares the cells and makes the report. Budgets:
+10 s and 5 s, and of these 2 s for the cells' addresses and what is missing of each (DESIGN.md,
+section 6).
 """
 
 from __future__ import annotations

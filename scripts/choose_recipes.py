@@ -5,8 +5,7 @@
 
 Every task is fine-tuned with every point of its grid, one run folder each under FOLDER; what is
 done already is not repeated. FOLDER/recipes.csv gets the metric that selects epochs, on validation
-examples after the best epoch. The card takes the best point. A run
-scores 32 test examples, which the choice does not look at.
+examples after the best epoch. A run scores 32 test examples, which the choice does not look at.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, ClassVar, Literal
 
-from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, parameter, positive
-from smmd_bench.contracts.executor import PerCell
+from smmd_bench.contracts import Job, JobQueue, JobResult, PerCell, Progress, parameter, positive
 from smmd_bench.errors import UserError
 from smmd_bench.run.machine import memory, share_of_cores
 from smmd_bench.run.process import WorkerProcess, environment_of
@@ -47,6 +46,13 @@ class LocalExecutor:
         "ddp", "fsdp2 spreads the weights over the GPUs of a cell: for models that one cannot train"
     )
 
+    def __post_init__(self) -> None:
+        _ = self._per_cell
+
+    @property
+    def _per_cell(self) -> PerCell:
+        return PerCell(self.gpus_per_cell, self.strategy)
+
     @property
     def slots(self) -> int:
         """`workers`, or how often the visible GPUs suffice, or the cores."""
@@ -60,10 +66,6 @@ class LocalExecutor:
         count, visible = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES")
         names = visible.split(",") if visible else map(str, range(count))
         return tuple(name.strip() for name in names)[:count]
-
-    @property
-    def _per_cell(self) -> PerCell:
-        return PerCell(self.gpus_per_cell, self.strategy)
 
     @cached_property
     def _cores(self) -> int:

@@ -23,12 +23,12 @@ from smmd_bench.contracts import (
     Job,
     JobQueue,
     JobResult,
+    PerCell,
     Progress,
     non_negative,
     parameter,
     positive,
 )
-from smmd_bench.contracts.executor import PerCell
 from smmd_bench.errors import UserError
 from smmd_bench.models.circumstances import versions
 from smmd_bench.run.machine import share_of_cores
@@ -66,6 +66,13 @@ class RayExecutor:
         None, "URL that all nodes reach, for the run's folder; none: they share its disk"
     )
 
+    def __post_init__(self) -> None:
+        _ = self._per_cell
+
+    @property
+    def _per_cell(self) -> PerCell:
+        return PerCell(self.gpus_per_cell, self.strategy)
+
     @property
     def slots(self) -> int:
         """The GPUs of the cluster, or its cores."""
@@ -83,7 +90,6 @@ class RayExecutor:
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         told = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
         running: dict[Any, Job] = {}
-        per_cell = PerCell(self.gpus_per_cell, self.strategy)
         stored = None if self.storage is None else RunStorage(self.storage)
         task = ray.remote(max_calls=1, max_retries=self.retries)(_work)
         try:
@@ -92,7 +98,7 @@ class RayExecutor:
                     needs = _options(job, self._nodes(), self.gpus_per_cell)
                     if stored is not None:
                         _put(stored, folder, job)
-                    order = _Order.of(job, folder, self.storage, per_cell)
+                    order = _Order.of(job, folder, self.storage, self._per_cell)
                     running[task.options(**needs).remote(order, told)] = job
                 if not running:
                     return

@@ -25,7 +25,7 @@ from .engine import (
     Images,
     Progress,
 )
-from .executor import Executor, Job, JobQueue, JobResult, Resources
+from .executor import Executor, Job, JobQueue, JobResult, PerCell, Resources
 from .loss import Loss
 from .numbers import first_number, last_number, parse_number, plain_text
 from .numeric import NumericTargets, NumericVocabulary, Weighting
@@ -57,7 +57,8 @@ __all__ = [
     "Completion", "DataSource", "Engine", "EngineSession", "EngineSettings", "ExactMatch",
     "Example", "Executor", "HubData", "Images", "Job", "JobQueue", "JobResult", "Loss",
     "MeanAbsoluteError", "Metric", "Modality", "NoAuxiliary", "NumericLoss", "NumericTargets",
-    "NumericVocabulary", "ParseFailureRate", "Percentage", "Progress", "RSquared", "Report",
+    "NumericVocabulary", "ParseFailureRate", "PerCell", "Percentage", "Progress", "RSquared",
+    "Report",
     "Resources", "Run", "Split", "Task", "TextMatch", "TruncationRate", "UserError", "Weighting",
     "bandwidth", "cache_folder",
     "did_you_mean", "first_number", "gumbel", "last_number", "mixed", "non_negative", "parameter",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
+from ..errors import UserError
 from .engine import Progress
 
 PROCESSES = "SMMD_BENCH_PROCESSES"
@@ -28,11 +29,18 @@ def is_sharded() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PerCell:
-    """What a cell gets. gpus: on a CPU processes of a training. strategy: whether each process has
-    all weights, or a part of each."""
+    """How many GPUs a cell has, or on a CPU how many processes its training has, and whether each
+    holds all weights (ddp) or a part of each (fsdp2). Raises UserError for fsdp2 with one."""
 
     gpus: int = 1
     strategy: Literal["ddp", "fsdp2"] = "ddp"
+
+    def __post_init__(self) -> None:
+        if self.strategy == "fsdp2" and self.gpus == 1:
+            raise UserError(
+                "strategy=fsdp2 of the executor spreads weights over the GPUs of a cell: give "
+                "gpus_per_cell=2 or more, too."
+            )
 
 
 @dataclass(frozen=True, slots=True)

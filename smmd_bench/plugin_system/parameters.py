@@ -65,7 +65,7 @@ def why_unusable(plugin: Any) -> str | None:
 
 def parameters_of(plugin: type) -> dict[str, Parameter]:
     """The parameters of a usable plugin class, by public name."""
-    return _parameters_of(plugin)
+    return {**_parameters_of(plugin)}
 
 
 @cache

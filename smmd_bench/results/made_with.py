@@ -7,13 +7,17 @@ from collections.abc import Iterable
 from ..storage.current import CurrentCell
 from ..storage.files import parquet_made_with
 
+_ONE_PROCESS = {"processes": "1", "strategy": "ddp"}
+"""What a receipt leaves out."""
+
 
 def made_with(cell: CurrentCell) -> dict[str, str]:
     """By `torch in training`, `device in decoding`, ...; of completions made elsewhere nothing is
     known, and the untuned base is not trained."""
     receipt = {} if cell.is_base else (cell.source or cell).receipt or {}
+    training = receipt.get("made_with")
     stages = {
-        "training": receipt.get("made_with") or {},
+        "training": {**_ONE_PROCESS, **training} if training else {},
         "decoding": parquet_made_with(cell.folder / "completions.parquet"),
     }
     return {f"{name} in {stage}": v for stage, known in stages.items() for name, v in known.items()}

@@ -17,14 +17,14 @@ from ..storage.current import BASE
 from ..storage.files import read_json, write_json
 from .canary import make_canary
 from .canary_texts import CanaryTexts
-from .sharding import whole_weights
+from .sharding import can_resume, whole_weights
 from .trainer import own_forward
 
 
 class Epochs(TrainerCallback):  # type: ignore[misc]
     """Keeps each epoch's weights with their canary, and knows from which state to resume.
 
-    reload: loads what was saved, of which the canary is taken where no process has all weights.
+    reload: loads what was saved; where no process has all weights, the canary is taken of that.
     The state of an epoch counts as complete once its weights are in place, which happens last.
     """
 
@@ -61,6 +61,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         part = final.with_name(f".{epoch}.part")
         shutil.rmtree(part, ignore_errors=True)
         model.save_pretrained(part, state_dict=weights)
+        del weights
         self.tokenizer.save_pretrained(part)
         if self.processor is not None:
             self.processor.save_pretrained(part)
@@ -88,11 +89,12 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         return replace(made, rivals=((BASE, self.base.log_probabilities),))
 
     def last_complete(self) -> str | None:
-        """The newest Trainer state whose epoch's weights are in place; removes any later ones."""
+        """The newest Trainer state whose epoch's weights are in place; removes any later ones, and
+        those of another strategy."""
         steps = [receipt["step"] for receipt in self.receipts()]
         found = None
         for state in (self.folder / "training").glob("checkpoint-*"):
-            if int(state.name.removeprefix("checkpoint-")) in steps:
+            if int(state.name.removeprefix("checkpoint-")) in steps and can_resume(state):
                 found = max(found or state, state, key=lambda p: int(p.name.split("-")[1]))
             else:
                 shutil.rmtree(state, ignore_errors=True)  # or another process of this training did

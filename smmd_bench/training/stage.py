@@ -46,6 +46,7 @@ from .trainer import ObjectiveTrainer, objective_forward
 
 _DROWNS = 10  # times the cross-entropy
 _ALL_STEPS = math.nextafter(1.0, 0.0)  # to the Trainer, below 1 is a share, and 1 is one step
+_PATIENCE = 4 * 3600  # seconds that processes wait for the first one, which writes
 _READERS = 2  # about 2 ms a picture of 224 x 224 each
 _SCHEDULES = {"constant": "constant_with_warmup"}  # ours -> the Trainer's
 _LOG_COLUMNS = [
@@ -168,6 +169,7 @@ def training_arguments(
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=share // micro,
         fsdp=is_sharded() or None,
+        ddp_timeout=_PATIENCE,
         ddp_backend=None if processes() == 1 else "nccl" if gpu else "gloo",
         learning_rate=recipe.learning_rate,
         weight_decay=recipe.weight_decay,

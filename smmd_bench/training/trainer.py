@@ -2,8 +2,9 @@
 
 The model's `forward` is replaced while it trains: it runs the decoder, keeps the hidden states at
 supervised positions and gives them to the objective, so that the full logits are never built. The
-denominators T and U are counted over all micro-batches and processes of an optimiser step before
-its first forward pass.
+objective runs as the forward of the output head, for which weights that are spread over processes
+come together. The denominators T and U are counted over all micro-batches and processes of an
+optimiser step before its first forward pass.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..objective.output_head import causal_model, current, output_head
 from ..objective.supervised import count_units, supervised_targets
 from .rank_batches import RankBatches, RankLoader, random_order
 from .sampler import LengthGroups
-from .sharding import let_cpu_shard
+from .sharding import let_cpu_shard, reduce_in_float32
 
 
 @contextmanager
@@ -38,10 +39,9 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
     found = output_head(model)
     layer = causal.get_output_embeddings()
 
-    def objective_of(hidden: Tensor, *units: Any) -> tuple[Tensor, ObjectiveOutput]:
+    def objective_of(hidden: Tensor, *units: Any) -> ObjectiveOutput:
         assert found is not None
-        out = hidden_objective(loss, hidden, current(found, causal), *units)
-        return out.total, out
+        return hidden_objective(loss, hidden, current(found, causal), *units)
 
     def forward(
         input_ids: Tensor,
@@ -62,7 +62,7 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
             out = logits_objective(loss, logits, *units)
         else:
             hidden = causal.base_model(**inputs).last_hidden_state[targets.row, targets.position]
-            _, out = layer(hidden, *units)
+            out = layer(hidden, *units)
         return {"loss": out.total, "objective": out}
 
     causal.forward = forward
@@ -105,6 +105,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     ) -> None:
         let_cpu_shard()
         super().__init__(**arguments)
+        reduce_in_float32(self.accelerator)
         self.sampler = sampler
         self.numeric_loss = numeric_loss
         self._step_counts: tuple[Tensor, Tensor] | None = None

@@ -6,8 +6,10 @@ import time
 
 import psutil
 import pytest
+from safetensors.torch import load_file
 
 import smmd_bench as sb
+from smmd_bench.models.cards import model_card
 from smmd_bench.storage.files import read_json
 
 from .conftest import COMMAND
@@ -17,6 +19,9 @@ ASKED = (
     "train-eval --task arithmetic --losses smmd --train-examples 500 --epochs 3 --no-base "
     "--validation-examples 20 --test-examples 40 --executor local[gpus_per_cell=2,threads=1]"
 )
+
+
+BUILTIN = model_card("builtin/tiny").folder / "model.safetensors"
 
 
 def epochs_of(run):
@@ -58,12 +63,26 @@ def test_a_run_in_two_processes_that_is_killed_goes_on_bit_for_bit(
     log = sb.read_run(whole).train_log
     assert log["step"].tolist() == [*range(1, len(log) + 1)]
     alone = tmp_path / "alone"
-    finish(f"{asked} --out".replace("gpus_per_cell=2,", ""), alone)
+    finish(f"{ASKED} --set method={method} --out".replace("gpus_per_cell=2,", ""), alone)
     other = sb.read_run(alone).train_log
     assert log["tokens"].tolist() == other["tokens"].tolist()
     assert log["cross_entropy"].to_numpy() == pytest.approx(
         other["cross_entropy"].to_numpy(), rel=0.02
     )
+    assert_learned_alike(folder, epochs_of(alone)[2])
+
+
+def assert_learned_alike(folder, other):
+    """The saved weights differ by far less than training changed them."""
+    name = next((folder / "checkpoint").glob("*.safetensors")).name
+    mine, theirs = (load_file(f / "checkpoint" / name) for f in (folder, other))
+    before = load_file(BUILTIN) if name == "model.safetensors" else {}
+    assert mine.keys() == theirs.keys()
+    moved = [n for n in mine if n in before or "lora_B" in n]  # which begins at zero
+    assert moved
+    change = sum(float((theirs[n] - before.get(n, 0)).abs().sum()) for n in moved)
+    apart = sum(float((theirs[n] - mine[n]).abs().sum()) for n in moved)
+    assert apart < 0.05 * change
 
 
 def test_a_process_that_dies_ends_the_training_in_a_sentence(smmd_bench, tmp_path):

@@ -117,7 +117,17 @@ def test_no_job_outlives_the_run(tmp_path):
     process.stdout.close()
 
 
-@pytest.mark.parametrize("spec", ["local[workers=0]", "local[threads=-1]", "local[gpu=2]"])
-def test_an_option_that_makes_no_sense_is_refused(spec):
-    with pytest.raises(UserError, match="local"):
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("local[workers=0]", "local"),
+        ("local[threads=-1]", "local"),
+        ("local[gpu=2]", "local"),
+        ("local[gpus_per_cell=2,strategy=zero3]", "'zero3' is not .*: expected ddp|fsdp2"),
+        ("local[strategy=fsdp2]", "give gpus_per_cell=2 or more"),
+        ("ray[strategy=fsdp2]", "give gpus_per_cell=2 or more"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused(spec, reason):
+    with pytest.raises(UserError, match=reason):
         load("executors", spec)

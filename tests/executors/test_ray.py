@@ -8,7 +8,7 @@ import psutil
 import pytest
 from smmd_bench.plugins.executors import ray as executor_module
 
-from smmd_bench.contracts import JobQueue, Resources
+from smmd_bench.contracts import JobQueue, PerCell, Resources
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load
 
@@ -161,6 +161,15 @@ def test_a_node_without_the_folder_or_with_other_versions_says_so(executor, tmp_
     assert "does not see" in str(elsewhere.refusal())
     older = dataclasses.replace(order, versions={**order.versions, "torch": "1.0"})
     assert "install torch 1.0" in str(older.refusal())
+
+
+def test_a_job_is_told_how_many_gpus_it_has_and_how_they_share_the_weights(tmp_path):
+    per_cell = PerCell(4, "fsdp2")
+    order = executor_module._Order.of(job("a", Resources(1)), tmp_path, None, per_cell)
+    assert order.environment["SMMD_BENCH_PROCESSES"] == "4"
+    assert order.environment["SMMD_BENCH_STRATEGY"] == "fsdp2"
+    alone = executor_module._Order.of(job("a"), tmp_path, None, per_cell).environment
+    assert "SMMD_BENCH_PROCESSES" not in alone
 
 
 def test_more_gpus_than_a_node_has_are_refused_at_once(executor):
