@@ -53,7 +53,10 @@ def test_a_run_in_two_processes_that_is_killed_goes_on_bit_for_bit(
     process.communicate()
     _, alive = psutil.wait_procs(workers, timeout=20)
     assert alive == []
+    (state, *_) = killed.glob("cells/*/training/checkpoint-*/trainer_state.json")
+    seconds = read_json(state)["log_history"][0]["seconds"]
     finish(f"{asked} --out", killed)
+    assert sb.read_run(killed).train_log["seconds"].iloc[0] == seconds  # the first epoch stays
     weights, made_with, folder = epochs_of(whole)
     assert made_with["processes"] == "2"
     assert made_with.get("strategy", "ddp") == strategy

@@ -27,7 +27,11 @@ class Trained:
             self.before = {k: v.clone() for k, v in model.state_dict().items()}
             head = model.get_output_embeddings()
             head.register_forward_hook(
-                lambda _, inputs, out: self.logits.append((out.shape, out.requires_grad))
+                lambda _, inputs, out: self.logits.extend(
+                    (tensor.shape, tensor.requires_grad)
+                    for tensor in [out]
+                    if isinstance(tensor, torch.Tensor)  # ours gives the objective
+                )
             )
             return model
 

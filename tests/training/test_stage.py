@@ -44,6 +44,18 @@ def test_weights_without_a_state_start_anew(tmp_path):
     assert not (tmp_path / "epochs").exists()
 
 
+@pytest.mark.parametrize("spread", [True, False])
+def test_a_state_of_another_strategy_is_not_gone_on_with(cell, monkeypatch, spread):
+    if spread:
+        for state in (cell / "training").iterdir():
+            (state / "pytorch_model_fsdp.bin").touch()
+    else:
+        monkeypatch.setenv("SMMD_BENCH_PROCESSES", "2")
+        monkeypatch.setenv("SMMD_BENCH_STRATEGY", "fsdp2")
+    assert Epochs(cell, None).last_complete() is None
+    assert not (cell / "epochs").exists()
+
+
 class _StoppedError(Exception):
     """Ends a training before it begins."""
 
