@@ -4,9 +4,8 @@
 
 Both are commands as they are typed, each a process of its own. The finished run is not measured:
 a cell is trained and scored on eight examples, and every other cell gets its files, stamped as its
-own; a first `run` then compares the cells and makes the report. Budgets:
-10 s and 5 s, and of these 2 s for the cells' addresses and what is missing of each (DESIGN.md,
-section 6).
+own; a first `run` then compares the cells and makes the report. Budgets: 10 s and 5 s, and of these
+2 s for the cells' addresses and what is missing of each (DESIGN.md, section 6).
 """
 
 from __future__ import annotations
@@ -34,9 +33,7 @@ from smmd_bench.storage.files import read_json, write_json, write_parquet
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
 BUDGETS = {"seconds_plan": 10, "seconds_nothing_to_do": 5, "seconds_planned": 2}
-RECIPE = {
-    "train_examples": 16, "validation_examples": 4, "test_examples": 8, "epochs": 1,
-}  # fmt: skip
+RECIPE = {"train_examples": 16, "validation_examples": 4, "test_examples": 8, "epochs": 1}
 
 
 def main() -> None:
@@ -51,9 +48,9 @@ def main() -> None:
         result = {
             "cells_planned": options.planned,
             "seconds_plan": median(
-                lambda: shutil.rmtree(place / "plan", ignore_errors=True),
                 lambda: command("plan", *plan),
                 options.repeats,
+                before=lambda: shutil.rmtree(place / "plan", ignore_errors=True),
             ),
         }
         file, run = yaml_of(place / "run.yaml", options.finished), RunDirectory(place / "run")
@@ -64,8 +61,8 @@ def main() -> None:
         assert "Nothing to do" in command(*again[:-1])
         result |= {
             "cells_finished": options.finished,
-            "seconds_nothing_to_do": median(lambda: None, lambda: command(*again), options.repeats),
-            "seconds_planned": median(lambda: None, lambda: look(run, made), options.repeats),
+            "seconds_nothing_to_do": median(lambda: command(*again), options.repeats),
+            "seconds_planned": median(lambda: look(run, made), options.repeats),
             "cores": os.cpu_count(),
             "load": round(os.getloadavg()[0], 1),
         }
@@ -138,10 +135,12 @@ def command(*words: str) -> str:
     return done.stdout
 
 
-def median(prepare: Callable[[], object], work: Callable[[], object], repeats: int) -> float:
+def median(
+    work: Callable[[], object], repeats: int, before: Callable[[], object] = lambda: None
+) -> float:
     times = []
     for _ in range(repeats):
-        prepare()
+        before()
         start = time.perf_counter()
         work()
         times.append(time.perf_counter() - start)

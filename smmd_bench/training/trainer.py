@@ -39,9 +39,9 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
     found = output_head(model)
     layer = causal.get_output_embeddings()
 
-    def objective_of(hidden: Tensor, *units: Any) -> ObjectiveOutput:
+    def objective_of(hidden: Tensor, *step: Any) -> ObjectiveOutput:
         assert found is not None
-        return hidden_objective(loss, hidden, current(found, causal), *units)
+        return hidden_objective(loss, hidden, current(found, causal), *step)
 
     def forward(
         input_ids: Tensor,
@@ -56,13 +56,13 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
         targets = supervised_targets(labels[:, 1:], keys)
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
         inputs |= {key: value for key, value in others.items() if isinstance(value, Tensor)}
-        units = targets, num_tokens, num_units
+        step = targets, num_tokens, num_units
         if found is None:
             logits = plain_forward(**inputs).logits[targets.row, targets.position]  # [T, V]
-            out = logits_objective(loss, logits, *units)
+            out = logits_objective(loss, logits, *step)
         else:
             hidden = causal.base_model(**inputs).last_hidden_state[targets.row, targets.position]
-            out = layer(hidden, *units)
+            out = layer(hidden, *step)
         return {"loss": out.total, "objective": out}
 
     causal.forward = forward
