@@ -1,4 +1,4 @@
-"""A run on a Ray cluster gives the tables that `local` gives, also where jobs are killed."""
+"""A run on Ray with a storage gives the tables that `local` gives, also where tasks are killed."""
 
 import subprocess
 import threading
@@ -33,17 +33,10 @@ def kill_two_tasks(process, killed):
         time.sleep(0.2)
 
 
-@pytest.fixture(scope="module")
-def local(finish, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("local")
-    finish(f"{ASKED} --executor local[threads=1] --out", folder)
-    return folder
-
-
-@pytest.mark.parametrize("shared", [True, False], ids=["shared disk", "storage"])
-def test_ray_gives_what_local_gives_though_tasks_are_killed(smmd_bench, local, tmp_path, shared):
-    ray, killed = tmp_path / "ray", []
-    executor = "ray[retries=3]" if shared else f"ray[retries=3,storage=file://{tmp_path}/stored]"
+def test_ray_gives_what_local_gives_though_tasks_are_killed(smmd_bench, finish, tmp_path):
+    local, ray, killed = tmp_path / "local", tmp_path / "ray", []
+    finish(f"{ASKED} --executor local[threads=1] --out", local)
+    executor = f"ray[retries=3,storage=file://{tmp_path}/stored]"
     process = subprocess.Popen(
         [COMMAND, *ASKED.split(), "--executor", executor, "--out", str(ray)],
         env=smmd_bench.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
