@@ -19,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 env: $(STAMP)
 
-demo: $(STAMP)  ## the main job on the embedded default: about 6 minutes on 2 quiet cores
+demo: $(STAMP)  ## the main job on the embedded default: about 4 minutes on 2 quiet cores
 	$(BIN)/smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd
 
 test: check  ## what a change must pass: about 8 minutes on 2 cores

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class UserError(Exception):
@@ -12,6 +14,16 @@ class UserError(Exception):
 
 class CellSkippedError(Exception):
     """A loss that cannot apply to a model or task; the cell is listed as skipped."""
+
+
+def if_full(error: OSError, path: Path | str | None) -> UserError | None:
+    """The error of a disk, or of a quota on it, that is full; None: the error is another one."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    return UserError(
+        f"The disk is full while writing {path or 'a file'}: free some space and run the same "
+        "command again; what is finished is kept."
+    )
 
 
 def reason_of(error: BaseException) -> str:

@@ -1,8 +1,8 @@
 """Jobs on this machine, each in a process of its own, as many at a time as there is room for.
 
 With GPUs each job has one of them, which it alone sees. Without, small jobs take one thread each
-and large ones all cores. The processes die with this one, so a killed run leaves nothing behind
-that still writes.
+and large ones all cores; the last small ones share the cores, of which some would be idle. The
+processes die with this one, so a killed run leaves nothing behind that still writes.
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ class LocalExecutor:
             )
         threads = self.threads or (max(1, self._cores // self.workers) if self.workers else None)
         room = _Room(self.slots, self._cores, threads, [*self._gpus], self._per_cell)
+        if not (self.workers or self._gpus):
+            room.queue = queue
         running: dict[str, _Running] = {}
         events: _Events = SimpleQueue()
         try:
@@ -97,11 +99,19 @@ class LocalExecutor:
                 yield JobResult(ended.job, ended.end())
         finally:
             for one in running.values():
+                one.worker.ask_to_end()
+            for one in running.values():
                 one.worker.close()
 
 
 class _Room:
-    """What jobs have of this machine, and whether there is room for another. One always fits."""
+    """What jobs have of this machine, and whether there is room for another. One always fits.
+
+    queue: with the jobs to come; where they and those inside are more than the cores, and fewer
+    than twice as many, all may be inside.
+    """
+
+    queue: JobQueue | None = None
 
     def __init__(
         self, workers: int, cores: int, threads: int | None, gpus: list[str], per_cell: PerCell
@@ -116,13 +126,15 @@ class _Room:
         if not self.inside:
             return True
         others = [other for other, _ in self.inside.values()]
-        if len(others) >= self.workers:
+        left = len(others) + (len(self.queue.waiting) if self.queue else 0)
+        most = left if self.workers < left < 2 * self.workers else self.workers
+        if len(others) >= most:
             return False
         if sum(j.resources.memory_gb for j in [*others, job]) > self.memory:
             return False
         if self.on_gpus:
             return len(self.gpus) >= job.resources.gpus * self.per_cell.gpus
-        return sum(map(self._threads, [*others, job])) <= max(self.cores, self.workers)
+        return sum(map(self._threads, [*others, job])) <= max(self.cores, most)
 
     def enter(self, job: Job) -> dict[str, str]:
         """Take what the job needs; the environment in which it sees that alone."""

@@ -10,7 +10,7 @@ from io import TextIOWrapper
 
 import click
 
-from ..errors import UserError
+from ..errors import UserError, if_full
 
 _COMMANDS = (
     "train-eval", "run", "plan", "work", "overhead", "regress", "score", "report", "compare",
@@ -64,14 +64,13 @@ def main() -> None:
         sys.exit(2)
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        click.echo(
-            f"Error: A file cannot be used ({' '.join(what.split())}): check its path, its "
-            "permissions and the space on its disk.",
-            err=True,
-        )
+        unusable = f"A file cannot be used ({' '.join(what.split())}): check its path, its "
+        unusable += "permissions and the space on its disk."
+        click.echo(f"Error: {if_full(error, error.filename) or unusable}", err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt) as error:
         from .interruption import farewell
 
-        click.echo(farewell(error), err=True)
-        sys.exit(130)
+        said, status = farewell(error)
+        click.echo(said, err=True)
+        sys.exit(status)

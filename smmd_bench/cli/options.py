@@ -28,10 +28,10 @@ def load_plugins(
 ) -> tuple[Path, ...]:
     """Register the plugins of files, unless a shell only completes the command."""
     if files and not context.resilient_parsing:
-        from ..plugin_system.registry import load_plugin_file
+        from ..plugin_system.consent import load_named
 
         for file in files:
-            load_plugin_file(file)
+            load_named(file)
     return files
 
 
@@ -45,6 +45,13 @@ def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None)
     if not folder.is_dir():
         raise UserError(f"The data folder {folder} does not exist: check --data-dir.")
     os.environ[VARIABLE] = str(folder.resolve())
+
+
+def _set_stall(_: click.Context, __: click.Parameter, minutes: float) -> None:
+    """Set the environment variable that the processes of jobs read."""
+    from ..run.process import STALL
+
+    os.environ[STALL] = str(minutes)
 
 
 def commas(*flags: str, word: str, **settings: Any) -> Decorator:
@@ -86,6 +93,15 @@ quiet: Decorator = click.option(
 executor: Decorator = click.option(
     "--executor", default="local", shell_complete=completion.executors, help="Where jobs run."
 )
+stall: Decorator = click.option(
+    "--stall",
+    metavar="MINUTES",
+    type=click.FloatRange(min=0),
+    default=120,
+    expose_value=False,
+    callback=_set_stall,
+    help="End a job that reports no progress for so long, and do the others; 0: never.",
+)
 storage: Decorator = click.option(
     "--storage",
     metavar="URL",
@@ -100,6 +116,7 @@ losses: Decorator = commas(
 )
 _EXECUTION: tuple[Decorator, ...] = (
     executor,
+    stall,
     data_dir,
     out("the experiment"),
     click.option("--extend", is_flag=True, help="Add this experiment to another one's folder."),

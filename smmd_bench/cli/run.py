@@ -48,7 +48,7 @@ def read_plan(file: Path) -> "ExperimentFile":
     """The experiments of a YAML file; its plugins are loaded. Raises UserError for a mistake."""
     from ..errors import UserError
     from ..experiment.file import experiment_file
-    from ..plugin_system.registry import load_plugin_file
+    from ..plugin_system.consent import load_named
 
     try:
         text = file.read_text(encoding="utf-8")
@@ -58,5 +58,5 @@ def read_plan(file: Path) -> "ExperimentFile":
         raise UserError(f"The experiment file {file} is not UTF-8: save it as UTF-8.") from error
     plan = experiment_file(text, str(file))
     for plugin in dict.fromkeys(name for part in plan.experiments for name in part.plugins):
-        load_plugin_file(Path(plugin))
+        load_named(Path(plugin))
     return plan

@@ -13,10 +13,10 @@ def load_plugins_of(runs: Iterable[Path], voice: Voice) -> None:
     Notes say which files cannot be loaded, and which plugins have changed since the run.
     """
     from ..errors import UserError
-    from ..plugin_system.registry import load_plugin_file
-    from ..storage.files import read_json
+    from ..plugin_system.consent import load_of_run
+    from ..storage.manifest import read_manifest
 
-    manifests = {run: read_json(run / "manifest.json") or {} for run in runs}
+    manifests = {run: read_manifest(run) for run in runs}
     files = {
         file: run
         for run, manifest in manifests.items()
@@ -25,7 +25,7 @@ def load_plugins_of(runs: Iterable[Path], voice: Voice) -> None:
     }
     for file, run in files.items():
         try:
-            load_plugin_file(Path(file))
+            load_of_run(Path(file))
         except UserError as error:
             voice.note(f"Note: {run} was made with a plugin that could not be loaded: {error}")
     for run, manifest in manifests.items():

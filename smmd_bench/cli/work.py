@@ -23,6 +23,8 @@ from .voice import Voice
     help="A cell, with its tests of transfer; may be repeated.  [default: (all)]",
 )
 @options.executor
+@options.stall
+@options.plugin
 @options.data_dir
 @options.storage
 @options.voice

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..scoring.score import score_frame
-from ..storage.files import write_json
+from ..storage.addresses import digest_of_weights
+from ..storage.files import DamagedError, read_parquet, write_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,9 +45,7 @@ def settle(cell: Cell, run: Path) -> None:
         return
     now = cell.files(run)
     if now.receipt is not None and now.selection is None and now.has_validation:
-        import pandas as pd
-
-        chosen = select(cell, pd.read_parquet(now.folder / "validation.parquet"))
+        chosen = select(cell, read_parquet(now.folder / "validation.parquet").to_pandas())
         write_json(now.folder / "selection.json", {"address": now.selection_stamp, **chosen})
     _keep_selected(cell.files(run), keep_epochs=cell.recipe.keep_epochs)
 
@@ -69,6 +68,14 @@ def _keep_selected(now: CurrentCell, *, keep_epochs: bool) -> None:
         chosen.rename(final)
     for leftover in () if keep_epochs else ("epochs", "training"):
         shutil.rmtree(now.folder / leftover, ignore_errors=True)
+
+
+def require_whole(folder: Path, digest: str) -> None:
+    """Raise DamagedError where the weights in a folder are not those of the digest; they count as
+    absent then, and are trained again."""
+    if digest_of_weights(folder) != digest:
+        (folder / "canary.json").unlink(missing_ok=True)
+        raise DamagedError(folder, "damaged", "run the same command again")
 
 
 def _value(metric: Metric, scores: pd.DataFrame) -> float | None:

@@ -16,7 +16,7 @@ from typing import Any
 from ..contracts import Canary
 from ..experiment.cell import Cell
 from ..storage.current import BASE
-from ..storage.files import read_json
+from ..storage.files import read_own_json
 from ..training.canary_texts import canary_from
 from .canary_check import indistinguishable, resolution
 
@@ -48,7 +48,7 @@ def session_canaries(cells: Sequence[tuple[Cell, Path]]) -> Canaries:
     for cell, folder in cells:
         home = folder.parent / cell.owner.addresses["train"]
         owners[home] = cell.owner
-    receipts = {folder: read_json(folder / "train.json") for folder in owners}
+    receipts = {folder: read_own_json(folder / "train.json") for folder in owners}
     named: dict[str, Canary] = {}
     places: dict[tuple[Path, int], str] = {}
     for folder, receipt in receipts.items():

@@ -42,7 +42,7 @@ from ..plugin_system.registry import load_engine
 from ..storage.files import write_json, write_parquet
 from .decode import decode_checkpoint
 from .probe import answer_digits, probe, shifted
-from .selection import settle
+from .selection import require_whole, settle
 from .siblings import Canaries, decode_receipt, session_canaries
 
 
@@ -202,6 +202,7 @@ def _select(cell: Cell, run: Path, running: _Open, name: str) -> Checkpoint:
     chosen = cell.files(run)
     assert chosen.tested is not None
     assert chosen.checkpoint is not None
+    require_whole(chosen.checkpoint, chosen.tested.digest)
     return Checkpoint(f"{folder.name}-best", kind, chosen.checkpoint, canaries[chosen.tested.epoch])
 
 
@@ -219,9 +220,9 @@ def _validate(
     total = len(examples) * len(canaries)
     frames = []
     for before, (epoch, canary) in enumerate(canaries.items()):
-        checkpoint = Checkpoint(
-            f"{folder.name}-{epoch}", kind, folder / "epochs" / str(epoch), canary
-        )
+        weights = folder / "epochs" / str(epoch)
+        require_whole(weights, cell.files(folder.parents[1]).weights[epoch])
+        checkpoint = Checkpoint(f"{folder.name}-{epoch}", kind, weights, canary)
         part = shifted(report, before * len(examples), total)
         frame = running.decode(cell, checkpoint, examples, part)
         frames.append(frame.assign(epoch=epoch))

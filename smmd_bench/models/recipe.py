@@ -20,7 +20,8 @@ TRAINING_VERSION = 1
 encoding of examples changes what a cell is trained to."""
 
 _SCORING = {
-    "keep_epochs", "validation_examples", "test_examples", "probe_examples", "probe_vectors",
+    "save_minutes", "keep_epochs", "validation_examples", "test_examples", "probe_examples",
+    "probe_vectors",
 }  # fmt: skip
 """Settings that change no weights."""
 _WORDS = {"true": True, "false": False, "none": None}
@@ -57,6 +58,7 @@ class Recipe(Settings):
     train_examples: Count | None = None  # None: the paper's number
     validation_examples: Count | None = 500  # they select the best epoch
     test_examples: Count | None = None  # None: the paper's number
+    save_minutes: Number = 15  # between states inside of an epoch, from which a killed one resumes
     keep_epochs: bool = False  # every epoch's weights: another validation set needs no training
     max_length: Count = 1024  # longest example in tokens; longer ones are refused, never cut
     min_pixels: Count | None = None  # smallest area a picture is scaled to; None: the checkpoint's

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..scoring.categories import CATEGORIES
-from ..storage.files import read_json, write_json, write_text
+from ..storage.files import read_own_json, write_json, write_text
 from .examples import embedded_examples
 from .make_report import Section, describe_failure
 from .packing import pack
@@ -53,7 +53,7 @@ def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
 
 def failed_reports(folder: Path) -> dict[str, str]:
     """The error of each report that the last `write_page` of a run could not show, by name."""
-    failed = read_json(folder / "reports" / FAILED) or {}
+    failed = read_own_json(folder / "reports" / FAILED) or {}
     return {name: content["error"] for name, content in failed.items()}
 
 

@@ -17,7 +17,7 @@ from ..plugin_system.registry import Group, plugin_files, points
 from ..results.frames import read_run
 from ..results.regression import current_evaluations
 from ..storage.addresses import address
-from ..storage.files import parquet_made_with, read_json, write_text
+from ..storage.files import parquet_made_with, read_own_json, write_text
 
 if TYPE_CHECKING:
     from ..storage.current import CurrentCell
@@ -59,7 +59,7 @@ def report_stamp(folder: Path) -> str:
     cells = {str(a): run.current(str(a)) for a in run.cells["address"]}
     against = {mine["address"]: cells[other["address"]] for mine, other in run.compared}
     checks = [
-        [suite["address"], (read_json(path / "comparison.json") or {}).get("address")]
+        [suite["address"], (read_own_json(path / "comparison.json") or {}).get("address")]
         for path, suite in current_evaluations(run)
     ]
     return address(
@@ -81,7 +81,7 @@ def _file(folder: Path) -> Path:
 def _state(cell: CurrentCell, other: CurrentCell | None) -> dict[str, Any]:
     compared = other is not None and cell.comparison(other) is not None
     return {
-        "cell": read_json(cell.folder / "cell.json"),
+        "cell": read_own_json(cell.folder / "cell.json"),
         "trained": cell.receipt,
         "log": cell.has("train_log"),
         "selected": cell.selection,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..storage.files import read_json, write_json, write_text
+from ..storage.files import read_own_json, write_json, write_text
 from .make_report import Section
 from .tables import as_text, bold_cells, to_terminal
 
@@ -45,7 +45,7 @@ def read_terminal_tables(
     folder: Path, width: int = WIDTH, names: Collection[str] | None = None
 ) -> str:
     """The tables of the last `write_reports`, or those of these reports, as text of that width."""
-    tables = read_json(folder / "reports" / _TABLES) or {}
+    tables = read_own_json(folder / "reports" / _TABLES) or {}
     return "\n".join(
         _rendered(tables[file.stem], width)
         if file.stem in tables

@@ -16,7 +16,7 @@ from ..plugin_system.registry import entries
 from ..results.frames import read_run
 from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import RunDirectory
-from ..storage.files import read_json, write_json
+from ..storage.files import read_own_json, write_json
 from .make_report import FORMATS, Section
 from .page import write_page
 from .processes import make_reports
@@ -91,7 +91,7 @@ def _remove_others(reports: Path, names: Iterable[str], written: Collection[Path
     They are those that the last `write_reports` listed, and those with a name that a report gives
     today: `report --only` and a killed command list nothing.
     """
-    ours = {reports / name for name in (read_json(reports / _WRITTEN) or {}).get("files", ())}
+    ours = {reports / name for name in (read_own_json(reports / _WRITTEN) or {}).get("files", ())}
     for name in names:
         ours |= {reports / "tables" / f"{name}.{form}" for form in (*FORMATS, "txt")}
         ours |= {reports / "figures" / f"{name}.{form}" for form in FORMATS}

@@ -18,7 +18,7 @@ from ..results.regression import (
     evaluation_stamp,
     regression_samples,
 )
-from ..storage.files import read_json, write_json
+from ..storage.files import read_own_json, write_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ def write_comparisons(run: RunFrames) -> None:
 def _write(run: Path, mine: Mapping[str, Any], other: Mapping[str, Any]) -> None:
     file = run / "regression" / mine["address"] / "comparison.json"
     wanted = evaluation_stamp(mine, other)
-    if (read_json(file) or {}).get("address") == wanted:
+    if (read_own_json(file) or {}).get("address") == wanted:
         return
     ours, theirs = (regression_samples(run, str(e["address"])) for e in (mine, other))
     metrics = [

@@ -17,7 +17,7 @@ from ..models.cards import ModelCard, model_card
 from ..results.frames import RunFrames, read_run
 from ..storage.addresses import digest_of_files
 from ..storage.current import BASE
-from ..storage.files import read_json
+from ..storage.files import read_own_json
 from ..training.canary_texts import canary_from
 from .evaluation import Target
 
@@ -108,7 +108,7 @@ def _dtype(cell: Any) -> str:
 def _canary(run: RunFrames, address: str, epoch: int) -> Any:
     """What training wrote down of a cell's weights; None: nothing."""
     now = run.current(address)
-    content = read_json(now.folder / "train.json") if now.receipt is not None else None
+    content = read_own_json(now.folder / "train.json") if now.receipt is not None else None
     epochs = {int(e["epoch"]): e.get("canary") for e in (content or {}).get("epochs", ())}
     return epochs.get(epoch)
 

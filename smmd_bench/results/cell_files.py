@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..storage.files import read_parquet
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -15,15 +17,9 @@ HEAVY = ("vector",)
 
 def columns_of(path: Path, columns: Sequence[str] | None) -> Any | None:
     """An Arrow table of those of the columns that the file has; None where there is no file."""
-    import pyarrow.parquet as pq
-
     if not path.is_file():
         return None
-    with pq.ParquetFile(path) as file:
-        present = file.schema_arrow.names
-        wanted = [c for c in present if c not in HEAVY] if columns is None else columns
-        table = file.read(columns=[c for c in wanted if c in present])
-    return table.replace_schema_metadata(None)
+    return read_parquet(path, columns, without=HEAVY).replace_schema_metadata(None)
 
 
 def completions_with_scores(folder: Path) -> Any | None:

@@ -11,6 +11,7 @@ from ..plugin_system.registry import load_task
 from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
 from .made_with import differences
+from .opponents import WITHOUT_EFFECT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +129,7 @@ def _settings(pairs: list[Sides]) -> list[str]:
     for sides in pairs:
         left, right = (cell["recipe"] for _, cell in sides)
         for name in dict.fromkeys([*left, *right]):
-            if left.get(name) != right.get(name):
+            if name not in WITHOUT_EFFECT and left.get(name) != right.get(name):
                 task = sides[0][1]["task"]
                 found[f"{task}: {name} is {left.get(name)} and {right.get(name)}"] = None
         software = differences([run.current(cell["address"]) for run, cell in sides])

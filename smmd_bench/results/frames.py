@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UserError
 from ..storage.current import CellFile, CurrentCell, current_cell
 from ..storage.files import read_json
+from ..storage.manifest import read_manifest
 from .opponents import cell_key, opponents
 from .summary import in_run_order, what_the_cells_say
 
@@ -176,16 +177,16 @@ class RunFrames:
         """
         from .cell_files import columns_of
 
-        cells = self.having(file)
-        if addresses is not None:
-            cells = cells[cells["address"].isin(list(addresses))]
         return self._concatenated(
-            cells, lambda folder: columns_of(folder / f"{file}.parquet", columns)
+            self.having(file, addresses),
+            lambda folder: columns_of(folder / f"{file}.parquet", columns),
         )
 
-    def having(self, file: CellFile) -> pd.DataFrame:
-        """The rows of `cells` of which `read` has this kind of file."""
+    def having(self, file: CellFile, addresses: Iterable[str] | None = None) -> pd.DataFrame:
+        """The rows of `cells`, or of these of them, of which `read` has this kind of file."""
         cells = self.cells if file == "train_log" else self._done()
+        if addresses is not None:
+            cells = cells[cells["address"].isin(list(addresses))]
         kept = [address for address in cells["address"] if self.current(address).has(file)]
         return cells[cells["address"].isin(kept)]
 
@@ -210,7 +211,7 @@ class RunFrames:
 
     @cached_property
     def _file(self) -> dict[str, Any]:
-        return read_json(self.path / "manifest.json") or {}
+        return read_manifest(self.path)
 
     @cached_property
     def _described(self) -> dict[str, dict[str, Any]]:
@@ -279,7 +280,7 @@ def read_run(path: str | Path) -> RunFrames:
             f"{path} is not a run folder: it {what}. Give the folder that `smmd-bench train-eval` "
             "names when it starts, such as runs/NAME."
         )
-    manifest = read_json(path / "manifest.json") or {}
+    manifest = read_manifest(path)
     if "cells" in manifest and manifest.get("format") != FORMAT:
         raise UserError(
             f"{path} is in the format of another version of smmd-bench: run its command again "

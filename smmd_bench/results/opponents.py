@@ -11,7 +11,7 @@ from ..storage.current import BASE
 REFERENCE = "ce"
 
 
-WITHOUT_EFFECT = ("keep_epochs", "probe_examples", "probe_vectors")
+WITHOUT_EFFECT = ("save_minutes", "keep_epochs", "probe_examples", "probe_vectors")
 """Settings of a recipe that change no score."""
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..storage.current import BASE
-from ..storage.files import read_json
+from ..storage.files import read_json, read_parquet
 from .opponents import REFERENCE
 
 if TYPE_CHECKING:
@@ -108,9 +108,10 @@ def _opponent(mine: Mapping[str, Any], others: Sequence[dict[str, Any]]) -> dict
 
 def regression_samples(run: Path, address: str) -> pd.DataFrame:
     """One row a document of an evaluation: subtask, doc_id, its hash, truncated, and metrics."""
-    import pandas as pd
 
-    return pd.read_parquet(run / "regression" / address / "samples.parquet")
+    file = run / "regression" / address / "samples.parquet"
+    samples: pd.DataFrame = read_parquet(file).to_pandas()
+    return samples
 
 
 def _rows(

@@ -14,7 +14,7 @@ from ..results.frames import RunFrames
 from ..scoring.measure import compare, measure
 from ..scoring.statistics import RESAMPLES
 from ..storage.current import CurrentCell, comparison_stamp
-from ..storage.files import write_json, write_parquet
+from ..storage.files import read_parquet, write_json, write_parquet
 from .run_directory import record_failure
 
 
@@ -24,7 +24,7 @@ def measure_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> Non
         now = cell.files(folder.parents[1])
         if now.is_decoded and now.metrics is None:
             progress("measure", number, len(cells))
-            completions = pd.read_parquet(folder / "completions.parquet")
+            completions = read_parquet(folder / "completions.parquet").to_pandas()
             measure_cell(now, cell.task_plugin, completions)
     progress("measure", len(cells), len(cells))
 
@@ -69,7 +69,9 @@ def write_comparisons(
             plugin = task(pair[0]["task"])
         except UserError:
             continue
-        scores, others = (pd.read_parquet(c.folder / "scores.parquet") for c in (mine, other))
+        scores, others = (
+            read_parquet(c.folder / "scores.parquet").to_pandas() for c in (mine, other)
+        )
         content = {
             "address": comparison_stamp(mine, other),
             "against": pair[1]["address"],

@@ -13,7 +13,8 @@ from ..contracts import Executor, Progress
 from ..errors import UserError, did_you_mean
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
-from ..plugin_system.registry import load, load_plugin_file
+from ..plugin_system.consent import load_of_run
+from ..plugin_system.registry import load
 from ..results.frames import read_run
 from ..storage.files import read_json, write_json_if_new
 from ..storage.run_storage import RunStorage
@@ -127,7 +128,7 @@ def _planned_cells(run: RunDirectory, addresses: Sequence[str]) -> list[Cell]:
     if not manifest:
         raise UserError(f"{run.path} holds no plan: make one with `smmd-bench plan --out`.")
     for file in run.plugin_files:
-        load_plugin_file(file)
+        load_of_run(file)
     there = {a: read_json(run.path / "cells" / a / "cell.json") or {} for a in manifest["cells"]}
     for address in addresses:
         if address not in there:
@@ -206,7 +207,7 @@ def _earlier_cells(run: RunDirectory, own: Collection[Cell]) -> list[Cell]:
     from the completions that they have; each cell.json says so then."""
     for file in run.plugin_files:
         with suppress(UserError):  # it is gone: the results of its cells stay as they are
-            load_plugin_file(file)
+            load_of_run(file)
     found = []
     mine = {cell.addresses["train"] for cell in own}
     for address in run.manifest["cells"]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import faulthandler
 import json
 import os
 import signal
@@ -21,7 +22,12 @@ from .run_directory import record_failure
 _LONGEST = 300
 """Characters of a last line that are kept; the log has all of it."""
 _SECONDS = 0.2
+_GRACE = 20.0
+"""Seconds; Slurm gives 30."""
 _PR_SET_PDEATHSIG = 1
+STALL = "SMMD_BENCH_STALL"
+"""Variable with the minutes after which a job that says nothing is ended; 0: never."""
+_STALLED = "Timeout ("  # as faulthandler says it
 
 
 class WorkerProcess:
@@ -79,11 +85,20 @@ class WorkerProcess:
         if not code:
             return None
         lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
+        if any(line.startswith(_STALLED) for line in lines):
+            return f"the process said nothing for too long (--stall) and was ended, see {self.log}"
         last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
         return f"the process ended with status {code} ({cut(last)}), see {self.log}"
 
+    def ask_to_end(self) -> None:
+        """Have a training write its state after this step, and any other process end at once."""
+        self.process.terminate()
+
     def close(self) -> None:
-        """End the process if it still runs."""
+        """End the process if it still runs, after a while in which it may write its state."""
+        self.ask_to_end()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_GRACE)
         self.process.kill()
         self.process.wait()
         self._events.close()
@@ -117,6 +132,13 @@ class Events:
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
         self.last: dict[str, float] = {}
+        self.stall = 0.0
+
+    def watch(self) -> None:
+        """End this process, with its stack in the log, once it says nothing for too long."""
+        self.stall = 60 * float(os.environ.get(STALL) or 0)
+        if self.stall:
+            faulthandler.dump_traceback_later(self.stall, exit=True)
 
     def progress(self, what: str, done: int, total: int) -> None:
         """At most five events a second for each `what`, and always the last."""
@@ -124,6 +146,8 @@ class Events:
         if done < total and now - self.last.get(what, 0.0) < _SECONDS:
             return
         self.last[what] = now
+        if self.stall:
+            faulthandler.dump_traceback_later(self.stall, exit=True)
         self.send({"event": "progress", "what": what, "done": done, "total": total})
 
     def send(self, event: dict[str, object]) -> None:

@@ -19,7 +19,14 @@ from ..results.frames import FORMAT
 from ..results.summary import distinct, what_the_cells_say
 from ..storage.addresses import address
 from ..storage.current import CurrentCell
-from ..storage.files import read_json, write_json, write_json_if_new, write_text
+from ..storage.files import (
+    DamagedError,
+    read_own_json,
+    write_json,
+    write_json_if_new,
+    write_text,
+)
+from ..storage.manifest import read_manifest
 from .cell_json import describe_cells
 
 Stage = Literal["train", "decode", "measure"]
@@ -118,7 +125,7 @@ class RunDirectory:
     @property
     def manifest(self) -> dict[str, Any]:
         """What manifest.json says; empty: the folder is new."""
-        return read_json(self.path / "manifest.json") or {}
+        return read_manifest(self.path)
 
     @property
     def plugin_files(self) -> list[Path]:
@@ -199,7 +206,7 @@ class RunDirectory:
 
     def _described(self, addresses: Iterable[str]) -> list[dict[str, Any]]:
         """The cell.json of these cells, where they have one."""
-        found = (read_json(self.path / "cells" / a / "cell.json") for a in addresses)
+        found = (read_own_json(self.path / "cells" / a / "cell.json") for a in addresses)
         return [content for content in found if content]
 
 
@@ -214,7 +221,7 @@ def record_failure(folder: Path, stage: str, error: BaseException | str) -> None
     sentence = str(error).strip() or type(error).__name__
     if "No space left on device" in sentence:
         sentence += f": free some space on the disk of {folder}"
-    cell = read_json(folder / "cell.json") or {}
+    cell = read_own_json(folder / "cell.json") or {}
     write_json(
         folder / "FAILED.json",
         {
@@ -222,7 +229,7 @@ def record_failure(folder: Path, stage: str, error: BaseException | str) -> None
             "stage": stage,
             "error": sentence,
             "skipped": isinstance(error, CellSkippedError),
-            "user_error": isinstance(error, UserError),
+            "user_error": isinstance(error, UserError) and not isinstance(error, DamagedError),
             "traceback": lines,
         },
     )

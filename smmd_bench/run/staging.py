@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..experiment.cell import Cell
-from ..storage.files import read_json
+from ..storage.manifest import read_manifest
 from ..storage.run_storage import RunStorage
 from .lease import Leases
 from .run_directory import PLUGINS
@@ -22,14 +22,14 @@ def fetch_run(storage: RunStorage, run: Path, *, weights: bool) -> None:
     epochs."""
     storage.fetch_file(run / MANIFEST, MANIFEST)
     storage.fetch(run, PLUGINS)
-    for cell in (read_json(run / MANIFEST) or {}).get("cells", ()):
+    for cell in read_manifest(run).get("cells", ()):
         storage.fetch(run, f"cells/{cell}", weights=weights)
 
 
 def put_run(storage: RunStorage, run: Path) -> None:
     """Put plugin files and the folder of every cell where they belong, and then the manifest."""
     storage.put(run, PLUGINS)
-    for cell in (read_json(run / MANIFEST) or {}).get("cells", ()):
+    for cell in read_manifest(run).get("cells", ()):
         storage.put(run, f"cells/{cell}")
     storage.put_file(run / MANIFEST, MANIFEST)
 

@@ -26,6 +26,7 @@ def main() -> int:
     alone says and records anything."""
     with start() as (request, events):
         if is_first():
+            events.watch()
             return events.record(run(request, events.progress), request["stage"])
         return int(bool(run(request, lambda *_: None)))
 

@@ -26,8 +26,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from .addresses import address
-from .files import parquet_address, read_json
+from .addresses import address, require_inside
+from .files import parquet_address, read_own_json
 
 CellFile = Literal["completions", "scores", "probes", "train_log"]
 BASE = "base"
@@ -178,7 +178,7 @@ class CurrentCell:
 
     def _json(self, name: str, stamp: str | None) -> dict[str, Any] | None:
         """The content of a JSON file if it carries this stamp."""
-        found = read_json(self.folder / f"{name}.json")
+        found = read_own_json(self.folder / f"{name}.json")
         return found if found and found["address"] == stamp else None
 
     @property
@@ -186,7 +186,7 @@ class CurrentCell:
         return "select" in self.addresses
 
     def _holds(self, folder: str, weights: Weights | None) -> bool:
-        found = read_json(self.folder / folder / "canary.json")
+        found = read_own_json(self.folder / folder / "canary.json")
         return found is not None and (found["epoch"], found["weights"]) == weights
 
 
@@ -194,8 +194,8 @@ def current_cell(folder: Path, content: Mapping[str, Any]) -> CurrentCell:
     """The cell that a cell.json describes, in its folder."""
     source = None
     if content.get("source") is not None:
-        home = folder.parent / str(content["source"])
-        described = read_json(home / "cell.json")
+        home = folder.parent / require_inside(str(content["source"]), folder / "cell.json")
+        described = read_own_json(home / "cell.json")
         source = CurrentCell(home, (described or {}).get("addresses") or _GONE, is_base=False)
     return CurrentCell(folder, content["addresses"], content["loss"] == BASE, source)
 
@@ -206,7 +206,7 @@ def _receipt(file: Path, size: int, modified: int, inode: int) -> dict[str, Any]
 
     Canaries are most of the file: a run of 1,000 cells would not fit the memory with them.
     """
-    content = read_json(file)
+    content = read_own_json(file)
     if content is not None:
         content.pop("base", None)
         for epoch in content["epochs"]:

@@ -1,20 +1,25 @@
-"""Files that are either whole or absent: temporary name, fsync, rename."""
+"""Files that are whole or absent: temporary name, fsync, rename; a digest tells of damage."""
 
 from __future__ import annotations
 
-import errno
+import hashlib
 import json
+import logging
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UserError
+from ..errors import UserError, if_full, reason_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
+_LOG = logging.getLogger("smmd_bench")
+_CHECK = "checksum"
+_AGAIN = "run the same command again"
 ADDRESS = b"smmd_bench.address"
 """Key of a Parquet file's metadata that holds its stamp: see `smmd_bench.storage.current`."""
 MADE_WITH = b"smmd_bench.made_with"
@@ -41,11 +46,8 @@ def atomic(path: Path) -> Iterator[Path]:
         finally:
             os.close(folder)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UserError(
-                f"The disk is full while writing {path}: free some space and run the same command "
-                "again; what is finished is kept."
-            ) from error
+        if (full := if_full(error, path)) is not None:
+            raise full from error
         raise
     finally:
         temporary.unlink(missing_ok=True)
@@ -58,27 +60,68 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write JSON atomically; NaN is refused, so give None where a number does not exist."""
-    write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
+    """Write JSON atomically, with a digest; NaN is refused, so give None where a number does not
+    exist."""
+    plain = json.loads(json.dumps(value, allow_nan=False))
+    plain.pop(_CHECK, None)
+    write_text(path, json.dumps({**plain, _CHECK: _digest(plain)}, indent=1) + "\n")
 
 
 def write_json_if_new(path: Path, value: Mapping[str, Any]) -> None:
     """Write JSON atomically unless the file says the same."""
-    if read_json(path) != json.loads(json.dumps(value)):
+    if read_own_json(path) != json.loads(json.dumps(value)):
         write_json(path, value)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The JSON object of a file; None where there is no file."""
+    """The JSON object of a file; None where there is no file.
+
+    Raises DamagedError where it is none, or not the one that `write_json` wrote.
+    """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise UserError(
-            f"{path} is not valid JSON ({error}): delete it to have it made again."
-        ) from error
-    return dict(value)
+        raise DamagedError(path, f"not valid JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise DamagedError(path, "not a JSON object")
+    digest = value.pop(_CHECK, None)
+    if digest is not None and digest != _digest(value):
+        raise DamagedError(path, "not as it was written")
+    return value
+
+
+def read_own_json(path: Path) -> dict[str, Any] | None:
+    """The same for a file that the run can make again: where it is damaged it is set aside, with a
+    warning, and counts as absent."""
+    try:
+        return read_json(path)
+    except DamagedError as error:
+        set_aside(path, error)
+        return None
+
+
+def set_aside(path: Path, error: DamagedError) -> None:
+    """Give a damaged file another name, so that it is made again; say so."""
+    with suppress(OSError):
+        path.rename(path.with_name(f".{path.name}.damaged"))
+    _LOG.warning("%s is %s: it counts as absent and is made again.", path, error.how)
+
+
+class DamagedError(UserError):
+    """A file is not as it was written."""
+
+    def __init__(
+        self, path: Path, how: str, remedy: str = "delete it to have it made again"
+    ) -> None:
+        super().__init__(f"{path} is {how}: {remedy}.")
+        self.how = how
+
+
+def _digest(value: Mapping[str, Any]) -> str:
+    text = json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def write_parquet(
@@ -94,7 +137,30 @@ def write_parquet(
         more[MADE_WITH] = json.dumps(dict(made_with)).encode()
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **more})
     with atomic(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+
+
+def read_parquet(
+    path: Path, columns: Collection[str] | None = None, without: Collection[str] = ()
+) -> pa.Table:
+    """Those of these columns that a Parquet file has, verified. None: all, `without` some.
+
+    Raises DamagedError where it is damaged; it is set aside then.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            names = file.schema_arrow.names
+            wanted = [n for n in names if n not in without] if columns is None else columns
+            return file.read(columns=[name for name in wanted if name in names])
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        damaged = DamagedError(path, f"damaged ({reason_of(error)})", _AGAIN)
+        set_aside(path, damaged)
+        raise damaged from error
 
 
 def parquet_address(path: Path) -> str | None:
@@ -108,9 +174,14 @@ def parquet_made_with(path: Path) -> dict[str, str]:
 
 
 def _metadata(path: Path, key: bytes) -> str | None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not path.exists():
         return None
-    metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
+    try:
+        metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
+    except pa.ArrowException as error:
+        set_aside(path, DamagedError(path, f"damaged ({reason_of(error)})"))
+        return None
     return metadata.get(key, b"").decode()

@@ -18,7 +18,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from ..errors import UserError
-from .addresses import content_digest
+from .addresses import content_digest, require_inside
 from .files import atomic
 
 LIST = "files.json"
@@ -102,9 +102,11 @@ class RunStorage:
     def list(self, folder: str) -> Listed:
         """What a folder's list says; empty: there is none."""
         try:
-            return dict(json.loads(self.fs.cat_file(f"{self.root}/{folder}/{LIST}")))
+            found = json.loads(self.fs.cat_file(f"{self.root}/{folder}/{LIST}"))
         except FileNotFoundError:
             return {}
+        where = f"{self.url}/{folder}/{LIST}"
+        return {require_inside(str(name), where): str(digest) for name, digest in found.items()}
 
 
 def _names(folder: Path) -> set[str]:

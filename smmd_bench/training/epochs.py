@@ -1,8 +1,12 @@
-"""What a training keeps of each epoch, and from which epoch a killed one resumes."""
+"""What a training keeps of each epoch, and from which state a killed one resumes."""
 
 from __future__ import annotations
 
+import math
 import shutil
+import signal
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,20 +16,25 @@ from transformers import TrainerCallback
 
 from ..contracts import Canary
 from ..objective.output_head import causal_model
-from ..storage.addresses import digest_of_weights
+from ..storage.addresses import content_digest, digest_of_weights
 from ..storage.current import BASE
-from ..storage.files import read_json, write_json
+from ..storage.files import read_own_json, write_json
 from .canary import make_canary
 from .canary_texts import CanaryTexts
+from .processes import decided_by_first, wait_for_all
 from .sharding import can_resume, whole_weights
 from .trainer import own_forward
+
+WHOLE = "whole.json"
+"""Written last to a state of the Trainer: the epochs behind it, and the digests of its files."""
 
 
 class Epochs(TrainerCallback):  # type: ignore[misc]
     """Keeps each epoch's weights with their canary, and knows from which state to resume.
 
     reload: loads what was saved; where no process has all weights, the canary is taken of that.
-    The state of an epoch counts as complete once its weights are in place, which happens last.
+    save_minutes: between states inside of an epoch. A state counts once the weights of the epochs
+    behind it are in place and then its own list of files, and as long as these are as listed.
     """
 
     def __init__(
@@ -37,10 +46,13 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         texts: CanaryTexts | None = None,
         dtype: str = "float32",
         reload: Callable[[Path], Any] | None = None,
+        save_minutes: float = math.inf,
     ) -> None:
         self.folder, self.tokenizer, self.processor = folder, tokenizer, processor
         self.texts, self.dtype = texts, dtype
         self.reload = reload
+        self.save_every, self.saved = 60 * save_minutes, time.monotonic()
+        self.asked_to_end, self.ends = False, False
         self.base: Canary | None = None
 
     def read_base(self, model: Any) -> Canary:
@@ -48,8 +60,40 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         self.base = self._canary(model)
         return self.base
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """From now on SIGTERM ends the training after a step, with its state."""
+
+        def ask(*_: object) -> None:
+            self.asked_to_end = True
+
+        signal.signal(signal.SIGTERM, ask)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """SIGTERM ends the process again."""
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Ask the Trainer for its state where the last one is old enough, at the same step in all
+        processes; at the end of an epoch it writes one anyway."""
+        due = time.monotonic() - self.saved >= self.save_every
+        due, self.ends = decided_by_first((due, self.asked_to_end))
+        control.should_save = (due or self.ends) and not float(state.epoch).is_integer()
+
     def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        """Called when the Trainer has written its state at the end of an epoch."""
+        """Called when the Trainer has written its state."""
+        wait_for_all()
+        if float(state.epoch).is_integer():
+            self._keep_epoch(state, model)
+        if state.is_world_process_zero:
+            folder = self.folder / "training" / f"checkpoint-{state.global_step}"
+            write_json(folder / WHOLE, {"epochs": int(state.epoch), "files": _files(folder)})
+        self.saved = time.monotonic()
+        if self.ends:
+            if not state.is_world_process_zero:
+                signal.pause()  # it dies with the first, which would take its end for a failure
+            sys.exit(128 + signal.SIGTERM)
+
+    def _keep_epoch(self, state: Any, model: Any) -> None:
         epoch = round(state.epoch)
         weights, canary = whole_weights(model), None
         if weights is None:
@@ -89,13 +133,15 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         return replace(made, rivals=((BASE, self.base.log_probabilities),))
 
     def last_complete(self) -> str | None:
-        """The newest Trainer state whose epoch's weights are in place; removes any later ones, and
-        those of another strategy."""
-        steps = [receipt["step"] for receipt in self.receipts()]
-        found = None
+        """The newest complete state of the Trainer; removes later ones, and those of another
+        strategy."""
+        ends = [receipt["step"] for receipt in self.receipts()]
+        found: Path | None = None
         for state in (self.folder / "training").glob("checkpoint-*"):
-            if int(state.name.removeprefix("checkpoint-")) in steps and can_resume(state):
-                found = max(found or state, state, key=lambda p: int(p.name.split("-")[1]))
+            behind = sum(end <= _step(state) for end in ends)
+            whole = {"epochs": behind, "files": _files(state)}
+            if can_resume(state) and read_own_json(state / WHOLE) == whole:
+                found = max(found or state, state, key=_step)
             else:
                 shutil.rmtree(state, ignore_errors=True)  # or another process of this training did
         if found is None:
@@ -105,5 +151,15 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
     def receipts(self) -> list[dict[str, Any]]:
         """Epoch, digest of the weights and canary of each checkpoint, in order."""
         files = (self.folder / "epochs").glob("[0-9]*/canary.json")
-        found = [receipt for receipt in map(read_json, files) if receipt is not None]
+        found = [receipt for receipt in map(read_own_json, files) if receipt is not None]
         return sorted(found, key=lambda receipt: int(receipt["epoch"]))
+
+
+def _step(state: Path) -> int:
+    return int(state.name.removeprefix("checkpoint-"))
+
+
+def _files(state: Path) -> dict[str, str]:
+    """The digests of a state's files by name."""
+    files = (file for file in state.rglob("*") if file.is_file() and file.name != WHOLE)
+    return {file.relative_to(state).as_posix(): content_digest(file) for file in files}

@@ -11,9 +11,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from ..contracts.executor import processes
 
+_Decision = TypeVar("_Decision")
 Start = Callable[[int, dict[str, str]], Callable[[], str | None]]
 """Starts the process of a rank with this environment; gives what waits for its end and says how it
 failed."""
@@ -22,6 +24,22 @@ failed."""
 def is_first() -> bool:
     """Whether this is the process that reports and writes."""
     return int(os.environ.get("RANK", 0)) == 0
+
+
+def decided_by_first(decision: _Decision) -> _Decision:
+    """What the first process decided. Every process must call it."""
+    from torch import distributed
+
+    if processes() == 1:
+        return decision
+    shared = [decision]
+    distributed.broadcast_object_list(shared, src=0)
+    return shared[0]
+
+
+def wait_for_all() -> None:
+    """Until every process of the training has come here."""
+    decided_by_first(None)
 
 
 @contextmanager

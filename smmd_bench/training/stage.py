@@ -85,7 +85,10 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
         progress(note, 0, 0)
     reload = partial(load_trained, base=cell.card.folder, recipe=recipe)
     texts = canary_texts(examples, tokenizer, processor, longest, chat=chat)
-    epochs = Epochs(folder, tokenizer, processor, texts=texts, dtype=recipe.dtype, reload=reload)
+    epochs = Epochs(
+        folder, tokenizer, processor, texts=texts, dtype=recipe.dtype, reload=reload,
+        save_minutes=recipe.save_minutes,
+    )  # fmt: skip
     steps = _Steps(label, cell.loss, loss, progress)
     trainer = _make_trainer(cell, folder, data, loss, tokenizer, [epochs, steps], track)
     base = epochs.read_base(trainer.model)

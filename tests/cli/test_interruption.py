@@ -1,5 +1,5 @@
-"""Ctrl-C in real runs: what is said, that nothing goes on behind, and that the same command ends
-with what an undisturbed run ends with."""
+"""Ctrl-C and SIGTERM in real runs: what is said, that nothing goes on behind, and that the same
+command ends with what an undisturbed run ends with."""
 
 import json
 import os
@@ -55,6 +55,12 @@ def _hears_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def _terminate_in_a_step(process: int, _: int) -> None:
+    """SIGTERM to the parent alone, when the training has begun."""
+    time.sleep(3)
+    os.kill(process, signal.SIGTERM)
+
+
 def _group(process: int) -> int | None:
     try:
         return os.getpgid(process)
@@ -77,8 +83,9 @@ def test_a_run_that_is_interrupted_three_times_ends_as_any_other(tmp_path):
             f"Continue with: {command}",
         ],
     )
-    status, said = interrupt("train ntl seed 0: 0 of 24", os.kill, tmp_path)  # the parent alone
-    assert status == 130
+    status, said = interrupt("train ntl seed 0: 0 of 24", _terminate_in_a_step, tmp_path)
+    assert (status, said.splitlines()[:2]) == (143, ["", "Terminated."])
+    assert [*(tmp_path / "run" / "cells").glob("*/training/checkpoint-*/trainer_state.json")]
     assert "ce seed 0: trained, to be decoded" in said
     assert f"Continue with: {command}" in said
     status, said = interrupt("start engine: 0 of 1", os.killpg, tmp_path)

@@ -82,6 +82,14 @@ def test_a_job_that_dies_stops_no_other(tmp_path):
     assert found == {"fails": "as it was told to", "works": None}
 
 
+def test_a_job_that_says_nothing_for_too_long_stops_no_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMMD_BENCH_STALL", "0.05")
+    found, _ = run("local", [job("hangs", seconds=60), job("works")], tmp_path)
+    assert found.pop("hangs").startswith("the process said nothing for too long (--stall) and was")
+    assert found == {"works": None}
+    assert "worker_stub.py" in (tmp_path / "logs" / "train-hangs.log").read_text()
+
+
 def test_jobs_that_follow_from_a_result_are_run(tmp_path):
     found, said = run(
         "local", [job("first")], tmp_path,

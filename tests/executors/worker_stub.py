@@ -11,6 +11,7 @@ from smmd_bench.run.process import start
 
 def main() -> int:
     with start() as (request, events):
+        events.watch()
         told = request["told"]
         seen = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")}
         events.send({"event": "progress", "what": f"{seen}", "done": 0, "total": 1})

@@ -1,14 +1,19 @@
 """What the train stage hands to the Trainer, and from which state a killed training goes on."""
 
 import math
+import os
+import signal
+from contextlib import suppress
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.recipe import Recipe
-from smmd_bench.storage.files import write_json
+from smmd_bench.storage.addresses import content_digest
+from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.training import stage
 from smmd_bench.training.epochs import Epochs
 from smmd_bench.training.sampler import LengthGroups
@@ -26,8 +31,18 @@ def cell(tmp_path):
         )
     write_json(tmp_path / "epochs" / ".3.part" / "canary.json", {"epoch": 3, "step": 30})
     for step in (10, 20, 30, 40):
-        (tmp_path / "training" / f"checkpoint-{step}").mkdir(parents=True)
+        add_state(tmp_path, step, step // 10)
     return tmp_path
+
+
+def add_state(cell, step, epochs):
+    """A Trainer's state, whose list of files says that so many epochs are behind it."""
+    folder = cell / "training" / f"checkpoint-{step}"
+    folder.mkdir(parents=True)
+    (folder / "optimizer.pt").write_text("moments")
+    files = {"optimizer.pt": content_digest(folder / "optimizer.pt")}
+    write_json(folder / "whole.json", {"epochs": epochs, "files": files})
+    return folder
 
 
 def test_it_goes_on_after_the_last_whole_epoch(cell):
@@ -54,6 +69,71 @@ def test_a_state_of_another_strategy_is_not_gone_on_with(cell, monkeypatch, spre
         monkeypatch.setenv("SMMD_BENCH_STRATEGY", "fsdp2")
     assert Epochs(cell, None).last_complete() is None
     assert not (cell / "epochs").exists()
+
+
+@pytest.mark.parametrize(("step", "epochs", "kept"), [(25, 2, 25), (25, 1, 20), (5, 0, 20)])
+def test_it_goes_on_inside_of_an_epoch_where_all_before_it_is_whole(cell, step, epochs, kept):
+    add_state(cell, step, epochs)
+    assert Epochs(cell, None).last_complete() == str(cell / "training" / f"checkpoint-{kept}")
+
+
+@pytest.mark.parametrize("damage", ["other bytes", "no list", "one file more"])
+def test_a_state_that_is_damaged_is_not_gone_on_with(cell, damage):
+    state = cell / "training" / "checkpoint-20"
+    if damage == "other bytes":
+        (state / "optimizer.pt").write_text("momenta")
+    elif damage == "no list":
+        (state / "whole.json").unlink()
+    else:
+        (state / "more").touch()
+    assert Epochs(cell, None).last_complete() == str(cell / "training" / "checkpoint-10")
+
+
+SMALL = {
+    "train_examples": 40, "batch_size": 8, "micro_batch_size": 4, "epochs": 2,
+    "validation_examples": 8, "test_examples": 8,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        {"method": "full", "group_by_length": True},
+        {"method": "lora", "lora_dropout": 0.1, "group_by_length": False},
+    ],
+    ids=["full", "lora"],
+)
+def test_a_training_that_is_killed_inside_of_an_epoch_ends_as_if_it_were_not(recipe, tmp_path):
+    def trained(folder, stop=None, kindly=False, **more):
+        steps = []
+
+        def stop_at_once():
+            raise _StoppedError
+
+        def progress(what, done, total):
+            if what.startswith("train ") and total == 10:
+                steps.append(done)
+                if done == stop:
+                    os.kill(os.getpid(), signal.SIGTERM) if kindly else stop_at_once()
+
+        experiment = Experiment(
+            tasks=("arithmetic",), losses=("smmd",), base=False, recipe={**SMALL, **recipe, **more}
+        )
+        with suppress(_StoppedError, SystemExit):
+            train_cell(experiment.cells[0], folder, progress)
+        receipt = read_json(folder / "train.json") or {}
+        log = folder / "train_log.parquet"
+        return receipt, steps, pd.read_parquet(log).drop(columns="seconds") if receipt else None
+
+    whole, _, log = trained(tmp_path / "whole")
+    _, steps, _ = trained(tmp_path / "killed", 4, save_minutes=0)
+    assert steps == [0, 1, 2, 3, 4]
+    _, steps, _ = trained(tmp_path / "killed", 7, kindly=True)
+    assert steps == [0, 4, 5, 6, 7, 8]  # it was asked after step 7 was said
+    again, steps, other = trained(tmp_path / "killed")
+    assert steps == [0, 9, 10]
+    assert again["epochs"] == whole["epochs"]
+    pd.testing.assert_frame_equal(log, other)
 
 
 class _StoppedError(Exception):

@@ -1,0 +1,1 @@
+"""Faults, and what comes from strangers."""

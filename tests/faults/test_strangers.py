@@ -1,0 +1,102 @@
+"""What comes from a stranger runs nothing, and reaches nothing outside of its folder."""
+
+import json
+import shutil
+
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.results.frames import read_run
+from smmd_bench.run.pipeline import work_on
+from smmd_bench.run.staging import fetch_run
+from smmd_bench.storage.files import read_json, write_json
+from smmd_bench.storage.run_storage import RunStorage
+from tests.in_process import call
+from tests.runs import quick_run
+
+PLUGIN = """
+from pathlib import Path
+Path({mark!r}).touch()
+class Mine:
+    name, title, paper = "mine", "Mine", ""
+    def skip(self, run): return "nothing"
+    def build(self, run): raise NotImplementedError
+"""
+
+
+@pytest.fixture(scope="module")
+def received(tmp_path_factory):
+    """A run as somebody sends it."""
+    return quick_run(tmp_path_factory.mktemp("received") / "run").path
+
+
+@pytest.fixture
+def run(received, tmp_path):
+    """The run; it names a plugin file that leaves a mark where it runs."""
+    run = tmp_path / "run"
+    shutil.copytree(received, run)
+    (run / "mine.py").write_text(PLUGIN.format(mark=str(tmp_path / "ran")))
+    change(run, experiments=[{"plugins": [str(run / "mine.py")]}], plugins={"report mine": ["x"]})
+    return run
+
+
+def change(run, **values):
+    write_json(run / "manifest.json", {**read_json(run / "manifest.json"), **values})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("report", "run", "--only", "arithmetic_table"), ("compare", "run", "run"), ("show", "run")],
+    ids=lambda words: words[0],
+)
+def test_a_plugin_that_only_a_run_names_does_not_run(run, tmp_path, words):
+    cache, mark, file = str(tmp_path / "cache"), tmp_path / "ran", run / "mine.py"
+    said = call(words, tmp_path, SMMD_BENCH_CACHE=cache)
+    assert (said.status, mark.exists()) == (0, False)
+    assert f"runs only if you name it: read it, and give --plugin {file}." in said.stderr
+    asked = [*words, "--plugin", str(file)]
+    if words[0] != "show":  # which takes no plugin
+        call(asked, tmp_path, SMMD_BENCH_CACHE=cache)
+        assert mark.exists()
+        mark.unlink()
+        assert "runs only if" not in call(words, tmp_path, SMMD_BENCH_CACHE=cache).stderr
+        assert mark.exists()  # its content has been named
+        mark.unlink()
+        file.write_text(f"{file.read_text()}\n# other content")
+        call(words, tmp_path, SMMD_BENCH_CACHE=cache)
+        assert not mark.exists()
+
+
+def test_a_plan_runs_no_plugin_that_was_not_named(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(UserError, match="runs only if you name it"):
+        work_on(run, (), lambda: None)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["../other", "/etc", "a/../../b", ""])
+def test_a_manifest_names_no_folder_elsewhere(run, name):
+    change(run, cells=[name])
+    with pytest.raises(UserError, match="outside of its folder"):
+        read_run(run)
+    with pytest.raises(UserError, match="outside of its folder"):
+        work_on(run, (), lambda: None)
+
+
+def test_a_cell_has_no_weights_elsewhere(run):
+    (address, *_) = read_json(run / "manifest.json")["cells"]
+    file = run / "cells" / address / "cell.json"
+    write_json(file, {**read_json(file), "source": "../../../other"})
+    with pytest.raises(UserError, match="outside of its folder"):
+        _ = read_run(run).cells
+
+
+def test_a_storage_writes_nothing_elsewhere(tmp_path):
+    stored, run = tmp_path / "stored", tmp_path / "run"
+    (stored / "cells" / "a").mkdir(parents=True)
+    write_json(stored / "manifest.json", {"cells": ["a"]})
+    (stored / "cells" / "a" / "files.json").write_text(json.dumps({"../../../escaped": "0"}))
+    (stored / "escaped").write_text("")
+    with pytest.raises(UserError, match="outside of its folder"):
+        fetch_run(RunStorage(f"file://{stored}"), run, weights=True)
+    assert not (tmp_path / "escaped").exists()
