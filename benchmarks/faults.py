@@ -13,6 +13,8 @@ broken   an input/output error at a change
 unread   an input/output error at a file that is read
 disk     a disk of too few kilobytes, which gets room for the second call (a real one; needs root)
 moment   SIGKILL at a random moment
+cut      a file of a finished run has lost its second half
+flipped  a file of a finished run has another bit
 
 What is done already is kept in FOLDER/trials.jsonl. Printed: the table of docs/reliability.md. The
 exit status is 1 where anything was lost.
@@ -43,11 +45,11 @@ from tests.in_process import as_a_process, coarse_figures
 
 from .injected import Ended, Fault, disk_of, forked, grow_disk, half_written, result_of
 
-FAULTS = ("killed", "full", "broken", "unread", "disk", "moment")
+FAULTS = ("killed", "full", "broken", "unread", "disk", "moment", "cut", "flipped")
 MOMENTS = 100
 DISKS = 50
-REPORTS = ("arithmetic_table", "clock_time_table", "digit_distribution", "training_curves")
-"""Drawing takes most of a small run: four reports stand for all."""
+REPORTS = ("arithmetic_table", "clock_time_table", "training_curves")
+"""Drawing takes most of a small run: a table and a figure stand for all."""
 _TRAIN = (
     "train-eval --losses ce,smmd --engine transformers --executor in_process --epochs 2 "
     "--set batch_size=8 --set micro_batch_size=8 --set save_minutes=0 --train-examples 24 "
@@ -95,9 +97,9 @@ def main() -> None:
     import_libraries()
     trials = []
     for name in options.commands.split(","):
-        undisturbed = references(folder, name)
+        references(folder, name)
         faults = [f for f in options.faults.split(",") if f != "disk" or os.geteuid() == 0]
-        trials += [Trial(name, f, at) for f in faults for at in places(f, undisturbed, options)]
+        trials += [Trial(name, f, at) for f in faults for at in places(folder, name, f, options)]
     file = folder / "trials.jsonl"
     done = {Trial(*(row[k] for k in ("command", "fault", "at"))) for row in rows_of(file)}
     left = [trial for trial in trials if trial not in done]
@@ -183,11 +185,15 @@ def call(command: Command, place: Path, fault: Fault | None = None, **more: Any)
     return forked(command.words.split(), place, fault, around=around, **more)
 
 
-def places(fault: str, undisturbed: Ended, options: argparse.Namespace) -> list[int]:
+def places(folder: Path, name: str, fault: str, options: argparse.Namespace) -> list[int]:
     """Where a fault is injected into a command."""
+    undisturbed = references(folder, name)
     if fault == "moment":
         rng = random.Random(1)
         return sorted(rng.sample(range(1000), max(1, MOMENTS // options.every)))
+    if fault in ("cut", "flipped"):
+        finished = folder / "undisturbed" / name
+        return [*range(0, len(_files_of(finished)), options.every)]
     if fault == "disk":
         return [*range(0, 100 * DISKS, 100)[:: options.every]]
     count = undisturbed.reads if fault == "unread" else undisturbed.changes
@@ -204,6 +210,10 @@ def attempt(folder: Path, trial: Trial) -> dict[str, Any]:
             stack.enter_context(_small_disk(place, trial.at))
             first = call(command, place)
             grow_disk(place / "run")
+        elif trial.fault in ("cut", "flipped"):
+            shutil.copytree(folder / "undisturbed" / trial.command, place, dirs_exist_ok=True)
+            _damage(_files_of(place)[trial.at], trial.fault)
+            first = call(COMMANDS["report"], place)  # which reads what it shows
         elif trial.fault == "moment":
             seconds = undisturbed.seconds * trial.at / 1000
             first = call(command, place, kill_after=seconds)
@@ -213,7 +223,10 @@ def attempt(folder: Path, trial: Trial) -> dict[str, Any]:
         undisturbed_runs = folder / "undisturbed" / trial.command
         differ = []
         for run in ("run", "merged"):
-            expected, found = (result_of(at / run) for at in (undisturbed_runs, place))
+            by_byte = trial.fault not in ("cut", "flipped")
+            expected, found = (
+                result_of(at / run, by_byte=by_byte) for at in (undisturbed_runs, place)
+            )
             differ += sorted(n for n in {*found, *expected} if found.get(n) != expected.get(n))
         left = half_written(place)
     return {
@@ -240,6 +253,23 @@ def _small_disk(place: Path, kilobytes: int) -> Iterator[None]:
     with disk_of(run, 200 + used // 1024 + kilobytes):
         shutil.copytree(kept, run, dirs_exist_ok=True)
         yield
+
+
+def _files_of(place: Path) -> list[Path]:
+    """What a finished run holds of its cells, without what no command reads again (weights,
+    validation) or makes again alone (a training's log, the notes on decoding)."""
+    files = sorted(place.glob("run/cells/*/*.*"))
+    left_out = ("train_log", "validation", "decode")
+    return [f for f in files if f.suffix in (".json", ".parquet") and f.stem not in left_out]
+
+
+def _damage(file: Path, how: str) -> None:
+    content = bytearray(file.read_bytes())
+    if how == "cut":
+        del content[len(content) // 2 :]
+    else:
+        content[len(content) // 2] ^= 4
+    file.write_bytes(content)
 
 
 def rows_of(file: Path) -> list[dict[str, Any]]:

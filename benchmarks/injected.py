@@ -188,10 +188,11 @@ def grow_disk(folder: Path) -> None:
     subprocess.run(["mount", "-o", "remount,size=2g", str(folder)], check=True)
 
 
-def result_of(run: Path) -> dict[str, bytes]:
+def result_of(run: Path, *, by_byte: bool = True) -> dict[str, bytes]:
     """What a run folder says, by file: results, weights and reports.
 
-    Left out are the time of steps and when and how often commands were called.
+    Left out are the time of steps and when and how often commands were called; not `by_byte` what
+    else stands in Parquet files than their rows, and with which others a cell was decoded.
     """
     from smmd_bench.storage.files import read_json
 
@@ -202,8 +203,10 @@ def result_of(run: Path) -> dict[str, bytes]:
             continue
         if name == "manifest.json" or file.name.startswith("cost_gain") or "/." in f"/{name}":
             continue
-        if file.name == "train_log.parquet":
-            found[name] = _untimed_log(file)
+        if not by_byte and file.name == "decode.json":
+            continue
+        if file.suffix == ".parquet" and (file.stem == "train_log" or not by_byte):
+            found[name] = _rows_of(file)
         elif file.suffix == ".json":
             found[name] = json.dumps(_untimed(read_json(file)), sort_keys=True).encode()
         elif file.name != "index.html":
@@ -217,11 +220,11 @@ def _untimed(value: Any) -> Any:
     return [_untimed(v) for v in value] if isinstance(value, list) else value
 
 
-def _untimed_log(file: Path) -> bytes:
+def _rows_of(file: Path) -> bytes:
     import pandas as pd
 
-    text = pd.read_parquet(file).drop(columns="seconds").to_json(double_precision=15)
-    return str(text).encode()
+    frame = pd.read_parquet(file).drop(columns="seconds", errors="ignore")
+    return str(frame.to_json(double_precision=15)).encode()
 
 
 def half_written(run: Path) -> list[str]:

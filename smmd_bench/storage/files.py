@@ -106,7 +106,7 @@ def set_aside(path: Path, error: DamagedError) -> None:
     """Give a damaged file another name, so that it is made again; say so."""
     with suppress(OSError):
         path.rename(path.with_name(f".{path.name}.damaged"))
-    _LOG.warning("%s is %s: it counts as absent and is made again.", path, error.how)
+    _LOG.warning("%s is %s: it counts as absent.", path, error.how)
 
 
 class DamagedError(UserError):
