@@ -56,7 +56,7 @@ class Section:
         return next((path for path in self.files if path.suffix == ".png"), None)
 
 
-def describe_failure(problem: Exception) -> tuple[str, str]:
+def describe_failure(problem: BaseException) -> tuple[str, str]:
     """The error of a report that raised, in a line, and its traceback."""
     return f"{type(problem).__name__}: {problem}", "".join(traceback.format_exception(problem))
 
@@ -91,7 +91,7 @@ def build_report(run: RunFrames, report: Report) -> Section:
         # Products are small: BLAS threads that wait for each other cost more than they save.
         with figure_style(), threadpool_limits(1, user_api="blas"):
             artefact = report.build(run)
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:  # a plugin's code may exit
         error, trace = describe_failure(problem)
         return Section(name, title, paper, error=error, traceback=trace)
     if artefact.table is not None:

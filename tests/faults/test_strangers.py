@@ -2,10 +2,15 @@
 
 import json
 import shutil
+import struct
+import zlib
 
 import pytest
+from PIL import Image
 
+from smmd_bench.encoding.images import image_size, read_image
 from smmd_bench.errors import UserError
+from smmd_bench.experiment.file import experiment_file
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.pipeline import work_on
 from smmd_bench.run.staging import fetch_run
@@ -100,3 +105,21 @@ def test_a_storage_writes_nothing_elsewhere(tmp_path):
     with pytest.raises(UserError, match="outside of its folder"):
         fetch_run(RunStorage(f"file://{stored}"), run, weights=True)
     assert not (tmp_path / "escaped").exists()
+
+
+def test_a_huge_picture_is_refused_by_its_header(tmp_path):
+    file = tmp_path / "huge.png"
+    Image.new("RGB", (2, 2)).save(file)
+    content = bytearray(file.read_bytes())
+    content[16:24] = struct.pack(">II", 60_000, 60_000)
+    content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
+    file.write_bytes(content)
+    for read in (read_image, image_size):
+        with pytest.raises(UserError, match=r"huge\.png cannot be read \(Image size"):
+            read(file)
+
+
+@pytest.mark.parametrize("text", ["a: !!python/object/apply:os.getcwd []", "tasks: [x]\nrun: [rm]"])
+def test_yaml_makes_no_objects_and_knows_its_keys(text):
+    with pytest.raises(UserError):
+        experiment_file(text, "theirs.yaml")
