@@ -191,8 +191,8 @@ def grow_disk(folder: Path) -> None:
 def result_of(run: Path, *, by_byte: bool = True) -> dict[str, bytes]:
     """What a run folder says, by file: results, weights and reports.
 
-    Left out are the time of steps and when and how often commands were called; not `by_byte` what
-    else stands in Parquet files than their rows, and with which others a cell was decoded.
+    Left out are the time of steps, when and how often commands were called, and with which others
+    a cell was decoded; not `by_byte` what else stands in Parquet files than their rows.
     """
     from smmd_bench.storage.files import read_json
 
@@ -201,9 +201,7 @@ def result_of(run: Path, *, by_byte: bool = True) -> dict[str, bytes]:
         name = file.relative_to(run).as_posix()
         if not file.is_file() or name.startswith(("logs/", "leases/", ".")):
             continue
-        if name == "manifest.json" or file.name.startswith("cost_gain") or "/." in f"/{name}":
-            continue
-        if not by_byte and file.name == "decode.json":
+        if file.name in ("manifest.json", "decode.json") or "/." in f"/{name}":
             continue
         if file.suffix == ".parquet" and (file.stem == "train_log" or not by_byte):
             found[name] = _rows_of(file)

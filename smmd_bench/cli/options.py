@@ -47,8 +47,10 @@ def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None)
     os.environ[VARIABLE] = str(folder.resolve())
 
 
-def _set_stall(_: click.Context, __: click.Parameter, minutes: float) -> None:
+def _set_stall(context: click.Context, _: click.Parameter, minutes: float) -> None:
     """Set the environment variable that the processes of jobs read."""
+    if context.resilient_parsing:
+        return
     from ..run.process import STALL
 
     os.environ[STALL] = str(minutes)

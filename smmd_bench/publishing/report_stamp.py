@@ -31,15 +31,20 @@ def stamp_reports(folder: Path) -> Iterator[None]:
     """Inside, the reports do not count as current; then they are stamped with what the run held
     at the start."""
     stamp = report_stamp(folder)
-    _file(folder).unlink(missing_ok=True)
+    forget_reports(folder)
     yield
     write_text(_file(folder), stamp)
 
 
+def forget_reports(folder: Path) -> None:
+    """Let no report count as current."""
+    _file(folder).unlink(missing_ok=True)
+
+
 def forget_stale_reports(folder: Path) -> None:
-    """Remove the stamp of reports of an earlier state: newer ones among them must not vouch."""
+    """The same for reports of an earlier state: newer ones among them must not vouch."""
     if reports_are_stale(folder):
-        _file(folder).unlink()
+        forget_reports(folder)
 
 
 def reports_are_current(folder: Path) -> bool:

@@ -16,11 +16,11 @@ from ..plugin_system.registry import entries
 from ..results.frames import read_run
 from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import RunDirectory
-from ..storage.files import read_own_json, write_json
+from ..storage.files import read_own_json, remove_leftovers, write_json
 from .make_report import FORMATS, Section
 from .page import write_page
 from .processes import make_reports
-from .report_stamp import forget_stale_reports, stamp_reports
+from .report_stamp import forget_reports, forget_stale_reports, stamp_reports
 from .terminal import write_terminal_tables
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Pa
     `progress` hears of the reports that are made. Raises UserError if the folder holds no run.
     """
     _compare_cells(folder)
+    remove_leftovers(folder / "reports")
     with stamp_reports(folder):
         run, found = read_run(folder), entries("reports")
         sections = make_reports(run, [e.name for e in found if e.plugin], progress)
@@ -51,6 +52,8 @@ def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Pa
         written += write_terminal_tables(folder, sections)
         written.append(write_page(run, sections))
         _remove_others(folder / "reports", [section.name for section in sections], written)
+    if any(section.passes for section in sections):
+        forget_reports(folder)
     return written
 
 

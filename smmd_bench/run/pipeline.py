@@ -16,7 +16,7 @@ from ..experiment.file import ExperimentFile
 from ..plugin_system.consent import load_of_run
 from ..plugin_system.registry import load
 from ..results.frames import read_run
-from ..storage.files import read_json, write_json_if_new
+from ..storage.files import read_json, remove_leftovers, write_json_if_new
 from ..storage.run_storage import RunStorage
 from .cell_json import cell_from_json, cell_to_json
 from .comparison import write_comparisons
@@ -56,6 +56,7 @@ def run_file(
         with display() as progress:
             broken = _check(run, plan.cells, progress)
         run.claim(plan.experiments, plan.name)
+        remove_leftovers(out)
         with display() as progress, Leases(out) as leases:
             work = _Work(run, runner, progress, leases, track)
             earlier = _earlier_cells(run, plan.cells)

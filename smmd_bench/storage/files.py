@@ -6,10 +6,14 @@ import hashlib
 import json
 import logging
 import os
+import platform
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import psutil
 
 from ..errors import UserError, if_full, reason_of
 
@@ -34,7 +38,7 @@ def atomic(path: Path) -> Iterator[Path]:
     UserError that names the file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{platform.node()}-{os.getpid()}.part")
     try:
         yield temporary
         with temporary.open("rb") as stream:
@@ -51,6 +55,15 @@ def atomic(path: Path) -> Iterator[Path]:
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes of this machine had begun to write below a folder."""
+    mine = re.compile(rf"\.{re.escape(platform.node())}-(\d+)\.part")
+    for file in folder.rglob(".*.part"):
+        found = mine.search(file.name)
+        if found and not psutil.pid_exists(int(found[1])):
+            file.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -17,7 +17,7 @@ from smmd_bench.models.cards import model_card
 from smmd_bench.run.pipeline import run_file
 from smmd_bench.run.preflight import preflight
 from smmd_bench.run.run_directory import RunDirectory
-from smmd_bench.storage.files import write_json
+from smmd_bench.storage.files import read_json, write_json
 
 from ..conftest import read_files
 from .conftest import SMALL, cells, content
@@ -114,7 +114,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_old_file(tmp_path, monkeypat
     with pytest.raises(UserError, match=r"The disk is full while writing .*a\.json"):
         write_json(tmp_path / "a.json", {"new": 2})
     monkeypatch.undo()
-    assert content(tmp_path, "a.json") == {"old": 1}
+    assert read_json(tmp_path / "a.json") == {"old": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 

@@ -88,7 +88,7 @@ def test_every_report_has_its_files_and_one_that_fails_has_none(run):
     assert {*found} == {*forms, *figure, *others}
     assert found["tables/table_only_data.csv"] == b"value\n0.3333333333333333\n"
     assert b"A title that names the level" in found["tables/table_only.tex"]
-    assert json.loads(found["failed.json"]).keys() == {"failing", "failing_to_draw"}
+    assert json.loads(found["failed.json"]).keys() == {"failing", "failing_to_draw", "checksum"}
 
 
 def test_the_same_run_elsewhere_gives_the_same_bytes(run, tmp_path):
