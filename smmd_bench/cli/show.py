@@ -33,6 +33,7 @@ _MARKS = {True: ("right", "green"), False: ("wrong", "red"), None: ("-", "dim")}
 @click.option("--seed", type=int, help="A cell of this seed.")
 @click.option("--uid", help="Which example (default: the first on which the losses disagree).")
 @options.as_json
+@options.plugin
 def command(
     name: str | None, run: Path | None, uid: str | None, as_json: bool, **filters: Any
 ) -> None:

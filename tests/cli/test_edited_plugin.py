@@ -49,8 +49,11 @@ def test_a_loss_is_trained_again_when_it_is_edited(tmp_path):
     assert manifest(tmp_path)["cells"] == [first]
 
     file.write_text(LOSS.replace("return loss,", "return 7 * loss,"))
+    cache = {"cwd": tmp_path, "SMMD_BENCH_CACHE": str(tmp_path / "cache")}
+    unnamed = " ".join(call(*REPORT, **cache).stderr.split())
+    assert "mine.py runs only if you name it" in unnamed  # as it is now
     for command in (REPORT, ("show", "run")):
-        done = call(*command, cwd=tmp_path)
+        done = call(*command, "--plugin", "mine.py", **cache)
         assert done.returncode == 0, done.stderr
         said = " ".join(done.stderr.split())
         assert "Note: the source of the loss huber has changed since run was made" in said

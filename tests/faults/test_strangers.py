@@ -60,16 +60,15 @@ def test_a_plugin_that_only_a_run_names_does_not_run(run, tmp_path, words):
     assert (said.status, mark.exists()) == (0, False)
     assert f"runs only if you name it: read it, and give --plugin {file}." in said.stderr
     asked = [*words, "--plugin", str(file)]
-    if words[0] != "show":  # which takes no plugin
-        call(asked, tmp_path, SMMD_BENCH_CACHE=cache)
-        assert mark.exists()
-        mark.unlink()
-        assert "runs only if" not in call(words, tmp_path, SMMD_BENCH_CACHE=cache).stderr
-        assert mark.exists()  # its content has been named
-        mark.unlink()
-        file.write_text(f"{file.read_text()}\n# other content")
-        call(words, tmp_path, SMMD_BENCH_CACHE=cache)
-        assert not mark.exists()
+    call(asked, tmp_path, SMMD_BENCH_CACHE=cache)
+    assert mark.exists()
+    mark.unlink()
+    assert "runs only if" not in call(words, tmp_path, SMMD_BENCH_CACHE=cache).stderr
+    assert mark.exists()  # its content has been named
+    mark.unlink()
+    file.write_text(f"{file.read_text()}\n# other content")
+    call(words, tmp_path, SMMD_BENCH_CACHE=cache)
+    assert not mark.exists()
 
 
 def test_a_plan_runs_no_plugin_that_was_not_named(run, tmp_path, monkeypatch):
