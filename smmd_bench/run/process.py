@@ -181,3 +181,4 @@ def start() -> Iterator[tuple[dict[str, Any], Events]]:
         for file in request["plugins"]:
             load_plugin_file(Path(file))
         yield request, Events(stream)
+    faulthandler.cancel_dump_traceback_later()

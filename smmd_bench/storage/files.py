@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("smmd_bench")
 _CHECK = "checksum"
+_LAST_LINE = re.compile(rb',\n "checksum": "([0-9a-f]{16})"\n}\n$')
 _AGAIN = "run the same command again"
 ADDRESS = b"smmd_bench.address"
 """Key of a Parquet file's metadata that holds its stamp: see `smmd_bench.storage.current`."""
@@ -73,11 +74,14 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write JSON atomically, with a digest; NaN is refused, so give None where a number does not
-    exist."""
-    plain = json.loads(json.dumps(value, allow_nan=False))
-    plain.pop(_CHECK, None)
-    write_text(path, json.dumps({**plain, _CHECK: _digest(plain)}, indent=1) + "\n")
+    """Write JSON atomically, with a checksum as its last line; NaN is refused, so give None where a
+    number does not exist."""
+    content = {name: item for name, item in value.items() if name != _CHECK}
+    text = json.dumps(content, indent=1, allow_nan=False)
+    if content:
+        body = text.removesuffix("\n}")
+        text = f'{body},\n "{_CHECK}": "{_digest(body.encode())}"\n}}'
+    write_text(path, f"{text}\n")
 
 
 def write_json_if_new(path: Path, value: Mapping[str, Any]) -> None:
@@ -92,16 +96,18 @@ def read_json(path: Path) -> dict[str, Any] | None:
     Raises DamagedError where it is none, or not the one that `write_json` wrote.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        value = json.loads(content)
     except FileNotFoundError:
         return None
     except ValueError as error:
         raise DamagedError(path, f"not valid JSON ({error})") from error
     if not isinstance(value, dict):
         raise DamagedError(path, "not a JSON object")
-    digest = value.pop(_CHECK, None)
-    if digest is not None and digest != _digest(value):
+    last = _LAST_LINE.search(content)
+    if last and _digest(content[: last.start()]) != last[1].decode():
         raise DamagedError(path, "not as it was written")
+    value.pop(_CHECK, None)
     return value
 
 
@@ -132,9 +138,8 @@ class DamagedError(UserError):
         self.how = how
 
 
-def _digest(value: Mapping[str, Any]) -> str:
-    text = json.dumps(value, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def write_parquet(

@@ -21,7 +21,7 @@ from ..storage.current import BASE
 from ..storage.files import read_own_json, write_json
 from .canary import make_canary
 from .canary_texts import CanaryTexts
-from .processes import decided_by_first, wait_for_all
+from .processes import decided_by_first, is_first, wait_for_all
 from .sharding import can_resume, whole_weights
 from .trainer import own_forward
 
@@ -133,8 +133,11 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         return replace(made, rivals=((BASE, self.base.log_probabilities),))
 
     def last_complete(self) -> str | None:
-        """The newest complete state of the Trainer; removes later ones, and those of another
-        strategy."""
+        """The newest complete state of the Trainer, as the first process finds it, which removes
+        later ones and those of another strategy. Every process must call it."""
+        return decided_by_first(self._find_state() if is_first() else None)
+
+    def _find_state(self) -> str | None:
         ends = [receipt["step"] for receipt in self.receipts()]
         found: Path | None = None
         for state in (self.folder / "training").glob("checkpoint-*"):
@@ -143,7 +146,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
             if can_resume(state) and read_own_json(state / WHOLE) == whole:
                 found = max(found or state, state, key=_step)
             else:
-                shutil.rmtree(state, ignore_errors=True)  # or another process of this training did
+                shutil.rmtree(state, ignore_errors=True)
         if found is None:
             shutil.rmtree(self.folder / "epochs", ignore_errors=True)
         return None if found is None else str(found)

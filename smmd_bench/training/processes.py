@@ -30,7 +30,7 @@ def decided_by_first(decision: _Decision) -> _Decision:
     """What the first process decided. Every process must call it."""
     from torch import distributed
 
-    if processes() == 1:
+    if not distributed.is_initialized():
         return decision
     shared = [decision]
     distributed.broadcast_object_list(shared, src=0)
