@@ -16,7 +16,7 @@ moment   SIGKILL at a random moment
 cut      a file of a finished run has lost its second half
 flipped  a file of a finished run has another bit
 
-What is done already is kept in FOLDER/trials.jsonl. Printed: the table of docs/reliability.md. The
+What is done already is kept in FOLDER/trials.jsonl. Printed: a table by command and fault. The
 exit status is 1 where anything was lost.
 """
 
@@ -222,6 +222,8 @@ def attempt(folder: Path, trial: Trial) -> dict[str, Any]:
             first = call(command, place, kill_after=seconds)
         else:
             first = call(command, place, Fault(trial.fault, trial.at))
+        for leftover in place.rglob("*.part"):  # an hour passes, after which they may go
+            os.utime(leftover, (0, 0))
         again = call(command, place)
         undisturbed_runs = folder / "undisturbed" / trial.command
         differ = []

@@ -127,7 +127,8 @@ class _Room:
             return True
         others = [other for other, _ in self.inside.values()]
         left = len(others) + (len(self.queue.waiting) if self.queue else 0)
-        most = left if self.workers < left < 2 * self.workers else self.workers
+        small = all(self._threads(j) == 1 for j in [*others, job])
+        most = left if small and self.workers < left < 2 * self.workers else self.workers
         if len(others) >= most:
             return False
         if sum(j.resources.memory_gb for j in [*others, job]) > self.memory:

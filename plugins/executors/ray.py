@@ -2,7 +2,7 @@
 
 A task runs the job's process on its node and sends on what it says. Where the node or the task's
 process dies, Ray runs the job again, on another node if need be: a training goes on after its last
-epoch. The process dies with the task, so nothing of a run that was ended goes on writing. All nodes
+state. The process dies with the task, so nothing of a run that was ended goes on writing. All nodes
 have the same versions of the libraries; plugin files are sent. The nodes see the folder of the run,
 or reach a storage: then a job has a folder of its own on its node, with what it needs of the run.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -126,6 +127,13 @@ class RayExecutor:
             raise UserError("Ray is not installed: pip install 'smmd-bench[ray]'.") from None
         if ray.is_initialized():
             return ray
+        before = signal.getsignal(signal.SIGTERM)
+        try:
+            return self._start(ray)
+        finally:
+            signal.signal(signal.SIGTERM, before)  # Ray sets its own
+
+    def _start(self, ray: Any) -> Any:
         quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if self.address is None:
             cores = max(1, int(share_of_cores()))

@@ -41,6 +41,7 @@ def keeping(list_kept: Callable[[], Sequence[str]] = tuple) -> Iterator[None]:
 
 
 def _terminate(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated
 
 

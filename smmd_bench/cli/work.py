@@ -24,7 +24,6 @@ from .voice import Voice
 )
 @options.executor
 @options.stall
-@options.plugin
 @options.data_dir
 @options.storage
 @options.voice
@@ -35,7 +34,7 @@ def command(
 
     Any number of processes may work on one folder, on any machines that share it, or that reach
     one --storage, each with a folder of its own then. A cell that another one works on is left to
-    it; one whose process died is taken over, and goes on after its last whole epoch.
+    it; one whose process died is taken over, and goes on after its last state.
 
     \b
     Examples:

@@ -36,8 +36,9 @@ FIGURE_METADATA = {
 
 @dataclass(frozen=True)
 class Section:
-    """A report of a run: its artefact and files, or why it has none. passes: a disk was the reason,
-    so the same report may succeed the next time.
+    """A report of a run: its artefact and files, or why it has none.
+
+    disk_failed: a disk was the reason, so the same report may succeed the next time.
 
     Once written, an artefact has no `figure` and no `data`: they are in the files.
     """
@@ -50,7 +51,7 @@ class Section:
     skipped: str | None = None
     error: str | None = None
     traceback: str | None = None
-    passes: bool = False
+    disk_failed: bool = False
 
     @property
     def image(self) -> Path | None:
@@ -72,8 +73,10 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
         files = write_artefact(run.path / "reports", section, artefact, formats)
     except Exception as problem:  # a figure that cannot be drawn fails when it is saved
         error, trace = describe_failure(problem)
-        passes = isinstance(problem, OSError)
-        return replace(section, artefact=None, error=error, traceback=trace, passes=passes)
+        disk_failed = isinstance(problem, OSError)
+        return replace(
+            section, artefact=None, error=error, traceback=trace, disk_failed=disk_failed
+        )
     return replace(section, artefact=Artefact(artefact.caption, artefact.table), files=tuple(files))
 
 
@@ -96,8 +99,8 @@ def build_report(run: RunFrames, report: Report) -> Section:
             artefact = report.build(run)
     except (Exception, SystemExit) as problem:  # a plugin's code may exit
         error, trace = describe_failure(problem)
-        passes = isinstance(problem, OSError)
-        return Section(name, title, paper, error=error, traceback=trace, passes=passes)
+        disk_failed = isinstance(problem, OSError)
+        return Section(name, title, paper, error=error, traceback=trace, disk_failed=disk_failed)
     if artefact.table is not None:
         title = str(artefact.table.attrs.get("title") or title)
     return Section(name, title, paper, artefact)

@@ -52,7 +52,7 @@ def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Pa
         written += write_terminal_tables(folder, sections)
         written.append(write_page(run, sections))
         _remove_others(folder / "reports", [section.name for section in sections], written)
-    if any(section.passes for section in sections):
+    if any(section.disk_failed for section in sections):
         forget_reports(folder)
     return written
 

@@ -13,10 +13,10 @@ from ..contracts import Executor, Progress
 from ..errors import UserError, did_you_mean
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
-from ..plugin_system.consent import load_of_run
+from ..plugin_system.consent import load_named, load_of_run
 from ..plugin_system.registry import load
 from ..results.frames import read_run
-from ..storage.files import read_json, remove_leftovers, write_json_if_new
+from ..storage.files import read_own_json, write_json_if_new
 from ..storage.run_storage import RunStorage
 from .cell_json import cell_from_json, cell_to_json
 from .comparison import write_comparisons
@@ -56,7 +56,6 @@ def run_file(
         with display() as progress:
             broken = _check(run, plan.cells, progress)
         run.claim(plan.experiments, plan.name)
-        remove_leftovers(out)
         with display() as progress, Leases(out) as leases:
             work = _Work(run, runner, progress, leases, track)
             earlier = _earlier_cells(run, plan.cells)
@@ -128,15 +127,17 @@ def _planned_cells(run: RunDirectory, addresses: Sequence[str]) -> list[Cell]:
     manifest = run.manifest
     if not manifest:
         raise UserError(f"{run.path} holds no plan: make one with `smmd-bench plan --out`.")
-    for file in run.plugin_files:
-        load_of_run(file)
-    there = {a: read_json(run.path / "cells" / a / "cell.json") or {} for a in manifest["cells"]}
+    for file in run.plugin_files:  # a plan is run as an experiment file is
+        load_named(file)
+    there = {a: read_own_json(run.path / "cells" / a / "cell.json") for a in manifest["cells"]}
     for address in addresses:
         if address not in there:
             raise UserError(f"{run.path} has no cell {address}: {did_you_mean(address, there)}")
     wanted = {*(addresses or there)}
     found = []
     for address, content in there.items():
+        if content is None:
+            raise UserError(f"{run.path} lacks the cell.json of {address}: plan it again.")
         if address in wanted or content.get("source") in wanted:
             cell = cell_from_json(content)
             if cell.addresses != content["addresses"]:
@@ -212,7 +213,9 @@ def _earlier_cells(run: RunDirectory, own: Collection[Cell]) -> list[Cell]:
     found = []
     mine = {cell.addresses["train"] for cell in own}
     for address in run.manifest["cells"]:
-        content = None if address in mine else read_json(run.path / "cells" / address / "cell.json")
+        content = (
+            None if address in mine else read_own_json(run.path / "cells" / address / "cell.json")
+        )
         if content is None:
             continue
         try:

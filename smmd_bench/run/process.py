@@ -64,6 +64,7 @@ class WorkerProcess:
         os.close(writing)
         self._events = os.fdopen(reading, encoding="utf-8")
         self._failure: str | None = None
+        self._killed_at: float | None = None
 
     def hear(self) -> dict[str, Any] | None:
         """The next event; None: there will be none."""
@@ -92,13 +93,15 @@ class WorkerProcess:
 
     def ask_to_end(self) -> None:
         """Have a training write its state after this step, and any other process end at once."""
-        self.process.terminate()
+        if self._killed_at is None:
+            self._killed_at = time.monotonic() + _GRACE
+            self.process.terminate()
 
     def close(self) -> None:
         """End the process if it still runs, after a while in which it may write its state."""
         self.ask_to_end()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(_GRACE)
+            self.process.wait(max(0.0, (self._killed_at or 0.0) - time.monotonic()))
         self.process.kill()
         self.process.wait()
         self._events.close()

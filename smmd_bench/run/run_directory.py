@@ -22,6 +22,7 @@ from ..storage.current import CurrentCell
 from ..storage.files import (
     DamagedError,
     read_own_json,
+    remove_leftovers,
     write_json,
     write_json_if_new,
     write_text,
@@ -190,9 +191,7 @@ class RunDirectory:
         }
         if not before:  # what a killed claim leaves is this experiment's
             write_json(self.path / "manifest.json", {**manifest, **what_the_cells_say([])})
-        for leftover in (self.path / "cells").glob("*/.*.part"):  # of a killed process
-            if leftover.is_file():
-                leftover.unlink()
+        remove_leftovers(self.path)
         paths = [self.path / "cells" / content["address"] / "cell.json" for content in own]
         with ThreadPoolExecutor(_WRITERS) as pool:  # most of a write is waiting for the disk
             list(pool.map(write_json_if_new, paths, own))

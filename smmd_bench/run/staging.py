@@ -55,7 +55,7 @@ class Staged:
             planned = (run / folder / "cell.json").exists()
             storage.fetch(run, folder, plan=not planned)
         self.ending = threading.Event()
-        self.watcher = threading.Thread(target=self._put_epochs, daemon=True)
+        self.watcher = threading.Thread(target=self._put_states, daemon=True)
         self.watcher.start()
 
     def close(self) -> None:
@@ -68,13 +68,13 @@ class Staged:
         for folder in self.folders:
             self.storage.put(self.run, folder)
 
-    def _epochs(self) -> list[Path]:
-        return sorted(e for f in self.folders for e in (self.run / f).glob("epochs/[0-9]*"))
+    def _states(self) -> list[Path]:
+        return sorted(s for f in self.folders for s in (self.run / f).glob("training/*/whole.json"))
 
-    def _put_epochs(self) -> None:
-        known = self._epochs()
+    def _put_states(self) -> None:
+        known = self._states()
         while not self.ending.wait(_SECONDS):
-            if (found := self._epochs()) != known:
+            if (found := self._states()) != known:
                 with suppress(Exception):  # the storage does not answer: it may the next time
                     self._put()
                     known = found

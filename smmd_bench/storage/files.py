@@ -6,14 +6,12 @@ import hashlib
 import json
 import logging
 import os
-import platform
 import re
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import psutil
 
 from ..errors import UserError, if_full, reason_of
 
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("smmd_bench")
 _CHECK = "checksum"
 _LAST_LINE = re.compile(rb',\n "checksum": "([0-9a-f]{16})"\n}\n$')
+_AN_HOUR = 3600.0
 _AGAIN = "run the same command again"
 ADDRESS = b"smmd_bench.address"
 """Key of a Parquet file's metadata that holds its stamp: see `smmd_bench.storage.current`."""
@@ -39,7 +38,7 @@ def atomic(path: Path) -> Iterator[Path]:
     UserError that names the file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{platform.node()}-{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield temporary
         with temporary.open("rb") as stream:
@@ -59,12 +58,15 @@ def atomic(path: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes of this machine had begun to write below a folder."""
-    mine = re.compile(rf"\.{re.escape(platform.node())}-(\d+)\.part")
-    for file in folder.rglob(".*.part"):
-        found = mine.search(file.name)
-        if found and not psutil.pid_exists(int(found[1])):
-            file.unlink(missing_ok=True)
+    """Remove what killed processes had begun to write below a folder: what nobody has touched for
+    an hour."""
+    now = time.time()
+    for place, _, names in os.walk(folder):
+        for name in names:
+            file = Path(place, name)
+            with suppress(FileNotFoundError):
+                if name.endswith(".part") and now - file.stat().st_mtime > _AN_HOUR:
+                    file.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -173,12 +175,17 @@ def read_parquet(
             names = file.schema_arrow.names
             wanted = [n for n in names if n not in without] if columns is None else columns
             return file.read(columns=[name for name in wanted if name in names])
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        damaged = DamagedError(path, f"damaged ({reason_of(error)})", _AGAIN)
-        set_aside(path, damaged)
-        raise damaged from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _set_aside_if_damaged(path, error) from error
+
+
+def _set_aside_if_damaged(path: Path, error: Exception) -> Exception:
+    """What to raise for an error of Arrow, which has no number where the file is to blame."""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
+        return error
+    damaged = DamagedError(path, f"damaged ({reason_of(error)})", _AGAIN)
+    set_aside(path, damaged)
+    return damaged
 
 
 def parquet_address(path: Path) -> str | None:
@@ -199,7 +206,9 @@ def _metadata(path: Path, key: bytes) -> str | None:
         return None
     try:
         metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
-    except pa.ArrowException as error:
-        set_aside(path, DamagedError(path, f"damaged ({reason_of(error)})"))
-        return None
-    return metadata.get(key, b"").decode()
+        return metadata.get(key, b"").decode()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        found = _set_aside_if_damaged(path, error)
+        if isinstance(found, DamagedError):
+            return None
+        raise

@@ -33,8 +33,9 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
     """Keeps each epoch's weights with their canary, and knows from which state to resume.
 
     reload: loads what was saved; where no process has all weights, the canary is taken of that.
-    save_minutes: between states inside of an epoch. A state counts once the weights of the epochs
-    behind it are in place and then its own list of files, and as long as these are as listed.
+    save_minutes: between states inside of an epoch; ten times as long as one takes at least. A
+    state counts once the weights of its epoch, or inside of one its list of files, are in place,
+    and as long as its files are as listed.
     """
 
     def __init__(
@@ -51,7 +52,8 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         self.folder, self.tokenizer, self.processor = folder, tokenizer, processor
         self.texts, self.dtype = texts, dtype
         self.reload = reload
-        self.save_every, self.saved = 60 * save_minutes, time.monotonic()
+        self.save_every = 60 * save_minutes
+        self.step_ended = self.saved = time.monotonic()
         self.asked_to_end, self.ends = False, False
         self.base: Canary | None = None
 
@@ -75,7 +77,8 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Ask the Trainer for its state where the last one is old enough, at the same step in all
         processes; at the end of an epoch it writes one anyway."""
-        due = time.monotonic() - self.saved >= self.save_every
+        self.step_ended = time.monotonic()
+        due = self.step_ended - self.saved >= self.save_every
         due, self.ends = decided_by_first((due, self.asked_to_end))
         control.should_save = (due or self.ends) and not float(state.epoch).is_integer()
 
@@ -88,6 +91,8 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
             folder = self.folder / "training" / f"checkpoint-{state.global_step}"
             write_json(folder / WHOLE, {"epochs": int(state.epoch), "files": _files(folder)})
         self.saved = time.monotonic()
+        if self.save_every:
+            self.save_every = max(self.save_every, 10 * (self.saved - self.step_ended))
         if self.ends:
             if not state.is_world_process_zero:
                 signal.pause()  # it dies with the first, which would take its end for a failure
@@ -142,8 +147,12 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         found: Path | None = None
         for state in (self.folder / "training").glob("checkpoint-*"):
             behind = sum(end <= _step(state) for end in ends)
-            whole = {"epochs": behind, "files": _files(state)}
-            if can_resume(state) and read_own_json(state / WHOLE) == whole:
+            listed = read_own_json(state / WHOLE)
+            if listed is None:  # it was killed before the list, or is of an earlier version
+                whole = _step(state) in ends
+            else:
+                whole = listed == {"epochs": behind, "files": _files(state)}
+            if whole and can_resume(state):
                 found = max(found or state, state, key=_step)
             else:
                 shutil.rmtree(state, ignore_errors=True)

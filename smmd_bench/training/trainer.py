@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import Trainer, TrainerCallback
+from transformers import Trainer
 
 from ..contracts import NumericLoss, mixed
 from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective
@@ -92,17 +92,6 @@ def own_forward(model: Any) -> Iterator[None]:
             module.forward = forward
 
 
-class _Order(TrainerCallback):  # type: ignore[misc]
-    """Gives the sampler its epoch, which accelerate does not where it skips examples."""
-
-    def __init__(self, sampler: Any) -> None:
-        self.sampler = sampler
-
-    def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Called for the epoch that is gone on with, too."""
-        self.sampler.set_epoch(int(state.epoch))
-
-
 class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     """Trains under `objective_forward`; logs the parts of the objective at every step.
 
@@ -117,14 +106,13 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         let_cpu_shard()
         super().__init__(**arguments)
         reduce_in_float32(self.accelerator)
-        self.sampler = sampler or random_order(self.train_dataset, self.args.seed)
-        self.add_callback(_Order(self.sampler))
+        self.sampler = sampler
         self.numeric_loss = numeric_loss
         self._step_counts: tuple[Tensor, Tensor] | None = None
         self._sums: Tensor | None = None
 
     def _get_train_sampler(self, *arguments: Any) -> Any:
-        return self.sampler
+        return super()._get_train_sampler(*arguments) if self.sampler is None else self.sampler
 
     def get_train_dataloader(self) -> Any:
         """The Trainer's own; of one of several processes the batches are its share of these."""
@@ -132,7 +120,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             return super().get_train_dataloader()
         steps = self.args.gradient_accumulation_steps
         batches = RankBatches(
-            self.sampler,
+            self.sampler or random_order(self.train_dataset, self.args.seed),
             self.args.per_device_train_batch_size * steps * self.args.world_size,
             accumulation=steps,
             rank=self.args.process_index,

@@ -1,7 +1,13 @@
 """A file of a run that is cut short, or has other bits, counts as absent: nothing shows it."""
 
+import errno
 import shutil
+from contextlib import suppress
+from unittest import mock
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from smmd_bench.decoding.selection import require_whole
@@ -16,6 +22,7 @@ from smmd_bench.storage.files import (
     read_own_json,
     read_parquet,
     write_json,
+    write_parquet,
 )
 from tests.runs import quick_run
 
@@ -78,6 +85,31 @@ def test_a_bit_of_a_page_is_found_where_it_is_read(cell, name):
     with pytest.raises(DamagedError, match=r"is damaged \(.*\): run the same command again"):
         read_parquet(cell / name)
     assert parquet_address(cell / name) is None
+
+
+def test_no_bit_of_a_footer_stops_a_command(tmp_path):
+    """Where the footer can still be read the stamp may be another one; nothing else is raised."""
+    file, aside = tmp_path / "a.parquet", tmp_path / ".a.parquet.damaged"
+    write_parquet(file, pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), "stamp")
+    whole = file.read_bytes()
+    damaged = 0
+    for at in range(len(whole) // 2, len(whole), 3):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 16]) + whole[at + 1 :])
+        with suppress(DamagedError):
+            assert parquet_address(file) is None or len(read_parquet(file))
+        damaged += aside.exists()
+        aside.unlink(missing_ok=True)
+    assert damaged > 20
+
+
+def test_a_file_that_does_not_fit_the_memory_is_not_damaged(tmp_path, monkeypatch):
+    file = tmp_path / "a.parquet"
+    write_parquet(file, pd.DataFrame({"a": [1]}))
+    for error in (pa.ArrowMemoryError("malloc"), OSError(errno.EIO, "input/output error")):
+        monkeypatch.setattr(pq, "ParquetFile", mock.Mock(side_effect=error))
+        with pytest.raises(type(error)):
+            read_parquet(file)
+        assert file.exists()
 
 
 def test_what_cannot_be_made_again_is_an_error_that_names_the_file(cell):
