@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 from smmd_bench.plugins.executors import ray as executor_module
+from smmd_bench.plugins.executors._ray_order import Order
 
 from smmd_bench.contracts import JobQueue, PerCell, Resources
 from smmd_bench.errors import UserError
@@ -116,7 +117,7 @@ def test_plugin_files_are_sent_to_a_node_that_has_none_or_another(executor, tmp_
     file.write_text("the plan's")
     one = job("a")
     one = dataclasses.replace(one, payload={**one.payload, "plugins": [str(file)]})
-    order = executor_module._Order.of(one, tmp_path)
+    order = Order.of(one, tmp_path)
     assert order.plugins == {str(file): b"the plan's"}
     for content in ("another", None):
         file.write_text(content) if content else file.unlink()
@@ -155,7 +156,7 @@ def test_a_storage_takes_the_place_of_a_shared_disk(cluster, tmp_path):
 
 def test_a_node_without_the_folder_or_with_other_versions_says_so(executor, tmp_path):
     (tmp_path / "manifest.json").write_text("{}")
-    order = executor_module._Order.of(job("a"), tmp_path)
+    order = Order.of(job("a"), tmp_path)
     assert order.refusal() is None
     elsewhere = dataclasses.replace(order, folder=tmp_path / "elsewhere")
     assert "does not see" in str(elsewhere.refusal())
@@ -165,10 +166,10 @@ def test_a_node_without_the_folder_or_with_other_versions_says_so(executor, tmp_
 
 def test_a_job_is_told_how_many_gpus_it_has_and_how_they_share_the_weights(tmp_path):
     per_cell = PerCell(4, "fsdp2")
-    order = executor_module._Order.of(job("a", Resources(1)), tmp_path, None, per_cell)
+    order = Order.of(job("a", Resources(1)), tmp_path, None, per_cell)
     assert order.environment["SMMD_BENCH_PROCESSES"] == "4"
     assert order.environment["SMMD_BENCH_STRATEGY"] == "fsdp2"
-    alone = executor_module._Order.of(job("a"), tmp_path, None, per_cell).environment
+    alone = Order.of(job("a"), tmp_path, None, per_cell).environment
     assert "SMMD_BENCH_PROCESSES" not in alone
 
 
