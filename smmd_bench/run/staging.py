@@ -47,7 +47,7 @@ def require_idle(storage: RunStorage, cells: Iterable[Cell]) -> None:
 
 class Staged:
     """Folders of a run on this machine while it works on them: fetched at once, put back at the end
-    of every epoch, and at the end."""
+    of every epoch and state, and at the end."""
 
     def __init__(self, storage: RunStorage, run: Path, folders: Sequence[str]) -> None:
         self.storage, self.run, self.folders = storage, run, folders
@@ -69,7 +69,9 @@ class Staged:
             self.storage.put(self.run, folder)
 
     def _states(self) -> list[Path]:
-        return sorted(s for f in self.folders for s in (self.run / f).glob("training/*/whole.json"))
+        """What a training has finished: weights of epochs, and states."""
+        kinds = ("epochs/[0-9]*", "training/*/whole.json")
+        return sorted(s for f in self.folders for k in kinds for s in (self.run / f).glob(k))
 
     def _put_states(self) -> None:
         known = self._states()
