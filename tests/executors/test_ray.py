@@ -66,7 +66,7 @@ def stubs():
 
 def test_jobs_run_side_by_side_each_with_what_it_needs(executor, tmp_path):
     assert executor.slots == 4
-    jobs = [job(name, seconds=4) for name in "abc"]
+    jobs = [job(name, seconds=8) for name in "abc"]
     found, said = run(executor, [*jobs, job("two", Resources(threads=2))], tmp_path)
     assert found == {"a": None, "b": None, "c": None, "two": None}
     words = [word for word in said if word in ("began", "ended")]
