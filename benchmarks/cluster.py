@@ -53,13 +53,17 @@ def main() -> None:
     sys.exit(1 if bad else 0)
 
 
-def measure(folder: Path, train_examples: int, test_examples: int) -> dict[str, dict[str, Any]]:
+def measure(
+    folder: Path, train_examples: int, test_examples: int, engine: str = "vllm"
+) -> dict[str, dict[str, Any]]:
     """What was seen of each way, by its name."""
     folder.mkdir(parents=True, exist_ok=True)
     recipe = {"train_examples": train_examples, "test_examples": test_examples}
     recipe |= {"epochs": EPOCHS, "validation_examples": test_examples // 2}
     file = folder / "experiment.yaml"
-    file.write_text(yaml.safe_dump(EXPERIMENT | {"recipe": recipe}), encoding="utf-8")
+    file.write_text(
+        yaml.safe_dump({**EXPERIMENT, "engine": engine, "recipe": recipe}), encoding="utf-8"
+    )
     ways = {"local": by_one_process, "ray": on_ray, "work": by_several_processes}
     return {way: _seen(make, folder / way, file, folder / "local") for way, make in ways.items()}
 
