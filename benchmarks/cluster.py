@@ -38,7 +38,7 @@ EXPERIMENT = {
 }
 NODE = {"num_cpus": 1, "memory": 4 * 2**30, "object_store_memory": 2**27}
 NODES_KILLED, PROCESSES = 2, 4
-_TIMED = ("cost_gain", "training_curves")
+_TIMED = ("cost_gain", "training_curves")  # the curves: see benchmarks/README.md
 
 
 def main() -> None:
@@ -92,14 +92,11 @@ class Trainings:
             self.begun.add((address, process.create_time()))
         return training
 
-    def in_the_middle(self) -> dict[str, psutil.Process]:
+    def in_the_middle(self) -> list[psutil.Process]:
         """Those with an epoch behind them and more than one to come."""
-        return {
-            address: process
-            for address, process in self.look().items()
-            if (number := len([*self.run.glob(f"cells/{address}/epochs/[0-9]*")]))
-            and number < EPOCHS - 1
-        }
+        training = self.look()
+        behind = {a: len([*self.run.glob(f"cells/{a}/epochs/[0-9]*")]) for a in training}
+        return [process for a, process in training.items() if 0 < behind[a] < EPOCHS - 1]
 
 
 def by_one_process(run: Path, file: Path, trainings: Trainings) -> None:
@@ -116,7 +113,7 @@ def on_ray(run: Path, file: Path, trainings: Trainings) -> None:
 
     def look() -> None:
         raylet = nodes[-1].all_processes["raylet"][0].process.pid
-        here = [p for p in trainings.in_the_middle().values() if raylet in _ancestors(p)]
+        here = [p for p in trainings.in_the_middle() if raylet in _ancestors(p)]
         if here and len(nodes) <= NODES_KILLED:
             cluster.remove_node(nodes[-1], allow_graceful=False)
             nodes.append(cluster.add_node(**NODE))
@@ -140,7 +137,7 @@ def by_several_processes(run: Path, file: Path, trainings: Trainings) -> None:
     killed: list[int] = []
 
     def look() -> None:
-        middle = trainings.in_the_middle().values()
+        middle = trainings.in_the_middle()
         for number, process in enumerate(processes):
             if not killed and any(process.pid in _ancestors(training) for training in middle):
                 process.kill()

@@ -49,7 +49,7 @@ DAMAGES = ("cut", "flipped")
 FAULTS = ("killed", "full", "broken", "unread", "disk", "moment", *DAMAGES)
 MOMENTS = 100
 DISKS = 50
-REPORTS = ("arithmetic_table", "clock_time_table", "training_curves")
+REPORTS = ("arithmetic_table", "clock_table", "training_curves")
 """Drawing takes most of a small run: a table and a figure stand for all."""
 _TRAIN = (
     "train-eval --losses ce,smmd --engine transformers --executor in_process --epochs 2 "
@@ -147,7 +147,7 @@ def import_libraries() -> None:
 
 @contextlib.contextmanager
 def in_small(folder: Path) -> Iterator[None]:
-    """Jobs in this process, figures of few pixels, four reports."""
+    """Jobs in this process, figures of few pixels, few reports."""
     found = registry.entries
     write_reports.entries = lambda group: [  # type: ignore[attr-defined]
         entry for entry in found(group) if group != "reports" or entry.name in REPORTS

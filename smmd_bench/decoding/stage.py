@@ -218,10 +218,10 @@ def _validate(
     examples = cell.task_plugin.examples("validation", cell.data_seed, cell.size("validation"))
     report = partial(_named, running.progress, f"validate {name}")
     total = len(examples) * len(canaries)
-    frames = []
+    digests, frames = cell.files(folder.parents[1]).weights, []
     for before, (epoch, canary) in enumerate(canaries.items()):
         weights = folder / "epochs" / str(epoch)
-        require_whole(weights, cell.files(folder.parents[1]).weights[epoch])
+        require_whole(weights, digests[epoch])
         checkpoint = Checkpoint(f"{folder.name}-{epoch}", kind, weights, canary)
         part = shifted(report, before * len(examples), total)
         frame = running.decode(cell, checkpoint, examples, part)
