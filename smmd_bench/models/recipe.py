@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 from ..errors import UserError
 from .settings import Settings
 
-TRAINING_VERSION = 1
+TRAINING_VERSION = 2
 """A part of every train address. Raise it when the code of training, of the objective or of the
 encoding of examples changes what a cell is trained to."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from torch import Tensor
 from transformers import Trainer
 
 from ..contracts import NumericLoss, mixed
+from ..contracts.executor import is_sharded
+from ..models.loading import load_model
 from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective
 from ..objective.output_head import causal_model, current, output_head
 from ..objective.supervised import count_units, supervised_targets
@@ -133,6 +136,15 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             num_workers=self.args.dataloader_num_workers,
             pin_memory=self.args.dataloader_pin_memory,
         )
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        """The Trainer's own leaves out, without an error, each weight that transformers saves under
+        another name than the model's, such as those of Qwen2.5-VL."""
+        if is_sharded() or hasattr(self.model, "peft_config"):
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+            return
+        saved = load_model(Path(resume_from_checkpoint), "float32")
+        self.model.load_state_dict(saved.state_dict())
 
     def get_batch_samples(
         self, epoch_iterator: Any, num_batches: int, device: torch.device

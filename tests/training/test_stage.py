@@ -105,7 +105,8 @@ SMALL = {
     ],
     ids=["full", "lora"],
 )
-def test_a_training_that_is_killed_inside_of_an_epoch_ends_as_if_it_were_not(recipe, tmp_path):
+@pytest.mark.parametrize("model", ["builtin/tiny", "builtin/tiny-vl"])
+def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_path):
     def trained(folder, stop=None, kindly=False, **more):
         steps = []
 
@@ -119,8 +120,9 @@ def test_a_training_that_is_killed_inside_of_an_epoch_ends_as_if_it_were_not(rec
                     os.kill(os.getpid(), signal.SIGTERM) if kindly else stop_at_once()
 
         experiment = Experiment(
-            tasks=("arithmetic",), losses=("smmd",), base=False, recipe={**SMALL, **recipe, **more}
-        )
+            models=(model,), tasks=("arithmetic",), losses=("smmd",), base=False,
+            recipe={**SMALL, **recipe, **more},
+        )  # fmt: skip
         with suppress(_StoppedError, SystemExit):
             train_cell(experiment.cells[0], folder, progress)
         receipt = read_json(folder / "train.json") or {}
@@ -130,8 +132,10 @@ def test_a_training_that_is_killed_inside_of_an_epoch_ends_as_if_it_were_not(rec
     whole, _, log = trained(tmp_path / "whole")
     _, steps, _ = trained(tmp_path / "killed", 4, save_minutes=0)
     assert steps == [0, 1, 2, 3, 4]
+    _, steps, _ = trained(tmp_path / "killed", 6)
+    assert steps == [0, 4, 5, 6]  # from inside of the first epoch
     _, steps, _ = trained(tmp_path / "killed", 7, kindly=True)
-    assert steps == [0, 4, 5, 6, 7, 8]  # it was asked after step 7 was said
+    assert steps == [0, 6, 7, 8]  # from the end of the first; it was asked after step 7 was said
     again, steps, other = trained(tmp_path / "killed")
     assert steps == [0, 9, 10]
     assert again["epochs"] == whole["epochs"]
