@@ -1,6 +1,6 @@
 """Faults, injected one by one into real commands: was anything lost, and how long is the recovery?
 
-    python -m benchmarks.faults FOLDER [--every 1] [--processes 2] [--commands train-eval,report]
+    python -m benchmarks.faults FOLDER [--every N] [--processes 2] [--commands train-eval,report]
 
 Each trial gives a command one fault, calls it again, and holds what the folder says to what it says
 after an undisturbed command: results, weights and reports, byte for byte but for the time of steps.
@@ -16,8 +16,9 @@ moment   SIGKILL at a random moment
 cut      a file of a finished run has lost its second half
 flipped  a file of a finished run has another bit
 
-What is done already is kept in FOLDER/trials.jsonl. Printed: a table by command and fault. The
-exit status is 1 where anything was lost.
+Slow commands get every n-th fault alone, by default as `COMMANDS` says. What is done already is
+kept in FOLDER/trials.jsonl. Printed: a table by command and fault. The exit status is 1 where
+anything was lost.
 """
 
 from __future__ import annotations
@@ -60,18 +61,27 @@ _TRAIN = (
 
 @dataclass(frozen=True)
 class Command:
-    """A command on a folder; `before` is the command whose folder it finds there."""
+    """A command on a folder; `before` is the command whose folder it finds there, and `every` n-th
+    fault is tried."""
 
     words: str
+    every: int = 1
     before: str | None = None
 
 
+_TASK = "arithmetic[level=easy,operations=1]"
 COMMANDS = {
-    "train-eval": Command(f"{_TRAIN} --task arithmetic[level=easy,operations=1]"),
-    "train-eval of pictures": Command(f"{_TRAIN} --task clock_time"),
-    "report": Command("report run --quiet", "train-eval"),
-    "merge": Command("report run run --out merged", "train-eval"),
-    "clean": Command("clean run --what all --yes", "train-eval"),
+    "train-eval": Command(f"{_TRAIN} --task {_TASK}", 8),
+    "train-eval of pictures": Command(f"{_TRAIN} --task clock_time", 80),
+    "plan": Command("plan experiment.yaml --out run"),
+    "score": Command(f"score --task {_TASK} --predictions ce.jsonl --limit 8 --out run", 2),
+    "report": Command("report run --quiet", 2, "train-eval"),
+    "merge": Command("report run run --out merged", 4, "train-eval"),
+    "clean": Command("clean run --what all --yes", 1, "train-eval"),
+}
+_INPUTS = {
+    "experiment.yaml": f"name: plan\ntasks: ['{_TASK}']\nlosses: [ce, smmd]\nseeds: [0, 1, 2]\n",
+    "ce.jsonl": "".join(f'{{"id": {n}, "completion": "The answer is {n}"}}\n' for n in range(8)),
 }
 
 
@@ -87,7 +97,7 @@ class Trial:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--every", type=int, default=1, help="every n-th change alone")
+    parser.add_argument("--every", type=int, help="every n-th change alone (default: by command)")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--commands", default=",".join(COMMANDS))
     parser.add_argument("--faults", default=",".join(FAULTS))
@@ -174,6 +184,8 @@ def begin(folder: Path, command: Command, place: Path) -> None:
     """The folder as the command finds it."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
+    for name, content in _INPUTS.items():
+        (place / name).write_text(content)
     if command.before is not None:
         shutil.copytree(folder / "undisturbed" / command.before, place, dirs_exist_ok=True)
         (place / "ended.json").unlink()
@@ -188,19 +200,19 @@ def call(command: Command, place: Path, fault: Fault | None = None, **more: Any)
 
 def places(folder: Path, name: str, fault: str, options: argparse.Namespace) -> list[int]:
     """Where a fault is injected into a command."""
-    undisturbed = references(folder, name)
+    undisturbed, every = references(folder, name), options.every or COMMANDS[name].every
     if fault == "moment":
         rng = random.Random(1)
-        return sorted(rng.sample(range(1000), max(1, MOMENTS // options.every)))
+        return sorted(rng.sample(range(1000), max(1, MOMENTS // every)))
     if fault in DAMAGES:
-        if COMMANDS[name].before is not None:
+        if not name.startswith("train-eval"):
             return []  # only what made a file makes it again
         finished = folder / "undisturbed" / name
-        return [*range(0, len(_files_of(finished)), options.every)]
+        return [*range(0, len(_files_of(finished)), options.every or 1)]
     if fault == "disk":
-        return [*range(0, 100 * DISKS, 100)[:: options.every]]
+        return [*range(0, 100 * DISKS, 100)[::every]]
     count = undisturbed.reads if fault == "unread" else undisturbed.changes
-    return [*range(0, count, options.every)]
+    return [*range(0, count, every)]
 
 
 def attempt(folder: Path, trial: Trial) -> dict[str, Any]:

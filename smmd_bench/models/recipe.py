@@ -89,7 +89,7 @@ class Recipe(Settings):
 
 def training_settings(recipe: Recipe) -> dict[str, Any]:
     """The settings that can change weights: part of the train address."""
-    return {k: v for k, v in dataclasses.asdict(recipe).items() if k not in _SCORING}
+    return {k: v for k, v in vars(recipe).items() if k not in _SCORING}
 
 
 def paper_recipe(task_name: str) -> Recipe:

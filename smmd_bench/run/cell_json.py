@@ -1,7 +1,6 @@
 """cell.json: what a cell is, and what identifies its model, data and plugins."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from ..experiment.cell import Cell
@@ -27,7 +26,7 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         "data_seed": cell.data_seed,
         "engine": cell.engine,
         **({} if cell.engine_note is None else {"engine_note": cell.engine_note}),
-        "recipe": asdict(cell.recipe),
+        "recipe": dict(vars(cell.recipe)),
         "addresses": cell.addresses,
     }
 

@@ -22,12 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from .addresses import address, require_inside
 from .files import parquet_address, read_own_json
+from .remembered import remembered
 
 CellFile = Literal["completions", "scores", "probes", "train_log"]
 BASE = "base"
@@ -59,12 +60,7 @@ class CurrentCell:
     @cached_property
     def receipt(self) -> dict[str, Any] | None:
         """What training left in train.json, without the canaries."""
-        file = self.folder / "train.json"
-        try:
-            status = file.stat()
-        except FileNotFoundError:
-            return None
-        found = _receipt(file, status.st_size, status.st_mtime_ns, status.st_ino)
+        found = _receipt(self.folder / "train.json")
         return found if found and found["address"] == self.addresses["train"] else None
 
     @property
@@ -160,9 +156,8 @@ class CurrentCell:
     def failure(self) -> dict[str, Any]:
         """What FAILED.json says of the cell as it is asked for now; empty: it did not fail, or has
         results since."""
-        if self.metrics is not None:
-            return {}
-        return self._json("FAILED", self.addresses["measure"]) or {}
+        found = self._json("FAILED", self.addresses["measure"])
+        return {} if found is None or self.metrics is not None else found
 
     def comparison(self, other: CurrentCell) -> dict[str, Any] | None:
         """What comparison.json says of how this cell differs from another, as both are now."""
@@ -186,8 +181,8 @@ class CurrentCell:
         return "select" in self.addresses
 
     def _holds(self, folder: str, weights: Weights | None) -> bool:
-        found = read_own_json(self.folder / folder / "canary.json")
-        return found is not None and (found["epoch"], found["weights"]) == weights
+        found = _kept(self.folder / folder / "canary.json")
+        return found is not None and found == weights
 
 
 def current_cell(folder: Path, content: Mapping[str, Any]) -> CurrentCell:
@@ -200,18 +195,23 @@ def current_cell(folder: Path, content: Mapping[str, Any]) -> CurrentCell:
     return CurrentCell(folder, content["addresses"], content["loss"] == BASE, source)
 
 
-@lru_cache(maxsize=10_000)
-def _receipt(file: Path, size: int, modified: int, inode: int) -> dict[str, Any] | None:
-    """The content of a train.json; of one that is as it was the last time, from memory.
-
-    Canaries are most of the file: a run of 1,000 cells would not fit the memory with them.
-    """
+@remembered
+def _receipt(file: Path) -> dict[str, Any] | None:
+    """The content of a train.json without the canaries, which are most of it: those of 1,000 cells
+    would not fit the memory."""
     content = read_own_json(file)
     if content is not None:
         content.pop("base", None)
         for epoch in content["epochs"]:
             epoch.pop("canary", None)
     return content
+
+
+@remembered
+def _kept(file: Path) -> Weights | None:
+    """Which weights are beside this canary.json."""
+    found = read_own_json(file)
+    return None if found is None else Weights(found["epoch"], found["weights"])
 
 
 _GONE = {"train": "", "validate": "", "select": ""}

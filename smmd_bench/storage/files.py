@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, if_full, reason_of
+from .remembered import remembered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,23 +191,24 @@ def _set_aside_if_damaged(path: Path, error: Exception) -> Exception:
 
 def parquet_address(path: Path) -> str | None:
     """The stamp in a Parquet file's metadata; None where there is no file."""
-    return _metadata(path, ADDRESS)
+    found = _metadata(path)
+    return None if found is None else found.get(ADDRESS, "")
 
 
 def parquet_made_with(path: Path) -> dict[str, str]:
     """What a Parquet file was made with; empty where that is not known."""
-    return dict(json.loads(_metadata(path, MADE_WITH) or "{}"))
+    return dict(json.loads((_metadata(path) or {}).get(MADE_WITH, "{}")))
 
 
-def _metadata(path: Path, key: bytes) -> str | None:
+@remembered
+def _metadata(path: Path) -> dict[bytes, str] | None:
+    """What this package writes of a Parquet file's metadata; None: the file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not path.exists():
-        return None
     try:
         metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
-        return metadata.get(key, b"").decode()
+        return {key: metadata[key].decode() for key in (ADDRESS, MADE_WITH) if key in metadata}
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         found = _set_aside_if_damaged(path, error)
         if isinstance(found, DamagedError):

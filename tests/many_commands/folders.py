@@ -95,6 +95,7 @@ class Workshop:
         for module in (stage, models):
             self.patch.setattr(module, "load_tokenizer", load_tokenizer)
         self.patch.setattr(os, "fsync", lambda _: None)
+        self.enter(self.world)
 
     @property
     def edge(self) -> ModuleType:
