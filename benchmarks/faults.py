@@ -71,12 +71,12 @@ class Command:
 
 _TASK = "arithmetic[level=easy,operations=1]"
 COMMANDS = {
-    "train-eval": Command(f"{_TRAIN} --task {_TASK}", 8),
-    "train-eval of pictures": Command(f"{_TRAIN} --task clock_time", 80),
+    "train-eval": Command(f"{_TRAIN} --task {_TASK}", 16),
+    "train-eval of pictures": Command(f"{_TRAIN} --task clock_time", 160),
     "plan": Command("plan experiment.yaml --out run"),
-    "score": Command(f"score --task {_TASK} --predictions ce.jsonl --limit 8 --out run", 2),
-    "report": Command("report run --quiet", 2, "train-eval"),
-    "merge": Command("report run run --out merged", 4, "train-eval"),
+    "score": Command(f"score --task {_TASK} --predictions ce.jsonl --limit 8 --out run", 3),
+    "report": Command("report run --quiet", 3, "train-eval"),
+    "merge": Command("report run run --out merged", 6, "train-eval"),
     "clean": Command("clean run --what all --yes", 1, "train-eval"),
 }
 _INPUTS = {
@@ -208,7 +208,7 @@ def places(folder: Path, name: str, fault: str, options: argparse.Namespace) -> 
         if not name.startswith("train-eval"):
             return []  # only what made a file makes it again
         finished = folder / "undisturbed" / name
-        return [*range(0, len(_files_of(finished)), options.every or 1)]
+        return [*range(0, len(_files_of(finished)), max(1, every // 16))]
     if fault == "disk":
         return [*range(0, 100 * DISKS, 100)[::every]]
     count = undisturbed.reads if fault == "unread" else undisturbed.changes
