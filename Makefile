@@ -15,7 +15,7 @@ TORCH_INDEX := https://download.pytorch.org/whl/cpu
 export SMMD_BENCH_CACHE ?= $(CURDIR)/.cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-all test-rest check lint types docs lock clean env
+.PHONY: demo test test-all test-rest check lint types audit docs lock clean env
 
 env: $(STAMP)
 
@@ -48,6 +48,11 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy smmd_bench tasks plugins reports
 
+audit:  ## known vulnerabilities of the locked packages: needs the internet
+	$(PYTHON) -m venv .audit
+	.audit/bin/pip install -qq pip-audit
+	.audit/bin/pip-audit --requirement $(LOCK) --no-deps --disable-pip --progress-spinner off
+
 docs: $(STAMP)  ## the references, from the code itself, and the site in site/
 	$(BIN)/python scripts/write_cli_reference.py
 	$(BIN)/python scripts/write_api_reference.py
@@ -76,4 +81,4 @@ $(STAMP):
 	@echo "Ready: $(BIN)/smmd-bench"
 
 clean:
-	rm -rf build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .audit build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache
