@@ -33,7 +33,15 @@ _SIGNS = {
     "✓": r"$\surd$", "✗": r"$\times$", "⁻": "$^-$", "–": "--", "—": "---", "…": r"\ldots{}",
     "‘": "`", "’": "'", "“": "``", "”": "''", "\u2009": " ", "\u202f": "~", "\xa0": "~",
 }  # fmt: skip
-_GREEK = {"LAMDA": r"\lambda", "OMICRON": "o"}
+_GREEK = {
+    name.upper(): f"\\{name}"
+    for name in (
+        "alpha beta gamma delta epsilon zeta eta theta iota kappa mu nu xi pi rho sigma tau upsilon"
+        " phi chi psi omega"
+    ).split()
+} | {"LAMDA": r"\lambda", "OMICRON": "o"}
+_NOT_IN_OT1 = frozenset("ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲų")
+"""Letters that LaTeX's default encoding of fonts lacks: each is an error there."""
 _SIZED = (
     "\\small\n\\setlength{\\tabcolsep}{4pt}\n"
     "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n\\begin{tabular}"
@@ -80,7 +88,16 @@ def _float(
 def _cells(frame: pd.DataFrame) -> pd.DataFrame:
     """The cells and headings as LaTeX."""
     text = mark_bold(as_text(frame).map(_escape), "\\textbf{{{}}}".format)
-    return text.rename(columns=_escape)
+    names = [_escape(name) for name in text.columns]
+    for first in text.columns[:1]:
+        text[first] = text[first].map(_at_the_start)
+        names[0] = _at_the_start(names[0])
+    return text.set_axis(names, axis="columns")
+
+
+def _at_the_start(cell: str) -> str:
+    """The first cell of a row, which LaTeX must not take for an option of the command before it."""
+    return re.sub(r"^\s*([\[*])", r"{\1}", cell)
 
 
 def _form(frame: pd.DataFrame) -> str:
@@ -95,10 +112,13 @@ def _escape(text: str) -> str:
 
 def _sign(letter: str) -> str:
     """A letter as every LaTeX knows it; its number where LaTeX has none."""
+    if letter.isspace():
+        return " "
     name, code = unicodedata.name(letter, ""), ord(letter)
-    if greek := re.fullmatch(r"GREEK SMALL LETTER ([A-Z]+)", name):
-        return f"${_GREEK.get(greek[1], chr(92) + greek[1].lower())}$"
-    if letter.isascii() or (0xC0 <= code <= 0x17E and letter.isalpha()):
+    if greek := _GREEK.get(name.removeprefix("GREEK SMALL LETTER ")):
+        return f"${greek}$"
+    known = 0xC0 <= code <= 0x17E and letter.isalpha() and letter not in _NOT_IN_OT1
+    if known or (letter.isascii() and letter.isprintable()):
         return letter
     power = unicodedata.normalize("NFKC", letter)
     return f"$^{power}$" if "SUPERSCRIPT" in name and power.isascii() else f"U+{code:04X}"

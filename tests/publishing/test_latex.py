@@ -89,6 +89,16 @@ def compiled(folder, texts):
 
 
 @needs_tex
+def test_every_letter_of_a_name_compiles(tmp_path):
+    letters = [chr(code) for code in range(0x3000)]
+    letters += [chr(code) for code in range(0x1D400, 0x1D800)] + ["\ufeff", "\uffff", "漢", "😀"]
+    words = ["".join(letters[start : start + 16]) for start in range(0, len(letters), 16)]
+    first = [f"{letter}1pt]" for letter in letters[:0x180]]  # a row's end looks for an argument
+    frame = pd.DataFrame({"Loss": first + words, "x": "a"})
+    compiled(tmp_path, [to_page(frame, "\n\n[", " \t\n\n[*", "tab:x")])
+
+
+@needs_tex
 def test_tables_of_a_run_compile_and_fit_a_page_of_two_columns(run_folder, tmp_path):
     run: RunFrames = sb.read_run(run_folder)
     reports = [entry.plugin() for entry in entries("reports") if entry.name in TABLES]

@@ -1,0 +1,70 @@
+"""Files of completions, in each format, matched to examples and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from smmd_bench.contracts import Example
+from smmd_bench.errors import UserError
+from smmd_bench.scoring.predictions.match import match
+from smmd_bench.scoring.predictions.read import read_predictions
+from smmd_bench.scoring.score import score_frame
+from smmd_bench.storage.files import write_parquet
+
+from .settings import folder
+from .texts import task_of_numbers
+
+N = 4
+LONGEST_ERROR = 2_000
+
+
+def from_json(data: bytes) -> None:
+    """JSON lines, a JSON list, samples of lm-eval, output of a batch interface."""
+    _read(folder() / "theirs.json", data)
+
+
+def from_csv(data: bytes) -> None:
+    """Columns by commas, and the same bytes by tabs."""
+    for name in ("theirs.csv", "theirs.tsv"):
+        try:
+            _read(folder() / name, data)
+        except UserError:
+            continue
+
+
+def from_parquet(data: bytes) -> None:
+    """Parquet."""
+    _read(folder() / "theirs.parquet", data)
+
+
+def from_anything(data: bytes) -> None:
+    """A file whose name says nothing."""
+    _read(folder() / "theirs", data)
+
+
+def _read(file: Path, data: bytes) -> None:
+    file.write_bytes(data)
+    try:
+        found = read_predictions(file)
+    except UserError as error:
+        assert str(file) in str(error)
+        assert len(str(error)) <= LONGEST_ERROR + 4 * len(data)
+        raise
+    assert repr(read_predictions(file)) == repr(found)
+    assert found.rows
+    for row in found.rows:
+        row.completion.encode()
+        assert row.id is None or type(row.id) in (str, int)
+    task = task_of_numbers()
+    matched = match(found, task, _examples(), "the examples", partial=True)
+    assert str(matched)
+    frame = matched.frame(_examples(), sorted(matched.found))
+    write_parquet(folder() / "completions.parquet", frame)
+    assert len(score_frame(task, frame)) == len(matched.found)
+
+
+@cache
+def _examples() -> Sequence[Example]:
+    return list(task_of_numbers().examples("test", 0, N))
