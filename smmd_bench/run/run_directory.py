@@ -100,7 +100,9 @@ class RunDirectory:
         if it cannot be made.
         """
         if self.path.is_dir() and not (self.path / "manifest.json").exists():
-            strange = sorted(p.name for p in self.path.iterdir() if p.name != ".lock")
+            own = (".lock", ".manifest.json.")  # a kill left what it had begun of a manifest
+            found = (path.name for path in self.path.iterdir())
+            strange = sorted(name for name in found if not name.startswith(own))
             if strange:
                 raise UserError(
                     f"The output folder {self.path} is not empty and holds no run ({strange[0]}): "
@@ -121,6 +123,7 @@ class RunDirectory:
                 "with --out."
             ) from None
         with lock:
+            remove_leftovers(self.path)
             yield
 
     @property
@@ -191,7 +194,6 @@ class RunDirectory:
         }
         if not before:  # what a killed claim leaves is this experiment's
             write_json(self.path / "manifest.json", {**manifest, **what_the_cells_say([])})
-        remove_leftovers(self.path)
         paths = [self.path / "cells" / content["address"] / "cell.json" for content in own]
         with ThreadPoolExecutor(_WRITERS) as pool:  # most of a write is waiting for the disk
             list(pool.map(write_json_if_new, paths, own))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 from typing import Any
 
@@ -270,3 +271,13 @@ def test_a_run_of_another_format_is_refused(run):
             read_run(run.path)
     claim(run, dataclasses.replace(PLAIN, losses=("ntl",)))
     assert list(read_run(run.path).cells.loss) == ["base", "ntl"]
+
+
+def test_a_folder_with_what_a_killed_process_had_begun_of_its_manifest_is_a_new_one(tmp_path):
+    begun = tmp_path / ".manifest.json.123.part"
+    begun.touch()
+    with RunDirectory(tmp_path).locked():
+        assert begun.exists()  # another process may be writing it
+    os.utime(begun, (0, 0))
+    with RunDirectory(tmp_path).locked():
+        assert not begun.exists()
