@@ -86,6 +86,12 @@ def _log_probabilities(model: Any, texts: CanaryTexts, processor: Any | None, dt
             ).logits  # [B, last - first, V]
             log_p = logits.float().log_softmax(-1)
             log_p = log_p.gather(-1, ids[:, first:last, None])[..., 0]  # [B, last - first]
+            if not log_p.isfinite().all():
+                raise FloatingPointError(
+                    "The model gives a probability that is no number, so its weights or what it "
+                    "computes from them are not finite: check the checkpoint, or lower "
+                    "learning_rate if it was trained here."
+                )
             for row, start, end in zip(log_p.tolist(), starts, ends, strict=True):
                 found.append(tuple(row[start - first : end - first]))
     return tuple(found)

@@ -92,3 +92,11 @@ def test_vision_models_have_one_in_either_dtype(tiny_vlm, architecture):
     assert np.isfinite(picture).all()
     assert canary.rounded != canary.log_probabilities
     assert [len(row) for row in canary.rounded] == [len(r) for r in canary.log_probabilities]
+
+
+def test_weights_that_are_not_finite_are_named(tiny):
+    model = AutoModelForCausalLM.from_pretrained(tiny.base)
+    with torch.no_grad():
+        next(p for name, p in model.named_parameters() if "down_proj" in name)[0, 0] = torch.nan
+    with pytest.raises(FloatingPointError, match="weights or what it computes from them"):
+        make_canary(model, [[1, 2, 3]])
