@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import difflib
 import errno
+import reprlib
 from collections.abc import Iterable
 from pathlib import Path
+
+_LONGEST = 200
+_BRIEF = reprlib.Repr()
+_BRIEF.maxlevel = 3
+_BRIEF.maxlist = _BRIEF.maxdict = _BRIEF.maxset = _BRIEF.maxtuple = 9
+_BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = _LONGEST
 
 
 class UserError(Exception):
@@ -29,6 +36,16 @@ def if_full(error: OSError, path: Path | str | None) -> UserError | None:
 def reason_of(error: BaseException) -> str:
     """The first line of an error's message without its full stop; its type if it has none."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def quoted(value: object) -> str:
+    """A value in an error, cut where it is long: YAML can name one list in a list a billion times,
+    and spell an integer of more digits than Python writes."""
+    try:
+        text = _BRIEF.repr(value)
+    except ValueError:
+        text = "a number of thousands of digits"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
 from ..errors import UserError
-from ..models.cards import model_card
+from ..models.cards import local_path, model_card
 from ..models.recipe import checked_settings
 from ..models.settings import Settings
 from ..plugin_system.parameters import canonical, spell
@@ -170,5 +170,5 @@ def _check_transfers(cells: Iterable[Cell]) -> None:
 
 
 def _stable(model: str) -> str:
-    folder = Path(model).expanduser()
+    folder = local_path(model)
     return str(folder.resolve()) if folder.is_dir() else model

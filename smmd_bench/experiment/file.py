@@ -19,12 +19,12 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from ..errors import UserError
-from ..models.settings import Settings, read_mapping
+from ..errors import UserError, quoted
+from ..models.settings import Settings, read_mapping, spelled
 from .cell import Cell
 from .experiment import Experiment
 
-FolderName = Annotated[str, BeforeValidator(str), Field(pattern=r"^[\w.-]*\w[\w.-]*$")]
+FolderName = Annotated[str, BeforeValidator(spelled), Field(pattern=r"^[\w.-]*\w[\w.-]*$")]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,8 @@ def experiment_file(text: str, origin: str) -> ExperimentFile:
         where = f"{origin}, part {number}"
         may_miss = part.pop("optional", False)
         if not isinstance(may_miss, bool):
-            raise UserError(f"optional in {where} must be true or false, not {may_miss!r}.")
+            said = quoted(may_miss)
+            raise UserError(f"optional in {where} must be true or false, not {said}.")
         experiments.append(Experiment.read({**content, **part}, where))
         optional += [experiments[-1]] * may_miss
     values = {"name": name, "experiments": tuple(experiments), "optional": tuple(optional)}

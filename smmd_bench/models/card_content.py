@@ -12,9 +12,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator
 from pydantic.dataclasses import dataclass
 
-from ..errors import UserError
+from ..errors import UserError, quoted
 from .recipe import Count, Recipe, checked_settings, paper_recipe
-from .settings import Settings, read_mapping
+from .settings import Settings, read_mapping, spelled
 
 _FOLDER = Path(str(files("smmd_bench.models")))
 RecipeSettings = Annotated[dict[str, Any], AfterValidator(checked_settings)]
@@ -53,7 +53,14 @@ class CardContent(Settings):
         found = self.tasks.get(task_name, {}).get("parameters", {})
         if not isinstance(found, dict):
             where = f"tasks[{task_name}][parameters]"
-            raise UserError(f"The card key {where} must be a mapping of names, not {found!r}.")
+            said = quoted(found)
+            raise UserError(f"The card key {where} must be a mapping of names, not {said}.")
+        for key, value in found.items():
+            if not _is_plain(value):
+                where = f"tasks[{task_name}][parameters][{spelled(key)}]"
+                raise UserError(
+                    f"The card key {where} must be text or a number, not {quoted(value)}."
+                )
         return found
 
 
@@ -74,6 +81,12 @@ def builtin_folders() -> dict[str, Path]:
     """The folders of the built-in checkpoints, by name."""
     cards = sorted((_FOLDER / "builtin").glob("*/card.yaml"))
     return {f"builtin/{card.parent.name}": card.parent for card in cards}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value can stand between the brackets of a spec."""
+    small = isinstance(value, int) and abs(value) < 10**20
+    return value is None or small or isinstance(value, (str, float))
 
 
 def _checked(values: Any, origin: str) -> CardContent:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..errors import UserError, did_you_mean
+from ..errors import UserError, did_you_mean, reason_of
 from ..plugin_system.parameters import spell, split_spec
 from ..plugin_system.registry import load_task
 from ..storage.addresses import cache_folder, digest_of_files
@@ -108,7 +108,7 @@ def model_card(name: str) -> ModelCard:
     Raises UserError for an unknown built-in, a folder that is not a checkpoint, a hub name that
     cannot be fetched, a broken safetensors file or a card with a mistake.
     """
-    folder = Path(name).expanduser()
+    folder = local_path(name)
     if name.startswith(_BUILTIN):
         card = _builtin(name)
     elif folder.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
@@ -117,6 +117,22 @@ def model_card(name: str) -> ModelCard:
         card = _hub(name)
     card.parameter_count()
     return card
+
+
+def local_path(name: str) -> Path:
+    """The path that a model's name is, whether or not there is a folder.
+
+    Raises UserError for one that is too long, or begins with the home of nobody.
+    """
+    try:
+        path = Path(name).expanduser()
+        path.is_dir()
+    except (OSError, RuntimeError) as error:
+        raise UserError(
+            f"The model '{name}' cannot be looked for ({reason_of(error)}): give a folder, a hub "
+            "name such as Qwen/Qwen2.5-0.5B, or builtin/tiny."
+        ) from error
+    return path
 
 
 def _builtin(name: str) -> ModelCard:

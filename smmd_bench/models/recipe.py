@@ -12,8 +12,8 @@ import yaml
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic.dataclasses import dataclass
 
-from ..errors import UserError
-from .settings import Settings
+from ..errors import UserError, quoted
+from .settings import Settings, spelled
 
 TRAINING_VERSION = 2
 """A part of every train address. Raise it when the code of training, of the objective or of the
@@ -26,8 +26,9 @@ _SCORING = {
 """Settings that change no weights."""
 _WORDS = {"true": True, "false": False, "none": None}
 
-Count = Annotated[int, Field(gt=0)]
-Size = Annotated[int, Field(ge=0)]
+_LARGEST = 2**63 - 1
+Count = Annotated[int, Field(gt=0, le=_LARGEST)]
+Size = Annotated[int, Field(ge=0, le=_LARGEST)]
 Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -101,6 +102,6 @@ def paper_recipe(task_name: str) -> Recipe:
 def checked_settings(values: Any) -> dict[str, Any]:
     """Recipe settings, each as the type of its field; raises UserError for a bad one."""
     if not isinstance(values, Mapping):
-        raise UserError(f"recipe must be a mapping such as {{epochs: 3}}, not {values!r}.")
-    recipe = Recipe(**{str(name): value for name, value in values.items()})
-    return {str(name): getattr(recipe, str(name)) for name in values}
+        raise UserError(f"recipe must be a mapping such as {{epochs: 3}}, not {quoted(values)}.")
+    recipe = Recipe(**{spelled(name): value for name, value in values.items()})
+    return {name: getattr(recipe, name) for name in map(spelled, values)}

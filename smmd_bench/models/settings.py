@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -10,7 +11,7 @@ import yaml
 from pydantic import ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-from ..errors import UserError, did_you_mean
+from ..errors import UserError, did_you_mean, quoted, reason_of
 
 _WORDS = {
     "a valid boolean": "true or false",
@@ -38,7 +39,7 @@ class Settings:
     def read(cls, values: Mapping[Any, Any], origin: str) -> Self:
         """The settings that a file holds; `origin` names it in errors."""
         try:
-            return cls(**{str(key): value for key, value in values.items()})
+            return cls(**{spelled(key): value for key, value in values.items()})
         except UserError as error:
             raise UserError(f"{origin}: {error}") from None
 
@@ -51,15 +52,25 @@ class Settings:
             raise UserError(_sentence(cls, error)) from None
 
 
+def spelled(value: Any) -> str:
+    """A name that YAML may read as a number, a date or, by mistake, as a list."""
+    return str(value) if isinstance(value, (str, datetime.date)) else quoted(value)
+
+
 def read_mapping(text: str | bytes, origin: str) -> dict[Any, Any]:
     """The mapping that a YAML file holds; `origin` names it in errors."""
     try:
         content = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
+    except RecursionError as error:
+        raise UserError(f"{origin} is not valid YAML: it is nested too deeply.") from error
+    except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{origin} is not valid YAML in UTF-8: {reason}.") from error
+    except Exception as error:  # whatever PyYAML's readers of numbers and dates raise
+        reason = f"a value is not what its form or tag says: {reason_of(error)}"
+        raise UserError(f"{origin} is not valid YAML in UTF-8: {reason}.") from error
     if not isinstance(content, dict):
-        raise UserError(f"{origin} must be a mapping of names to values, not {content!r}.")
+        raise UserError(f"{origin} must be a mapping of names to values, not {quoted(content)}.")
     return content
 
 
@@ -78,4 +89,4 @@ def _sentence(settings: type[Settings], error: ValidationError) -> str:
     expected = first["msg"].partition(" should ")[2]
     for theirs, ours in _WORDS.items():
         expected = expected.replace(theirs, ours)
-    return f"The {settings.kind} {where} must {expected}, not {first['input']!r}."
+    return f"The {settings.kind} {where} must {expected}, not {quoted(first['input'])}."

@@ -13,6 +13,12 @@ from smmd_bench.models.cards import ModelCard, model_card
 from smmd_bench.models.recipe import paper_recipe
 from smmd_bench.run.preflight import preflight
 
+HUGE = f"0x{'f' * 5000}"
+A_BILLION = "a: &a [x, x], " + ", ".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]"
+    for before, name in zip("abcdefghi", "bcdefghij", strict=True)
+)
+"""Lists of lists, each named nine times in the next one."""
 QWEN_VL = {"chat_template": True, "min_pixels": 3136, "max_pixels": 602112}
 
 
@@ -65,6 +71,15 @@ def test_weights_are_counted_over_all_files(folder):
         ("params: 3", "params must be text"),
         ("numeric_tokens: ten", "numeric_tokens must be an integer, not 'ten'"),
         ("micro_batch_sizes: {24: 0}", "micro_batch_sizes[24] must be greater than 0, not 0"),
+        ("label: !!int ''", "a value is not what its form or tag says"),
+        ("label: !!timestamp now", "a value is not what its form or tag says"),
+        ("label: " + "[" * 5000, "it is nested too deeply"),
+        (f"numeric_tokens: {HUGE}", "not a number of thousands of digits"),
+        (f"? {HUGE}\n: 1", "Unknown card key 'a number of thousands of digits'"),
+        ("tasks: {arithmetic: {parameters: {level: [hard]}}}", "[level] must be text or a number"),
+        (f"tasks: {{arithmetic: {{parameters: {{level: {HUGE}}}}}}}", "must be text or a number"),
+        (f"label: {{{A_BILLION}}}", "label must be text, not {'a': ['x',"),
+        (f"[{{{A_BILLION}}}]", "must be a mapping of names to values, not [{'a': ['x',"),
     ],
 )
 def test_a_mistake_in_a_card_names_the_card(folder, text, message):
@@ -176,3 +191,11 @@ def test_a_cache_that_cannot_be_written_is_named(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(cache))
     with pytest.raises(UserError, match=f"The cache folder {cache} cannot be written .*SMMD_BENCH"):
         model_card(str(folder))
+
+
+@pytest.mark.parametrize("name", ["~nobody-has-this-name/x", f"./{'x' * 300}"])
+def test_a_name_that_no_folder_can_have_is_the_users_error(name):
+    with pytest.raises(UserError, match="cannot be looked for"):
+        model_card(name)
+    with pytest.raises(UserError, match="cannot be looked for"):
+        _ = Experiment(tasks=("arithmetic",), losses=("ce",), models=(name,)).name
