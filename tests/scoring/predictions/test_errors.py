@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from smmd_bench.errors import UserError
@@ -181,3 +183,19 @@ def test_labels_name_each_file(tmp_path, labels, words):
     with pytest.raises(UserError, match=words):
         score_predictions(TASK, files, labels, limit=COUNT, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2**62], pa.timestamp("us")),
+        pa.array([1], pa.timestamp("us", tz="No/Where")),
+        pa.array([2**31 - 1], pa.date32()),
+        pa.array([b"\xff"], pa.binary()).view(pa.string()),
+    ],
+    ids=["a date", "a time zone", "a day", "a text"],
+)
+def test_a_value_that_python_does_not_have_is_named(tmp_path, column):
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"uid": ["test-0-0"], "completion": ["1"], "other": column}), file)
+    require(file, "is not a readable Parquet file (...): write it again.")
