@@ -17,6 +17,8 @@ from smmd_bench.results.frames import RunFrames
 
 TEX = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
 needs_tex = pytest.mark.skipif(TEX is None, reason="neither pdflatex nor tectonic is here")
+LETTERS = [chr(code) for code in range(0x3000) if not 0xD800 <= code < 0xE000]
+STARTS = ("[2cm]", "* x", "[", " [1, 2]", "\n\n", "\\input{x}", "%", "")
 TABLES = ("math_table", "arithmetic_table", "scale_errors")
 
 
@@ -75,6 +77,20 @@ def test_the_output_is_letters_that_every_latex_has():
     assert r"``a' 10$^-$$^3$ é U+6F22 $\approx$ $\lambda$" in text
 
 
+def test_a_cell_that_begins_a_row_is_no_option_of_the_command_before_it():
+    text = to_latex(pd.DataFrame({"[n]": ["[0.0, 9.9]", "* x"], "m": ["[a]", "*"]}), "C.", "tab:x")
+    assert r"{[}n] & m \\" in text
+    assert r"{[}0.0, 9.9] & [a] \\" in text
+    assert r"{*} x & * \\" in text
+
+
+def test_what_latex_does_not_know_becomes_a_space_or_its_number():
+    frame = pd.DataFrame({"n": ["a\n\nb\x0cc", "\x00\x1b\x7f", "þĄŋ", "ϛ ς"]})
+    text = to_latex(frame, "C.", "tab:x")
+    for row in ("a  b c", "U+0000U+001BU+007F", "U+00FEU+0104U+014B", "U+03DB U+03C2"):
+        assert f"{row} \\\\\n" in text
+
+
 def compiled(folder, texts):
     """The log of a two-column document of these tables."""
     body = "\\clearpage\n".join(texts)
@@ -115,3 +131,12 @@ def test_tables_of_a_run_compile_and_fit_a_page_of_two_columns(run_folder, tmp_p
     )
     log = compiled(tmp_path, texts)
     assert not re.findall(r"Overfull.*|.*too large.*", log)
+
+
+@needs_tex
+def test_whatever_a_name_holds_the_table_compiles(tmp_path):
+    long = ["".join(LETTERS[at : at + 64]) for at in range(0, len(LETTERS), 64)]
+    frames = [pd.DataFrame({"a": STARTS, "b": STARTS}), pd.DataFrame({"n": long})]
+    frames += [pd.DataFrame({name: STARTS[:2], "b": STARTS[:2]}) for name in (*STARTS, *long[:6])]
+    texts = [to_page(frame, "T", STARTS[at % 8], "tab:x") for at, frame in enumerate(frames)]
+    compiled(tmp_path, texts)
