@@ -103,8 +103,8 @@ def to_csv(frame: pd.DataFrame) -> str:
 
 def to_markdown(frame: pd.DataFrame) -> str:
     """A GitHub table; columns of numbers are right-aligned."""
-    text = as_text(frame).map(lambda cell: cell.replace("|", "\\|").replace("\n", " "))
-    names = [name.replace("|", "\\|") for name in text.columns]
+    text = as_text(frame).map(_in_markdown)
+    names = [_in_markdown(name) for name in text.columns]
     rules = ["---:" if is_numeric(text[name]) else "---" for name in text.columns]
     lines = [names, rules, *mark_bold(text, "**{}**".format).to_numpy().tolist()]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -205,6 +205,10 @@ def mark_bold(text: pd.DataFrame, mark: Callable[[str], str]) -> pd.DataFrame:
     for name in text.columns:
         marked[name] = [mark(c) if (at, name) in bold else c for at, c in enumerate(text[name])]
     return marked
+
+
+def _in_markdown(cell: str) -> str:
+    return re.sub(r"[\r\n]", " ", cell.replace("|", "\\|"))
 
 
 def _plain(value: Any) -> Any:

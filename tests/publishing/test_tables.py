@@ -119,6 +119,11 @@ def bold():
     return table
 
 
+def test_a_line_break_in_a_name_does_not_end_a_row_of_markdown():
+    frame = pd.DataFrame({"a\nb": ["c\r\nd"]})
+    assert tables.to_markdown(frame) == "| a b |\n| --- |\n| c  d |\n"
+
+
 def test_bold_cells_are_marked_in_markdown_and_not_in_csv():
     assert tables.to_markdown(bold()).splitlines()[1:4] == [
         "| --- | --- | ---: |",
