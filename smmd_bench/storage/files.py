@@ -71,9 +71,9 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text atomically."""
+    """Write UTF-8 text atomically; half a surrogate pair becomes "?"."""
     with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="replace")
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -103,7 +103,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
         value = json.loads(content)
     except FileNotFoundError:
         return None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedError(path, f"not valid JSON ({error})") from error
     if not isinstance(value, dict):
         raise DamagedError(path, "not a JSON object")

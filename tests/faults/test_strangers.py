@@ -80,6 +80,12 @@ def test_a_manifest_names_no_folder_elsewhere(run, name):
         work_on(run, (), lambda: None)
 
 
+def test_a_manifest_that_is_nested_too_deeply_is_damaged(run):
+    (run / "manifest.json").write_text("[" * 100_000)
+    with pytest.raises(UserError, match="not valid JSON"):
+        read_run(run)
+
+
 def test_a_cell_has_no_weights_elsewhere(run):
     (address, *_) = read_json(run / "manifest.json")["cells"]
     file = run / "cells" / address / "cell.json"
