@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..storage.current import CellFile, CurrentCell, current_cell
-from ..storage.files import read_json
+from ..storage.files import DamagedError, read_json
 from ..storage.manifest import read_manifest
+from ..storage.shapes import require_shape
 from .opponents import cell_key, opponents
 from .summary import in_run_order, what_the_cells_say
 
@@ -217,8 +218,13 @@ class RunFrames:
     def _described(self) -> dict[str, dict[str, Any]]:
         """The cell.json of each cell that the manifest lists, by address, where it has one."""
         listed = [str(address) for address in self._file.get("cells") or ()]
-        found = {at: read_json(self.path / "cells" / at / "cell.json") for at in listed}
-        return {address: content for address, content in found.items() if content}
+        files = {at: self.path / "cells" / at / "cell.json" for at in listed}
+        found = {at: content for at, file in files.items() if (content := read_json(file))}
+        for address, content in found.items():
+            require_shape(content, files[address])
+            if content["address"] != address:
+                raise DamagedError(files[address], "the description of a cell of another folder")
+        return found
 
     @cached_property
     def _current(self) -> dict[str, CurrentCell]:

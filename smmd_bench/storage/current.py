@@ -27,8 +27,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from .addresses import address, require_inside
-from .files import parquet_address, read_own_json
+from .files import DamagedError, parquet_address, read_own_json, set_aside
 from .remembered import remembered
+from .shapes import require_shape
 
 CellFile = Literal["completions", "scores", "probes", "train_log"]
 BASE = "base"
@@ -61,7 +62,7 @@ class CurrentCell:
     def receipt(self) -> dict[str, Any] | None:
         """What training left in train.json, without the canaries."""
         found = _receipt(self.folder / "train.json")
-        return found if found and found["address"] == self.addresses["train"] else None
+        return found if found and found.get("address") == self.addresses["train"] else None
 
     @property
     def weights(self) -> dict[int, str]:
@@ -88,13 +89,14 @@ class CurrentCell:
     @cached_property
     def selection(self) -> dict[str, Any] | None:
         """What selection.json says: which epoch is tested."""
-        return None if self.receipt is None else self._json("selection", self.selection_stamp)
+        made = self.receipt is not None and self._made_here
+        return self._json("selection", self.selection_stamp) if made else None
 
     @cached_property
     def tested(self) -> Weights | None:
         """The weights to test; None: they are not trained, or not selected yet."""
         if self.source is not None:
-            same = self.source.addresses["select"] == self.addresses["select"]
+            same = self.source.addresses.get("select") == self.addresses.get("select")
             return self.source.tested if same else None
         if not self._made_here:
             return Weights(0, "")
@@ -105,7 +107,7 @@ class CurrentCell:
         if self.selection is None:
             return None
         epoch = int(self.selection["best_epoch"])
-        return Weights(epoch, self.weights[epoch])
+        return Weights(epoch, self.weights[epoch]) if epoch in self.weights else None
 
     @property
     def checkpoint(self) -> Path | None:
@@ -173,12 +175,13 @@ class CurrentCell:
 
     def _json(self, name: str, stamp: str | None) -> dict[str, Any] | None:
         """The content of a JSON file if it carries this stamp."""
-        found = read_own_json(self.folder / f"{name}.json")
-        return found if found and found["address"] == stamp else None
+        file = self.folder / f"{name}.json"
+        found = read_own_json(file)
+        return _whole(found, file) if found and found.get("address") == stamp else None
 
     @property
     def _made_here(self) -> bool:
-        return "select" in self.addresses
+        return {"validate", "select"} <= self.addresses.keys()
 
     def _holds(self, folder: str, weights: Weights | None) -> bool:
         found = _kept(self.folder / folder / "canary.json")
@@ -191,8 +194,20 @@ def current_cell(folder: Path, content: Mapping[str, Any]) -> CurrentCell:
     if content.get("source") is not None:
         home = folder.parent / require_inside(str(content["source"]), folder / "cell.json")
         described = read_own_json(home / "cell.json")
+        described = described and _whole(described, home / "cell.json")
         source = CurrentCell(home, (described or {}).get("addresses") or _GONE, is_base=False)
     return CurrentCell(folder, content["addresses"], content["loss"] == BASE, source)
+
+
+def _whole(content: dict[str, Any], file: Path) -> dict[str, Any] | None:
+    """The content of a file that the run can make again; None: it is not what is written there,
+    and the file is set aside."""
+    try:
+        require_shape(content, file)
+    except DamagedError as error:
+        set_aside(file, error)
+        return None
+    return content
 
 
 @remembered
@@ -200,7 +215,7 @@ def _receipt(file: Path) -> dict[str, Any] | None:
     """The content of a train.json without the canaries, which are most of it: those of 1,000 cells
     would not fit the memory."""
     content = read_own_json(file)
-    if content is not None:
+    if content is not None and (content := _whole(content, file)) is not None:
         content.pop("base", None)
         for epoch in content["epochs"]:
             epoch.pop("canary", None)
@@ -211,7 +226,8 @@ def _receipt(file: Path) -> dict[str, Any] | None:
 def _kept(file: Path) -> Weights | None:
     """Which weights are beside this canary.json."""
     found = read_own_json(file)
-    return None if found is None else Weights(found["epoch"], found["weights"])
+    found = found and _whole(found, file)
+    return Weights(found["epoch"], found["weights"]) if found else None
 
 
 _GONE = {"train": "", "validate": "", "select": ""}

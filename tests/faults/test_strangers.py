@@ -80,6 +80,47 @@ def test_a_manifest_names_no_folder_elsewhere(run, name):
         work_on(run, (), lambda: None)
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("manifest", {"cells": 3}),
+        ("manifest", {"experiment": []}),
+        ("cell", {"model": None}),
+        ("cell", {"seed": 10**30}),
+        ("cell", {"addresses": {"train": "a"}}),
+        ("cell", {"address": "another"}),
+        ("cell", {"plugins": 3}),
+    ],
+)
+def test_a_run_folder_that_nothing_here_wrote_is_damaged(run, name, values):
+    (file, *_) = sorted(run.rglob(f"{name}.json"))
+    write_json(file, {**read_json(file), **values})
+    with pytest.raises(UserError, match=rf"{name}\.json is (not what|the description)"):
+        _ = read_run(run).cells
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("metrics", {"metrics": []}),
+        ("metrics", {"metrics": {"exact_match": {"value": "high"}}}),
+        ("train", {"epochs": [{}]}),
+        ("selection", {"best_epoch": {}}),
+        ("selection", {"best_epoch": 99}),
+        ("selection", {"address": ["a"]}),
+    ],
+)
+def test_a_file_of_a_cell_that_nothing_here_wrote_counts_as_absent(run, name, values):
+    for file in run.rglob(f"{name}.json"):
+        write_json(file, {**read_json(file), **values})
+    read = read_run(run)
+    assert {*read.cells["status"]} <= {"pending", "done"}
+    assert (read.cells.loc[read.cells["loss"] != "base", "status"] == "pending").all()
+    assert isinstance(read.manifest, dict)
+    for frame in (read.metrics, read.comparisons, read.selection):
+        assert [*frame.columns]
+
+
 def test_a_manifest_that_is_nested_too_deeply_is_damaged(run):
     (run / "manifest.json").write_text("[" * 100_000)
     with pytest.raises(UserError, match="not valid JSON"):
