@@ -33,13 +33,12 @@ _SIGNS = {
     "✓": r"$\surd$", "✗": r"$\times$", "⁻": "$^-$", "–": "--", "—": "---", "…": r"\ldots{}",
     "‘": "`", "’": "'", "“": "``", "”": "''", "\u2009": " ", "\u202f": "~", "\xa0": "~",
 }  # fmt: skip
-_GREEK = {
-    name.upper(): f"\\{name}"
-    for name in (
-        "alpha beta gamma delta epsilon zeta eta theta iota kappa mu nu xi pi rho sigma tau upsilon"
-        " phi chi psi omega"
-    ).split()
-} | {"LAMDA": r"\lambda", "OMICRON": "o"}
+_SMALL = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa mu nu xi pi rho sigma tau upsilon"
+    " phi chi psi omega"
+)
+_GREEK = {name.upper(): f"\\{name}" for name in _SMALL.split()}
+_GREEK |= {"LAMDA": r"\lambda", "OMICRON": "o"}
 _NOT_IN_OT1 = frozenset("ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲų")
 """Letters that LaTeX's default encoding of fonts lacks: each is an error there."""
 _SIZED = (

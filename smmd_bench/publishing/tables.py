@@ -98,6 +98,7 @@ def to_csv(frame: pd.DataFrame) -> str:
     """CSV with numbers in full; text cells keep their text, with ASCII minus and no dashes."""
     text = frame.select_dtypes(include=["str", "object"]).columns
     plain = frame.assign(**{name: frame[name].map(_plain) for name in text})
+    plain = plain.rename(columns=_without_returns)
     return str(plain.to_csv(index=False, lineterminator="\n"))
 
 
@@ -214,7 +215,12 @@ def _in_markdown(cell: str) -> str:
 def _plain(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    return "" if value == DASH else value.replace("−", "-")
+    return "" if value == DASH else _without_returns(value.replace("−", "-"))
+
+
+def _without_returns(value: Any) -> Any:
+    """pandas writes a carriage return without quotes, and a reader ends the row there."""
+    return re.sub(r"\r\n?", "\n", value) if isinstance(value, str) else value
 
 
 def _cell(value: Any) -> str:

@@ -1,3 +1,4 @@
+import csv
 import io
 
 import pandas as pd
@@ -122,6 +123,11 @@ def bold():
 def test_a_line_break_in_a_name_does_not_end_a_row_of_markdown():
     frame = pd.DataFrame({"a\nb": ["c\r\nd"]})
     assert tables.to_markdown(frame) == "| a b |\n| --- |\n| c  d |\n"
+
+
+def test_a_carriage_return_does_not_end_a_row_of_csv():
+    text = tables.to_csv(pd.DataFrame({"a\rb": ["c\rd", "e\r\nf"]}))
+    assert list(csv.reader(io.StringIO(text))) == [["a\nb"], ["c\nd"], ["e\nf"]]
 
 
 def test_bold_cells_are_marked_in_markdown_and_not_in_csv():
