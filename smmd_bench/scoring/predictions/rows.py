@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 from ...errors import UserError, reason_of
 
+_MOST_ROWS = 5_000_000
+"""A Parquet file of two megabytes can hold a billion equal rows."""
+
 
 class Row(NamedTuple):
     """One entry of a file; `place` is how an error names it: "line 3", "row 3", "entry 3"."""
@@ -117,7 +120,13 @@ def _parquet_rows(path: Path) -> list[Row]:
 
     try:
         with pq.ParquetFile(path) as file:  # unlike read_table, it takes no folder for a partition
+            if (rows := file.metadata.num_rows) > _MOST_ROWS:
+                raise UserError(
+                    f"{path} has {rows:,} rows, more than any task has examples: check the file."
+                )
             values = file.read().to_pylist()
+    except UserError:
+        raise
     except Exception as error:  # also what Python makes of no text, no date, no time zone
         raise UserError(
             f"{path} is not a readable Parquet file ({reason_of(error)}): write it again."
