@@ -1,4 +1,4 @@
-"""The inputs that are kept of each target: their files, their choice, smaller ones that still fail."""
+"""The inputs that are kept of each target: their files, their choice, and smaller ones."""
 
 from __future__ import annotations
 

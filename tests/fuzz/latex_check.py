@@ -5,22 +5,21 @@ from __future__ import annotations
 import re
 
 _TOKEN = re.compile(r"\\([A-Za-z]+\*?|.)|(.)", re.DOTALL)
-_IN_TEXT = frozenset(
-    "textbackslash textasciitilde textasciicircum textless textgreater textbar textbf ldots"
-    " & % $ # _ { }".split()
-)
-_OF_THE_TABLE = frozenset(
-    r"begin end centering caption label toprule midrule bottomrule \ small setlength tabcolsep"
-    " resizebox ifdim width linewidth else fi".split()
-)
-_GREEK = frozenset(
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau"
-    " upsilon phi chi psi omega".split()
-)
-_IN_MATH = _GREEK | frozenset(
-    "pm times cdot Delta leq geq approx neq infty surd in sum rightarrow leftarrow".split()
-)
-_LETTERS = re.compile(r"[\n -~À-žŷ]")
+_WORDS = {
+    "text": (
+        r"textbackslash textasciitilde textasciicircum textless textgreater textbar textbf ldots"
+        r" & % $ # _ { } begin end centering caption label toprule midrule bottomrule \ small"
+        " setlength tabcolsep resizebox ifdim width linewidth else fi"
+    ),
+    "math": (
+        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau"
+        " upsilon phi chi psi omega pm times cdot Delta leq geq approx neq infty surd in sum"
+        " rightarrow leftarrow"
+    ),
+}
+_COMMANDS = {mode: frozenset(words.split()) for mode, words in _WORDS.items()}
+_LETTERS = re.compile(r"[\n -~À-ž]")
+_UNKNOWN = frozenset("ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲų")
 
 
 def check_latex(text: str, rows: int, columns: int | None) -> None:
@@ -36,11 +35,11 @@ def check_latex(text: str, rows: int, columns: int | None) -> None:
     for match in _TOKEN.finditer(body):
         command, letter = match[1], match[2]
         if command is not None:
-            known = _IN_MATH if math else _IN_TEXT | _OF_THE_TABLE
-            assert command in known, f"\\{command}"
+            assert command in _COMMANDS["math" if math else "text"], f"\\{command}"
             ends += command == "\\"
         else:
-            assert _LETTERS.fullmatch(letter), f"U+{ord(letter):04X}"
+            fine = _LETTERS.fullmatch(letter) and letter not in _UNKNOWN
+            assert fine, f"U+{ord(letter):04X}"
             depth += (letter == "{") - (letter == "}")
             assert depth >= 0
             math ^= letter == "$"

@@ -39,10 +39,10 @@ def tables(data: bytes) -> None:
     text = text_of(data)
     half = len(text) // 2
     names = [text, text[:half], text[half:]]
-    frame = pd.DataFrame(
-        {f"{at}{name}": [*names[at:], *names[:at], "1.0"] for at, name in enumerate(names)}
-    )
-    frame.columns = pd.Index([*names[:1], f"{names[1]}1", f"{names[2]}2"])
+    headings = [names[0], f"{names[1]}1", f"{names[2]}2"]
+    if len({*headings}) < COLUMNS:
+        return
+    frame = pd.DataFrame({n: [*names[at:], *names[:at], "1.0"] for at, n in enumerate(headings)})
     frame.attrs["bold"] = [(0, frame.columns[1])]
     rows = len(frame)
     check_latex(to_latex(frame, f"{text}.", "tab:x"), rows, COLUMNS)
@@ -62,7 +62,7 @@ def page(data: bytes) -> None:
     The scripts that run are the page's own, by the digests of its policy; the data is what went in.
     """
     text = f"x{text_of(data)}"
-    shown = _Elements(_page(text))
+    shown = _Elements(page_of(text))
     expected = _harmless()
     assert shown.elements == expected.elements
     assert shown.policy == expected.policy
@@ -119,7 +119,7 @@ def _as_json(text: str) -> dict[str, Any]:
     return {**columns(_examples(text)), "categories": None}
 
 
-def _page(text: str) -> str:
+def page_of(text: str) -> str:
     """The page of a run in which every name is the text; it is also written."""
     run = small_run()
     named = RunFrames(run.path)
@@ -149,4 +149,4 @@ def _page(text: str) -> str:
 
 @cache
 def _harmless() -> _Elements:
-    return _Elements(_page(HARMLESS))
+    return _Elements(page_of(HARMLESS))

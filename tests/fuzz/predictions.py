@@ -13,11 +13,10 @@ from smmd_bench.scoring.predictions.read import read_predictions
 from smmd_bench.scoring.score import score_frame
 from smmd_bench.storage.files import write_parquet
 
-from .settings import folder
-from .texts import task_of_numbers
+from .settings import LONGEST_ERROR, folder
+from .texts import brief_errors, task_of_numbers
 
 N = 4
-LONGEST_ERROR = 2_000
 
 
 def from_json(data: bytes) -> None:
@@ -46,12 +45,8 @@ def from_anything(data: bytes) -> None:
 
 def _read(file: Path, data: bytes) -> None:
     file.write_bytes(data)
-    try:
+    with brief_errors(LONGEST_ERROR + 10 * len(data), str(file)):
         found = read_predictions(file)
-    except UserError as error:
-        assert str(file) in str(error)
-        assert len(str(error)) <= LONGEST_ERROR + 4 * len(data)
-        raise
     assert repr(read_predictions(file)) == repr(found)
     assert found.rows
     for row in found.rows:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 
 import pandas as pd
 
 from smmd_bench.contracts import Task
 from smmd_bench.contracts.numbers import parse_number
+from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.parameters import canonical, split_list, split_spec
 from smmd_bench.plugin_system.registry import GROUPS, load, load_task, names
 from smmd_bench.scoring.categories import CATEGORIES
@@ -24,6 +27,21 @@ LONGEST = 400
 def text_of(data: bytes) -> str:
     """The input as text that a UTF-8 file may hold."""
     return data.decode("utf-8", "replace")
+
+
+@contextmanager
+def brief_errors(most: int, *words: str) -> Iterator[None]:
+    """An error has at most so many characters, and names these words."""
+    try:
+        yield
+    except UserError as error:
+        _require(str(error), most, words)
+        raise
+
+
+def _require(said: str, most: int, words: Sequence[str]) -> None:
+    assert len(said) <= most
+    assert all(word in said for word in words)
 
 
 def answers(data: bytes) -> None:
