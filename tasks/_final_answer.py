@@ -26,7 +26,8 @@ UNTIL = ("Question:", "</s>", "<|im_end|>")
 # lm-eval 0.4.13, tasks/gsm8k/gsm8k.yaml: the filters, and what exact_match leaves out.
 _STRICT = re.compile(r"#### (\-?[0-9\.\,]+)")
 _FLEXIBLE = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
-_IGNORED = (re.compile(","), re.compile(r"\$"), re.compile(r"(?s).*#### "), re.compile(r"\.$"))
+# `\A` is ours: it changes no result, and without it a megabyte of digits takes minutes.
+_IGNORED = (re.compile(","), re.compile(r"\$"), re.compile(r"(?s)\A.*#### "), re.compile(r"\.$"))
 
 
 def first_turn(text: str) -> str:

@@ -222,3 +222,10 @@ def test_the_real_files(monkeypatch):
     for example, row in zip(svamp, rows, strict=True):
         body = row["Body"].strip().rstrip(". ")
         assert f"Question: {body}. {row['Question']}\nAnswer:" == example.prompt
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("part", ["9", "1,111", "1.1", "#### "])
+def test_a_megabyte_of_digits_is_scored_at_once_by_the_rules_of_lm_eval(part):
+    text = part * (1_000_000 // len(part))
+    assert load_task("gsm8k").annotate(text, "#### 12") == {"strict": False, "flexible": False}
