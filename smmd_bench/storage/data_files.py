@@ -138,7 +138,7 @@ def read_rows(file: Path, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
             if lacking := [name for name in columns if row.get(name) is None]:
                 raise ValueError(f"row {number} has no {lacking[0]}")
         return rows
-    except (ValueError, OSError) as error:
+    except Exception as error:  # also what Python makes of no text, no date, too deep a list
         raise UserError(
             f"{file} is not a readable {file.suffix.removeprefix('.')} file "
             f"({' '.join(str(error).split())}): copy it again."

@@ -209,7 +209,8 @@ def _column(first: Row, role: str, given: str | None) -> str | None:
 
 
 def _listed(row: Row) -> str:
-    return ", ".join(map(str, row.values)) or "none"
+    names = ", ".join(map(str, row.values)) or "none"
+    return names if len(names) <= 200 else f"{names[:200]}…"
 
 
 def _text(row: Row, name: str, value: object) -> str:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,7 +105,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[Row]:
             ) from error
         if fields and not header:
             header = [name.strip() for name in fields]
-            if twice := [name for name in header if header.count(name) > 1]:
+            if twice := [name for name, count in Counter(header).items() if count > 1]:
                 raise row.error(f"the column '{twice[0]}' appears twice: rename one.")
         elif fields and len(fields) != len(header):
             raise row.error(
