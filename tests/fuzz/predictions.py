@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.scoring.predictions.match import match
 from smmd_bench.scoring.predictions.read import read_predictions
 from smmd_bench.scoring.score import score_frame
+from smmd_bench.storage.data_files import read_rows
 from smmd_bench.storage.files import write_parquet
 
 from .settings import LONGEST_ERROR, folder
@@ -41,6 +43,16 @@ def from_parquet(data: bytes) -> None:
 def from_anything(data: bytes) -> None:
     """A file whose name says nothing."""
     _read(folder() / "theirs", data)
+
+
+def data(data: bytes) -> None:
+    """Rows of a task's data, in each format."""
+    for name in ("data.jsonl", "data.json", "data.parquet"):
+        file = folder() / name
+        file.write_bytes(data)
+        with suppress(UserError), brief_errors(LONGEST_ERROR + 10 * len(data), str(file)):
+            rows = read_rows(file, ("question",))
+            assert all(row["question"] is not None for row in rows)
 
 
 def _read(file: Path, data: bytes) -> None:

@@ -24,6 +24,7 @@ TARGETS: Mapping[str, Target] = {
     "predictions_csv": predictions.from_csv,
     "predictions_parquet": predictions.from_parquet,
     "predictions_any": predictions.from_anything,
+    "data": predictions.data,
     "manifest": runs.manifest,
     "cell": runs.cell,
     "tables": outputs.tables,
