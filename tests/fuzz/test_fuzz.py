@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -107,6 +110,21 @@ ROWS = st.dictionaries(st.sampled_from(COLUMNS), VALUES, max_size=4)
 @given(st.lists(ROWS, min_size=1, max_size=4))
 def test_rows_of_the_known_columns_with_any_values(rows):
     call("predictions_json", "\n".join(map(json.dumps, rows)).encode())
+
+
+KINDS = [
+    pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", tz="UTC"), pa.duration("us"),
+    pa.time64("us"), pa.uint64(), pa.float64(), pa.int64(),
+]  # fmt: skip
+
+
+@quick(60)
+@given(st.sampled_from(KINDS), st.integers(-(2**63), 2**63 - 1), st.sampled_from(["id", "other"]))
+def test_any_eight_bytes_of_any_type_in_parquet(kind, number, name):
+    column = pa.array([number], pa.int64()).view(kind)
+    stream = io.BytesIO()
+    pq.write_table(pa.table({name: column, "completion": ["1"]}), stream)
+    call("predictions_parquet", stream.getvalue())
 
 
 def test_every_folder_of_the_corpus_has_a_target():
