@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..storage.current import CellFile, CurrentCell, current_cell
-from ..storage.files import DamagedError, read_json
+from ..storage.files import read_json
 from ..storage.manifest import read_manifest
 from ..storage.shapes import require_shape
 from .opponents import cell_key, opponents
@@ -222,9 +222,7 @@ class RunFrames:
         found = {at: content for at, file in files.items() if (content := read_json(file))}
         for address, content in found.items():
             require_shape(content, files[address])
-            if content["address"] != address:
-                raise DamagedError(files[address], "the description of a cell of another folder")
-        return found
+        return {address: {**content, "address": address} for address, content in found.items()}
 
     @cached_property
     def _current(self) -> dict[str, CurrentCell]:

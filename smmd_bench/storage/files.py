@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("smmd_bench")
 _CHECK = "checksum"
 _LAST_LINE = re.compile(rb',\n "checksum": "([0-9a-f]{16})"\n}\n$')
+_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
+"""What JSON writes for half a surrogate pair, which no text file, table or terminal can hold."""
 _AN_HOUR = 3600.0
 _AGAIN = "run the same command again"
 ADDRESS = b"smmd_bench.address"
@@ -94,13 +96,17 @@ def write_json_if_new(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The JSON object of a file; None where there is no file.
+    """The JSON object of a file, in which half a surrogate pair becomes "?"; None where there is no
+    file.
 
     Raises DamagedError where it is none, or not the one that `write_json` wrote.
     """
     try:
         content = path.read_bytes()
         value = json.loads(content)
+        if _PAIR.search(content):
+            plain = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+            value = json.loads(plain)
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError) as error:

@@ -19,6 +19,7 @@ from smmd_bench.storage.run_storage import RunStorage
 from tests.in_process import call
 from tests.runs import quick_run
 
+TABLE = "arithmetic_table"
 PLUGIN = """
 from pathlib import Path
 Path({mark!r}).touch()
@@ -88,14 +89,13 @@ def test_a_manifest_names_no_folder_elsewhere(run, name):
         ("cell", {"model": None}),
         ("cell", {"seed": 10**30}),
         ("cell", {"addresses": {"train": "a"}}),
-        ("cell", {"address": "another"}),
         ("cell", {"plugins": 3}),
     ],
 )
 def test_a_run_folder_that_nothing_here_wrote_is_damaged(run, name, values):
     (file, *_) = sorted(run.rglob(f"{name}.json"))
     write_json(file, {**read_json(file), **values})
-    with pytest.raises(UserError, match=rf"{name}\.json is (not what|the description)"):
+    with pytest.raises(UserError, match=rf"{name}\.json is not what this package"):
         _ = read_run(run).cells
 
 
@@ -119,6 +119,24 @@ def test_a_file_of_a_cell_that_nothing_here_wrote_counts_as_absent(run, name, va
     assert isinstance(read.manifest, dict)
     for frame in (read.metrics, read.comparisons, read.selection):
         assert [*frame.columns]
+
+
+def test_a_cell_is_the_one_of_its_folder_whatever_it_calls_itself(run):
+    files = sorted(run.glob("cells/*/cell.json"))
+    for file in files:
+        write_json(file, {**read_json(file), "address": "another"})
+    assert {*read_run(run).cells["address"]} == {file.parent.name for file in files}
+    assert {*read_run(run).comparisons["against"]} <= {file.parent.name for file in files}
+
+
+def test_half_a_surrogate_pair_is_a_question_mark_and_a_whole_one_a_letter(run, tmp_path):
+    change(run, name="a\ud800", command="\udcff", experiment={"title": "\U0001f600 \ude00"})
+    for file in run.glob("cells/*/cell.json"):
+        write_json(file, {**read_json(file), "model": "m\ud800", "model_label": "m\ud800"})
+    assert read_json(run / "manifest.json")["experiment"] == {"title": "\U0001f600 ?"}
+    for words in (("show", "run"), ("compare", "run", "run"), ("report", "run", "--only", TABLE)):
+        assert call(words, tmp_path).status == 0
+    assert "m?" in (run / "reports" / "tables" / f"{TABLE}.csv").read_text()
 
 
 def test_a_manifest_that_is_nested_too_deeply_is_damaged(run):
