@@ -41,8 +41,8 @@ def main() -> None:
 
     options = [
         f"-max_total_time={seconds}", f"-timeout={SLOWEST}", f"-rss_limit_mb={MEMORY}",
-        f"-artifact_prefix={folder_of(name)}/failed-", "-max_len=4096", "-verbosity=0",
-        "-print_final_stats=1",
+        f"-artifact_prefix={folder_of(name)}/failed-", "-report_slow_units=60",
+        "-max_len=4096", "-verbosity=0", "-print_final_stats=1",
     ]  # fmt: skip
     atheris.Setup([sys.argv[0], *options, str(found), str(folder_of(name))], once)
     atheris.Fuzz()
