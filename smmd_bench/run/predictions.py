@@ -94,12 +94,14 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
             "--label a file, in the same order, or none."
         )
     labels = [label.strip() for label in given] or [file.stem for file in files]
+    plain = [label.casefold() for label in labels]  # tables write ce as CE
     for label in labels:
         if not label or not label.isprintable():
             raise UserError(f"The label {label!r} is not a line of text: name it with --label.")
-        if labels.count(label) > 1:
+        if plain.count(label.casefold()) > 1:
             raise UserError(
-                f"Two files have the label '{label}': name each file with a --label of its own."
+                f"Two files have the label '{label}', in capitals or not: name each file with a "
+                "--label of its own."
             )
     return labels
 

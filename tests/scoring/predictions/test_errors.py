@@ -171,10 +171,11 @@ def test_a_mistake_in_the_second_file_writes_nothing(tmp_path, first, second, pa
     ("labels", "words"),
     [
         (["ce"], "1 labels and 2 files of predictions were given: give one --label a file"),
-        (["ce", "ce"], "Two files have the label 'ce': name each file with a --label of its own"),
+        (["ce", "ce"], "Two files have the label 'ce', in capitals or not: name each file with a"),
+        (["CE", "ce"], "Two files have the label 'CE', in capitals or not"),
         (["ce", " "], "The label '' is not a line of text"),
         (["ce", "a\nb"], r"The label 'a\\nb' is not a line of text"),
-        ([], "Two files have the label 'a': name each file with a --label of its own"),
+        ([], "Two files have the label 'a', in capitals or not"),
     ],
 )
 def test_labels_name_each_file(tmp_path, labels, words):
