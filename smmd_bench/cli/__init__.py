@@ -74,3 +74,10 @@ def main() -> None:
         said, status = farewell(error)
         click.echo(said, err=True)
         sys.exit(status)
+    except (Exception, SystemExit) as error:
+        from .plugin_failure import describe_plugin_failure
+
+        if (failure := describe_plugin_failure(error)) is None:
+            raise
+        click.echo(f"Error: {failure}", err=True)
+        sys.exit(2)

@@ -1,4 +1,5 @@
-"""Losses with a bug: each is recorded with its reason, and the other cells go on."""
+"""Plugins with a bug: of a loss the reason is recorded, and the other cells go on; of a task the line
+is named before anything trains."""
 
 import json
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from tests.cli.conftest import call
 
 PLUGIN = Path(__file__).parent / "plugins" / "misbehaving.py"
+TASKS = PLUGIN.with_name("misbehaving_tasks.py")
 REASONS = {
     "bind-raises": "train: mine",
     "bind-exits": "train: the process ended with status 3 ",
@@ -33,3 +35,26 @@ def test_losses_that_misbehave_stop_no_other(tmp_path):
     for loss, reason in REASONS.items():
         assert failed[loss].startswith(reason)
     assert {row["loss"] for row in said["metrics"]} == {"ce", "good"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("examples-raise", "in examples (ValueError: mine)"),
+        ("identity-raises", "in identity (ValueError: mine)"),
+        ("metrics-raise", "in metrics (ValueError: mine)"),
+        ("parse-raises", "cannot be scored (ValueError: mine)"),
+        ("parse-exits", "in parse (SystemExit: 3)"),
+    ],
+)
+def test_a_task_that_misbehaves_is_one_sentence_and_nothing_trains(task, said, tmp_path):
+    done = call(
+        "train-eval", "--task", task, "--losses", "ce", "--plugin", TASKS, "--engine",
+        "transformers", "--out", "run", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 2
+    (error,) = (line for line in done.stderr.splitlines() if line.startswith("Error: "))
+    assert said in error
+    assert "Traceback" not in done.stderr
+    assert not [*tmp_path.glob("run/cells/*/train.json")]
