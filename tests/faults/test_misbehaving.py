@@ -1,5 +1,5 @@
-"""Plugins with a bug: of a loss the reason is recorded, and the other cells go on; of a task the line
-is named before anything trains."""
+"""Plugins with a bug: the reason of a loss is recorded, and the other cells go on; the line of a
+task is named before anything trains."""
 
 import json
 from pathlib import Path
