@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def test_a_command_that_meets_a_fault_and_is_called_again_gives_what_it_gives_without(tmp_path):
-    words = ["--every", "75", "--processes", "2", "--commands", "train-eval,report,merge,clean"]
+    words = ["--every", "150", "--processes", "2", "--commands", "train-eval,report,merge,clean"]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.faults", str(tmp_path), *words],
         capture_output=True,
