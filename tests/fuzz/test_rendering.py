@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.publishing.test_browser import ARGUMENTS, CHROMIUM, playwright
+from tests.chromium import CHROMIUM, chromium
 
 from .corpus import files_of
 from .outputs import page_of
@@ -34,10 +34,8 @@ ATTACKS = """() => {
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -1,6 +1,4 @@
-"""The page in a real browser: Debian's Chromium, driven by Playwright."""
-
-import shutil
+"""The page in a real browser."""
 
 import pandas as pd
 import pytest
@@ -10,19 +8,14 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.plugin_system.registry import load
 from smmd_bench.publishing.examples import embedded_examples
 from smmd_bench.publishing.page import render_page
+from tests.chromium import CHROMIUM, chromium
 from tests.publishing.published import Told, publish
 from tests.runs import write_run
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here"),
 ]
-ARGUMENTS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 N, GROUPS, LOSSES = 40, 4, 4
 VALUES = ["10 [9, 11]", "–", "−2.5 ± 1", "1,000", "9.5", "failed", "<0.001", "2.1M", "1.2e+39"]
 RISING = ["−2.5 ± 1", "<0.001", "9.5", "10 [9, 11]", "1,000", "2.1M", "1.2e+39", "–", "failed"]
@@ -47,10 +40,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture
