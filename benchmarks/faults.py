@@ -44,6 +44,7 @@ from smmd_bench.plugin_system import registry
 from smmd_bench.publishing import write_reports
 from tests.in_process import as_a_process, coarse_figures
 
+from .fault_commands import COMMANDS, INPUTS, Command
 from .injected import Ended, Fault, disk_of, forked, grow_disk, half_written, result_of
 
 DAMAGES = ("cut", "flipped")
@@ -52,37 +53,6 @@ MOMENTS = 100
 DISKS = 50
 REPORTS = ("arithmetic_table", "clock_table", "training_curves")
 """Drawing takes most of a small run: a table and a figure stand for all."""
-_TRAIN = (
-    "train-eval --losses ce,smmd --engine transformers --executor in_process --epochs 2 "
-    "--set batch_size=8 --set micro_batch_size=8 --set save_minutes=0 --train-examples 24 "
-    "--validation-examples 4 --test-examples 8 --quiet --out run"
-)
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command on a folder; `before` is the command whose folder it finds there, and `every` n-th
-    fault is tried."""
-
-    words: str
-    every: int = 1
-    before: str | None = None
-
-
-_TASK = "arithmetic[level=easy,operations=1]"
-COMMANDS = {
-    "train-eval": Command(f"{_TRAIN} --task {_TASK}", 16),
-    "train-eval of pictures": Command(f"{_TRAIN} --task clock_time", 160),
-    "plan": Command("plan experiment.yaml --out run"),
-    "score": Command(f"score --task {_TASK} --predictions ce.jsonl --limit 8 --out run", 3),
-    "report": Command("report run --quiet", 3, "train-eval"),
-    "merge": Command("report run run --out merged", 6, "train-eval"),
-    "clean": Command("clean run --what all --yes", 1, "train-eval"),
-}
-_INPUTS = {
-    "experiment.yaml": f"name: plan\ntasks: ['{_TASK}']\nlosses: [ce, smmd]\nseeds: [0, 1, 2]\n",
-    "ce.jsonl": "".join(f'{{"id": {n}, "completion": "The answer is {n}"}}\n' for n in range(8)),
-}
 
 
 @dataclass(frozen=True)
@@ -184,7 +154,7 @@ def begin(folder: Path, command: Command, place: Path) -> None:
     """The folder as the command finds it."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    for name, content in _INPUTS.items():
+    for name, content in INPUTS.items():
         (place / name).write_text(content)
     if command.before is not None:
         shutil.copytree(folder / "undisturbed" / command.before, place, dirs_exist_ok=True)
