@@ -29,9 +29,10 @@ def command(
       smmd-bench sample 'arithmetic[operations=1..2]' --split test --json
       smmd-bench sample clock_time -n 3
     """
+    from ..plugin_system.checked_task import take_examples
     from ..plugin_system.registry import load_task
 
-    for example in load_task(task).examples(split, seed, count):
+    for example in take_examples(load_task(task), split, seed, count):
         images = [str(path) for path in example.images]
         if as_json:
             line = {

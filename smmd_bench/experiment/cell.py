@@ -12,6 +12,7 @@ from typing import Any
 from ..contracts import EngineSettings, Loss, Modality, Split, Task
 from ..models.cards import ModelCard, model_card
 from ..models.recipe import TRAINING_VERSION, Recipe, training_settings
+from ..plugin_system.checked_task import take_examples, take_identity
 from ..plugin_system.parameters import parameters_of
 from ..plugin_system.plugin_source import version_of, with_source
 from ..plugin_system.registry import engine_identity, load_loss, load_task
@@ -125,9 +126,9 @@ class Cell:
         """How many examples a copy of the data has, as an identity's `kept` says, or the rows of
         the task's `sources`, of which `limit` are counted; None: they are made, without end."""
         task = self.task_plugin
-        kept = task.identity(split, self.data_seed).get("kept")
+        kept = take_identity(task, split, self.data_seed).get("kept")
         if kept is None and getattr(task, "sources", None):
-            kept = len(task.examples(split, self.data_seed, limit))
+            kept = len(take_examples(task, split, self.data_seed, limit))
         return None if kept is None else int(kept)
 
     def shortage(self, split: Split, there: int) -> str | None:
@@ -221,8 +222,8 @@ class Cell:
         return {"pixels": [self.recipe.min_pixels, self.recipe.max_pixels]}
 
     def _data(self, split: Split) -> dict[str, Any]:
-        identity = self.task_plugin.identity(split, self.data_seed)
-        content = {"identity": dict(identity), "count": self.size(split)}
+        identity = take_identity(self.task_plugin, split, self.data_seed)
+        content = {"identity": identity, "count": self.size(split)}
         return with_source(content, self.task_plugin)
 
 

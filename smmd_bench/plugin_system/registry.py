@@ -17,6 +17,7 @@ from typing import Any, Literal, cast, get_args
 
 from ..contracts import Engine, Executor, Loss, Report, Task
 from ..errors import UserError, did_you_mean
+from .checked_task import require_metrics
 from .parameters import build, split_spec, why_unusable
 from .plugin_source import with_source
 
@@ -75,7 +76,9 @@ def load(group: Group, spec: str) -> Any:
 @cache
 def load_task(spec: str) -> Task:
     """The task that a spec names, made once; see `load`."""
-    return cast(Task, load("tasks", spec))
+    task = cast(Task, load("tasks", spec))
+    require_metrics(task)
+    return task
 
 
 @cache

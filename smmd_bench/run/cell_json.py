@@ -5,6 +5,7 @@ from typing import Any
 
 from ..experiment.cell import Cell
 from ..models.recipe import Recipe
+from ..plugin_system.checked_task import take_identity
 from ..plugin_system.plugin_source import source_digest
 from ..plugin_system.registry import engine_identity, load_engine
 
@@ -67,7 +68,7 @@ def _data(cell: Cell) -> dict[str, Any]:
         "licence": getattr(cell.task_plugin, "licence", "not stated"),
         "sizes": {split: cell.examples_there(split) for split in cell.splits},
         "there": {split: size for split, size in there.items() if size is not None},
-        "identity": {s: dict(cell.task_plugin.identity(s, cell.data_seed)) for s in cell.splits},
+        "identity": {s: take_identity(cell.task_plugin, s, cell.data_seed) for s in cell.splits},
     }
 
 

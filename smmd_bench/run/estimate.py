@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..experiment.cell import Cell
+from ..plugin_system.checked_task import take_examples
 from ..storage.files import read_json
 from .run_directory import Stage
 from .schedule import ENOUGH
@@ -105,7 +106,7 @@ def _tokens(cell: Cell) -> float:
     """Tokens of an example, from its characters and the pixels of its pictures."""
     from ..encoding.images import image_size
 
-    sample = cell.task_plugin.examples("test", cell.data_seed, min(20, cell.size("test")))
+    sample = take_examples(cell.task_plugin, "test", cell.data_seed, min(20, cell.size("test")))
     characters = sum(len(e.prompt) + len(e.target) for e in sample)
     sizes = [image_size(path) for example in sample for path in example.images]
     most = cell.recipe.max_pixels or (_most_pixels(cell.card.folder) if sizes else 0)

@@ -16,6 +16,7 @@ import pandas as pd
 from ..contracts import Split, Task
 from ..errors import UserError
 from ..models.circumstances import circumstances
+from ..plugin_system.checked_task import take_examples, take_identity
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_task
 from ..results.frames import FORMAT, read_run
@@ -58,7 +59,7 @@ def score_predictions(
         read_predictions(file, id_column=id_column, completion_column=completion_column)
         for file in files
     ]
-    examples = list(plugin.examples(split, data_seed, limit))
+    examples = list(take_examples(plugin, split, data_seed, limit))
     scope = f"the {len(examples):,} examples of {canonical(plugin)}, {split}"
     scope += f" with --limit {limit}" if limit is not None else ""
     matched = [match(file, plugin, examples, scope, partial=partial) for file in read]
@@ -139,7 +140,7 @@ class _ScoredFile:
         texts = self.completions.to_json(orient="split", index=False)
         decode = address(
             {
-                "data": dict(self.task.identity(settings["split"], settings["data_seed"])),
+                "data": take_identity(self.task, settings["split"], settings["data_seed"]),
                 "completions": hashlib.blake2b(texts.encode(), digest_size=16).hexdigest(),
             }
         )

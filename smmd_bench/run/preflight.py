@@ -7,6 +7,7 @@ from typing import Any
 from ..contracts import Checkpoint, Completion, Example, Progress, Split
 from ..errors import UserError
 from ..experiment.cell import Cell
+from ..plugin_system.checked_task import take_examples
 from .room import Need, largest_need, require_room
 
 _SCORED = 4
@@ -65,12 +66,14 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
     """
     from ..decoding.decode import completions_frame
     from ..scoring.score import score_frame
+    from ..scoring.statistics import metric_values
 
     texts = [Completion(example.target, (), "stop") for example in examples]
     frame = completions_frame(examples, texts, [0] * len(examples))
     try:
         scores = score_frame(cell.task_plugin, frame.head(_SCORED))
         best = cell.task_plugin.metrics()[0]
+        metric_values(cell.task_plugin, scores, resamples=2)
     except UserError:
         raise
     except Exception as error:
@@ -105,7 +108,7 @@ def _check_tokenizer(cell: Cell, tokenizer: Any) -> None:
 def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]:
     """The examples of a split, with images that can be read and names that scoring can take."""
     progress(f"examples of {cell.task}, {split}", 0, 1)
-    examples = cell.task_plugin.examples(split, cell.data_seed, cell.size(split))
+    examples = take_examples(cell.task_plugin, split, cell.data_seed, cell.size(split))
     there = len(examples)
     progress(f"examples of {cell.task}, {split}", 1, 1)
     shortage = cell.shortage(split, there)

@@ -43,9 +43,19 @@ def test_losses_that_misbehave_stop_no_other(tmp_path):
     [
         ("examples-raise", "in examples (ValueError: mine)"),
         ("identity-raises", "in identity (ValueError: mine)"),
-        ("metrics-raise", "in metrics (ValueError: mine)"),
+        ("metrics-raise", "metrics-raise.metrics() fails (ValueError: mine)"),
         ("parse-raises", "cannot be scored (ValueError: mine)"),
         ("parse-exits", "in parse (SystemExit: 3)"),
+        ("examples-are-none", "examples('test') gives None, and a list of Example is expected"),
+        ("examples-are-text", "examples('test') gives '1 + 0 =', and a list of Example is"),
+        ("prompts-are-numbers", "examples('test') gives 0, and a text as uid is expected"),
+        ("identity-is-none", "identity('test') gives None, and a mapping of texts and numbers"),
+        ("identity-is-an-object", "and a mapping of texts and numbers is expected"),
+        ("metrics-are-none", "metrics() gives None, and at least one metric is expected"),
+        ("metrics-are-empty", "metrics() gives (), and at least one metric is expected"),
+        ("metrics-are-text", "metrics() gives 'exact_match', and metrics only"),
+        ("parse-gives-text", "cannot be scored (AttributeError: 'str' object has no attribute"),
+        ("statistics-are-text", "cannot be scored (ValueError: could not convert string"),
     ],
 )
 def test_a_task_that_misbehaves_is_one_sentence_and_nothing_trains(task, said, tmp_path):

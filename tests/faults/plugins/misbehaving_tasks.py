@@ -68,3 +68,80 @@ class MetricsRaise(Good):
 
     def metrics(self):
         raise ValueError("mine")
+
+
+class ExamplesAreNone(Good):
+    name = "examples-are-none"
+
+    def examples(self, split, seed, limit=None):
+        return None
+
+
+class ExamplesAreText(Good):
+    name = "examples-are-text"
+
+    def examples(self, split, seed, limit=None):
+        return ["1 + 0 ="] * 4
+
+
+class PromptsAreNumbers(Good):
+    name = "prompts-are-numbers"
+
+    def examples(self, split, seed, limit=None):
+        return [Example(n, n, n, n) for n in range(limit or self.paper_sizes[split])]
+
+
+class IdentityIsNone(Good):
+    name = "identity-is-none"
+
+    def identity(self, split, seed):
+        return None
+
+
+class IdentityIsAnObject(Good):
+    name = "identity-is-an-object"
+
+    def identity(self, split, seed):
+        return {"me": self}
+
+
+class MetricsAreNone(Good):
+    name = "metrics-are-none"
+
+    def metrics(self):
+        return None
+
+
+class MetricsAreEmpty(Good):
+    name = "metrics-are-empty"
+
+    def metrics(self):
+        return ()
+
+
+class MetricsAreText(Good):
+    name = "metrics-are-text"
+
+    def metrics(self):
+        return ("exact_match",)
+
+
+class ParseGivesText(Good):
+    name = "parse-gives-text"
+
+    def parse(self, completion):
+        return "three"
+
+
+class Shapeless(ExactMatch):
+    name = "shapeless"
+
+    def statistic(self, *columns, axis=-1):
+        return "rubbish"
+
+
+class StatisticsAreText(Good):
+    name = "statistics-are-text"
+
+    def metrics(self):
+        return (Shapeless(),)

@@ -1,0 +1,64 @@
+"""What a task gives, checked where it is taken: a task from outside may return anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..contracts import Answer, Example, Metric, Split, Task
+from ..errors import UserError, quoted, reason_of
+from ..storage.addresses import address
+
+
+def take_examples(
+    task: Task, split: Split, seed: int, limit: int | None = None
+) -> Sequence[Example]:
+    """`task.examples`. Raises UserError for what is not a sequence of examples made of text."""
+    examples = task.examples(split, seed, limit)
+    if not isinstance(examples, Sequence) or isinstance(examples, (str, bytes)):
+        raise _refuse(task, f"examples({split!r})", examples, "a list of Example")
+    for example in examples:
+        if not isinstance(example, Example):
+            raise _refuse(task, f"examples({split!r})", example, "a list of Example")
+        for name in ("uid", "prompt", "target"):
+            if not isinstance(value := getattr(example, name), str):
+                raise _refuse(task, f"examples({split!r})", value, f"a text as {name}")
+        if not isinstance(example.answer, Answer | None):
+            raise _refuse(task, f"examples({split!r})", example.answer, "an Answer or None")
+    return examples
+
+
+def take_identity(task: Task, split: Split, seed: int) -> dict[str, Any]:
+    """`task.identity`. Raises UserError for what is not a mapping that JSON can hold."""
+    identity = task.identity(split, seed)
+    try:
+        content = dict(identity)
+        address(content)
+    except (TypeError, ValueError) as problem:
+        raise _refuse(
+            task, f"identity({split!r})", identity, "a mapping of texts and numbers"
+        ) from problem
+    return content
+
+
+def require_metrics(task: Task) -> None:
+    """Raise UserError unless `task.metrics` gives at least one metric, and nothing else."""
+    try:
+        metrics = task.metrics()
+    except (Exception, SystemExit) as problem:
+        raise UserError(
+            f"{task.name}.metrics() fails ({type(problem).__name__}: {reason_of(problem)}): "
+            "correct the task."
+        ) from problem
+    if not isinstance(metrics, Sequence) or isinstance(metrics, str) or not metrics:
+        raise _refuse(task, "metrics()", metrics, "at least one metric")
+    for metric in metrics:
+        if isinstance(metric, type) or not isinstance(metric, Metric):
+            raise _refuse(task, "metrics()", metric, "metrics only")
+
+
+def _refuse(task: Task, method: str, value: object, expected: str) -> UserError:
+    return UserError(
+        f"{task.name}.{method} gives {quoted(value)}, and {expected} is expected: correct the "
+        f"task; `smmd-bench validate {task.name}` says more."
+    )
