@@ -115,6 +115,7 @@ def _start(folder: Path, trials: list[Trial], file: Path) -> int:
 def import_libraries() -> None:
     """What commands import, once, and with no thread that a fork would lose."""
     import accelerate  # noqa: F401
+    import lm_eval.tasks  # noqa: F401
     import matplotlib.pyplot  # noqa: F401
     import peft  # noqa: F401
     import scipy.stats  # noqa: F401
@@ -126,13 +127,13 @@ def import_libraries() -> None:
 
 
 @contextlib.contextmanager
-def in_small(folder: Path) -> Iterator[None]:
+def in_small(folder: Path, **environment: str) -> Iterator[None]:
     """Jobs in this process, figures of few pixels, few reports."""
     found = registry.entries
     write_reports.entries = lambda group: [  # type: ignore[attr-defined]
         entry for entry in found(group) if group != "reports" or entry.name in REPORTS
     ]
-    with as_a_process(folder), coarse_figures():
+    with as_a_process(folder, **environment), coarse_figures():
         yield
 
 
@@ -155,6 +156,7 @@ def begin(folder: Path, command: Command, place: Path) -> None:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     for name, content in INPUTS.items():
+        (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_text(content)
     if command.before is not None:
         shutil.copytree(folder / "undisturbed" / command.before, place, dirs_exist_ok=True)
@@ -164,7 +166,8 @@ def begin(folder: Path, command: Command, place: Path) -> None:
 
 
 def call(command: Command, place: Path, fault: Fault | None = None, **more: Any) -> Ended:
-    around: Callable[[], Any] = lambda: in_small(place)  # noqa: E731
+    cache = {} if command.cache is None else {"SMMD_BENCH_CACHE": str(place / command.cache)}
+    around: Callable[[], Any] = lambda: in_small(place, **cache)  # noqa: E731
     return forked(command.words.split(), place, fault, around=around, **more)
 
 

@@ -199,7 +199,7 @@ def result_of(run: Path, *, by_byte: bool = True) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for file in sorted(run.rglob("*")):
         name = file.relative_to(run).as_posix()
-        if not file.is_file() or name.startswith(("logs/", "leases/", ".")):
+        if not file.is_file() or name.startswith(("logs/", "leases/", "digests/", ".")):
             continue
         if file.name in ("manifest.json", "decode.json") or "/." in f"/{name}":
             continue

@@ -64,12 +64,12 @@ def spread_note(data: pd.DataFrame, *key: str) -> str:
 def significance_note(data: pd.DataFrame, other: str) -> str:
     """What p and bold mean in a table of tested cells that are compared with `other`."""
     several, opponent = bool(_seeds(data).max() > 1), loss_label(other)
-    largest = ", the largest p of the seeds" * several
+    test = "Student's t-test of the seeds' differences" if several else "McNemar's exact test"
     bold = "Bold (* on a terminal): the best loss of a model and task, where it beats"
     return (
-        f"{P_HOLM}: McNemar's exact test against {opponent}{largest}, corrected by Holm over the "
-        f"losses of a model and task. {bold} {opponent}{' in every seed' * several} with a "
-        f"corrected p below {LEVEL}{'' if data['best'].any() else ' (none does)'}."
+        f"{P_HOLM}: {test} against {opponent}, corrected by Holm over the losses of a model and "
+        f"task. {bold} {opponent} with a corrected p below {LEVEL}"
+        f"{'' if data['best'].any() else ' (none does)'}."
     )
 
 

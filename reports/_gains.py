@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Metric, Run
+from smmd_bench.contracts import ExactMatch, Metric, Run
 
 from ._cells import KEY, REFERENCE, in_order, measured, metrics_of
+from ._significance import p_of_seeds, standard_error
 
 METRIC = ["metric", "label", "better"]
 WIDEST = 3.0
@@ -34,38 +36,46 @@ def reference_of(run: Run) -> str:
     return str(others.iloc[0]) if elsewhere else REFERENCE
 
 
-def seed_gains(run: Run) -> pd.DataFrame:
-    """One row a compared cell: metric, label, better, difference, low, high, n.
+def seed_gains(
+    run: Run, metrics: Callable[[str], Sequence[Metric]] = lambda task: metrics_of(task)[:1]
+) -> pd.DataFrame:
+    """One row a compared cell and metric: metric, label, better, difference, low, high, n, p.
 
-    Of the first metric of each task whose plugin is here; `low` and `high` are the bounds of the
-    paired bootstrap.
+    Of these metrics of each task (its first) whose plugin is here; `low` and `high` are the bounds
+    of the paired bootstrap, `p` is McNemar's.
     """
     found = run.comparisons[run.comparisons["against_loss"] == reference_of(run)]
     found = found[found["difference"].notna()]
-    columns = [*KEY, "seed", *METRIC, "difference", "low", "high", "n"]
+    columns = [*KEY, "seed", *METRIC, "difference", "low", "high", "n", "p"]
     parts = [pd.DataFrame(columns=columns)]
     for task in found["task"].unique():
-        if (metric := first_metric(str(task))) is not None:
+        for metric in metrics(str(task)):
             rows = found[(found["task"] == task) & (found["metric"] == metric.name)]
-            parts.append(rows.assign(label=metric.label, better=metric.better)[columns])
+            rows = rows.assign(label=metric.label, better=metric.better)
+            if metric.name != ExactMatch.name:
+                rows["p"] = np.nan  # McNemar's test is of exact match
+            parts.append(rows[columns])
     return in_order(pd.concat(parts[1:] or parts, ignore_index=True), run.cells)
 
 
 def gains(seeds: pd.DataFrame) -> pd.DataFrame:
-    """One row a model, task and loss of `seed_gains`: the mean over the seeds and its interval.
+    """One row a model, task, loss and metric of `seed_gains`: the mean over its seeds.
 
     metric, label, better, seeds (their number), difference, low, high, interval (how it is made),
-    n (test examples of one seed).
+    n (test examples of one seed), error (the standard error that the interval is made of) and p
+    (see `_significance.p_of_seeds`).
     """
     rows = []
-    for _, group in seeds.groupby(KEY, observed=True):
+    for _, group in seeds.groupby([*KEY, "metric"], observed=True, sort=False):
         first = group.iloc[0]
         low, high, interval = first["low"], first["high"], OVER_EXAMPLES
         if len(group) > 1:
             (low, high), interval = _over_seeds(group["difference"]), OVER_SEEDS
         row = {**first[[*KEY, *METRIC]], "seeds": len(group)}
         row |= {"difference": float(group["difference"].mean()), "low": low, "high": high}
-        rows.append({**row, "interval": interval, "n": int(group["n"].max())})
+        error = standard_error(group["difference"], first["low"], first["high"])
+        row |= {"interval": interval, "n": int(group["n"].max()), "error": error}
+        rows.append(row | {"p": p_of_seeds(group["difference"], first["p"], error)})
     return in_order(pd.DataFrame(rows), seeds)
 
 

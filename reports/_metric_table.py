@@ -47,6 +47,7 @@ class MetricTable:
     name: ClassVar[str]
     title: ClassVar[str]
     paper: ClassVar[str]
+    order: ClassVar[int]
     tasks: ClassVar[tuple[str, ...]] = ()
     meaning: ClassVar[str] = ""
     columns: ClassVar[tuple[Column, ...]] = ()

@@ -20,6 +20,7 @@ class ArithmeticTable(MetricTable):
     name = "arithmetic_table"
     title = "Arithmetic calculation results"
     paper = "Table 2"
+    order = 10
     tasks = (TASK,)
     published = "arithmetic"
     columns = (

@@ -11,6 +11,7 @@ class ChartTable(MetricTable):
     name = "chart_table"
     title = "Chart question answering results"
     paper = "Table 4"
+    order = 10
     tasks = ("chartqa",)
     published = "chartqa"
     examples = "charts"

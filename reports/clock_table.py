@@ -11,6 +11,7 @@ class ClockTable(MetricTable):
     name = "clock_table"
     title = "Clock-Time results"
     paper = "Table 3"
+    order = 10
     tasks = ("clock_time",)
     published = "clock"
     examples = "clocks"

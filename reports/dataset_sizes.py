@@ -26,6 +26,7 @@ class DatasetSizes:
     name: ClassVar[str] = "dataset_sizes"
     title: ClassVar[str] = "Dataset sizes"
     paper: ClassVar[str] = "Table 8"
+    order: ClassVar[int] = 200
 
     def skip(self, run: Run) -> str | None:
         """The manifest must say the sizes."""

@@ -11,6 +11,7 @@ class MathTable(MetricTable):
     name = "math_table"
     title = "Mathematical reasoning results"
     paper = "Table 1"
+    order = 10
     tasks = ("gsm8k", "svamp")
     published = "math_reasoning"
     unsaid = "seeds, prompts or parser"

@@ -37,6 +37,7 @@ class MmluTable:
     name: ClassVar[str] = "mmlu_table"
     title: ClassVar[str] = "MMLU evaluation"
     paper: ClassVar[str] = "Table 12"
+    order: ClassVar[int] = 120
 
     def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows."""

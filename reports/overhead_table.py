@@ -30,6 +30,7 @@ class OverheadTable:
     name: ClassVar[str] = "overhead_table"
     title: ClassVar[str] = "Training overhead"
     paper: ClassVar[str] = "Table 7"
+    order: ClassVar[int] = 150
 
     def skip(self, run: Run) -> str | None:
         """Only a run of `smmd-bench overhead` has step times."""

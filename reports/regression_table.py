@@ -22,6 +22,7 @@ class RegressionTable:
     name: ClassVar[str] = "regression_table"
     title: ClassVar[str] = "Regression checks through lm-eval"
     paper: ClassVar[str] = ""
+    order: ClassVar[int] = 120
 
     def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows; MMLU has a table of its own."""

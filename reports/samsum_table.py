@@ -35,6 +35,7 @@ class SamsumTable(MetricTable):
     name = "samsum_table"
     title = "SAMSum dialogue summarization"
     paper = "Table 11"
+    order = 10
     tasks = ("samsum",)
     published = "samsum"
     unsaid = "seeds, prompt, intervals or whether ROUGE stems"

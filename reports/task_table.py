@@ -28,6 +28,7 @@ class TaskTable(MetricTable):
     name = "task_table"
     title = "Results"
     paper = "not in the paper"
+    order = 10
     meaning = (
         "The first metric of a task selects the epoch; a completion without an answer counts as "
         "wrong, and is left out of metrics of the error."

@@ -103,7 +103,7 @@ def command(
         voice.publish(folder)
     if not worked:
         voice.say(f"Nothing to do: {folder} is complete.")
-    voice.tables(folder)
+    voice.tables(folder, ("overhead_table",))
     runs = read_frames(folder)["runs"]
     failures = runs[runs["error"].notna()].to_dict("records")
     failed = {f"{f['row']}, repeat {f['repeat'] + 1}": str(f["error"]) for f in failures}

@@ -89,6 +89,7 @@ def _publish_some(voice: Voice, run: Path, only: list[str], formats: list[str] |
             voice.fail(f"Failed: report {section.name}: {section.error}")
         elif section.skipped:
             voice.note(f"Not made: {section.name}: {section.skipped}")
+        voice.section(section)
     for path in written:
         voice.always(str(path))
     if stale:

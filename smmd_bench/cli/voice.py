@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..contracts import Progress
+    from ..publishing.make_report import Section
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,21 @@ class Voice:
             return write_reports(folder, progress)
 
     def tables(self, folder: Path, names: Collection[str] | None = None) -> None:
-        """Print the published tables of a run, or of the reports of these names."""
+        """Print the first table of a run, its verdict, or those of the reports of these names."""
         if self.quiet or self.as_json:
             return
         from ..publishing.terminal import read_terminal_tables
 
         click.echo(read_terminal_tables(folder, result_width(), names))
+
+    def section(self, section: Section) -> None:
+        """Print the table of a report that was just made, if it has one."""
+        if self.quiet or self.as_json:
+            return
+        from ..publishing.terminal import show_section
+
+        if table := show_section(section, result_width()):
+            click.echo(table)
 
     def conclude(
         self, folder: Path, *, worked: bool, failed: Mapping[str, str], **more: Any

@@ -81,7 +81,11 @@ class Run(Protocol):
 
 @runtime_checkable
 class Report(Protocol):
-    """One table or figure of the paper, made from the frames of a run."""
+    """One table or figure of the paper, made from the frames of a run.
+
+    A class may have `order`, an int: where its report stands on the page, and which one is printed
+    when a command ends, that with the least (default: 100).
+    """
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -99,10 +103,12 @@ class Artefact:
     """What a report makes: a table, a figure, or both, with the sentence that goes under it.
 
     `caption` says n, seeds, intervals and what is published; `data` is the tidy frame behind a
-    figure, written beside it as CSV.
+    figure, written beside it as CSV. `notes` are sentences that other reports have, too, such as
+    how an interval is made: they stand once a page.
     """
 
     caption: str
     table: pd.DataFrame | None = None
     figure: Figure | None = None
     data: pd.DataFrame | None = None
+    notes: Sequence[str] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from ..contracts import Answer, Example, Metric, Split, Task
 from ..errors import UserError, quoted, reason_of
@@ -14,7 +14,7 @@ def take_examples(
     task: Task, split: Split, seed: int, limit: int | None = None
 ) -> Sequence[Example]:
     """`task.examples`. Raises UserError for what is not a sequence of examples made of text."""
-    examples = task.examples(split, seed, limit)
+    examples: Any = task.examples(split, seed, limit)
     if not isinstance(examples, Sequence) or isinstance(examples, (str, bytes)):
         raise _refuse(task, f"examples({split!r})", examples, "a list of Example")
     for example in examples:
@@ -25,7 +25,7 @@ def take_examples(
                 raise _refuse(task, f"examples({split!r})", value, f"a text as {name}")
         if not isinstance(example.answer, Answer | None):
             raise _refuse(task, f"examples({split!r})", example.answer, "an Answer or None")
-    return examples
+    return cast(Sequence[Example], examples)
 
 
 def take_identity(task: Task, split: Split, seed: int) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def take_identity(task: Task, split: Split, seed: int) -> dict[str, Any]:
 def require_metrics(task: Task) -> None:
     """Raise UserError unless `task.metrics` gives at least one metric, and nothing else."""
     try:
-        metrics = task.metrics()
+        metrics: Any = task.metrics()
     except (Exception, SystemExit) as problem:
         raise UserError(
             f"{task.name}.metrics() fails ({type(problem).__name__}: {reason_of(problem)}): "

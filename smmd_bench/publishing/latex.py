@@ -57,7 +57,7 @@ def to_page(frame: pd.DataFrame, title: str, caption: str, label: str) -> str:
     if _characters(frame) > PAGE:
         frame, fixed = _without_fixed(frame)
         caption = f"{fixed} {caption}" if fixed else caption
-    caption = f"{title}. {caption}"
+    caption = f"{title}{'' if title.endswith('?') else '.'} {caption}"
     cells, form, wide = _cells(frame), _form(frame), _characters(frame) > COLUMN
     lines = 1.1 * len(caption) / (PAGE if wide else COLUMN)
     first = max(FEWEST, ROWS - math.ceil(lines))

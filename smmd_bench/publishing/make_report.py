@@ -32,13 +32,16 @@ FIGURE_METADATA = {
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
 }
 """Figures carry no date and no version."""
+USUAL = 100
+"""The `order` of a report that names none."""
 
 
 @dataclass(frozen=True)
 class Section:
     """A report of a run: its artefact and files, or why it has none.
 
-    disk_failed: a disk was the reason, so the same report may succeed the next time.
+    disk_failed: a disk was the reason, so the same report may succeed the next time. order: the
+    report's, by which sections are sorted.
 
     Once written, an artefact has no `figure` and no `data`: they are in the files.
     """
@@ -52,6 +55,7 @@ class Section:
     error: str | None = None
     traceback: str | None = None
     disk_failed: bool = False
+    order: int = USUAL
 
     @property
     def image(self) -> Path | None:
@@ -77,7 +81,11 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
         return replace(
             section, artefact=None, error=error, traceback=trace, disk_failed=disk_failed
         )
-    return replace(section, artefact=Artefact(artefact.caption, artefact.table), files=tuple(files))
+    return replace(
+        section,
+        artefact=Artefact(artefact.caption, artefact.table, notes=artefact.notes),
+        files=tuple(files),
+    )
 
 
 def build_report(run: RunFrames, report: Report) -> Section:
@@ -90,10 +98,11 @@ def build_report(run: RunFrames, report: Report) -> Section:
     from ..plugin_system.parameters import canonical
 
     name, title, paper = report.name, report.title, report.paper
+    order = int(getattr(report, "order", USUAL))
     try:
         name = file_stem(canonical(report) if hasattr(report, "__dataclass_fields__") else name)
         if (reason := report.skip(run)) is not None:
-            return Section(name, title, paper, skipped=reason)
+            return Section(name, title, paper, skipped=reason, order=order)
         # Products are small: BLAS threads that wait for each other cost more than they save.
         with figure_style(), threadpool_limits(1, user_api="blas"):
             artefact = report.build(run)
@@ -103,7 +112,7 @@ def build_report(run: RunFrames, report: Report) -> Section:
         return Section(name, title, paper, error=error, traceback=trace, disk_failed=disk_failed)
     if artefact.table is not None:
         title = str(artefact.table.attrs.get("title") or title)
-    return Section(name, title, paper, artefact)
+    return Section(name, title, paper, artefact, order=order)
 
 
 def write_artefact(

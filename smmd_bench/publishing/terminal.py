@@ -21,19 +21,11 @@ _TABLES = ".terminal.json"
 
 def write_terminal_tables(folder: Path, sections: Iterable[Section]) -> list[Path]:
     """Write the tables of the sections without a figure; returns the text files."""
-    tables = {}
-    for section in sections:
-        if section.artefact is None or section.artefact.table is None or section.image is not None:
-            continue
-        text = as_text(section.artefact.table)
-        tables[section.name] = {
-            "title": section.title,
-            "caption": section.artefact.caption,
-            "columns": [*text.columns],
-            "rows": text.to_numpy().tolist(),
-            "values": sorted(map(str, text.attrs.get("values", ()))),
-            "bold": sorted(bold_cells(text)),
-        }
+    tables = {
+        section.name: table
+        for section in sections
+        if section.image is None and (table := _described(section)) is not None
+    }
     files = {folder / "reports" / "tables" / f"{name}.txt": name for name in tables}
     for file, name in files.items():
         write_text(file, _rendered(tables[name], WIDTH))
@@ -44,15 +36,40 @@ def write_terminal_tables(folder: Path, sections: Iterable[Section]) -> list[Pat
 def read_terminal_tables(
     folder: Path, width: int = WIDTH, names: Collection[str] | None = None
 ) -> str:
-    """The tables of the last `write_reports`, or those of these reports, as text of that width."""
+    """Tables of the last `write_reports` as text of that width: the first one, or those of `names`.
+
+    The first one is that of the report with the least `order`.
+    """
     tables = read_own_json(folder / "reports" / _TABLES) or {}
+    names = [*tables][:1] if names is None else names
     return "\n".join(
         _rendered(tables[file.stem], width)
         if file.stem in tables
         else file.read_text(encoding="utf-8")
         for file in sorted((folder / "reports" / "tables").glob("*.txt"))
-        if names is None or file.stem in names
+        if file.stem in names
     )
+
+
+def show_section(section: Section, width: int) -> str:
+    """The table of a section as text of that width; empty where it has none."""
+    table = _described(section)
+    return "" if table is None else _rendered(table, width)
+
+
+def _described(section: Section) -> dict[str, Any] | None:
+    """What `_rendered` needs of a section's table, for JSON; None: it has no table."""
+    if section.artefact is None or section.artefact.table is None:
+        return None
+    text = as_text(section.artefact.table)
+    return {
+        "title": section.title,
+        "caption": section.artefact.caption,
+        "columns": [*text.columns],
+        "rows": text.to_numpy().tolist(),
+        "values": sorted(map(str, text.attrs.get("values", ()))),
+        "bold": sorted(bold_cells(text)),
+    }
 
 
 def _rendered(table: Mapping[str, Any], width: int) -> str:

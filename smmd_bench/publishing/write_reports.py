@@ -47,7 +47,7 @@ def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Pa
             for e in found
             if not e.plugin
         ]
-        sections.sort(key=lambda s: s.artefact is None or s.image is not None)  # tables first
+        sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
         written = [path for section in sections for path in section.files]
         written += write_terminal_tables(folder, sections)
         written.append(write_page(run, sections))

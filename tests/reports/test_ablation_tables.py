@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from scipy import stats
 from scipy.stats import binomtest
 from smmd_bench.reports.bandwidth_table import BandwidthTable
 from smmd_bench.reports.kernel_table import KernelTable
@@ -92,16 +93,17 @@ def test_only_the_seeds_that_every_row_has_are_compared(tmp_path):
     assert "; seed 0 (seeds 1, 2 of CE, SMMD left out" in artefact.caption
 
 
-def test_several_seeds_give_a_deviation_and_the_largest_p(tmp_path):
+def test_several_seeds_give_a_deviation_and_the_p_of_the_t_test(tmp_path):
     run = quick_run(tmp_path, losses=TERMS, seeds=(0, 1, 2), n=50)
     artefact = TermsTable().build(run)
     row = artefact.table.set_index("Terms").loc["MMD + smoothness"]
     ours = run.metrics.query("metric == 'exact_match' and loss == 'smmd'")["value"]
     assert row["Acc (%)"] == f"{ours.mean():.1f} ± {ours.std():.1f}"
-    p = run.comparisons.query("metric == 'exact_match' and loss == 'smmd'")["p"]
-    assert set(artefact.data.query("loss == 'smmd'")["p"]) == {p.max()}
+    differences = run.comparisons.query("metric == 'exact_match' and loss == 'smmd'")["difference"]
+    expected = stats.ttest_1samp(differences.astype(float), 0).pvalue
+    assert artefact.data.query("loss == 'smmd'")["p"].tolist() == pytest.approx([expected] * 3)
     assert "seeds 0, 1, 2" in artefact.caption
-    assert "the largest p of the seeds" in artefact.caption
+    assert "Student's t-test of the seeds' differences" in artefact.caption
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,104 @@
+"""Did the loss help? One row a model, task, loss and metric: better, worse, or cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pandas as pd
+
+from smmd_bench.contracts import Artefact, Run
+from smmd_bench.publishing.style import loss_label
+from smmd_bench.publishing.tables import p_value, with_interval
+
+from ._caption import missing_note, when
+from ._cells import main_losses, measured, why_missing
+from ._columns import row_head
+from ._gains import reference_of, unknown_note
+from ._significance import TESTS
+from ._values import P_HOLM, delta
+from ._verdicts import digits_of, verdicts
+
+NO_REFERENCE = "no {} to compare with"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Each loss against cross-entropy, by the first metric of the task and by its error."""
+
+    name: ClassVar[str] = "verdict"
+    title: ClassVar[str] = "Did the loss help?"
+    paper: ClassVar[str] = ""
+    order: ClassVar[int] = 0
+
+    def skip(self, run: Run) -> str | None:
+        """A measured loss besides cross-entropy and the untuned model is needed."""
+        if measured(run.cells).empty:
+            return "no cell has results"
+        return None if len(_judged(run)) else "the run has no loss besides cross-entropy"
+
+    def build(self, run: Run) -> Artefact:
+        """A row for each loss and metric, or the reason why there is no difference."""
+        run, left = main_losses(run)
+        data, other = verdicts(run), loss_label(reference_of(run))
+        table = pd.DataFrame(_rows(run, data)).fillna("–")
+        if "predictions" in run.manifest:
+            table.attrs["title"] = f"Which answers are better than those of {other}?"
+        table.attrs["values"] = ["Loss", "Metric", "Verdict"]
+        several = len(data) > 0 and bool((data["seeds"] > 1).any())
+        one = len(data) > 0 and bool((data["seeds"] == 1).any()) and "Seeds" in table
+        caption = " ".join(
+            filter(
+                None,
+                [
+                    f"{delta(reference_of(run))} on the same test examples"
+                    + (", mean over the seeds." if several else "."),
+                    when(one, "One seed: no interval covers the randomness of training."),
+                    when(data.empty, _advice(run, other)),
+                    unknown_note(run),
+                    left,
+                    missing_note(run.cells),
+                ],
+            )
+        )
+        return Artefact(caption, table, data=None if data.empty else data, notes=TESTS)
+
+
+def _judged(run: Run) -> pd.DataFrame:
+    """The cells of losses that a verdict is about."""
+    return run.cells[~run.cells["loss"].isin(["base", reference_of(run)])]
+
+
+def _advice(run: Run, other: str) -> str:
+    """What to do where nothing can be compared."""
+    if "predictions" in run.manifest:
+        return "Nothing to compare: give a second file of predictions."
+    return f"Nothing to compare with: {other} has no result for the same seed; add it to --losses."
+
+
+def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
+    """The rows of the table, in the order of the run."""
+    other = reference_of(run)
+    for (task, model, loss), cells in _judged(run).groupby(
+        ["task", "model", "loss"], observed=True
+    ):
+        head = row_head({"model": model, "task": task, "loss": loss})
+        here = data
+        if len(data):
+            same = (data["task"] == task) & (data["model"] == model) & (data["loss"] == loss)
+            here = data[same]
+        if here.empty:
+            why = why_missing(cells) or NO_REFERENCE.format(loss_label(other))
+            yield {**head, "Verdict": why}
+        for gain in here.to_dict("records"):
+            values = gain["difference"], gain["low"], gain["high"]
+            row = {**head, "Metric": gain["label"], "Verdict": gain["verdict"]}
+            row |= {
+                f"{delta(other)} [95 %]": with_interval(
+                    *values, digits_of(gain["label"]), sign=True
+                )
+            }
+            row |= {P_HOLM: "–" if pd.isna(gain["p_holm"]) else p_value(gain["p_holm"])}
+            seeds = {} if "predictions" in run.manifest else {"Seeds": str(gain["seeds"])}
+            yield row | seeds | {"n": f"{gain['n']:,}"}
