@@ -22,6 +22,7 @@ from smmd_bench.models.processor import load_processor, reads_images
 from smmd_bench.storage.files import read_json
 
 from ._gpu_memory import MemoryRequest, gpu_memory_request
+from ._plain_path import plain_path
 from ._vllm_session import VllmSession
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class VllmEngine:
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
         """Start vLLM on `base`; leaving the context frees its memory and its process group."""
         context = context_length(base, settings)
-        with _environment(cpu=_on_cpu()):
+        with plain_path(base) as base, _environment(cpu=_on_cpu()):
             from vllm.distributed import cleanup_dist_env_and_memory
 
             session = None
