@@ -85,6 +85,11 @@ class RunFrames:
         return self._current[address]
 
     @cached_property
+    def gone(self) -> list[str]:
+        """The addresses of cells that the manifest lists, and that have no folder any more."""
+        return [str(a) for a in self._file.get("cells") or () if a not in self._described]
+
+    @cached_property
     def metrics(self) -> pd.DataFrame:
         """One row a cell and metric: value, the bounds of its 95 % interval, and n."""
         rows = [

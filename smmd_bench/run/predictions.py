@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..contracts import Split, Task
+from ..contracts import Example, Split, Task
 from ..errors import UserError
 from ..models.circumstances import circumstances
 from ..plugin_system.parameters import canonical
@@ -21,7 +21,7 @@ from ..plugin_system.registry import load_task
 from ..results.frames import FORMAT, read_run
 from ..scoring.measure import measure_identity
 from ..scoring.predictions.match import Matched, match
-from ..scoring.predictions.read import read_predictions
+from ..scoring.predictions.read import Predictions, read_predictions
 from ..storage.addresses import address, folder_name
 from ..storage.current import CurrentCell
 from ..storage.files import write_json, write_json_if_new, write_parquet
@@ -58,16 +58,17 @@ def score_predictions(
         read_predictions(file, id_column=id_column, completion_column=completion_column)
         for file in files
     ]
-    examples = list(plugin.examples(split, data_seed, limit))
-    scope = f"the {len(examples):,} examples of {canonical(plugin)}, {split}"
+    examples = _examples(plugin, split, data_seed, limit, max(map(_answered, read)))
+    asked = len(examples) if limit is None else min(limit, len(examples))
+    scope = f"the {asked:,} examples of {canonical(plugin)}, {split}"
     scope += f" with --limit {limit}" if limit is not None else ""
-    matched = [match(file, plugin, examples, scope, partial=partial) for file in read]
-    kept = [at for at in range(len(examples)) if all(at in each.found for each in matched)]
+    matched = [match(file, plugin, examples, scope, first=limit, partial=partial) for file in read]
+    kept = [at for at in range(asked) if all(at in each.found for each in matched)]
     if not kept:
         raise UserError(f"No example has a completion in every file, of {scope}: check the files.")
     for each in matched:
         say(f"{each}.")
-    if len(kept) < len(examples):
+    if len(kept) < asked:
         say(f"Scored are the {len(kept):,} of {scope} that every file has.")
     settings = {
         "task": canonical(plugin),
@@ -85,6 +86,22 @@ def score_predictions(
         content = {**settings, "completions": [file.addresses["decode"] for file in scored]}
         out = Path("runs") / folder_name(("score", canonical(plugin), *names), content)
     return _score_into(out, scored)
+
+
+def _examples(
+    task: Task, split: Split, data_seed: int, limit: int | None, rows: int
+) -> list[Example]:
+    """The examples that files of so many rows can answer: those beyond `limit` tell their rows from
+    rows of another split, and a limit beyond every row and the paper's split asks for no more."""
+    if limit is not None:
+        limit = min(max(limit, rows), max(rows, int(task.paper_sizes[split])))
+    return list(task.examples(split, data_seed, limit))
+
+
+def _answered(file: Predictions) -> int:
+    """How many examples the rows of a file can be of."""
+    ids = {row.id for row in file.rows}
+    return len(file.rows) if None in ids else len(ids)
 
 
 def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
