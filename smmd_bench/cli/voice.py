@@ -157,16 +157,13 @@ def summary_of(folder: Path) -> dict[str, Any]:
     from ..results.frames import read_run
 
     run, reports = read_run(folder), folder / "reports"
-    compared = run.comparisons.copy()
-    exact = compared["metric"] == "exact_match"  # McNemar's test is of exact match alone
-    compared[["b", "c", "p"]] = compared[["b", "c", "p"]].astype("float64").where(exact, axis=0)
     return {
         "run": str(folder),
         "page": str(reports / "index.html"),
         "tables": [str(file) for file in sorted((reports / "tables").glob("*.csv"))],
         "figures": [str(file) for file in sorted((reports / "figures").glob("*.png"))],
         "metrics": rows_of(run.metrics),
-        "comparisons": rows_of(compared),
+        "comparisons": rows_of(run.comparisons),
     }
 
 

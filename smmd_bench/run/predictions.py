@@ -5,6 +5,7 @@ so that a file that changed is scored again, and one that was only moved is not.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,9 @@ from ..storage.files import write_json, write_json_if_new, write_parquet
 from .comparison import measure_cell, write_comparisons
 from .run_directory import Outcome, RunDirectory
 
+_LM_EVAL = re.compile(r"^samples_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
+"""The stem of a file of lm-eval's samples: samples_gsm8k_2026-11-20T10-31-09.123456."""
+
 
 def score_predictions(
     task: str,
@@ -46,9 +50,9 @@ def score_predictions(
 ) -> Outcome:
     """Score files of completions of a task's examples into a run folder, and compare the files.
 
-    The first file is the reference of the others; `labels` name them in tables (default: the stems
-    of the files). `partial` scores the examples that every file has. `say` is told, a line each,
-    what was read and how it was matched. Nothing is written before every file has been checked.
+    The first file is the reference of the others; `labels` name them in tables (default: see
+    `_names`). `partial` scores the examples that every file has. `say` is told, a line each, what
+    was read and how it was matched. Nothing is written before every file has been checked.
 
     Raises UserError for a file that is not right, and for a folder that holds something else.
     """
@@ -110,7 +114,7 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
             f"{len(given)} labels and {len(files)} files of predictions were given: give one "
             "--label a file, in the same order, or none."
         )
-    labels = [label.strip() for label in given] or [file.stem for file in files]
+    labels = [label.strip() for label in given] or _names(files)
     plain = [label.casefold() for label in labels]  # tables write ce as CE
     for label in labels:
         if not label or not label.isprintable():
@@ -121,6 +125,15 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
                 "--label of its own."
             )
     return labels
+
+
+def _names(files: Sequence[Path]) -> list[str]:
+    """The stems of the files, without what lm-eval writes around the task in them; where files of
+    several folders have one name, the folders', which lm-eval names by the model."""
+    names = [_LM_EVAL.sub(r"\1", file.stem) for file in files]
+    folders = [file.resolve().parent.name for file in files]
+    alike = len({*names}) == 1 < len(files) == len({*folders})
+    return folders if alike else names
 
 
 def _source(matched: Matched) -> dict[str, Any]:
@@ -221,7 +234,9 @@ def _write_manifest(run: RunDirectory, files: Sequence[_ScoredFile]) -> None:
     settings, task = files[0].settings, files[0].task
     now = circumstances()
     licence = getattr(task, "licence", "not stated")
-    sizes = {settings["split"]: len(files[0].completions)}
+    split = settings["split"]
+    sizes = {split: len(files[0].completions)}
+    identity = {split: dict(task.identity(split, settings["data_seed"]))}
     write_json(
         run.path / "manifest.json",
         {
@@ -239,7 +254,7 @@ def _write_manifest(run: RunDirectory, files: Sequence[_ScoredFile]) -> None:
             "files": {file.label: file.source for file in files},
             **now,
             "created": (run.manifest or now)["created"],
-            "data": {settings["task"]: {"licence": licence, "sizes": sizes}},
+            "data": {settings["task"]: {"licence": licence, "sizes": sizes, "identity": identity}},
             "cells": [file.addresses["train"] for file in files],
         },
     )
