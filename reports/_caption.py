@@ -174,8 +174,9 @@ def _left_out(cells: pd.DataFrame, of_run: pd.DataFrame) -> str:
 
 
 def _unreadable(metrics: pd.DataFrame) -> str:
-    """The largest shares of completions without an answer, of the trained and untuned models."""
-    rates = metrics[metrics["metric"] == "parse_failure_rate"].dropna(subset="value")
+    """The largest shares of completions without an answer, of the trained and untuned models;
+    empty where all have one."""
+    rates = metrics[(metrics["metric"] == "parse_failure_rate") & (metrics["value"] > 0)]
     several = rates["task"].nunique() > 1
     ranked = rates.assign(untuned=rates["loss"] == "base").sort_values(
         ["untuned", "value"], ascending=[True, False], kind="stable"

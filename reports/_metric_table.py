@@ -91,12 +91,15 @@ class MetricTable:
         other = opponent(data)
         groups = data.groupby([*self.key], observed=True)
         table = pd.DataFrame([self.row(group, other) for _, group in groups]).fillna(DASH)
-        unused = [c.heading for c in self.columns if data[f"{c.metric}_n"].isna().all()]
+        unused = [] if data["against_loss"].notna().any() else [delta(other), P_HOLM]
+        unused += [c.heading for c in self.columns if data[f"{c.metric}_n"].isna().all()]
         if len(self.tasks) == data["task"].nunique() == 1:
             unused.append("Task")
         if self.examples and (data["data"] == UNKNOWN).all():
             unused.append("Data")
-        return _values.without_paper(table.drop(columns=unused), self.published_columns())
+        return _values.without_paper(
+            table.drop(columns=unused, errors="ignore"), self.published_columns()
+        )
 
     def row(self, cells: pd.DataFrame, other: str) -> dict[str, str]:
         """The row of one model, task and loss, whose cells differ in their seed alone."""
@@ -126,10 +129,11 @@ class MetricTable:
         other, main = opponent(data), self.columns[0]
         beside = data[f"published_{main.metric}"].notna().any()
         what = main.heading.partition(" (")[0]
+        compared = bool(data["against_loss"].notna().any())
         return [
             _caption.spread_note(data),
-            f"{delta(other)}: paired difference of {what} on the same examples.",
-            _caption.significance_note(data, other),
+            f"{delta(other)}: paired difference of {what} on the same examples." * compared,
+            _caption.significance_note(data, other) if compared else "",
             _caption.paper_note(self.published, self.unsaid, what) if beside else "",
         ]
 

@@ -43,6 +43,11 @@ def published(table: str, *, model: str, task: str, loss: str) -> Mapping[str, f
     return {}
 
 
+def is_paper_task(name: str) -> bool:
+    """Whether a task, by its name, is one of the paper's."""
+    return any(row.get("task") == name for table in _content()["tables"] for row in rows(table))
+
+
 def rows(table: str) -> list[dict[str, Any]]:
     """The rows of a table of the paper, as printed."""
     return list(_content()["tables"][table]["rows"])

@@ -10,6 +10,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, p_value, with_deviation, with_interval
+from smmd_bench.storage.current import BASE
 
 from ._caption import join_sentences, when
 from ._values import delta, model_columns
@@ -45,14 +46,22 @@ def row_of(row: Mapping[Any, Any], values: Mapping[str, str], other: str) -> dic
     }
 
 
+def is_elsewhere(row: Mapping[Any, Any]) -> bool:
+    """Whether a row is of a checkpoint that no cell of the run has trained."""
+    return pd.isna(row["cell"]) and str(row["loss"]) != BASE
+
+
 def _difference(row: Mapping[Any, Any], other: str) -> dict[str, str]:
     """The paired difference over the whole suite, in points, its test, and what it says."""
-    if row["against_loss"] != other or row["n"] != row["documents"]:
+    against = other if pd.isna(row["against_loss"]) else str(row["against_loss"])
+    elsewhere = is_elsewhere(row) and against != other
+    if (row["against_loss"] != other and not elsewhere) or row["n"] != row["documents"]:
         return dict.fromkeys((delta(other), "p", VERDICT), DASH)
     enough = not pd.isna(row["low"]) and row["documents"] >= LEAST
     above = enough and float(row["low"]) > -MARGIN
+    difference = with_interval(row["difference"], row["low"], row["high"], 2, sign=True)
     return {
-        delta(other): with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
+        delta(other): difference + f" to {loss_label(against)}" * elsewhere,
         "p": DASH if pd.isna(row["p"]) else p_value(float(row["p"])),
         VERDICT: "yes" if above else "unclear",
     }
@@ -99,6 +108,10 @@ def _difference_note(data: pd.DataFrame, other: str) -> str:
         f"interval (percentile bootstrap){test if data['p'].notna().any() else ''}.",
         f"{VERDICT}: yes if the whole interval is above −{MARGIN:g} point (non-inferiority) and n "
         f"is {LEAST} or more; unclear is no proof of a loss.",
+        when(
+            other != BASE and any(map(is_elsewhere, data.to_dict("records"))),
+            f"A checkpoint from elsewhere is compared with the {loss_label(BASE)} model.",
+        ),
         when(left_out, f"Δ leaves out up to {left_out:,} questions that lm-eval's data changed."),
     )
 

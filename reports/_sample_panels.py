@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from smmd_bench.publishing.style import GREY, WIDTH, new_figure
+from smmd_bench.publishing.style import GREY, WIDTH, new_figure, shortened
 from smmd_bench.publishing.tables import DASH
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _labels(block: Block) -> dict[str, str]:
     """How each label is written: long ones as a name and a number, which the heading explains."""
     shown: dict[str, str] = {}
     for label in (label for panel in block.panels for label, _, _ in panel.answers):
-        short = f"{label.partition('[')[0]} ({len(shown) + 1})"
+        short = f"{shortened(label.partition('[')[0], LABEL - 4)} ({len(shown) + 1})"
         shown.setdefault(label, label if len(label) <= LABEL else short)
     return shown
 

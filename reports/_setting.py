@@ -14,7 +14,7 @@ from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing.style import model_label
 from smmd_bench.publishing.tables import DASH
 
-from ._paper import paper_model, published
+from ._paper import is_paper_task, paper_model, published
 
 SYNTHETIC, UNKNOWN = "synthetic", DASH
 PICTURES = ("clock_time", "chartqa")
@@ -23,6 +23,7 @@ GIVEN = ("epochs", "learning_rate", "weight_decay", "warmup_ratio", "lora_rank")
 """What the paper says of its training, besides that it is LoRA; the rest is chosen here."""
 ROUNDING = 0.01
 """The paper rounds its sizes; so far apart they count as the same."""
+OWN = "a task that is not in the paper"
 SMALL = 1000
 """Fewer test examples than this, and than half of the paper's, are a path check."""
 
@@ -77,6 +78,9 @@ def other_setting(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
     source = data_source(run, task)
     if paper_model(str(cell["model"])) is None:
         yield "a model that is not in the paper"
+    if not is_paper_task(split_spec(task)[0]):
+        yield OWN
+        return
     if source == SYNTHETIC:
         yield "synthetic data"
     elif papers_task(task, source) is None:
@@ -96,6 +100,9 @@ def other_training(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
     """
     recipe, trained_on = cell["recipe"], cell["trained_on"]
     task = trained_on if isinstance(trained_on, str) else str(cell["task"])
+    if not is_paper_task(split_spec(task)[0]):
+        yield OWN
+        return
     sizes = (recipe.get("train_examples"), _there(run, task) if recipe else None)
     if known := [int(size) for size in sizes if size is not None]:
         yield from _other_size(task, "train", min(known))

@@ -28,6 +28,11 @@ class MathTable(MetricTable):
             "gsm8k, which compare text (strict: after ####; flexible: the last number).",
         ),
         Column("flexible_match", "lm-eval flexible"),
+        Column(
+            "mean_absolute_error", "MAE", digits=2,
+            meaning="MAE leaves out completions without a number; a single wild one can dominate "
+            "it.",
+        ),
         Column("parse_failure_rate", "Parse fail (%)"),
         Column("truncation_rate", "Cut off (%)"),
     )  # fmt: skip

@@ -28,7 +28,9 @@ class RegressionTable:
         """`smmd-bench regress` makes its rows; MMLU has a table of its own."""
         if (run.regression["suite"] != ELSEWHERE).any():
             return None
-        return "`smmd-bench regress RUN --suite TASK` was run with no other suite than mmlu"
+        if run.regression.empty:
+            return "`smmd-bench regress RUN --suite TASK` was not run"
+        return "`smmd-bench regress RUN` was run with no other suite than mmlu"
 
     def build(self, run: Run) -> Artefact:
         """Of a group of tasks, the groups; else the tasks."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from smmd_bench.contracts import Split, UserError
 from smmd_bench.storage.data_files import VARIABLE
@@ -20,6 +22,8 @@ from ._picture_files import kept_digest
 
 INDEX = "clocks.csv"
 FOLDERS: Mapping[Split, str] = {"train": "train", "validation": "valid", "test": "test"}
+Classes = Literal["all", "there"]
+_OR_THERE = ", or take the times that are there with --task 'clock_time[classes=there]'"
 _COLUMNS = ("filepaths", "labels", "data set")
 
 
@@ -41,13 +45,14 @@ def local_folder() -> Path | None:
     )
 
 
-def folder_clocks(folder: Path, split: Split) -> Mapping[Clock, Path]:
+def folder_clocks(folder: Path, split: Split, classes: Classes = "all") -> Mapping[Clock, Path]:
     """The clocks of a split with their pictures, in the order of `in_turn`; cached until a change.
 
-    Raises UserError for an index that cannot be read, rows with a mistake, times without a picture,
-    and pictures that are absent: the first is named, and how many there are.
+    classes: all times, or only those that are `there`, as folders of pictures. Raises UserError for
+    an index that cannot be read, rows with a mistake, times without a picture, and pictures that
+    are absent: the first is named, and how many there are.
     """
-    return _clocks(folder, split, _stamp(folder, split))
+    return _clocks(folder, split, classes, _stamp(folder, split))
 
 
 def _stamp(folder: Path, split: Split) -> tuple[int, ...]:
@@ -57,7 +62,35 @@ def _stamp(folder: Path, split: Split) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=12)
-def _clocks(folder: Path, split: Split, stamp: object) -> Mapping[Clock, Path]:
+def _clocks(folder: Path, split: Split, classes: Classes, stamp: object) -> Mapping[Clock, Path]:
+    index, listed = folder / INDEX, _listed(folder, split)
+    if classes == "there":
+        clocks = {clock: path for clock, path in listed.items() if path.parent.is_dir()}
+    else:
+        clocks = listed
+    lacking = [t for t in TIMES if t not in {(c.hour, c.minute) for c in clocks}]
+    absent = [path for path in clocks.values() if not path.is_file()]
+    if absent or not clocks:
+        _require_same_names([*(absent or listed.values())], folder)
+    if not clocks or (lacking and classes == "all"):
+        hour, minute = lacking[0]
+        raise UserError(
+            f"{index} lists no {split} picture of {len(lacking)} of the {len(TIMES)} times, the "
+            f"first of them {hour}:{minute:02}, or their folders are absent: copy the whole data "
+            f"set again{_OR_THERE if clocks else ''}."
+        )
+    if absent:
+        raise UserError(
+            f"{len(absent):,} of the {len(clocks):,} {split} pictures that {index} lists are "
+            f"absent, the first of them {absent[0]}: copy the whole data set again"
+            f"{'' if absent[0].parent.is_dir() else _OR_THERE}, or ask for the synthetic clocks "
+            "with --task 'clock_time[source=synthetic]'."
+        )
+    return {clock: clocks[clock] for clock in in_turn(clocks)}
+
+
+def _listed(folder: Path, split: Split) -> dict[Clock, Path]:
+    """The clocks of a split by the index. Raises UserError for rows with a mistake."""
     index = folder / INDEX
     clocks: dict[Clock, Path] = {}
     faults = []
@@ -72,31 +105,39 @@ def _clocks(folder: Path, split: Split, stamp: object) -> Mapping[Clock, Path]:
     if faults:
         more = f" ({len(faults):,} rows of it have a mistake)" if len(faults) > 1 else ""
         raise UserError(f"{index}, {faults[0]}{more}: correct it or copy it again.")
-    missing = [t for t in TIMES if t not in {(c.hour, c.minute) for c in clocks}]
-    if missing:
-        hour, minute = missing[0]
-        raise UserError(
-            f"{index} lists no {split} picture of {len(missing)} of the {len(TIMES)} times, the "
-            f"first of them {hour}:{minute:02}: copy the whole data set again."
-        )
-    absent = [path for path in clocks.values() if not path.is_file()]
-    if absent:
-        raise UserError(
-            f"{len(absent):,} of the {len(clocks):,} {split} pictures that {index} lists are "
-            f"absent, the first of them {absent[0]}: copy the whole data set again, or ask for the "
-            "synthetic clocks with --task 'clock_time[source=synthetic]'."
-        )
-    return {clock: clocks[clock] for clock in in_turn(clocks)}
+    return clocks
 
 
-def pictures_digest(folder: Path, split: Split) -> str:
+def _require_same_names(absent: Sequence[Path], folder: Path) -> None:
+    """Raise UserError where the first of these files is there, but for zeros in its name."""
+    wanted = absent[0] if absent else folder / INDEX
+
+    def like(place: Path, name: str) -> list[Path]:
+        digits = _digits(name)
+        return [p for p in sorted(place.glob("*")) if _digits(p.name) == digits]
+
+    classes = like(wanted.parents[1], wanted.parent.name)
+    found = next((file for place in classes for file in like(place, wanted.name)), None)
+    if found is not None:
+        raise UserError(
+            f"{folder / INDEX} lists {wanted.relative_to(folder)}, and the folder has "
+            f"{found.relative_to(folder)}, whose name differs in zeros alone: rename the folders "
+            f"and pictures, or correct the column filepaths."
+        )
+
+
+def _digits(name: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall("[0-9]+", name))
+
+
+def pictures_digest(folder: Path, split: Split, classes: Classes = "all") -> str:
     """A digest of the split's pictures, names and bytes. Raises UserError as `folder_clocks`."""
-    return _digest(folder, split, _stamp(folder, split))
+    return _digest(folder, split, classes, _stamp(folder, split))
 
 
 @lru_cache(maxsize=12)
-def _digest(folder: Path, split: Split, stamp: object) -> str:
-    paths = sorted(folder_clocks(folder, split).values())
+def _digest(folder: Path, split: Split, classes: Classes, stamp: object) -> str:
+    paths = sorted(folder_clocks(folder, split, classes).values())
 
     def compute() -> str:
         digest = hashlib.blake2b(digest_size=16)

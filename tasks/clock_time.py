@@ -57,6 +57,9 @@ class ClockTime:
     source: Literal["auto", "synthetic", "kaggle"] = parameter(
         "auto", "auto: Kaggle's pictures where --data-dir is given, else synthetic ones"
     )
+    classes: Literal["all", "there"] = parameter(
+        "all", "all: the folder must have all 144 times; there: those whose folders it has"
+    )
     rotate: bool = parameter(
         False, "turn each synthetic picture by a random quarter turn, as Kaggle's are"
     )
@@ -85,7 +88,7 @@ class ClockTime:
         """
         folder = self._folder()
         if folder is not None:
-            found = folder_clocks(folder, split)
+            found = folder_clocks(folder, split, self.classes)
             return [_example(clock, path, {}) for clock, path in [*found.items()][:limit]]
         clocks = own_index(split)[:limit]
         numerals = {face: task_face(seed, face).numerals for face in range(FACES)}
@@ -101,8 +104,9 @@ class ClockTime:
         same = {"task": self.name, "split": split, "format": FORMAT, "prompt": PROMPT}
         folder = self._folder()
         if folder is not None:
-            found = {"kept": len(folder_clocks(folder, split))}
-            return {**same, "source": "kaggle", "digest": pictures_digest(folder, split), **found}
+            found = {"kept": len(folder_clocks(folder, split, self.classes))}
+            digest = pictures_digest(folder, split, self.classes)
+            return {**same, "source": "kaggle", "digest": digest, **found}
         drawing = {"generator": drawn_by(), "seed": seed, "rotate": self.rotate}
         return {**same, "source": "synthetic", **drawing}
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from smmd_bench.contracts import Checkpoint, Completion, EngineSettings
 
+from ._plain_path import plain_path
 from ._session import CheckpointSession, Report, Rows
 from ._vllm_requests import run
 
@@ -130,7 +131,8 @@ class VllmSession(CheckpointSession):
     def _swap(self, weights: Path, checkpoint: Checkpoint) -> None:
         """Load other weights into the running engine; drop all that was made with the old ones."""
         self._broken = f"loading the weights of '{checkpoint.name}' ({weights}) failed half-way"
-        self._llm.collective_rpc("reload_weights", kwargs={"weights_path": str(weights)})
+        with plain_path(weights) as folder:
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
         self._llm.model_config.model = str(self._base)  # where it looks for the processor
         self._llm.apply_model(_pack_embeddings)
         self._llm.llm_engine.reset_encoder_cache()

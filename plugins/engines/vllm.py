@@ -19,9 +19,10 @@ from smmd_bench.contracts import EngineSession, EngineSettings, UserError
 from smmd_bench.contracts.executor import processes
 from smmd_bench.models.checkpoints import context_length
 from smmd_bench.models.processor import load_processor, reads_images
-from smmd_bench.storage.files import read_json
+from smmd_bench.storage.files import read_given_json
 
 from ._gpu_memory import MemoryRequest, gpu_memory_request
+from ._plain_path import plain_path
 from ._vllm_session import VllmSession
 
 if TYPE_CHECKING:
@@ -48,14 +49,14 @@ class VllmEngine:
 
     def refuses(self, base: Path) -> str | None:
         """Why vLLM cannot run a checkpoint; None: nothing is known against it."""
-        architectures = (read_json(base / "config.json") or {}).get("architectures") or ()
+        architectures = read_given_json(base / "config.json").get("architectures") or ()
         return next((REFUSED[name] for name in architectures if name in REFUSED), None)
 
     @contextmanager
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
         """Start vLLM on `base`; leaving the context frees its memory and its process group."""
         context = context_length(base, settings)
-        with _environment(cpu=_on_cpu()):
+        with plain_path(base) as base, _environment(cpu=_on_cpu()):
             from vllm.distributed import cleanup_dist_env_and_memory
 
             session = None
@@ -111,7 +112,7 @@ def _start(base: Path, settings: EngineSettings, context: int, memory: MemoryReq
 def _attention_scaling(base: Path) -> dict[str, float] | None:
     """Ministral-3's scaling of queries by position, under vLLM's name for it: vLLM silently ignores
     the name that transformers has."""
-    text = (read_json(base / "config.json") or {}).get("text_config") or {}
+    text = read_given_json(base / "config.json").get("text_config") or {}
     rope = text.get("rope_parameters") or {}
     if text.get("model_type") != "ministral3" or "llama_4_scaling_beta" not in rope:
         return None

@@ -39,8 +39,11 @@ def command(a: Path, b: Path, metric: str | None, as_json: bool) -> None:
     from ..results.frames import read_run
     from .run_plugins import load_plugins_of
 
-    load_plugins_of((a, b), Voice(as_json=as_json))
-    found = compare_runs(read_run(a), read_run(b), metric)
+    voice, runs = Voice(as_json=as_json), (read_run(a), read_run(b))
+    load_plugins_of((a, b), voice)
+    for run in runs:
+        voice.note_gone(run)
+    found = compare_runs(*runs, metric)
     if not as_json:
         _print(a, b, found)
         return

@@ -13,6 +13,7 @@ from ..experiment.file import ExperimentFile
 from ..run.run_directory import RunDirectory
 from ..storage.sizes import spell_bytes
 from .interruption import keeping
+from .plan_notes import plan_notes
 from .terminal import print_json
 from .voice import Voice, advise_retry
 
@@ -36,6 +37,7 @@ def execute(
     """Run the experiments of one folder and print its tables; returns the exit status."""
     from ..models.cards import without_weights
     from ..plugin_system.registry import load
+    from ..run.model_checks import check_models
     from ..training.tracking import require_tracker
 
     folder = folder_of(plan, out)
@@ -48,7 +50,9 @@ def execute(
         say_recipe(voice, cells)
         for tasks, reason in left_out.items():
             voice.note(f"Left out, as it is optional: {tasks}: {reason}")
+        say_notes(voice, plan, run, runner)
         if dry_run:
+            check_models([cell for cell in cells if run.missing(cell)])
             say_plan(voice, run, cells, runner)
             return 0
     with keeping(lambda: _list_kept(run, cells)):
@@ -122,6 +126,16 @@ def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
             voice.say(f"  {note}")
     for sentence in filter(None, shortages):
         voice.say(sentence)
+
+
+def say_notes(voice: Voice, plan: ExperimentFile, run: RunDirectory, runner: Executor) -> None:
+    """Say what the user may not have meant: see `plan_notes`."""
+    from ..run.estimate import disk_bytes
+
+    todo = [cell for cell in plan.cells if "train" in run.missing(cell)]
+    _, peak = disk_bytes(todo, runner.slots)
+    for sentence in plan_notes(plan, run, plan.cells, peak):
+        voice.note(f"Note: {sentence}")
 
 
 def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:

@@ -61,10 +61,24 @@ def commas(*flags: str, word: str, **settings: Any) -> Decorator:
     return click.option(*flags, metavar=f"{word},...", callback=split_commas, **settings)
 
 
+class _Folder(click.Path):
+    """A folder that has a name: `--out ''`, as of a variable that is not set, is none."""
+
+    def convert(self, value: Any, *given: Any) -> Any:
+        from ..errors import UserError
+
+        if not str(value).strip():
+            raise UserError("--out names no folder: give it one, or leave it out.")
+        return super().convert(value, *given)
+
+
+FOLDER = _Folder(path_type=Path)
+
+
 def out(source: str) -> Decorator:
     """The output folder, whose default name follows from the `source`."""
     text = f"Output folder (default: runs/NAME, a name that follows from {source})."
-    return click.option("--out", type=PATH, help=text)
+    return click.option("--out", type=FOLDER, help=text)
 
 
 def choice(flag: str, *values: str, help: str) -> Decorator:

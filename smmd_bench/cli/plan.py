@@ -38,14 +38,17 @@ def command(
       smmd-bench plan experiment.yaml --json | jq -r '.cells[].address'
     """
     from ..plugin_system.registry import load
+    from ..run.model_checks import check_models
     from ..run.pipeline import plan_file
     from ..run.run_directory import RunDirectory
-    from .execution import folder_of, say_plan, say_recipe
+    from .execution import folder_of, say_notes, say_plan, say_recipe
 
     runner = load("executors", executor)
     plan, left_out = read_plan(file).that_can_run()
     run = RunDirectory(folder_of(plan, out))
     say_recipe(voice, plan.cells)
+    say_notes(voice, plan, run, runner)
+    check_models([cell for cell in plan.cells if run.missing(cell)])
     plan_file(plan, run.path, extend=extend, storage=storage)
     for tasks, reason in left_out.items():
         voice.note(f"Left out, as it is optional: {tasks}: {reason}")

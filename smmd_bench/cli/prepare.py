@@ -75,6 +75,7 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool) -> Non
 def _prepare_splits(task: Task) -> Iterator[tuple[str, int, Path | str | None]]:
     """Fetch or check the rows, or draw or check the pictures; what, bytes and place by split."""
     from ..contracts import Split
+    from ..storage.data_files import parts_of
 
     sources = getattr(task, "sources", ())
     for source in sources:
@@ -82,7 +83,11 @@ def _prepare_splits(task: Task) -> Iterator[tuple[str, int, Path | str | None]]:
             file = source.file(split)
             rows = sum(1 for _ in source.rows(split))
             _check_pictures(task, split)
-            yield f"{split}: {rows:,} rows", file.stat().st_size, file
+            yield (
+                f"{split}: {rows:,} rows",
+                sum(part.stat().st_size for part in parts_of(file)),
+                file,
+            )
     for split in get_args(Split) if not sources else ():
         paths = _check_pictures(task, split)
         size = sum(path.stat().st_size for path in paths)

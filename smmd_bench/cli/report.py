@@ -49,12 +49,15 @@ def command(
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
       smmd-bench report runs/NAME --plugin my_figure.py
     """
+    from ..results.frames import read_run
     from ..run.merge import merge_runs
     from .run_plugins import load_plugins_of
 
     load_plugins_of(runs, voice)
     if len(runs) > 1 and out is None:
         raise UserError("Several runs need a folder for their report: name one with --out.")
+    for one in runs:
+        voice.note_gone(read_run(one))
     run = runs[0] if out is None else merge_runs(runs, out)
     if only is None and formats is None:
         with keeping():

@@ -57,6 +57,7 @@ def read_plan(file: Path) -> "ExperimentFile":
     except UnicodeDecodeError as error:
         raise UserError(f"The experiment file {file} is not UTF-8: save it as UTF-8.") from error
     plan = experiment_file(text, str(file))
-    for plugin in dict.fromkeys(name for part in plan.experiments for name in part.plugins):
+    files = dict.fromkeys(name for part in plan.experiments for name in part.plugins)
+    for plugin in files:
         load_named(Path(plugin))
-    return plan
+    return experiment_file(text, str(file)) if files else plan  # whose names are known now

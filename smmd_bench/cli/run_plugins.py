@@ -14,18 +14,17 @@ def load_plugins_of(runs: Iterable[Path], voice: Voice) -> None:
     """
     from ..errors import UserError
     from ..plugin_system.consent import load_of_run
-    from ..storage.manifest import read_manifest
+    from ..storage.manifest import plugin_files_of, read_manifest
 
     manifests = {run: read_manifest(run) for run in runs}
     files = {
         file: run
         for run, manifest in manifests.items()
-        for experiment in manifest.get("experiments") or ()
-        for file in experiment.get("plugins") or ()
+        for file in plugin_files_of(run, manifest).values()
     }
     for file, run in files.items():
         try:
-            load_of_run(Path(file))
+            load_of_run(file)
         except UserError as error:
             voice.note(f"Note: {run} was made with a plugin that could not be loaded: {error}")
     for run, manifest in manifests.items():

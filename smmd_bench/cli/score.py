@@ -1,6 +1,5 @@
 """`smmd-bench score`: tables and figures of completions made elsewhere."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,8 @@ from .voice import Voice
     "--label",
     "labels",
     multiple=True,
-    help="What tables call a file, in the same order (default: its name without extension). The "
+    help="What tables call a file, in the same order (default: its name without extension, or "
+    "the task in that of lm-eval). The "
     "name of a loss, such as ce or smmd, gives it the colour of that loss.",
 )
 @options.choice("--split", "test", "train", "validation", help="Which split was answered.")
@@ -105,12 +105,14 @@ def _say_comparisons(voice: Voice, folder: Path) -> None:
     from ..results.frames import read_run
 
     compared = read_run(folder).comparisons
+    tests = compared.dropna(subset="p").set_index("address")[["b", "c", "p"]].to_dict("index")
     for line in compared.drop_duplicates("address").to_dict("records"):  # its first metric
+        test = tests.get(line["address"])
         difference = with_interval(line["difference"], line["low"], line["high"], sign=True)
         exact = (
-            f"; exact by one alone: {line['b']} and {line['c']} of {line['n']:,}, McNemar p "
-            f"{p_value(line['p'])}"
-            if math.isfinite(line["p"])  # else the answers are no numbers
+            f"; exact by one alone: {test['b']:.0f} and {test['c']:.0f} of {line['n']:,}, McNemar "
+            f"p {p_value(test['p'])}"
+            if test  # else the answers are no numbers
             else f" (n {line['n']:,})"
         )
         voice.say(

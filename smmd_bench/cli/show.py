@@ -58,8 +58,10 @@ def command(
     from .show_views.example import find_example
 
     group = find_group(name, run, filters)
+    voice = Voice(as_json=as_json)
+    voice.note_gone(group.run)
     if group.run.manifest.get("plugins"):
-        load_plugins_of([group.run.path], Voice(as_json=as_json))
+        load_plugins_of([group.run.path], voice)
     shown = find_example(group, uid)
     if as_json:
         content = {"run": str(group.run.path), **group.title, "named": group.named}

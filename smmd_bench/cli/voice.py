@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from ..contracts import Progress
     from ..publishing.make_report import Section
+    from ..results.frames import RunFrames
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,15 @@ class Voice:
             self.always(f"Figures: {folder / 'reports' / 'figures'}")
         self.always(f"Page:    {folder / 'reports' / 'index.html'}")
 
+    def note_gone(self, run: RunFrames) -> None:
+        """Say which cells of a run have no folder any more."""
+        if run.gone:
+            listed = len(run.manifest["cells"])
+            self.note(
+                f"Note: {len(run.gone)} of the {listed} cells of {run.path} have no folder "
+                f"({', '.join(run.gone)}): the command that made the run makes them again."
+            )
+
     def failed_reports(self, folder: Path) -> bool:
         """Say which reports of a run failed; returns whether any did."""
         from ..publishing.page import FAILED, failed_reports
@@ -157,16 +167,13 @@ def summary_of(folder: Path) -> dict[str, Any]:
     from ..results.frames import read_run
 
     run, reports = read_run(folder), folder / "reports"
-    compared = run.comparisons.copy()
-    exact = compared["metric"] == "exact_match"  # McNemar's test is of exact match alone
-    compared[["b", "c", "p"]] = compared[["b", "c", "p"]].astype("float64").where(exact, axis=0)
     return {
         "run": str(folder),
         "page": str(reports / "index.html"),
         "tables": [str(file) for file in sorted((reports / "tables").glob("*.csv"))],
         "figures": [str(file) for file in sorted((reports / "figures").glob("*.png"))],
         "metrics": rows_of(run.metrics),
-        "comparisons": rows_of(compared),
+        "comparisons": rows_of(run.comparisons),
     }
 
 

@@ -73,6 +73,20 @@ class TaskData:
         except (ConnectionError, ImportError) as error:
             raise UncheckedError(f"the data are not available here: {error}") from error
 
+    @property
+    def filled(self) -> dict[Split, tuple[int, int]]:
+        """How many examples of each split there are, and were asked for: texts up to
+        `_MOST_OF_A_FILE`, pictures as many as are looked at."""
+        text = self.task.modality is Modality.TEXT
+        most = _MOST_OF_A_FILE if text else _MOST[self.task.modality]
+        found = {}
+        for split, examples in self.examples.items():
+            there, asked = len(examples), min(most, int(self.task.paper_sizes[split]))
+            if text and there < asked:
+                there = len(self.task.examples(split, 0, asked))
+            found[split] = there, asked
+        return found
+
     def all_examples(self) -> Iterator[Example]:
         """The examples of all splits."""
         for found in self.examples.values():

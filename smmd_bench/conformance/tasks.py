@@ -84,6 +84,22 @@ def _examples(data: TaskData) -> str:
     return data.counts()
 
 
+@_EXAMPLE_CHECKS.add("sizes")
+def _sizes(data: TaskData) -> str:
+    """Every split has the examples that paper_sizes promises."""
+    said = []
+    for split, (there, asked) in data.filled.items():
+        if there < asked and data.made_here:
+            fail(
+                f"{split} has {there:,} of the {asked:,} examples that were asked for: lower "
+                f"paper_sizes[{split!r}], or make more"
+            )
+        if there < asked:
+            raise UncheckedError(f"the copy here has {there:,} of the {asked:,} of {split}")
+        said.append(f"{there:,} {split}")
+    return f"there are {', '.join(said)}, as many as were asked for"
+
+
 @_EXAMPLE_CHECKS.add("ids")
 def _ids(data: TaskData) -> str:
     counts = Counter(e.uid for e in data.all_examples())

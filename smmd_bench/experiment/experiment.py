@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import field
 from functools import cached_property
@@ -60,9 +61,21 @@ class Experiment(Settings):
     )
     plugins: Names = ()
 
+    repeated: ClassVar[tuple[str, ...]] = ()
+    """What was given more than once, in whatever spelling, and counts once; an experiment's own."""
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "models", self.models or (default_model(self.tasks),))
-        object.__setattr__(self, "tasks", tuple(_resolved(task) for task in self.tasks))
+        read = {
+            "models": self.models or (default_model(self.tasks),),
+            "tasks": tuple(_resolved(task) for task in self.tasks),
+            "losses": tuple(_shortest(loss) for loss in self.losses),
+            "seeds": self.seeds,
+        }
+        for name, values in read.items():
+            object.__setattr__(self, name, tuple(dict.fromkeys(values)))
+        counts = ((name, Counter(values)) for name, values in read.items())
+        found = [f"{v} ({name})" for name, count in counts for v, n in count.items() if n > 1]
+        object.__setattr__(self, "repeated", tuple(found))
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -149,6 +162,14 @@ def _resolved(spec: str) -> str:
         return spec  # said in planning
     resolved = task.resolved() if hasattr(task, "resolved") else task
     return spec if resolved == task else canonical(resolved)
+
+
+def _shortest(spec: str) -> str:
+    """The spec without the parameters that are defaults: one loss, one spelling."""
+    try:
+        return canonical(load_loss(spec))
+    except UserError:
+        return spec  # said in planning
 
 
 def _transfer(cell: Cell, test: str) -> Cell:

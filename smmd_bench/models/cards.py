@@ -20,6 +20,7 @@ from ..plugin_system.parameters import spell, split_spec
 from ..plugin_system.registry import load_task
 from ..storage.addresses import cache_folder, digest_of_files
 from ..storage.data_files import fetch_snapshot
+from ..storage.files import read_given_json
 from .card_content import CardContent, backbones, builtin_folders, card_content
 from .recipe import Recipe
 
@@ -43,6 +44,12 @@ class ModelCard:
     folder: Path
     identity: Mapping[str, str]
     content: CardContent
+
+    @property
+    def weights_are_here(self) -> bool:
+        """Whether the weights are to be on this disk: within `without_weights`, those of the hub
+        need not be."""
+        return _WITH_WEIGHTS.get() or "hub" not in self.identity
 
     def recipe(self, task_name: str) -> Recipe:
         """The card's own recipe if it has one, else the paper's; with the card's settings."""
@@ -106,7 +113,7 @@ def model_card(name: str) -> ModelCard:
     """Find a model by name.
 
     Raises UserError for an unknown built-in, a folder that is not a checkpoint, a hub name that
-    cannot be fetched, a broken safetensors file or a card with a mistake.
+    cannot be fetched, a broken config.json or safetensors file, or a card with a mistake.
     """
     folder = local_path(name)
     if name.startswith(_BUILTIN):
@@ -115,6 +122,7 @@ def model_card(name: str) -> ModelCard:
         card = _local(name, folder)
     else:
         card = _hub(name)
+    read_given_json(card.folder / "config.json")
     card.parameter_count()
     return card
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 
 from ..errors import UserError, reason_of
+from .lora_targets import target_modules
 from .processor import reads_images
 from .recipe import Recipe
 
@@ -58,16 +58,14 @@ def add_adapter(model: Any, recipe: Recipe) -> Any:
     language model alone."""
     from peft import LoraConfig, get_peft_model
 
-    targets: list[str] | str = recipe.lora_targets.split()
-    if getattr(model.config, "vision_config", None) is not None:
-        targets = rf".*language_model.*\.({'|'.join(map(re.escape, targets))})"  # a whole name
+    vision = getattr(model.config, "vision_config", None) is not None
     return get_peft_model(
         model,
         LoraConfig(
             r=recipe.lora_rank,
             lora_alpha=recipe.lora_alpha,
             lora_dropout=recipe.lora_dropout,
-            target_modules=targets,
+            target_modules=target_modules(recipe.lora_targets.split(), vision=vision),
             task_type="CAUSAL_LM",
         ),
     )

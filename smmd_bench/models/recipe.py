@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.resources import files
@@ -24,6 +25,7 @@ _SCORING = {
     "probe_vectors",
 }  # fmt: skip
 """Settings that change no weights."""
+_SEPARATORS = re.compile(r"[\s,+]+")
 _WORDS = {"true": True, "false": False, "none": None}
 
 _LARGEST = 2**63 - 1
@@ -55,7 +57,7 @@ class Recipe(Settings):
     lora_rank: Count = 16
     lora_alpha: Size = 16  # scaling numerator
     lora_dropout: Share = 0.0  # on the adapter's input
-    lora_targets: str = "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"
+    lora_targets: str = "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"  # or with commas
     train_examples: Count | None = None  # None: the paper's number
     validation_examples: Count | None = 500  # they select the best epoch
     test_examples: Count | None = None  # None: the paper's number
@@ -78,7 +80,9 @@ class Recipe(Settings):
         """The number, truth value or None that a text spells: YAML reads 5e-4 as text."""
         if isinstance(value, str) and value.lower() in _WORDS:
             return _WORDS[value.lower()]
-        if isinstance(value, str) and info.field_name != "lora_targets":
+        if isinstance(value, str) and info.field_name == "lora_targets":
+            return " ".join(dict.fromkeys(_SEPARATORS.split(value.strip())))
+        if isinstance(value, str):
             with suppress(ValueError):
                 value = float(value)
         return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -100,12 +100,12 @@ def engine_identity(spec: str) -> Mapping[str, Any]:
     return with_source(engine.identity(), engine)
 
 
-def load_plugin_file(path: Path) -> None:
+def load_plugin_file(path: str | Path) -> None:
     """Register every plugin class that a Python file defines (`--plugin FILE`).
 
     Raises UserError if the file is missing, fails to import or defines no plugin.
     """
-    path = path.resolve()
+    path = Path(path).resolve()
     if path in _files:
         return
     if not path.exists():

@@ -84,7 +84,7 @@ def render_page(
         title=str((manifest.get("experiment") or {}).get("title") or name),
         run=manifest,
         flags=[f for f in manifest.get("flags") or () if f != manifest.get("command")],
-        absent=_absent(run),
+        absent=run.gone,
         report_command=report_command(run),
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
         counts=run.cells["status"].value_counts().reindex(_STATES, fill_value=0).to_dict(),
@@ -106,12 +106,6 @@ def report_command(run: RunFrames) -> str:
     path = run.path.resolve()
     folder = f"runs/{path.name}" if path.parent.name == "runs" else path.name
     return shlex.join(["smmd-bench", "report", folder])
-
-
-def _absent(run: RunFrames) -> list[str]:
-    """Addresses of the cells that the manifest lists and that have no folder."""
-    listed = run.manifest.get("cells") or ()
-    return [str(a) for a in listed if not (run.path / "cells" / a / "cell.json").is_file()]
 
 
 def _parts(sections: Sequence[Section]) -> list[tuple[str, str, list[Section]]]:

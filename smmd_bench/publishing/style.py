@@ -89,11 +89,12 @@ def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
 
 
 def loss_label(loss: str) -> str:
-    """`smmd[sigma=1]` -> `SMMD[sigma=1]`; `base` -> `untuned`."""
+    """`smmd[sigma=1]` -> `SMMD[sigma=1]`; `base` -> `untuned`; other losses, and labels of files of
+    completions, as they are."""
     if loss == "base":
         return "untuned"
     name, bracket, parameters = loss.partition("[")
-    return (name.upper() if len(name) <= 5 else name) + bracket + parameters
+    return (name.upper() if name in _KNOWN else name) + bracket + parameters
 
 
 def spaced(spec: str) -> str:
@@ -105,6 +106,14 @@ def folded(label: str, letters: int) -> str:
     """A label in lines of at most so many letters, as far as it is `spaced`, or has a sum."""
     sums = re.sub(r"(?<=\d)\+(?=\d)", " + ", spaced(label))
     return textwrap.fill(sums, letters, break_long_words=False)
+
+
+def shortened(label: str, letters: int) -> str:
+    """A label of at most so many letters: its start and its end, which tell files apart."""
+    if len(label) <= letters:
+        return label
+    end = (letters - 1) // 2
+    return f"{label[: letters - 1 - end]}…{label[len(label) - end :]}"
 
 
 def model_label(model: str) -> str:
@@ -138,14 +147,16 @@ def width_for(columns: int) -> float:
 def add_legend(figure: Figure) -> None:
     """Add one legend above the figure, with every label of its axes once.
 
-    It is as wide as fits; the figure grows by the lines after the first.
+    It is as wide as fits; the figure grows by the lines after the first. A label that is wider than
+    the figure is cut in the middle.
     """
     handles: dict[str, Any] = {}
+    letters = int(13 * figure.get_figwidth())
     for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
+            handles.setdefault(shortened(label, letters - 8), handle)
     if handles:
-        fitting = int(13 * figure.get_figwidth() / (max(map(len, handles)) + 8))
+        fitting = letters // (max(map(len, handles)) + 8)
         columns = min(len(handles), max(1, fitting))
         lines = -(-len(handles) // columns)
         figure.set_figheight(figure.get_figheight() + 0.19 * (lines - 1))

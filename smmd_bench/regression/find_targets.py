@@ -5,7 +5,6 @@ A folder from elsewhere has an adapter on a model of the run, or a whole model.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from ..models.cards import ModelCard, model_card
 from ..results.frames import RunFrames, read_run
 from ..storage.addresses import digest_of_files
 from ..storage.current import BASE
-from ..storage.files import read_own_json
+from ..storage.files import read_given_json, read_own_json
 from ..training.canary_texts import canary_from
 from .evaluation import Target
 
@@ -189,7 +188,7 @@ def _names(folders: Sequence[Path]) -> dict[Path, str]:
 
 def _base_of(folder: Path, models: Sequence[ModelCard]) -> ModelCard:
     """The model of the run that an adapter is on, by the name that PEFT wrote down."""
-    given = _json(folder / "adapter_config.json").get("base_model_name_or_path")
+    given = read_given_json(folder / "adapter_config.json").get("base_model_name_or_path")
     if not given and len(models) == 1:
         return models[0]
     for card in models:
@@ -223,20 +222,10 @@ def _is_alike(one: ModelCard, other: ModelCard) -> bool:
 
 
 def _shape(card: ModelCard) -> dict[str, Any]:
-    config = _json(card.folder / "config.json")
+    config = read_given_json(card.folder / "config.json")
     text = config.get("text_config")
     inner = {**config, **text} if isinstance(text, dict) else config
     return {"architectures": config.get("architectures"), **{k: inner.get(k) for k in _SHAPE}}
-
-
-def _json(file: Path) -> Mapping[str, Any]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{file} is not valid JSON ({error}): save or copy it again.") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{file} is not a JSON object: save or copy it again.")
-    return content
 
 
 def _last(name: str) -> str:

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..contracts import ExactMatch
 from ..errors import UserError
 from ..storage.current import CellFile, CurrentCell, current_cell
 from ..storage.files import read_json
@@ -85,6 +86,11 @@ class RunFrames:
         return self._current[address]
 
     @cached_property
+    def gone(self) -> list[str]:
+        """The addresses of cells that the manifest lists, and that have no folder any more."""
+        return [str(a) for a in self._file.get("cells") or () if a not in self._described]
+
+    @cached_property
     def metrics(self) -> pd.DataFrame:
         """One row a cell and metric: value, the bounds of its 95 % interval, and n."""
         rows = [
@@ -98,8 +104,8 @@ class RunFrames:
     def comparisons(self) -> pd.DataFrame:
         """One row a compared cell and metric: the difference to the cell `against`.
 
-        `b`, `c` and `p` are those of McNemar's exact test, the same in every row of a cell; missing
-        where the answers of a task are not numbers.
+        `b`, `c` and `p` are those of McNemar's exact test, which is of exact match: they are
+        missing in the rows of other metrics, and where the answers of a task are not numbers.
         """
         against = {mine["address"]: other for mine, other in self.compared}
         rows = [
@@ -109,7 +115,7 @@ class RunFrames:
                 "against_loss": other["loss"],
                 "metric": metric,
                 **values,
-                **(content["mcnemar"] or {}),
+                **((content["mcnemar"] or {}) if metric == ExactMatch.name else {}),
             }
             for identity, cell in self._with_files(self._done())
             if (other := against.get(identity["address"])) is not None

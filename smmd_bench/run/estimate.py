@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..experiment.cell import Cell
 from ..plugin_system.checked_task import take_examples
-from ..storage.files import read_json
+from ..storage.files import read_given_json
 from .run_directory import Stage
 from .schedule import ENOUGH
 
@@ -75,7 +75,7 @@ def _saved_bytes(cell: Cell) -> int:
     """Of one epoch's weights, in float32: those of full fine-tuning, or of an adapter."""
     if cell.recipe.method == "full":
         return 4 * cell.card.parameter_count()
-    config = read_json(cell.card.folder / "config.json") or {}
+    config = read_given_json(cell.card.folder / "config.json")
     config = config.get("text_config") or config
     width, heads = config["hidden_size"], config["num_attention_heads"]
     head = config.get("head_dim") or width // heads
@@ -117,7 +117,7 @@ def _tokens(cell: Cell) -> float:
 def _most_pixels(checkpoint: Path) -> float:
     """The area that a checkpoint's own processor scales a picture down to; none: any."""
     for name in ("processor_config.json", "preprocessor_config.json"):
-        content = read_json(checkpoint / name) or {}
+        content = read_given_json(checkpoint / name)
         settings = content.get("image_processor", content)
         most = settings.get("max_pixels") or (settings.get("size") or {}).get("longest_edge")
         if most:

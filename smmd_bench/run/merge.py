@@ -11,6 +11,7 @@ from ..results.frames import RunFrames, read_run
 from ..results.summary import distinct, what_the_cells_say
 from ..storage.current import CurrentCell
 from ..storage.files import read_json, write_json
+from ..storage.manifest import PLUGIN_PATHS, plugin_files_of
 from .comparison import write_comparisons
 from .run_directory import identity_of
 
@@ -114,5 +115,10 @@ def _manifest(
     merged = {**manifests[0], **said}
     for key in ("experiments", "flags"):
         merged[key] = distinct(item for m in manifests for item in m.get(key) or ())
+    merged[PLUGIN_PATHS] = {
+        file: str(path.resolve())
+        for run, manifest in zip(names, manifests, strict=True)
+        for file, path in plugin_files_of(Path(run), manifest).items()
+    }
     merged["command"] = "; ".join(dict.fromkeys(str(m.get("command")) for m in manifests))
     return {**merged, "name": out.name, "merged": names}

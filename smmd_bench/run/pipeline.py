@@ -56,6 +56,7 @@ def run_file(
         with display() as progress:
             broken = _check(run, plan.cells, progress)
         run.claim(plan.experiments, plan.name)
+        run.keep_plugins()
         with display() as progress, Leases(out) as leases:
             work = _Work(run, runner, progress, leases, track)
             earlier = _earlier_cells(run, plan.cells)

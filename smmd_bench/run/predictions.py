@@ -5,6 +5,7 @@ so that a file that changed is scored again, and one that was only moved is not.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..contracts import Split, Task
+from ..contracts import Example, Split, Task
 from ..errors import UserError
 from ..models.circumstances import circumstances
 from ..plugin_system.checked_task import take_examples, take_identity
@@ -22,12 +23,15 @@ from ..plugin_system.registry import load_task
 from ..results.frames import FORMAT, read_run
 from ..scoring.measure import measure_identity
 from ..scoring.predictions.match import Matched, match
-from ..scoring.predictions.read import read_predictions
+from ..scoring.predictions.read import Predictions, read_predictions
 from ..storage.addresses import address, folder_name
 from ..storage.current import CurrentCell
 from ..storage.files import write_json, write_json_if_new, write_parquet
 from .comparison import measure_cell, write_comparisons
 from .run_directory import Outcome, RunDirectory
+
+_LM_EVAL = re.compile(r"^samples_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
+"""The stem of a file of lm-eval's samples: samples_gsm8k_2026-11-20T10-31-09.123456."""
 
 
 def score_predictions(
@@ -47,9 +51,9 @@ def score_predictions(
 ) -> Outcome:
     """Score files of completions of a task's examples into a run folder, and compare the files.
 
-    The first file is the reference of the others; `labels` name them in tables (default: the stems
-    of the files). `partial` scores the examples that every file has. `say` is told, a line each,
-    what was read and how it was matched. Nothing is written before every file has been checked.
+    The first file is the reference of the others; `labels` name them in tables (default: see
+    `_names`). `partial` scores the examples that every file has. `say` is told, a line each, what
+    was read and how it was matched. Nothing is written before every file has been checked.
 
     Raises UserError for a file that is not right, and for a folder that holds something else.
     """
@@ -59,16 +63,17 @@ def score_predictions(
         read_predictions(file, id_column=id_column, completion_column=completion_column)
         for file in files
     ]
-    examples = list(take_examples(plugin, split, data_seed, limit))
-    scope = f"the {len(examples):,} examples of {canonical(plugin)}, {split}"
+    examples = _examples(plugin, split, data_seed, limit, max(map(_answered, read)))
+    asked = len(examples) if limit is None else min(limit, len(examples))
+    scope = f"the {asked:,} examples of {canonical(plugin)}, {split}"
     scope += f" with --limit {limit}" if limit is not None else ""
-    matched = [match(file, plugin, examples, scope, partial=partial) for file in read]
-    kept = [at for at in range(len(examples)) if all(at in each.found for each in matched)]
+    matched = [match(file, plugin, examples, scope, first=limit, partial=partial) for file in read]
+    kept = [at for at in range(asked) if all(at in each.found for each in matched)]
     if not kept:
         raise UserError(f"No example has a completion in every file, of {scope}: check the files.")
     for each in matched:
         say(f"{each}.")
-    if len(kept) < len(examples):
+    if len(kept) < asked:
         say(f"Scored are the {len(kept):,} of {scope} that every file has.")
     settings = {
         "task": canonical(plugin),
@@ -88,13 +93,29 @@ def score_predictions(
     return _score_into(out, scored)
 
 
+def _examples(
+    task: Task, split: Split, data_seed: int, limit: int | None, rows: int
+) -> list[Example]:
+    """The examples that files of so many rows can answer: those beyond `limit` tell their rows from
+    rows of another split, and a limit beyond every row and the paper's split asks for no more."""
+    if limit is not None:
+        limit = min(max(limit, rows), max(rows, int(task.paper_sizes[split])))
+    return list(take_examples(task, split, data_seed, limit))
+
+
+def _answered(file: Predictions) -> int:
+    """How many examples the rows of a file can be of."""
+    ids = {row.id for row in file.rows}
+    return len(file.rows) if None in ids else len(ids)
+
+
 def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     if given and len(given) != len(files):
         raise UserError(
             f"{len(given)} labels and {len(files)} files of predictions were given: give one "
             "--label a file, in the same order, or none."
         )
-    labels = [label.strip() for label in given] or [file.stem for file in files]
+    labels = [label.strip() for label in given] or _names(files)
     plain = [label.casefold() for label in labels]  # tables write ce as CE
     for label in labels:
         if not label or not label.isprintable():
@@ -105,6 +126,15 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
                 "--label of its own."
             )
     return labels
+
+
+def _names(files: Sequence[Path]) -> list[str]:
+    """The stems of the files, without what lm-eval writes around the task in them; where files of
+    several folders have one name, the folders', which lm-eval names by the model."""
+    names = [_LM_EVAL.sub(r"\1", file.stem) for file in files]
+    folders = [file.resolve().parent.name for file in files]
+    alike = len({*names}) == 1 < len(files) == len({*folders})
+    return folders if alike else names
 
 
 def _source(matched: Matched) -> dict[str, Any]:
@@ -205,7 +235,9 @@ def _write_manifest(run: RunDirectory, files: Sequence[_ScoredFile]) -> None:
     settings, task = files[0].settings, files[0].task
     now = circumstances()
     licence = getattr(task, "licence", "not stated")
-    sizes = {settings["split"]: len(files[0].completions)}
+    split = settings["split"]
+    sizes = {split: len(files[0].completions)}
+    identity = {split: dict(task.identity(split, settings["data_seed"]))}
     write_json(
         run.path / "manifest.json",
         {
@@ -223,7 +255,7 @@ def _write_manifest(run: RunDirectory, files: Sequence[_ScoredFile]) -> None:
             "files": {file.label: file.source for file in files},
             **now,
             "created": (run.manifest or now)["created"],
-            "data": {settings["task"]: {"licence": licence, "sizes": sizes}},
+            "data": {settings["task"]: {"licence": licence, "sizes": sizes, "identity": identity}},
             "cells": [file.addresses["train"] for file in files],
         },
     )

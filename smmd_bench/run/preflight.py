@@ -1,13 +1,14 @@
-"""What is found before anything starts: tokenizers without numbers, missing data or weights, broken
+"""What is found before anything starts: mistakes of models (`model_checks`), missing data, broken
 images, tasks that cannot be scored, examples that are too long."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from ..contracts import Checkpoint, Completion, Example, Progress, Split
+from ..contracts import Completion, Example, Progress, Split
 from ..errors import UserError
 from ..experiment.cell import Cell
 from ..plugin_system.checked_task import take_examples
+from .model_checks import check_models, pixels_of
 from .room import Need, largest_need, require_room
 
 _SCORED = 4
@@ -18,21 +19,9 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
 
     Raises UserError for the first mistake; of examples that are too long, for the longest.
     """
-    from ..models.checkpoints import require_safetensors
-    from ..models.loading import load_tokenizer
-    from ..models.processor import load_processor, takes_pixel_limits
+    from ..models.processor import takes_pixel_limits
 
-    models = {cell.model: cell.card for cell in cells}
-    for card in models.values():
-        require_safetensors(Checkpoint(card.name, "base", card.folder))
-    tokenizers = {model: load_tokenizer(card.folder) for model, card in models.items()}
-    processors = {
-        (model, *pixels): load_processor(models[model].folder, *pixels)
-        for model, *pixels in dict.fromkeys(_pixels(cell) for cell in cells if cell.reads_images)
-    }
-    settings = {(c.model, c.recipe.numeric_rule, c.recipe.chat_template): c for c in cells}
-    for cell in settings.values():
-        _check_tokenizer(cell, tokenizers[cell.model])
+    tokenizers, processors = check_models(cells)
     made: dict[Any, Sequence[Example]] = {}
     needs: dict[Any, Need | None] = {}
     for cell in cells:
@@ -43,7 +32,7 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
             reading = (*data, cell.model, cell.engine_settings, cell.recipe.chat_template)
             if reading in needs:
                 continue
-            processor = processors[_pixels(cell)] if cell.reads_images else None
+            processor = processors[pixels_of(cell)] if cell.reads_images else None
             tokenizer = tokenizers[cell.model]
             needs[reading], beyond = largest_need(cell, split, made[data], tokenizer, processor)
             if beyond:
@@ -88,21 +77,6 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
             f"The metric {best.name}, which selects the epoch of {cell.task}, needs the column "
             f"{', '.join(lacking)}, which the scores lack: let annotate() of the task give it."
         )
-
-
-def _pixels(cell: Cell) -> tuple[str, int | None, int | None]:
-    """What a processor follows from."""
-    return cell.model, cell.engine_settings.min_pixels, cell.engine_settings.max_pixels
-
-
-def _check_tokenizer(cell: Cell, tokenizer: Any) -> None:
-    from ..encoding.numbers import numeric_vocabulary
-    from ..encoding.prompts import encode_prompts, encode_targets
-
-    numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)
-    cell.card.require_numeric_tokens(len(numeric_vocabulary(tokenizer, "integer")))
-    encode_prompts(tokenizer, ["0"], chat=cell.recipe.chat_template)
-    encode_targets(tokenizer, ["0"], chat=cell.recipe.chat_template)
 
 
 def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]:

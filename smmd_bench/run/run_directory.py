@@ -17,7 +17,6 @@ from ..experiment.experiment import Experiment
 from ..models.circumstances import circumstances
 from ..results.frames import FORMAT
 from ..results.summary import distinct, what_the_cells_say
-from ..storage.addresses import address
 from ..storage.current import CurrentCell
 from ..storage.files import (
     DamagedError,
@@ -27,13 +26,11 @@ from ..storage.files import (
     write_json_if_new,
     write_text,
 )
-from ..storage.manifest import read_manifest
+from ..storage.manifest import PLUGIN_PATHS, kept_plugin, plugin_files_of, read_manifest
 from .cell_json import describe_cells
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
-PLUGINS = "plugins"
-"""The folder of a planned run with copies of its plugin files."""
 identity_of = itemgetter("model", "task", "loss", "seed")
 """What tells a cell from the others that a run holds, from its cell.json."""
 _WRITERS = 16
@@ -133,22 +130,14 @@ class RunDirectory:
 
     @property
     def plugin_files(self) -> list[Path]:
-        """The plugin files of the folder's experiments, each once; one that this machine does not
-        have is the copy that `keep_plugins` made."""
-        experiments = self.manifest.get("experiments", ())
-        files = dict.fromkeys(f for e in experiments for f in e.get("plugins") or ())
-        found = [(Path(file), self._kept_plugin(file)) for file in files]
-        return [kept if kept.exists() and not file.exists() else file for file, kept in found]
+        """The plugin files of the folder's experiments, each once: see `plugin_files_of`."""
+        return list(plugin_files_of(self.path, self.manifest).values())
 
     def keep_plugins(self) -> None:
-        """Copy the plugin files into the folder, for machines that do not have them."""
-        for file in self.plugin_files:
-            if file.is_relative_to(self.path):
-                continue  # such a copy
-            write_text(self._kept_plugin(str(file)), file.read_text(encoding="utf-8"))
-
-    def _kept_plugin(self, file: str) -> Path:
-        return self.path / PLUGINS / address({"file": file}) / Path(file).name
+        """Copy the plugin files into the folder, for machines and times that do not have them."""
+        for spelled, file in plugin_files_of(self.path, self.manifest).items():
+            if (kept := kept_plugin(self.path, spelled)) != file:
+                write_text(kept, file.read_text(encoding="utf-8"))
 
     def require_own(self, experiments: Sequence[Experiment], *, extend: bool) -> None:
         """Raise UserError if the folder belongs to another experiment than the first of these and
@@ -184,11 +173,13 @@ class RunDirectory:
         own = describe_cells([*dict.fromkeys(cell for e in experiments for cell in e.cells)])
         asked = [experiment.to_dict() for experiment in experiments]
         flags = [experiment.to_flags() for experiment in experiments]
+        places = {file: str(Path(file).resolve()) for e in experiments for file in e.plugins}
         manifest: dict[str, Any] = {
             "format": FORMAT,
             "name": before.get("name") or name or experiments[0].name,
             "experiments": distinct([*before.get("experiments", ()), *asked]),
             "flags": distinct([*before.get("flags", ()), *flags]),
+            PLUGIN_PATHS: {**before.get(PLUGIN_PATHS, {}), **places},
             **circumstances(),
             **{key: before[key] for key in ("command", "created") if key in before},
         }

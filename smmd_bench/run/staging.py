@@ -7,10 +7,9 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..experiment.cell import Cell
-from ..storage.manifest import read_manifest
+from ..storage.manifest import PLUGINS, read_manifest
 from ..storage.run_storage import RunStorage
 from .lease import Leases
-from .run_directory import PLUGINS
 from .schedule import home_of
 
 MANIFEST = "manifest.json"

@@ -1,8 +1,9 @@
 """Where the rows of a task's data come from: a local copy, the cache, or the hub.
 
 `--data-dir DIR` (or `$SMMD_BENCH_DATA`) names a folder with local copies: `DIR/gsm8k/train.jsonl`,
-or `DIR/train.jsonl`. Data from the hub, at a pinned revision, are kept as JSON lines in the cache
-folder, `data/NAME/REVISION/SPLIT.jsonl`, and never fetched again.
+or `DIR/train.jsonl`, or a split that `save_to_disk` of datasets wrote, `DIR/gsm8k/train/`. Data
+from the hub, at a pinned revision, are kept as JSON lines in the cache folder,
+`data/NAME/REVISION/SPLIT.jsonl`, and never fetched again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from .addresses import cache_folder, digest_of_files
 from .files import write_text
 
 VARIABLE = "SMMD_BENCH_DATA"
+_STATE = "state.json"
+"""What `save_to_disk` writes beside the Arrow files of a split."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class HubData:
 class DataSource:
     """One data set: the names that its files have in a local copy, by split, and its hub entry.
 
-    A local file is JSON lines, a JSON list or Parquet. Every row has the `columns`.
+    A local file is JSON lines, a JSON list or Parquet, or the folder of a split with Arrow files,
+    by the hub's name of the split. Every row has the `columns`.
     """
 
     name: str
@@ -60,6 +64,9 @@ class DataSource:
             for place in (place / name for place in places for name in self.local[split]):
                 if place.is_file():
                     return place
+            for saved in (place / name for place in places for name in self.hub.splits[split]):
+                if len(self.hub.splits[split]) == 1 and (saved / _STATE).is_file():
+                    return saved
             raise UserError(
                 f"The data folder {folder} has no {self.name}/{self.local[split][0]}: put the file "
                 f"there, or leave out --data-dir (and {VARIABLE}) to fetch it from the hub."
@@ -85,7 +92,11 @@ class DataSource:
     def identity(self, split: str) -> dict[str, Any]:
         """What identifies the rows: the digest of the file."""
         file = self.file(split)
-        return {"source": self.name, "split": split, "digest": digest_of_files([file], file.parent)}
+        return {
+            "source": self.name,
+            "split": split,
+            "digest": digest_of_files(parts_of(file), file.parent),
+        }
 
     def _kept(self, split: str) -> Path:
         return cache_folder() / "data" / self.name / self.hub.revision / f"{split}.jsonl"
@@ -108,6 +119,12 @@ class DataSource:
                 f"run `smmd-bench prepare {self.name}` where there is a network, or give a folder "
                 f"that holds {self.name}/{self.local[split][0]} with --data-dir."
             ) from error
+
+
+def parts_of(file: Path) -> list[Path]:
+    """The files with the rows of a file that `DataSource.file` gives: itself, or the Arrow files of
+    a folder."""
+    return sorted(file.glob("*.arrow")) if file.is_dir() else [file]
 
 
 def fetch_snapshot(what: str, remedy: str, repository: str, **options: Any) -> Path:
@@ -140,12 +157,16 @@ def read_rows(file: Path, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
         return rows
     except Exception as error:  # also what Python makes of no text, no date, too deep a list
         raise UserError(
-            f"{file} is not a readable {file.suffix.removeprefix('.')} file "
+            f"{file} is not a readable {file.suffix.removeprefix('.') or 'Arrow'} file "
             f"({' '.join(str(error).split())}): copy it again."
         ) from error
 
 
 def _parse(file: Path) -> Any:
+    if file.is_dir():
+        from datasets import Dataset
+
+        return Dataset.load_from_disk(str(file)).to_list()
     if file.suffix == ".parquet":
         import pyarrow.parquet as pq
 

@@ -120,6 +120,15 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return value
 
 
+def read_given_json(path: Path) -> dict[str, Any]:
+    """The same for a file that the user has given, which nothing here can make again; empty where
+    there is no file."""
+    try:
+        return read_json(path) or {}
+    except DamagedError as error:
+        raise UserError(f"{path} is {error.how}: save or copy it again.") from error
+
+
 def read_own_json(path: Path) -> dict[str, Any] | None:
     """The same for a file that the run can make again: where it is damaged it is set aside, with a
     warning, and counts as absent."""

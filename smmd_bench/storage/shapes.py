@@ -41,6 +41,7 @@ _MADE_HERE = {
 _SHAPES: Mapping[str, Any] = {
     "manifest": {
         "cells?": [str], "experiment?": {"*": (str, int, list, dict, type(None))}, "flags?": [str],
+        "plugin_paths?": {"*": str},
         "name?": str, "versions?": dict, "data?": {"*": dict},
     },
     "cell": _CELL,

@@ -266,3 +266,12 @@ def test_panels_that_do_not_fit_stand_below():
     found = draw_bands([answered([1, 2, 3, 4, 5])], 40)
     assert [len(band.heads[0].split("token")) - 1 for band in found] == [2, 2, 1]
     assert all(len(line) <= 40 for band in found for line in band.heads)
+
+
+def test_a_damaged_file_is_an_error_that_names_it(planted, tmp_path):
+    run = Path(shutil.copytree(planted, tmp_path / "run"))
+    file = cell_folder(run, "smmd") / "probes.parquet"
+    content = file.read_bytes()
+    file.write_bytes(content[:8] + bytes(60) + content[68:])
+    assert f"{file} is damaged" in show(run, "--loss", "smmd", expect_error=True)
+    assert "smmd" not in [answer["loss"] for answer in as_json(run)["answers"]]  # it is set aside

@@ -110,6 +110,22 @@ FIRST_PARAGRAPH = but(  # as `samsum` once was: what selects is not what `parse`
 )
 WITH_START = rationale(lambda n: len(f"{n} + 1 ="))
 DEFECTS = [
+    ("sizes", but(examples=lambda self, *given: Good.examples(self, *given)[:12])),
+    (
+        "sizes",
+        but(
+            paper_sizes={"train": 9000, "test": 30},
+            examples=lambda self, *given: Good.examples(self, *given)[:8999],
+        ),
+    ),
+    ("sizes", but(examples=lambda self, *given: Good.examples(self, *given)[:12])),
+    (
+        "sizes",
+        but(
+            paper_sizes={"train": 9000, "test": 30},
+            examples=lambda self, *given: Good.examples(self, *given)[:8999],
+        ),
+    ),
     ("licence and source", but(licence="")),
     ("ids", examples(lambda split, n: {"uid": f"{split}-{n % 7}"})),
     (

@@ -47,6 +47,21 @@ def test_an_engine_leaves_the_process_as_it_was_and_after_a_failed_swap_answers_
     assert completions[0] != completions[1]
 
 
+def test_vllm_finds_weights_below_a_folder_whose_name_is_a_pattern(tiny, tmp_path):
+    odd = tmp_path / "runs [ce], *1"
+    base = shutil.copytree(tiny.base, odd / "base")
+    full, adapter = (
+        replace(
+            tiny.checkpoints[name], path=shutil.copytree(tiny.checkpoints[name].path, odd / name)
+        )
+        for name in ("full1", "lora1")
+    )
+    prompts = tiny.tokenizer(["3+4=", "40+2="])["input_ids"]
+    with VllmEngine().open(base, SETTINGS) as session:
+        for checkpoint in (full, adapter, replace(tiny.checkpoints["base"], path=base)):
+            assert len(session.generate(prompts, checkpoint, max_new_tokens=2)) == 2
+
+
 @pytest.mark.slow
 def test_limits_on_pixels_are_the_same_in_both_engines(tmp_path):
     case = vision_case("qwen2_5_vl", tmp_path, build_variants("qwen2_5_vl", tmp_path), {})

@@ -40,6 +40,16 @@ def test_the_matrix_is_the_base_and_every_loss_and_seed_of_each_model_and_task()
     assert len(twice.cells) == 2  # a default that is spelled out is the same cell
 
 
+def test_what_is_given_twice_counts_once_whatever_its_spelling():
+    again = dataclasses.replace(
+        PLAIN, losses=("ce", "ce", "smmd[sigma=2.0,lambda=3]", "smmd"), seeds=(0, 0)
+    )
+    assert again == PLAIN
+    assert again.name == PLAIN.name
+    assert again.repeated == ("ce (losses)", "smmd (losses)", "0 (seeds)")
+    assert PLAIN.repeated == ()
+
+
 def redone(before: dict[str, str], after: dict[str, str]) -> set[str]:
     """The stages whose addresses differ."""
     return {stage for stage in before if before[stage] != after[stage]}

@@ -15,6 +15,7 @@ from smmd_bench.results.frames import read_run
 from smmd_bench.run.pipeline import work_on
 from smmd_bench.run.staging import fetch_run
 from smmd_bench.storage.files import read_json, write_json
+from smmd_bench.storage.manifest import kept_plugin
 from smmd_bench.storage.run_storage import RunStorage
 from tests.in_process import call
 from tests.runs import quick_run
@@ -70,6 +71,19 @@ def test_a_plugin_that_only_a_run_names_does_not_run(run, tmp_path, words):
     file.write_text(f"{file.read_text()}\n# other content")
     call(words, tmp_path, SMMD_BENCH_CACHE=cache)
     assert not mark.exists()
+
+
+def test_neither_a_copy_in_the_folder_nor_a_path_in_the_manifest_runs(run, tmp_path):
+    mark, copy = tmp_path / "ran", kept_plugin(run, "gone.py")
+    copy.parent.mkdir(parents=True)
+    (run / "mine.py").rename(copy)
+    change(run, experiments=[{"plugins": ["gone.py"]}])
+    words = ("report", "run", "--only", "arithmetic_table")
+    for paths in ({}, {"gone.py": str(copy)}):
+        change(run, plugin_paths=paths)
+        said = call(words, tmp_path, SMMD_BENCH_CACHE=str(tmp_path / "cache"))
+        assert f"/{copy.relative_to(run)} runs only if you name it" in said.stderr
+        assert not mark.exists()
 
 
 @pytest.mark.parametrize("name", ["../other", "/etc", "a/../../b", ""])

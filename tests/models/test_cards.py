@@ -40,6 +40,16 @@ def test_what_is_fetched_of_a_checkpoint():
     assert fetched == {*wanted}
 
 
+@pytest.mark.parametrize(
+    ("text", "said"), [("{", "not valid JSON .*"), ("[]", "not a JSON object")]
+)
+def test_a_broken_config_is_to_be_copied_again_not_deleted(text, said, tmp_path):
+    folder = shutil.copytree(model_card("builtin/tiny").folder, tmp_path / "mine")
+    (folder / "config.json").write_text(text)
+    with pytest.raises(UserError, match=f"config.json is {said}: save or copy it again.$"):
+        model_card(str(folder))
+
+
 @pytest.mark.parametrize("name", ["added_tokens.json", "processor_config.json"])
 def test_files_of_the_tokenizer_and_the_processor_are_in_the_identity(folder, name):
     before = model_card(str(folder)).identity

@@ -51,6 +51,11 @@ def test_a_bad_setting_is_one_sentence(name, value, message):
     assert message in str(error.value)
 
 
+def test_lora_targets_may_stand_with_spaces_commas_or_plus_signs():
+    for text in ("q_proj v_proj", "q_proj,v_proj", " q_proj + v_proj,q_proj"):
+        assert checked_settings({"lora_targets": text}) == {"lora_targets": "q_proj v_proj"}
+
+
 @pytest.mark.parametrize("values", [None, 3, ["epochs"]])
 def test_settings_are_a_mapping(values):
     with pytest.raises(UserError, match="recipe must be a mapping"):

@@ -23,7 +23,7 @@ def test_an_unknown_name_lists_the_nearest():
 def test_a_plugin_file_registers_its_classes(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(LOSS)
-    registry.load_plugin_file(file)
+    registry.load_plugin_file(str(file))
     assert registry.load_loss("mine[lambda=4]").weight == 4.0
     assert file.resolve() in registry.plugin_files()
 

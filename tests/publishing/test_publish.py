@@ -161,7 +161,7 @@ def test_the_page_says_what_is_missing_of_the_run(run, tmp_path):
     (folder / "cells" / listed[0] / "metrics.json").unlink()
     part = sb.read_run(folder)
     text = render_page(part, [], embedded_examples(part, limit=40))
-    assert "3 of 4 cells have results, 1 are pending" in text
+    assert "3 of 5 cells have results, 1 are pending, 1 are gone" in text
     assert "whose folders are not there: 0123456789abcdef." in text
     assert '<code class="command">one --a</code>' in text
     assert "from the second on, <code>--extend</code>" in text
@@ -169,7 +169,7 @@ def test_the_page_says_what_is_missing_of_the_run(run, tmp_path):
     for address in listed[1:-1]:
         (folder / "cells" / address / "metrics.json").unlink()
     publish(sb.read_run(folder), [SKIPPING])
-    assert "0 of 4 cells have results" in (folder / "reports" / "index.html").read_text()
+    assert "0 of 5 cells have results" in (folder / "reports" / "index.html").read_text()
 
 
 def test_figures_embed_their_fonts_as_outlines(run):

@@ -14,6 +14,7 @@ from smmd_bench.publishing.style import (
     loss_styles,
     model_label,
     new_figure,
+    shortened,
 )
 
 PAPER = ["base", "ce", "gce", "ntl", "ntil", "smmd"]
@@ -31,8 +32,8 @@ def test_the_papers_losses_look_the_same_in_every_run():
 
 
 def test_labels():
-    assert [loss_label(x) for x in ("base", "ntil", "smmd[sigma=1]", "my_own_loss")] == [
-        "untuned", "NTIL", "SMMD[sigma=1]", "my_own_loss",
+    assert [loss_label(x) for x in ("base", "ntil", "smmd[sigma=1]", "my_own_loss", "ours")] == [
+        "untuned", "NTIL", "SMMD[sigma=1]", "my_own_loss", "ours",
     ]  # fmt: skip
     assert [model_label(x) for x in ("builtin/tiny", "Qwen/Qwen2.5-0.5B", "/data/llama/")] == [
         "builtin/tiny", "Qwen2.5-0.5B", "llama",
@@ -92,3 +93,18 @@ def test_a_legend_that_needs_two_lines_is_read_in_rows():
     )
     assert [text.get_text() for _, text in places] == labels
     assert len({round(text.y0) for text in texts}) == 2
+
+
+def test_a_long_label_keeps_its_start_and_end_and_no_legend_leaves_its_figure():
+    label = "completions of the large model with the new prompt, " * 3 + "run 17"
+    assert shortened(label, len(label)) == label
+    assert shortened(label, 20) == label[:10] + "…" + label[-9:]
+    figure = new_figure(NARROW, 3)
+    axis = figure.subplots()
+    axis.plot([0, 1], label=label)
+    add_legend(figure)
+    with figure_style():
+        figure.draw_without_rendering()
+        legend = figure.legends[0].get_window_extent()
+    assert figure.bbox.x0 <= legend.x0
+    assert legend.x1 <= figure.bbox.x1

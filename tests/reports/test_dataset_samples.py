@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
-from smmd_bench.reports._sample_panels import clipped, drawable
+from smmd_bench.reports._sample_panels import Block, Panel, clipped, drawable, sample_figure
 from smmd_bench.reports.dataset_samples import DatasetSamples
 
 from tests.broken_pictures import torn_png
@@ -112,6 +112,15 @@ def test_labels_too_long_for_a_panel_are_numbered_and_explained(tmp_path):
     key = "SMMD (2): SMMD[kernel=random,term=mmd], SMMD (3): SMMD[kernel=shuffled,term=mmd]"
     assert key in found
     assert [found.count(label) for label in ("CE", "SMMD (2)", "SMMD (3)")] == [4, 4, 4]
+
+
+def test_a_long_label_without_brackets_leaves_room_for_the_answers():
+    label = "samples_gsm8k_2026-11-20T10-31-09"
+    answers = [(label, "#### 18", True), ("ours", "#### 17", False)]
+    found = texts(sample_figure([Block("GSM8K", [Panel("?", "#### 18", answers)], 3)]))
+    assert f"samp…-09 (1): {label}" in found
+    assert {"ours", "#### 17"} <= {*found}
+    assert found.count("#### 18") == 2  # the truth, and an answer
 
 
 def test_a_key_of_many_long_labels_is_never_cut(tmp_path):

@@ -175,7 +175,7 @@ def test_what_is_not_drawn_is_named():
         "Drawn are 1 of 2 combinations of model and task; the CSV of the figure has all."
     )
     assert limit_note(many, 1) == (
-        "Drawn are at most 5 losses over the reference (A, B, C, D, SMMD); the CSV of the figure "
+        "Drawn are at most 5 losses over the reference (a, b, c, d, SMMD); the CSV of the figure "
         "has all."
     )
 

@@ -165,5 +165,5 @@ def test_completions_made_elsewhere_are_compared_with_the_first_label(tmp_path):
     run = changed(run, tmp_path, "comparison.json", relabelled, loss="new")
     run = with_manifest(run, tmp_path, predictions={"labels": ["old", "new"]})
     table = ForestPlot().build(run).table
-    assert table["Loss"].tolist() == ["NEW"]
-    assert table["Δ to OLD"].iloc[0].startswith("+50.00 [")
+    assert table["Loss"].tolist() == ["new"]
+    assert table["Δ to old"].iloc[0].startswith("+50.00 [")

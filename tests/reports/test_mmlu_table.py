@@ -4,6 +4,7 @@ import pytest
 from smmd_bench.reports.mmlu_table import MmluTable
 from smmd_bench.reports.regression_table import RegressionTable
 
+from smmd_bench.regression.comparison import write_comparisons
 from smmd_bench.results.frames import read_run
 from smmd_bench.storage.files import read_json, write_json
 from tests.regression_checks import write_checks
@@ -90,3 +91,27 @@ def test_a_value_that_all_rows_share_stays_in_the_table(artefact):
     text = "\n".join(printed(table, "", 100))
     assert "STEM 50.00" not in text
     assert "STEM" in text
+
+
+def test_a_checkpoint_from_elsewhere_shows_its_difference_to_the_untuned_model(tmp_path):
+    quick_run(tmp_path, **{**PAPER, "losses": ("ce", "ntl", "smmd")})
+    write_checks(tmp_path)
+    (file,) = [
+        f for f in tmp_path.glob("regression/*/suite.json") if read_json(f)["loss"] == "smmd"
+    ]
+    elsewhere = {"cell": None, "task": None, "loss": "checkpoint other"}
+    write_json(file, {**read_json(file), **elsewhere})
+    write_comparisons(read_run(tmp_path))
+    artefact = MmluTable().build(read_run(tmp_path))
+    rows = artefact.table[artefact.table.get("From", "here") == "here"].set_index("Loss")
+    assert rows.loc["checkpoint other", "Δ to CE"].endswith(" to untuned")
+    assert rows.loc["checkpoint other", "Not worse"] != "–"
+    assert rows.loc["CE", "Δ to CE"] == "–"
+    assert "A checkpoint from elsewhere is compared with the untuned model." in artefact.caption
+
+
+def test_what_was_not_run_is_said(tmp_path):
+    run = quick_run(tmp_path, **PAPER)
+    assert RegressionTable().skip(run) == "`smmd-bench regress RUN --suite TASK` was not run"
+    write_checks(tmp_path)
+    assert "no other suite than mmlu" in RegressionTable().skip(read_run(tmp_path))

@@ -155,3 +155,10 @@ def test_the_sentence_names_every_task_and_model_once(tmp_path):
         f"No published values for gsm8k with Qwen2.5-1.5B: {some}; gsm8k with builtin/tiny: "
         f"a model that is not in the paper, {some}."
     )
+
+
+def test_the_sizes_and_the_recipe_of_an_own_task_are_not_taken_for_the_papers(tmp_path):
+    run = small(tmp_path, tasks=("temperature",), n=15)
+    cell = a_cell(run, {"train_examples": 64, "epochs": 2})
+    assert differences(run, cell) == "a task that is not in the paper"
+    assert [*other_training(run, cell)] == ["a task that is not in the paper"]

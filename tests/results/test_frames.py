@@ -66,6 +66,14 @@ def test_metrics_are_those_of_the_files(run):
     assert {key: found[key] for key in expected} == expected
 
 
+def test_mcnemars_test_stands_in_the_rows_of_exact_match_alone(run):
+    rows = run.comparisons
+    exact = rows["metric"] == "exact_match"
+    assert rows.loc[exact, ["b", "c", "p"]].notna().all(axis=None)
+    assert rows.loc[~exact, ["b", "c", "p"]].isna().all(axis=None)
+    assert len(rows) > exact.sum()
+
+
 def test_losses_are_compared_with_ce_and_ce_with_the_base(run):
     pairs = run.comparisons[["loss", "against_loss"]].astype("str").drop_duplicates()
     assert set(pairs.itertuples(index=False, name=None)) == {

@@ -211,6 +211,12 @@ def test_what_scoring_would_refuse_is_refused_before_training(changes, said):
     assert said in str(error.value)
 
 
+def test_a_lora_target_that_is_no_layer_is_found_before_anything_starts():
+    message = refusal(words("builtin/tiny", method="lora", lora_targets="q_proj,v_porj"))
+    assert "'v_porj'" in message
+    assert "did you mean v_proj" in message
+
+
 def test_weights_that_are_not_there_are_found_before_anything_starts(short):
     (Path(short) / "model.safetensors").unlink()
     assert "has no *.safetensors" in refusal(words(short))

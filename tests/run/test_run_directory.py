@@ -281,3 +281,21 @@ def test_a_folder_with_what_a_killed_process_had_begun_of_its_manifest_is_a_new_
     os.utime(begun, (0, 0))
     with RunDirectory(tmp_path).locked():
         assert not begun.exists()
+
+
+def test_a_plugin_file_is_found_from_anywhere_and_when_it_is_gone(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "mine.py"
+    file.write_text("# mine")
+    claim(run, dataclasses.replace(PLAIN, plugins=("mine.py",)))
+    run.keep_plugins()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine.py").write_text("# of another project")
+    monkeypatch.chdir(other)
+    assert run.plugin_files == [file]
+    file.unlink()
+    (kept,) = run.plugin_files
+    assert kept.read_text() == "# mine"
+    run.keep_plugins()  # there is nothing newer
+    assert kept.read_text() == "# mine"

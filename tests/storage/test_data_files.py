@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datasets import Dataset
 
 from smmd_bench.errors import UserError
 from smmd_bench.storage.data_files import DataSource, HubData
@@ -46,6 +47,18 @@ def test_a_local_copy_is_read_in_any_of_its_forms(name, data):
     write(data / name)
     assert SOURCE.rows("train") == ROWS
     assert SOURCE.file("train") == data / name
+
+
+@pytest.mark.parametrize("name", ["toy/train", "train"])
+def test_a_split_that_datasets_saved_is_read(name, data):
+    Dataset.from_list(ROWS).save_to_disk(data / name)
+    assert SOURCE.rows("train") == ROWS
+    before = SOURCE.identity("train")
+    Dataset.from_list(ROWS[:1]).save_to_disk(data / name)
+    assert SOURCE.identity("train")["digest"] != before["digest"]
+    (data / name / "data-00000-of-00001.arrow").write_bytes(b"no rows")
+    with pytest.raises(UserError, match=f"{name} is not a readable Arrow file"):
+        SOURCE.rows("train")
 
 
 def test_its_identity_is_its_content(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Clock-Time: drawn clocks, the folder of Kaggle, and the time that a completion gives."""
 
 import os
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -266,6 +267,42 @@ def test_what_is_missing_or_wrong_in_it_is_named(kaggle, spoil, message):
     with pytest.raises(UserError, match=message):
         ClockTime().examples("train", 0, 5)
     assert ClockTime(source="synthetic").examples("train", 0, 1)
+
+
+def test_a_folder_with_some_of_the_times_can_be_used(kaggle):
+    for name in NAMES.values():
+        for folder in sorted((kaggle / name).iterdir())[5:]:
+            shutil.rmtree(folder)
+    with pytest.raises(UserError, match=r"classes=there"):
+        ClockTime().examples("train", 0)
+    task = load_task("clock_time[classes=there]")
+    examples = task.examples("train", 0)
+    assert len(examples) == task.identity("train", 0)["kept"] == 5
+    assert {e.images[0].parent for e in examples} == {*(kaggle / "train").iterdir()}
+    whole = task.identity("test", 0)
+    shutil.rmtree(next((kaggle / "test").iterdir()))
+    assert task.identity("test", 0)["digest"] != whole["digest"]
+    (examples[0].images[0]).unlink()
+    with pytest.raises(UserError, match="1 of the 5 train pictures"):
+        task.examples("train", 0)
+
+
+@pytest.mark.parametrize("classes", ["all", "there"])
+@pytest.mark.parametrize(("there", "renamed"), [("1-05", "01-05"), ("1-05/0.jpg", "1-05/000.jpg")])
+def test_names_that_differ_in_zeros_alone_are_said_to(kaggle, there, renamed, classes):
+    if classes == "there":
+        for folder in (kaggle / "train").iterdir():
+            if folder.name != "1-05":
+                shutil.rmtree(folder)
+        spoil_index(
+            lambda text: (
+                "\n".join(r for r in text.splitlines() if "/1-05/" in r or "filepaths" in r) + "\n"
+            )
+        )(kaggle)
+    (kaggle / "train" / there).rename(kaggle / "train" / renamed)
+    found = "train/01-05/0.jpg" if "/" not in renamed else f"train/{renamed}"
+    with pytest.raises(UserError, match=f"has {found}, whose name differs in zeros alone"):
+        ClockTime(classes=classes).examples("train", 0)
 
 
 def test_an_experiment_keeps_what_auto_means(kaggle, monkeypatch):

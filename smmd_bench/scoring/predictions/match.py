@@ -49,18 +49,29 @@ class Matched:
 
 
 def match(
-    file: Predictions, task: Task, examples: Sequence[Example], scope: str, *, partial: bool = False
+    file: Predictions,
+    task: Task,
+    examples: Sequence[Example],
+    scope: str,
+    *,
+    first: int | None = None,
+    partial: bool = False,
 ) -> Matched:
     """Match the predictions of a file with the examples; `scope` names these in errors.
+
+    first: so many examples are to be scored, and completions of the others are left out; None: all,
+    and there is none of others.
 
     Raises UserError for an id that is unknown or appears twice, a target that is not the example's,
     and, unless `partial`, for an example without a completion.
     """
     uids = {example.uid: at for at, example in enumerate(examples)}
     by = _kind(file, uids)
-    if by == "order" and len(file.rows) != len(examples):
+    asked, rows = len(examples) if first is None else min(first, len(examples)), len(file.rows)
+    enough = rows == asked if first is None else asked <= rows <= len(examples)
+    if by == "order" and not enough:
         raise UserError(
-            f"{file.path} has {len(file.rows)} rows for {scope}: without an id column, rows are "
+            f"{file.path} has {rows} rows for {scope}: without an id column, rows are "
             f"matched in order, so add one ({', '.join(COLUMNS['id'])}), name yours with "
             "--id-column, or give --limit if the rows answer the first examples."
         )
@@ -73,13 +84,14 @@ def match(
             )
         found[at] = prediction
         _check_target(prediction, task, examples[at])
-    missing = [at for at in range(len(examples)) if at not in found]
+    found = {at: prediction for at, prediction in found.items() if at < asked}
+    missing = [at for at in range(asked) if at not in found]
     if missing and not partial:
-        first = examples[missing[0]].uid if by == "uid" else f"position {missing[0]}"
+        where = examples[missing[0]].uid if by == "uid" else f"position {missing[0]}"
         count = len(found) if missing[0] == len(found) else 0
         limit = f"--limit {count} to score the first ones, or " if count else ""
         raise UserError(
-            f"{file.path} has no completion for {len(missing)} of {scope} (the first: {first}): "
+            f"{file.path} has no completion for {len(missing)} of {scope} (the first: {where}): "
             f"add them, or give {limit}--partial to score the others."
         )
     return Matched(file, by, found)

@@ -15,12 +15,14 @@ from smmd_bench.contracts import Answer, Example
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system import registry
+from smmd_bench.plugin_system.registry import load, load_task
 from smmd_bench.publishing.write_reports import write_reports, write_some_reports
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
 from smmd_bench.run.run_directory import Outcome, RunDirectory
 from tests.in_process import coarse_figures
 
+from ...conftest import DATA
 from .conftest import COUNT, TASK, json_lines
 
 
@@ -87,7 +89,7 @@ def test_labels_stand_in_the_order_of_the_command_also_ce_and_base(tmp_path, rig
     assert run.comparisons["against_loss"].unique().tolist() == ["smmd"]
     write_some_reports(outcome.path, ["arithmetic_table"])
     table = pd.read_csv(outcome.path / "reports" / "tables" / "arithmetic_table.csv")
-    assert table["Loss"].tolist() == ["SMMD", "untuned", "ZETA", "CE"]
+    assert table["Loss"].tolist() == ["SMMD", "untuned", "zeta", "CE"]
 
 
 @pytest.mark.parametrize("labels", [["ce", "smmd"], ["first run", "küche [2]"]])
@@ -198,3 +200,47 @@ def test_a_task_that_fails_is_recorded_and_the_other_files_go_on(tmp_path, monke
     assert run.cells["status"].tolist() == ["done", "failed"]
     assert run.completions["completion"].tolist() == ["2", "1"]  # by uid
     registry.load_task.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("files", "labels"),
+    [
+        (["a/ours.jsonl"], ["ours"]),
+        (["a/samples_gsm8k_2026-11-20T10-31-09.123456.jsonl"], ["gsm8k"]),
+        (["a/samples_x_2026-11-20T10-31-09.1.jsonl", "b/samples_x_2026-11-21T09-00-00.2.jsonl"],
+         ["a", "b"]),
+        (["a/one.jsonl", "b/two.jsonl"], ["one", "two"]),
+        (["a/samples_mine.jsonl"], ["samples_mine"]),
+    ],
+)  # fmt: skip
+def test_a_file_without_a_label_is_called_by_its_name_or_what_lm_eval_means(
+    tmp_path, right, files, labels
+):
+    paths = [tmp_path / file for file in files]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        json_lines(path, right)
+    assert scored(paths, out=tmp_path / "out").path == tmp_path / "out"
+    assert read_run(tmp_path / "out").cells["loss"].tolist() == labels
+
+
+def test_one_file_alone_is_compared_with_nothing_and_its_data_have_a_source(files):
+    outcome = scored(files[:1])
+    run = read_run(outcome.path)
+    made = load("reports", "arithmetic_table").build(run)
+    assert not {"p (Holm)", "Δ to CE"} & {*made.table.columns}
+    assert "CE" not in made.caption
+    (data,) = run.manifest["data"].values()
+    assert data["identity"]["test"] == dict(load_task(TASK).identity("test", 0))
+
+
+def test_charts_of_the_official_folder_are_no_data_of_unknown_source(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA / "chartqa"))
+    task = "chartqa[source=official]"
+    rows = [
+        {"uid": e.uid, "completion": e.target} for e in load_task(task).examples("test", 0, None)
+    ]
+    score_predictions(task, [json_lines(tmp_path / "a.jsonl", rows)], out=tmp_path / "out")
+    caption = load("reports", "chart_table").build(read_run(tmp_path / "out")).caption
+    assert "No published values for" in caption
+    assert "unknown source" not in caption

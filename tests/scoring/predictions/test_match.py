@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from smmd_bench.tasks.arithmetic import Arithmetic
 
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
@@ -21,6 +22,26 @@ def scored(tmp_path: Path, rows: Sequence[Any], **options: Any) -> tuple[pd.Data
     options = {"limit": COUNT, **options}
     outcome = score_predictions(TASK, [file], out=tmp_path / "out", say=said.append, **options)
     return read_run(outcome.path).completions, said
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_a_limit_scores_the_first_of_a_whole_file(tmp_path, examples, ids):
+    rows = [{**({"uid": e.uid} if ids else {}), "output": e.target} for e in examples]
+    frame, said = scored(tmp_path, rows, limit=2)
+    assert frame["uid"].tolist() == [example.uid for example in examples[:2]]
+    assert " 2 completions " in said[0]
+
+
+def test_a_limit_beyond_the_files_and_the_split_makes_no_more_examples(
+    tmp_path, examples, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr(
+        Arithmetic, "examples", lambda self, *given: asked.append(given) or examples
+    )
+    _, said = scored(tmp_path, [{"output": e.target} for e in examples], limit=10**11)
+    assert asked == [("test", 0, 10_000)]
+    assert said
 
 
 BY_POSITION = "5 completions by id, as the position of the example in the split (from 0)."

@@ -1,0 +1,54 @@
+"""What a plan should make its user think about, before the hours of a run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..experiment.cell import Cell
+from ..experiment.file import ExperimentFile
+from ..results.opponents import REFERENCE
+from ..run.run_directory import RunDirectory
+from ..storage.files import read_own_json
+from ..storage.sizes import spell_bytes
+
+
+def plan_notes(
+    plan: ExperimentFile, run: RunDirectory, cells: Sequence[Cell], disk: int
+) -> Iterator[str]:
+    """Sentences on what was given twice, on losses without cross-entropy to be compared with, and
+    on a disk with less room than the `disk` bytes that the weights take."""
+    if again := list(dict.fromkeys(text for part in plan.experiments for text in part.repeated)):
+        yield f"Given more than once, and counted once: {', '.join(again)}."
+    yield from _without_reference(run, cells)
+    free = _free_bytes(run.path)
+    if disk > free:
+        yield (
+            f"Weights take at most about {spell_bytes(disk)}, and the disk of {run.path} has "
+            f"{spell_bytes(free)} left: free some, or choose another with --out."
+        )
+
+
+def _without_reference(run: RunDirectory, cells: Sequence[Cell]) -> Iterator[str]:
+    held = (
+        read_own_json(run.path / "cells" / a / "cell.json") for a in run.manifest.get("cells", ())
+    )
+    there = {(c["model"], c["task"]) for c in held if c and c["loss"] == REFERENCE}
+    there |= {(cell.model, cell.task) for cell in cells if cell.loss == REFERENCE}
+    trained = [cell for cell in cells if not cell.is_base and cell.source is None]
+    for model, task in dict.fromkeys((cell.model, cell.task) for cell in trained):
+        if (model, task) in there:
+            continue
+        based = any(c.is_base and (c.model, c.task) == (model, task) for c in cells)
+        other = (
+            "the untuned model is all that they are compared with"
+            if based
+            else ("the losses are compared with nothing")
+        )
+        yield f"{model} {task} has no {REFERENCE}: {other}; add {REFERENCE} to the losses."
+
+
+def _free_bytes(folder: Path) -> int:
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    return shutil.disk_usage(there).free

@@ -1,0 +1,63 @@
+"""Which modules of a model a LoRA adapter goes on, and whether each target names one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..errors import UserError, did_you_mean, reason_of
+from .processor import reads_images
+
+
+def target_modules(targets: Iterable[str], *, vision: bool) -> list[str] | str:
+    """What PEFT takes for these names; of a model that reads pictures, the language model alone."""
+    names = list(targets)
+    if not vision:
+        return names
+    return rf".*language_model.*\.({'|'.join(map(re.escape, names))})"  # a whole name
+
+
+def require_lora_targets(folder: Path, targets: str) -> None:
+    """Raise UserError for a target that names no layer of the model, with the nearest names."""
+    vision = reads_images(folder)
+    layers = _layers(folder)
+    known = {
+        layer.rpartition(".")[2] for layer in layers if "language_model" in layer or not vision
+    }
+    for target in targets.split() or [""]:
+        if not any(_matches(layer, target_modules([target], vision=vision)) for layer in layers):
+            raise UserError(
+                f"lora_targets asks for '{target}', and no layer of {folder} is called so: "
+                f"{did_you_mean(target, known)}"
+            )
+
+
+def _matches(layer: str, modules: list[str] | str) -> bool:
+    """As PEFT decides it."""
+    if isinstance(modules, str):
+        return re.fullmatch(modules, layer) is not None
+    return any(layer == name or layer.endswith(f".{name}") for name in modules)
+
+
+@cache
+def _layers(folder: Path) -> frozenset[str]:
+    """The names of the layers that can have an adapter, from a model without its weights."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers.pytorch_utils import Conv1D
+
+    kinds = (torch.nn.Linear, torch.nn.Embedding, Conv1D)
+    auto: Any = AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
+    try:
+        with torch.device("meta"):
+            model = auto.from_config(AutoConfig.from_pretrained(folder))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"The checkpoint {folder} cannot be loaded ({reason_of(error)}): it needs the "
+            "config.json of a causal language model."
+        ) from error
+    return frozenset(name for name, module in model.named_modules() if isinstance(module, kinds))
