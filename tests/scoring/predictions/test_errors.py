@@ -175,7 +175,6 @@ def test_a_mistake_in_the_second_file_writes_nothing(tmp_path, first, second, pa
         (["CE", "ce"], "Two files have the label 'CE', in capitals or not"),
         (["ce", " "], "The label '' is not a line of text"),
         (["ce", "a\nb"], r"The label 'a\\nb' is not a line of text"),
-        ([], "Two files have the label 'a', in capitals or not"),
     ],
 )
 def test_labels_name_each_file(tmp_path, labels, words):
