@@ -80,8 +80,9 @@ class Ablation:
         caption = write_caption(
             run,
             cells,
-            f"{self.meaning} {decoding_note(run)} {ACCURACY} is exact match; a completion without "
-            "a number counts as wrong.",
+            self.meaning,
+            f"{decoding_note(run)} {ACCURACY} is exact match; a completion without a number counts "
+            "as wrong.",
             spread_note(data),
             f"{DIFFERENCE}: paired difference on the same examples.",
             significance_note(data, REFERENCE),
@@ -89,7 +90,7 @@ class Ablation:
             setting_note(run, cells),
             sample=sample_note(run, cells, of_run),
         )
-        return Artefact(caption, table, data=data)
+        return Artefact(table=table, data=data, **caption)
 
     def cells(self, run: Run) -> pd.DataFrame:
         """The cells of the rows, for the models and tasks that have a varied one."""
@@ -150,5 +151,5 @@ def _texts(data: pd.DataFrame, cells: pd.DataFrame, pair: Pair, loss: str) -> di
         ACCURACY: _values.estimate(found, "exact_match_", 1, interval=True),
         DIFFERENCE: _values.difference_to(found, REFERENCE),
         P_HOLM: _values.corrected_p(found),
-        **_values.beside_paper(found, {"published_exact_match": PAPER}),
+        **_values.beside_paper(found, {"published_exact_match": PAPER}, reason=False),
     }

@@ -1,12 +1,13 @@
-"""The caption of a table or figure, sentence by sentence.
+"""The caption of a table or figure, and its notes, sentence by sentence.
 
-What it shows, of how many examples and seeds, how to read its intervals, tests and published
-values, and which cells have no result.
+The caption says what is shown, of how many examples and seeds, and which cells have no result; the
+notes how to read intervals, tests and published values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 import pandas as pd
 
@@ -24,16 +25,32 @@ INTERVALS = "95 % intervals, percentile bootstrap over the test examples"
 DEVIATION = "standard deviation over training seeds"
 
 
+class Words(TypedDict):
+    """Two fields of an `Artefact`."""
+
+    caption: str
+    notes: list[str]
+
+
 def write_caption(
     run: Run, cells: pd.DataFrame, shown: str, *notes: str, sample: str | None = None
-) -> str:
-    """`shown`, the sample, the notes, and which of the cells have no result.
+) -> Words:
+    """The first sentence of `shown`, the sample, and which of the cells have no result; the rest of
+    `shown` and the notes, each of one or several sentences, or empty, become notes.
 
-    Each part is one or several sentences, or empty. `sample` replaces the sentence
-    with the examples, seeds and parse failures of the cells (`sample_note`).
+    `sample` replaces the sentence with the examples, seeds and parse failures of the cells
+    (`sample_note`).
     """
     sample = sample_note(run, cells) if sample is None else sample
-    return join_sentences(shown, sample, *notes, missing_note(cells))
+    return split_caption(shown, *notes, more=join_sentences(sample, missing_note(cells)))
+
+
+def split_caption(shown: str, *notes: str, more: str = "") -> Words:
+    """A caption of the first sentence and `more`; everything else as notes."""
+    first, stop, rest = shown.strip().partition(". ")
+    lead = f"{first}." if stop else first
+    said = [note.strip() for note in (rest, *notes) if note.strip()]
+    return {"caption": join_sentences(lead, more), "notes": said}
 
 
 def join_sentences(*parts: str) -> str:

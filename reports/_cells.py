@@ -10,7 +10,7 @@ import pandas as pd
 from smmd_bench.contracts import Metric, Run, UserError
 from smmd_bench.plugin_system.registry import load_task
 
-from ._setting import published_beside
+from ._setting import published_beside, setting_label
 
 _IDENTITY = ("model", "params", "task", "loss", "seed", "status", "stage")
 KEY = ["model", "task", "loss"]
@@ -100,7 +100,8 @@ def metrics_beside_published(
     Columns: model, params, task, loss, seed, status, stage; METRIC_value, _low, _high and _n;
     against_loss, difference (of the metric `compared`) and difference_low, _high, _b, _c, _p;
     published_METRIC of the `published` metrics and against_published_METRIC (ours minus that),
-    where the setting is the same. What a cell does not have is missing. `table` is the paper's.
+    where the setting is the same; other_setting, what of it is not. What a cell does not have is
+    missing. `table` is the paper's.
     """
     found = run.metrics[run.metrics["address"].isin(cells["address"])].to_dict("records")
     values = {(row["address"], row["metric"]): row for row in found}
@@ -116,6 +117,7 @@ def metrics_beside_published(
         row |= {part: difference.get(part) for part in ("against_loss", "difference")}
         row |= {f"difference_{part}": difference.get(part) for part in ("low", "high", *"bcp")}
         paper = published_beside(run, cell, table) if table else {}
+        row["other_setting"] = setting_label(run, cell) if table else ""
         rows.append(row | {f"published_{metric}": paper.get(metric) for metric in published})
     data = pd.DataFrame(rows)
     for metric in published:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from smmd_bench.contracts import Run
 from smmd_bench.publishing.style import LossStyle, folded, loss_label, model_label
 
-from ._caption import join_sentences, missing_note
+from ._caption import Words, missing_note, split_caption
 from ._errors import CommonErrors, Pair, silent
 from ._panels import select_losses
 
@@ -69,10 +69,10 @@ def draw_shares(
 
 def error_caption(
     run: Run, found: Sequence[CommonErrors], groups: int, shown: str, *notes: str
-) -> str:
-    """The caption of a figure of error analyses, with what of `found` it leaves out."""
+) -> Words:
+    """The words of a figure of error analyses, with what of `found` it leaves out."""
     parts = (subset_note(found), silent_note(run), *notes, limit_note(found, groups))
-    return join_sentences(shown, *parts, missing_note(run.cells))
+    return split_caption(shown, *parts, more=missing_note(run.cells))
 
 
 def pair_names(found: Sequence[CommonErrors]) -> list[str]:

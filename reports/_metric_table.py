@@ -72,10 +72,11 @@ class MetricTable:
         table = self.frame(data)
         table.attrs |= self.attributes(run, data)
         meanings = [column.meaning for column in self.columns if column.heading in table]
-        shown = _caption.join_sentences(_caption.decoding_note(run), self.meaning, *meanings)
+        shown = _caption.join_sentences(self.meaning, *meanings)
         why = setting_note(run, run.cells) if self.published else ""
-        notes = [*self.notes(run, data), _caption.outside_note(run), why, left]
-        return Artefact(_caption.write_caption(run, run.cells, shown, *notes), table, data=data)
+        notes = [_caption.decoding_note(run), *self.notes(run, data), _caption.outside_note(run)]
+        words = _caption.write_caption(run, run.cells, shown, *notes, why, left)
+        return Artefact(table=table, data=data, **words)
 
     def scores(self, run: Run, cells: pd.DataFrame) -> pd.DataFrame:
         """One row a cell, in full precision; also for a loss without any result."""
@@ -98,7 +99,7 @@ class MetricTable:
         if self.examples and (data["data"] == UNKNOWN).all():
             unused.append("Data")
         return _values.without_paper(
-            table.drop(columns=unused, errors="ignore"), self.published_columns()
+            table.drop(columns=unused, errors="ignore"), data, self.published_columns()
         )
 
     def row(self, cells: pd.DataFrame, other: str) -> dict[str, str]:
@@ -113,7 +114,8 @@ class MetricTable:
             if column.heading == (self.difference_after or columns[-1].heading):
                 row |= {delta(other): difference_to(cells, other), P_HOLM: corrected_p(cells)}
         row |= {"n": f"{int(first[f'{columns[0].metric}_n']):,}", "Seeds": str(len(cells))}
-        return row | beside_paper(cells, self.published_columns())
+        paper = self.published_columns()
+        return row | (beside_paper(cells, paper) if paper else {})
 
     def published_columns(self) -> dict[str, str]:
         """The columns of `scores` with published values, and their headings."""

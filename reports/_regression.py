@@ -12,7 +12,7 @@ from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, p_value, with_deviation, with_interval
 from smmd_bench.storage.current import BASE
 
-from ._caption import join_sentences, when
+from ._caption import join_sentences, split_caption, when
 from ._values import delta, model_columns
 
 MARGIN = 1.0
@@ -86,7 +86,7 @@ def checks_artefact(
     engines = data["engine"].unique()
     table = table.drop(columns=unused + ["Engine"] * (len(engines) == 1))
     table.attrs["values"] = [*values, delta(other), "p", VERDICT]
-    caption = join_sentences(
+    caption = split_caption(
         *said,
         _difference_note(data, other),
         _limit_note(data, part),
@@ -94,7 +94,7 @@ def checks_artefact(
         when(same, f"Checkpoints {', '.join(same)}."),
         when(len(engines) == 1, f"Engine: {engines[0]}."),
     )
-    return Artefact(caption, table, data=data)
+    return Artefact(table=table, data=data, **caption)
 
 
 def _difference_note(data: pd.DataFrame, other: str) -> str:

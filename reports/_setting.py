@@ -72,6 +72,24 @@ def setting_note(run: Run, cells: pd.DataFrame) -> str:
     return f"No published values for {'; '.join(texts)}." if texts else ""
 
 
+def setting_label(run: Run, cell: Mapping[Any, Any]) -> str:
+    """The first thing of a cell that is not as in the paper, as a table's cell says it; empty: all
+    is."""
+    task = str(cell["task"])
+    source = data_source(run, task)
+    if paper_model(str(cell["model"])) is None:
+        return "other model"
+    if source == SYNTHETIC:
+        return "synthetic data"
+    if papers_task(task, source) is None:
+        return "other level" if set(split_spec(task)[1]) - {"source"} else "unknown data"
+    sizes = run.metrics.loc[run.metrics["address"] == cell["address"], "n"]
+    if sizes.notna().any() and any(_other_size(task, "test", int(sizes.max()))):
+        return "other size"
+    trained = cell["loss"] != "base" and any(other_training(run, cell))
+    return "other training" if trained else ""
+
+
 def other_setting(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
     """What of a cell (a row of `run.cells`) is not as in the paper, each in a few words."""
     task = str(cell["task"])

@@ -85,7 +85,7 @@ class Sweep:
             sample=sample_note(run, cells, of_groups(self._of_run(run), data)),
         )
         figure = self._figure(data, cells[cells["status"] != "done"], drawn[:PANELS])
-        return Artefact(caption, figure=figure, data=data)
+        return Artefact(figure=figure, data=data, **caption)
 
     def data(self, run: Run) -> pd.DataFrame:
         """One row a cell with an accuracy, for the models and tasks with enough values.

@@ -15,7 +15,6 @@ from smmd_bench.scoring.statistics import over_seeds
 from ._paper import paper_model
 
 P_HOLM, TO_PAPER = "p (Holm)", "Δ to paper"
-NOT_COMPARED = "not compared"
 
 
 def model_columns(model: str, params: Any) -> dict[str, str]:
@@ -70,21 +69,27 @@ def delta(other: str) -> str:
     return f"Δ to {loss_label(other)}"
 
 
-def beside_paper(cells: pd.DataFrame, headings: Mapping[str, str]) -> dict[str, str]:
+def beside_paper(
+    cells: pd.DataFrame, headings: Mapping[str, str], *, reason: bool = True
+) -> dict[str, str]:
     """The published values (columns `published...`, with their headings), and how far the mean of
-    the first is from its own."""
+    the first is from its own; where there is none, the `reason` is that its setting is another."""
     first, *_ = headings
     row = {heading: number(cells[name].iloc[0]) for name, heading in headings.items()}
+    if reason and cells[first].isna().iloc[0]:
+        row[headings[first]] = cells["other_setting"].iloc[0] or DASH
     return {**row, TO_PAPER: number(cells[f"against_{first}"].mean(), 1, sign=True)}
 
 
-def without_paper(table: pd.DataFrame, headings: Mapping[str, str]) -> pd.DataFrame:
-    """The table without columns of published values that are empty.
+def without_paper(
+    table: pd.DataFrame, data: pd.DataFrame, headings: Mapping[str, str]
+) -> pd.DataFrame:
+    """The table without columns of published values that `data` does not have.
 
-    If all are, a single column says so.
+    If it has none, a single column says why.
     """
-    unused = [name for name in headings.values() if (table[name] == DASH).all()]
-    if len(unused) < len(headings):
+    unused = [heading for name, heading in headings.items() if data[name].isna().all()]
+    if len(unused) < len(headings) or not headings:
         return table.drop(columns=unused)
     of_paper = table.columns.str.startswith("Paper") | (table.columns == TO_PAPER)
-    return table.loc[:, ~of_paper].assign(Paper=NOT_COMPARED)
+    return table.loc[:, ~of_paper].assign(Paper=table[unused[0]])

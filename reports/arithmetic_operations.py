@@ -60,7 +60,7 @@ class ArithmeticOperations:
         highest = max(10.0, float(data["high"].max()))
         figure.axes[0].set_ylim(-0.03 * highest, 1.04 * highest)  # shared by all
         caption = write_caption(run, cells, shown, lacking, left_out, left)
-        return Artefact(caption, table, figure, data)
+        return Artefact(table=table, figure=figure, data=data, **caption)
 
 
 def accuracy_by_operations(scores: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import LossStyle, loss_label, model_label
 from smmd_bench.publishing.tables import number
 
-from ._caption import join_sentences, steps_note
+from ._caption import split_caption, steps_note
 from ._cells import KEY, REFERENCE, in_order, main_losses
 from ._columns import row_head, row_table
 from ._panels import draw_panels, plain_ticks, select_panels
@@ -63,11 +63,11 @@ class AuxiliaryMagnitude:
             f"{below} is at times."
         )
         notes = (hidden if below else "", left_out, left, _without_log(run, data))
-        caption = join_sentences(shown, steps_note(data), *notes)
+        caption = split_caption(shown, *notes, more=steps_note(data))
         label = "Weighted auxiliary : cross-entropy"
         figure = draw_panels(data, drawn, _draw, 2.8, label, sharey=True)
         plain_ticks(figure.axes[0])  # of all: the panels share them
-        return Artefact(caption, table, figure, data)
+        return Artefact(table=table, figure=figure, data=data, **caption)
 
 
 def magnitudes(run: Run) -> pd.DataFrame:

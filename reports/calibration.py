@@ -66,13 +66,13 @@ class Calibration:
         ]
         several = bool(errors["seeds"].max() > 1)
         shown = (
-            "Every numeric token of the targets, those of a rationale before the answer included, "
-            "given the true text before it. Confidence: the largest probability over V_num; "
-            "accuracy: how often that number is the target; below the diagonal a model is too "
-            f"sure. {self.bins} equally wide bins; those of fewer than {FEWEST} positions are not "
-            "drawn. Below: the share of the positions. ECE: without the bias by the noise of the "
-            "bins, as far as a bootstrap over examples shows it, with its basic 95% interval; "
-            "plain ECE has that bias."
+            "Confidence against accuracy at every numeric token of the targets, given the true "
+            "text before it. Those of a rationale before the answer are included. Confidence: the "
+            "largest probability over V_num; accuracy: how often that number is the target; below "
+            f"the diagonal a model is too sure. {self.bins} equally wide bins; those of fewer than "
+            f"{FEWEST} positions are not drawn. Below: the share of the positions. ECE: without "
+            "the bias by the noise of the bins, as far as a bootstrap over examples shows it, with "
+            "its basic 95% interval; plain ECE has that bias."
             f"{' Both are means over the seeds; curves pool them.' * several} Examples and "
             "positions are those that one seed has probes of."
         )
@@ -80,7 +80,7 @@ class Calibration:
         sample = sample_note(run, shared)
         caption = write_caption(run, run.cells, shown, *rationales, left_out, left, sample=sample)
         table = row_table(_rows(errors), self.title)
-        return Artefact(caption, table, _figure(data, drawn, self.bins), data)
+        return Artefact(table=table, figure=_figure(data, drawn, self.bins), data=data, **caption)
 
 
 def _cells(run: Run, bins: int) -> pd.DataFrame:

@@ -56,6 +56,7 @@ class CostGain:
         data = gains(seed_gains(run)).merge(step_costs(run), on=KEY)
         table = row_table(_rows(run, data), self.title)
         shown = (
+            "What a step costs against what the loss gains, both over cross-entropy of this run. "
             "Across: the wall time of an optimiser step over that of the same step of "
             "cross-entropy in this run, median and middle half, without the first "
             f"{WARM_UP:.0%} of the steps; where a machine does other work as well, these ratios "
@@ -65,7 +66,9 @@ class CostGain:
         )
         drawn, left_out = select_panels(data, GROUPS, LOSSES)
         caption = write_caption(run, run.cells, shown, left_out, left)
-        return Artefact(caption, table, draw_panels(data, drawn, _draw, 3.0), data)
+        return Artefact(
+            table=table, figure=draw_panels(data, drawn, _draw, 3.0), data=data, **caption
+        )
 
 
 def step_costs(run: Run) -> pd.DataFrame:

@@ -74,7 +74,7 @@ class DatasetSamples:
         )
         figure = sample_figure([block for block, _ in found])
         data = pd.concat([data for _, data in found], ignore_index=True)
-        return Artefact(caption, figure=figure, data=data)
+        return Artefact(figure=figure, data=data, **caption)
 
 
 def _trained(cells: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.tables import DASH
 
-from ._caption import join_sentences, when
+from ._caption import split_caption, when
 from ._paper import reference, rows
 from ._setting import SYNTHETIC, UNKNOWN, data_source, papers_task
 
@@ -43,7 +43,7 @@ class DatasetSizes:
         table = table.drop(columns=unused + ([] if known else [*BESIDE.values()]))
         table.attrs["title"] = self.title
         lack = "; a dash: none" * bool(data[[*SPLITS]].isna().any(axis=None))
-        caption = join_sentences(
+        caption = split_caption(
             f"Examples of each split that the run used, as its manifest says{lack}.",
             f"Paper: {reference(TABLE)}, which rounds to tens, counts GSM8K's whole training set "
             "and names no validation split."
@@ -51,7 +51,7 @@ class DatasetSizes:
             else f"{reference(TABLE)} has none of these tasks in this level or setting.",
             when(synthetic.any(), "No published values for synthetic data."),
         )
-        return Artefact(caption, table, data=data)
+        return Artefact(table=table, data=data, **caption)
 
 
 def dataset_sizes(run: Run) -> pd.DataFrame:

@@ -90,7 +90,9 @@ def digit_artefact(run: Run, title: str, digit: int | None = None) -> Artefact:
         left_out,
         left,
     )
-    return Artefact(caption, row_table(_rows(data), title), _figure(data, drawn), data)
+    return Artefact(
+        table=row_table(_rows(data), title), figure=_figure(data, drawn), data=data, **caption
+    )
 
 
 def _reduction_note(run: Run) -> str:

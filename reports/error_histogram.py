@@ -70,7 +70,7 @@ class ErrorHistogram:
             left,
         )
         figure = _figure(panels.drawn_blocks(found)[:GROUPS], data)
-        return Artefact(caption, table, figure, data)
+        return Artefact(table=table, figure=figure, data=data, **caption)
 
 
 _CAPTION = (

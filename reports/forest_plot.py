@@ -69,7 +69,8 @@ class ForestPlot:
             left,
         )
         table = row_table(_rows(run, gains(seeds), blocks), self.title)
-        return Artefact(caption, table, _figure(run, seeds, drawn, models[:MODELS]), seeds)
+        figure = _figure(run, seeds, drawn, models[:MODELS])
+        return Artefact(table=table, figure=figure, data=seeds, **caption)
 
 
 def _not_drawn(why: str, names: list[str]) -> str:

@@ -16,7 +16,7 @@ from smmd_bench.contracts import Artefact, Run, UserError
 from smmd_bench.publishing.style import BLUE, VERMILION, WIDTH, folded, loss_label, new_figure
 from smmd_bench.publishing.tables import DASH, number
 
-from ._caption import join_sentences, when
+from ._caption import split_caption, when
 from ._panels import plain_ticks
 from ._probes import vocabulary_sizes
 
@@ -79,16 +79,22 @@ class KernelSpectrum:
         entries = f"all {n} numbers" if n <= CORNER else f"the numbers 0 to {CORNER - 1} of {n:,}"
         several = " and ".join(f"{size:,}" for size in sizes)
         left = ", ".join(map(loss_label, specs[VARIANTS:]))
-        caption = join_sentences(
-            f"N = {n:,}, V_num the integers from 0 to {n - 1}. Left: K; middle: the matrix A of "
-            "the loss λ rᵀAr, r the residual of prediction and target, L the graph Laplacian of K "
-            f"(drawn: {entries}). Right: the eigenvalues of both; an error along an eigenvector is "
-            "charged in proportion to its eigenvalue. Those below a billionth of the largest count "
-            "as 0. All follow from the loss alone: no seeds, no examples.",
+        caption = split_caption(
+            f"Kernels and their eigenvalues for V_num the integers from 0 to {n - 1}, N = {n:,}. "
+            "Left: K; middle: the matrix A of the loss λ rᵀAr, r the residual of prediction and "
+            f"target, L the graph Laplacian of K (drawn: {entries}). Right: the eigenvalues of "
+            "both; an error along an eigenvector is charged in proportion to its eigenvalue. Those "
+            "below a billionth of the largest count as 0. All follow from the loss alone: no "
+            "seeds, no examples.",
             when(len(sizes) > 1, f"The table has N = {several}."),
             when(left, f"Not drawn, but in the table: {left}."),
         )
-        return Artefact(caption, table, _figure(drawn), pd.concat(_data(drawn), ignore_index=True))
+        return Artefact(
+            table=table,
+            figure=_figure(drawn),
+            data=pd.concat(_data(drawn), ignore_index=True),
+            **caption,
+        )
 
 
 def kernels(specs: list[str], n: int) -> list[Kernel]:

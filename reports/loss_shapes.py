@@ -17,7 +17,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, CellSkippedError, Run, UserError
 from smmd_bench.publishing.style import GREY, WIDTH, folded, loss_label, loss_styles, new_figure
 
-from ._caption import join_sentences, when
+from ._caption import split_caption, when
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +56,7 @@ class LossShapes:
         specs = every[:ROWS]
         data = penalties(specs)
         lost = ", ".join(spec for spec in specs if spec not in data["loss"].cat.categories)
-        caption = join_sentences(
+        caption = split_caption(
             "Penalty at one position by the predicted value, for a fixed target (dotted line): "
             "lambda times the auxiliary; of a loss that replaces cross-entropy, what stands in its "
             "place; of CE, the cross-entropy over V_num, the integers from 0 to N − 1. The "
@@ -66,7 +66,7 @@ class LossShapes:
             when(lost, f"Left out (no such loss is installed, or it does not act here): {lost}."),
             when(len(every) > ROWS, f"These are the first {ROWS} of {len(every)} losses."),
         )
-        return Artefact(caption, figure=_figure(data), data=data)
+        return Artefact(figure=_figure(data), data=data, **caption)
 
 
 def figure(specs: Sequence[str]) -> Figure:

@@ -15,7 +15,7 @@ from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 
-from ._caption import join_sentences
+from ._caption import join_sentences, split_caption
 from ._paper import published, reference
 
 TABLE, TASK = "runtime", "gsm8k"
@@ -48,8 +48,8 @@ class OverheadTable:
             data[f"published_{name}_to_ce"] = ratios
         table = pd.DataFrame([_row(line, settings) for line in data.to_dict("records")])
         table.attrs["title"] = f"{self.title}: {settings.geometry}, {settings.device}"
-        caption = join_sentences(_setup(settings, frames["runs"]), _reading(settings, data))
-        return Artefact(caption, table, data=data)
+        caption = split_caption(_setup(settings, frames["runs"]), _reading(settings, data))
+        return Artefact(table=table, data=data, **caption)
 
 
 def _clock(settings: OverheadSettings) -> str:

@@ -24,7 +24,7 @@ DATA = (
     *("model", "params", "task", "loss", "seed", "status", "stage"),
     *("value", "low", "high", "n", "truncation_rate"),
     *("against_loss", "difference", "difference_low", "difference_high"),
-    *("published", "against_published", "metric", "published_difference"),
+    *("published", "against_published", "other_setting", "metric", "published_difference"),
     *("tokens", "numeric", "data"),
 )
 

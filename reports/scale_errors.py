@@ -79,7 +79,7 @@ class ScaleErrors:
             lacking,
             left,
         )
-        return Artefact(caption, table, data=data)
+        return Artefact(table=table, data=data, **caption)
 
 
 def category_counts(run: Run) -> pd.DataFrame:

@@ -58,7 +58,8 @@ class SignedErrors:
         outside = panels.outside_note(where, found, data)
         notes = outside, _fractions_note(found, data), left
         caption = panels.error_caption(run, found, GROUPS, _CAPTION, *notes)
-        return Artefact(caption, table, _figure(blocks[:GROUPS], data), data)
+        figure = _figure(blocks[:GROUPS], data)
+        return Artefact(table=table, figure=figure, data=data, **caption)
 
 
 _CAPTION = (

@@ -18,7 +18,7 @@ from smmd_bench.publishing.style import (
     new_figure,
 )
 
-from ._caption import join_sentences, missing_note, steps_note, when
+from ._caption import join_sentences, missing_note, split_caption, steps_note, when
 from ._cells import in_order, main_losses
 from ._panels import Pair, of_pair, pair_title, plain_ticks, select_panels
 
@@ -59,18 +59,18 @@ class TrainingCurves:
         data = pd.concat([curve for curve in curves if not curve.empty], ignore_index=True)
         data = in_order(data, run.cells)
         drawn, left_out = select_panels(data, GROUPS, LOSSES, kept="CSV")
-        caption = join_sentences(
-            "Smoothed by an exponential mean over a twenty-fifth of the steps; the raw values are "
-            "faint behind. Cross-entropy is the full one for every loss; auxiliaries have their "
-            "own scales. Right: validation score by epoch; a ring marks the selected checkpoint.",
+        caption = split_caption(
+            "Cross-entropy over all tokens, the auxiliary of each loss on its own scale, and the "
+            "validation score by epoch, whose ring marks the selected checkpoint. Smoothed by an "
+            "exponential mean over a twenty-fifth of the steps; the raw values are faint behind.",
             when(data["seed"].nunique() > 1, "One line a seed."),
-            steps_note(data),
             _validation_note(run.selection),
             left_out,
             left,
-            missing_note(run.cells),
+            more=join_sentences(steps_note(data), missing_note(run.cells)),
         )
-        return Artefact(caption, figure=_figure(data, run.selection, drawn), data=data)
+        figure = _figure(data, run.selection, drawn)
+        return Artefact(figure=figure, data=data, **caption)
 
 
 def _validation_note(selection: pd.DataFrame) -> str:

@@ -123,7 +123,9 @@ def write_artefact(
     texts: dict[Path, str] = {}
     if artefact.table is not None:
         table = artefact.table
+        notes = "".join(f"\n- {note}" for note in artefact.notes)
         markdown = f"**{title}**\n\n{to_markdown(table).rstrip()}\n\n{caption}\n"
+        markdown += f"{notes}\n" if notes else ""
         texts[folder / "tables" / f"{name}.csv"] = to_csv(table)
         texts[folder / "tables" / f"{name}.md"] = markdown
         texts[folder / "tables" / f"{name}.tex"] = to_page(table, title, caption, f"tab:{name}")

@@ -28,7 +28,7 @@ def write_terminal_tables(folder: Path, sections: Iterable[Section]) -> list[Pat
     }
     files = {folder / "reports" / "tables" / f"{name}.txt": name for name in tables}
     for file, name in files.items():
-        write_text(file, _rendered(tables[name], WIDTH))
+        write_text(file, _rendered(tables[name], WIDTH, notes=True))
     write_json(folder / "reports" / _TABLES, tables)
     return [*files]
 
@@ -54,7 +54,7 @@ def read_terminal_tables(
 def show_section(section: Section, width: int) -> str:
     """The table of a section as text of that width; empty where it has none."""
     table = _described(section)
-    return "" if table is None else _rendered(table, width)
+    return "" if table is None else _rendered(table, width, notes=True)
 
 
 def _described(section: Section) -> dict[str, Any] | None:
@@ -65,6 +65,7 @@ def _described(section: Section) -> dict[str, Any] | None:
     return {
         "title": section.title,
         "caption": section.artefact.caption,
+        "notes": [*section.artefact.notes],
         "columns": [*text.columns],
         "rows": text.to_numpy().tolist(),
         "values": sorted(map(str, text.attrs.get("values", ()))),
@@ -72,7 +73,7 @@ def _described(section: Section) -> dict[str, Any] | None:
     }
 
 
-def _rendered(table: Mapping[str, Any], width: int) -> str:
+def _rendered(table: Mapping[str, Any], width: int, *, notes: bool = False) -> str:
     import pandas as pd
     from rich.console import Console
 
@@ -81,4 +82,6 @@ def _rendered(table: Mapping[str, Any], width: int) -> str:
     file = io.StringIO()
     console = Console(file=file, width=width, color_system=None)
     console.print(to_terminal(frame, table["title"], table["caption"], width))
+    for note in table.get("notes", ()) if notes else ():
+        console.print(note, markup=False, highlight=False)
     return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())

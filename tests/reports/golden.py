@@ -24,6 +24,11 @@ def printed(table: pd.DataFrame, caption: str, width: int) -> list[str]:
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
+def words(artefact: Artefact) -> str:
+    """The caption and the notes."""
+    return " ".join([artefact.caption, *artefact.notes])
+
+
 def widest_line(table: pd.DataFrame) -> int:
     """Columns of a terminal that the rows of a table take, without its title and headings."""
     return max(len(line) for line in printed(table, "", 200)[1:] if " · " not in line)

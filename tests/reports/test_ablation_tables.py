@@ -13,7 +13,7 @@ from smmd_bench.publishing import tables
 from smmd_bench.publishing.latex import to_latex
 from tests.changed_runs import NO_MEMORY, with_manifest, without
 from tests.reports.conftest import TERMS, VISION
-from tests.reports.golden import widest_line
+from tests.reports.golden import widest_line, words
 from tests.reports.test_significance import by_hand
 from tests.runs import planted_run, quick_run
 
@@ -64,7 +64,7 @@ def test_planted_answers_give_a_known_table(tmp_path):
     assert [text.split()[0] for text in table["Acc (%)"]] == ["0.0", "60.0", "20.0", "100.0"]
     assert list(table["p (Holm)"]) == ["–", "<0.001", "0.125", "<0.001"]
     assert artefact.table.attrs["bold"] == [(3, "Acc (%)")]
-    assert "n = 20 test examples; seed 0; at most 100.0 %" in artefact.caption
+    assert "n = 20 test examples; seed 0; at most 100.0 %" in words(artefact)
 
 
 def test_published_values_stand_beside_the_papers_setting_alone(runs):
@@ -90,7 +90,7 @@ def test_only_the_seeds_that_every_row_has_are_compared(tmp_path):
     run = quick_run(tmp_path, losses=("ce", "smmd"), seeds=(1, 2), base=False)
     artefact = TermsTable().build(run)
     assert set(artefact.data["seed"]) == {0}
-    assert "; seed 0 (seeds 1, 2 of CE, SMMD left out" in artefact.caption
+    assert "; seed 0 (seeds 1, 2 of CE, SMMD left out" in words(artefact)
 
 
 def test_several_seeds_give_a_deviation_and_the_p_of_the_t_test(tmp_path):
@@ -102,8 +102,8 @@ def test_several_seeds_give_a_deviation_and_the_p_of_the_t_test(tmp_path):
     differences = run.comparisons.query("metric == 'exact_match' and loss == 'smmd'")["difference"]
     expected = stats.ttest_1samp(differences.astype(float), 0).pvalue
     assert artefact.data.query("loss == 'smmd'")["p"].tolist() == pytest.approx([expected] * 3)
-    assert "seeds 0, 1, 2" in artefact.caption
-    assert "Student's t-test of the seeds' differences" in artefact.caption
+    assert "seeds 0, 1, 2" in words(artefact)
+    assert "Student's t-test of the seeds' differences" in words(artefact)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 from smmd_bench.reports.auxiliary_magnitude import STRETCHES, AuxiliaryMagnitude, magnitudes
 
 from tests.changed_runs import NO_MEMORY, changed, without
+from tests.reports.golden import words
 from tests.runs import quick_run
 
 
@@ -53,7 +54,7 @@ def test_the_table_has_the_beginning_and_the_caption_seeds_and_steps(artefact, r
     expected = math.fsum(first.groupby("seed")["ratio"].median()) / 2
     assert table.loc["NTL", "First tenth"] == f"{expected:.3f}"
     assert table.loc["NTL", "Seeds"] == "2"
-    assert "Seeds 0, 1; optimiser steps: 240." in artefact.caption
+    assert "Seeds 0, 1; optimiser steps: 240." in words(artefact)
 
 
 def test_what_is_not_positive_is_not_drawn_and_said(run, tmp_path):
@@ -62,7 +63,7 @@ def test_what_is_not_positive_is_not_drawn_and_said(run, tmp_path):
         loss="ntl",
     )  # fmt: skip
     artefact = AuxiliaryMagnitude().build(found)
-    assert "at or below 0, where the auxiliary of NTL is at times" in artefact.caption
+    assert "at or below 0, where the auxiliary of NTL is at times" in words(artefact)
     assert artefact.table["Whole training"].tolist()[0] == "−0.500"
 
 
@@ -72,7 +73,7 @@ def test_a_loss_without_a_log_is_named(run, tmp_path):
     assert (
         "Without an auxiliary in a training log: SMMD (builtin/tiny on "
         "arithmetic[operations=1..2], failed)."
-    ) in AuxiliaryMagnitude().build(lost).caption
+    ) in words(AuxiliaryMagnitude().build(lost))
 
 
 def test_a_log_of_an_older_version_without_the_ratio_is_left_out(run, tmp_path):
@@ -82,6 +83,6 @@ def test_a_log_of_an_older_version_without_the_ratio_is_left_out(run, tmp_path):
     )  # fmt: skip
     artefact = AuxiliaryMagnitude().build(older)
     assert artefact.table["Loss"].tolist() == ["NTL"]
-    assert "Without an auxiliary in a training log: SMMD" in artefact.caption
+    assert "Without an auxiliary in a training log: SMMD" in words(artefact)
     reason = AuxiliaryMagnitude().skip(without(older, tmp_path, "train_log.parquet", loss="ntl"))
     assert reason == "no training log has an auxiliary beside cross-entropy"

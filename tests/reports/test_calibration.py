@@ -10,6 +10,7 @@ from smmd_bench.reports._calibration import binned, corrected_errors
 from smmd_bench.reports.calibration import FEWEST, Calibration
 
 from tests.changed_runs import NO_MEMORY, changed, without
+from tests.reports.golden import words
 from tests.runs import quick_run
 
 
@@ -147,7 +148,7 @@ def test_losses_that_do_not_fit_are_named(tmp_path):
     losses = ("ce", *(f"ntl[lambda={at}]" for at in range(3, 11)))
     artefact = Calibration().build(quick_run(tmp_path, losses=losses))
     assert "Not drawn, but in the table: NTL[lambda=8], NTL[lambda=9], NTL[lambda=10] (builtin" in (
-        artefact.caption
+        words(artefact)
     )
     assert len(artefact.table) == 10
 
@@ -158,17 +159,17 @@ def test_a_seed_or_a_loss_without_results_leaves_the_others(run, tmp_path):
     assert artefact.table["Loss"].tolist() == ["untuned", "CE", "SMMD"]
     assert artefact.table["Seeds"].tolist() == ["1", "2", "1"]
     assert artefact.figure.axes[0].get_legend_handles_labels()[1] == ["untuned", "CE", "SMMD"]
-    assert "builtin/tiny smmd seed 0 (pending)" in artefact.caption
+    assert "builtin/tiny smmd seed 0 (pending)" in words(artefact)
 
 
 def test_positions_of_a_rationale_count_and_the_caption_says_how_many(artefact, tmp_path):
-    assert "outside the final answer" not in artefact.caption
-    assert "those of a rationale before the answer included" in artefact.caption
+    assert "outside the final answer" not in words(artefact)
+    assert "Those of a rationale before the answer are included" in words(artefact)
     run = quick_run(tmp_path, tasks=("gsm8k",), losses=("ce",), n=40)
     found = Calibration().build(run)
     share = 100 * (run.probes["answer_digit"] == -1).mean()
     assert 30 < share < 80
-    assert f"On gsm8k {share:.0f} % of the positions are outside the final" in found.caption
+    assert f"On gsm8k {share:.0f} % of the positions are outside the final" in words(found)
     digits = sum(c.isdigit() for t in run.completions["target"].iloc[:40] for c in t)
     assert set(found.table["Positions"]) == {f"{digits:,}"}
 

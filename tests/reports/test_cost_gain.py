@@ -3,6 +3,7 @@ import pytest
 from smmd_bench.reports.cost_gain import WARM_UP, CostGain, step_costs
 
 from tests.changed_runs import NO_MEMORY, changed, without
+from tests.reports.golden import words
 
 STEPS = 240
 
@@ -56,7 +57,7 @@ def test_each_loss_is_a_point_and_cross_entropy_the_origin(artefact):
 
 
 def test_the_caption_warns_of_a_shared_machine(artefact):
-    assert "where a machine does other work as well" in artefact.caption
+    assert "where a machine does other work as well" in words(artefact)
     assert set(artefact.table["Steps"]) == {"456"}
     assert artefact.table["Loss"].tolist() == ["NTL", "SMMD"]
 

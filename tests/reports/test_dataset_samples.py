@@ -7,6 +7,7 @@ from smmd_bench.reports.dataset_samples import DatasetSamples
 
 from tests.broken_pictures import torn_png
 from tests.changed_runs import changed, without
+from tests.reports.golden import words
 from tests.runs import quick_run
 
 
@@ -134,7 +135,7 @@ def test_a_key_of_many_long_labels_is_never_cut(tmp_path):
     said = "".join(found).replace(" ", "")
     assert all(loss.upper().partition("[")[2] in said.upper() for loss in losses[1:8])
     assert found.count("CE") == 4
-    assert "Not drawn, but in the CSV: SMMD[kernel=random,lambda=10," in artefact.caption
+    assert "Not drawn, but in the CSV: SMMD[kernel=random,lambda=10," in words(artefact)
     assert set(artefact.data["loss"]) == set(losses)
 
 
@@ -142,12 +143,12 @@ def test_a_loss_without_a_result_is_named_in_its_place(run, tmp_path):
     run = without(run, tmp_path, task="gsm8k", loss="smmd")
     artefact = DatasetSamples(rows=1).build(run)
     assert texts(artefact.figure).count("no result (pending)") == 3
-    assert "Without a result: builtin/tiny-vl gsm8k smmd seed 0 (pending)." in artefact.caption
+    assert "Without a result: builtin/tiny-vl gsm8k smmd seed 0 (pending)." in words(artefact)
 
 
 def test_the_caption_has_n_the_seed_that_is_shown_and_those_of_the_run(artefact):
-    assert "n = 50 test examples; seed 0; at most" in artefact.caption
-    assert "The run has seeds 0, 1." in artefact.caption
+    assert "n = 50 test examples; seed 0; at most" in words(artefact)
+    assert "The run has seeds 0, 1." in words(artefact)
 
 
 def test_letters_that_the_font_lacks_are_boxes_and_the_marks_are_not():

@@ -3,6 +3,7 @@ from smmd_bench.reports.dataset_sizes import DatasetSizes, dataset_sizes
 
 import smmd_bench as sb
 from smmd_bench.storage.files import write_json
+from tests.reports.golden import words
 
 SIZES = {
     "gsm8k": {"train": 6973, "validation": 500, "test": 1319},
@@ -43,7 +44,7 @@ def test_the_papers_sizes_stand_beside_its_own_tasks_and_data_alone(tmp_path):
 def test_without_a_task_of_the_paper_there_are_no_columns_for_it(tmp_path):
     artefact = DatasetSizes().build(run_of(tmp_path, "arithmetic[level=easy,operations=1..2]"))
     assert list(artefact.table) == ["Task", "Train", "Validation", "Test"]
-    assert "Table 8 of the paper has none of these tasks" in artefact.caption
+    assert "Table 8 of the paper has none of these tasks" in words(artefact)
 
 
 @pytest.mark.parametrize("data", [{}, {"gsm8k": {"identity": {}}}])

@@ -12,6 +12,7 @@ import smmd_bench as sb
 from smmd_bench.conformance import generated_run
 from smmd_bench.publishing.style import figure_style
 from tests.changed_runs import changed, without
+from tests.reports.golden import words
 from tests.runs import quick_run
 
 DIGITS = [f"p{digit}" for digit in range(10)]
@@ -73,13 +74,13 @@ def test_behind_a_rationale_n_counts_the_first_digits_of_the_answers(made, tmp_p
         # a rationale's first number is another than the answer's
         assert (answers != first_digits(targets)) is (task == "gsm8k")
     said = " On gsm8k a rationale stands before the answer: its digits are not shown, and the model"
-    assert said in DigitDistribution(digit=3).build(run).caption
+    assert said in words(DigitDistribution(digit=3).build(run))
 
 
 def test_notes_on_rationales_tokens_and_clocks_stand_where_there_are_such(artefact, clocks):
     for word in ("rationale", "hold several digits", "o'clock"):
-        assert word not in artefact.caption
-    caption = DigitProbe().build(clocks).caption
+        assert word not in words(artefact)
+    caption = words(DigitProbe().build(clocks))
     assert "10, 11 and 12 o'clock begin with 1." in caption
 
 
@@ -98,7 +99,7 @@ def test_a_token_of_several_digits_counts_by_its_first_and_the_caption_says_so(r
 
     run = changed(run, tmp_path, "probes.parquet", longer)
     assert set(first_digit_distributions(run)["digit"]) == {7}
-    caption = DigitDistribution().build(run).caption
+    caption = words(DigitDistribution().build(run))
     assert "Numeric tokens of builtin/tiny (N = 1,000) hold several digits and are" in caption
 
 
@@ -130,7 +131,7 @@ def test_the_bar_of_the_true_digit_is_hatched_and_its_height_in_the_table(run):
 
 def test_a_digit_probe_names_n_seeds_and_what_has_no_result(clocks, tmp_path):
     artefact = DigitProbe().build(without(clocks, tmp_path, loss="smmd"))
-    assert "n = 60 test examples; seeds 0, 1; at most" in artefact.caption
+    assert "n = 60 test examples; seeds 0, 1; at most" in words(artefact)
     assert artefact.caption.endswith("Without a result: builtin/tiny smmd seeds 0, 1 (pending).")
     assert artefact.table["Loss"].tolist() == ["n", "untuned", "CE"]
 

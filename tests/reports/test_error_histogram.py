@@ -3,6 +3,7 @@ import pytest
 from smmd_bench.reports.error_histogram import EDGES, ErrorHistogram
 
 from tests.changed_runs import without
+from tests.reports.golden import words
 from tests.runs import planted_run
 
 
@@ -32,7 +33,7 @@ def test_errors_of_a_million_are_named_as_outside(tmp_path):
     artefact = built(tmp_path, ["1", "2"], {"ce": ["1", str(10**7)], "smmd": ["1", "9" * 400]})
     assert (
         "Outside, with errors of about a million and more: SMMD 1 of 2; CE beside SMMD 1 of 2."
-    ) in artefact.caption
+    ) in words(artefact)
 
 
 def test_both_p90_are_those_of_numpy_on_the_subset_of_the_pair(artefact, runs):
@@ -90,19 +91,19 @@ def test_the_data_have_both_histograms_of_every_pair(tmp_path):
 
 def test_the_papers_p90_is_named_on_gsm8k_alone(artefact, run):
     assert "Appendix C.7 of the paper on gsm8k is 168.40 with CE and 150.00 with SMMD" in (
-        artefact.caption
+        words(artefact)
     )
     table = artefact.table.set_index("Loss")
     assert table["Paper p90 (CE)"].to_dict() == {"NTL": "–", "SMMD": "150.00 (168.40)"}
     other = ErrorHistogram().build(run)
-    assert "168.40" not in other.caption
+    assert "168.40" not in words(other)
     assert not [name for name in other.table if name.startswith("Paper")]
 
 
 def test_caption_and_panels_say_the_size_of_each_subset(artefact):
     sizes = artefact.data.drop_duplicates("pair").set_index("pair")["n"]
     assert max(sizes) < 150
-    assert f"Its share: NTL {sizes['ntl']} of 150; SMMD {sizes['smmd']} of 150." in artefact.caption
+    assert f"Its share: NTL {sizes['ntl']} of 150; SMMD {sizes['smmd']} of 150." in words(artefact)
     titles = [axis.get_title() for axis in artefact.figure.axes]
     assert titles == [f"{name} over CE\nn = {sizes[name.lower()]}" for name in ("NTL", "SMMD")]
 

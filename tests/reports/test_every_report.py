@@ -11,6 +11,7 @@ from smmd_bench.publishing.make_report import make_report
 from smmd_bench.publishing.style import figure_style
 from smmd_bench.results.frames import read_run
 from tests.changed_runs import NO_MEMORY, with_manifest, without
+from tests.reports.golden import words
 from tests.runs import quick_run
 
 STATES = {
@@ -166,7 +167,7 @@ def test_the_same_run_gives_the_same_bytes(name, runs, small):
 @pytest.mark.parametrize("name", [*SAMPLED, "error_histogram", "signed_errors", "training_curves"])
 def test_captions_name_n_seeds_and_a_loss_that_failed(name, without_ntl):
     artefact = build(name, without_ntl)
-    assert ("n = 30 test examples; seeds 0, 1; at most " in artefact.caption) == (name in SAMPLED)
+    assert ("n = 30 test examples; seeds 0, 1; at most " in words(artefact)) == (name in SAMPLED)
     assert artefact.caption.endswith(
         " Without a result: builtin/tiny ntl seeds 0, 1 (failed in train)."
     )
@@ -188,7 +189,7 @@ def test_losses_that_would_look_the_same_are_left_out_and_named(name, note, many
     labels = artefact.figure.axes[0].get_legend_handles_labels()[1]
     drawn = ["SMMD", *(f"SMMD[lambda={at}]" for at in range(4, 10))]
     assert [label for label in labels if label != "CE"] == drawn
-    assert note in artefact.caption
+    assert note in words(artefact)
     assert {*MANY[1:]} <= set(artefact.data["loss"])
 
 
@@ -200,7 +201,7 @@ def test_variants_with_fewer_seeds_do_not_flood_figures_and_tables(tmp_path):
                  "digit_distribution[digit=5]", "training_curves"):  # fmt: skip
         artefact = build(name, run)
         assert set(artefact.data["loss"]) <= {"base", "ce", "smmd"}, name
-        assert "sweeps: 25 variants" in artefact.caption
+        assert "sweeps: 25 variants" in words(artefact)
         assert artefact.table is None or len(artefact.table) <= 4
 
 

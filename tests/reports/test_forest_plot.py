@@ -7,6 +7,7 @@ from smmd_bench.reports.forest_plot import ForestPlot, window
 
 from smmd_bench.plugin_system import registry
 from tests.changed_runs import NO_MEMORY, changed, with_manifest, without
+from tests.reports.golden import words
 from tests.runs import planted_run, quick_run
 
 ANSWERS = [str(at) for at in range(20)]
@@ -129,7 +130,7 @@ def test_where_lower_is_better_the_axis_is_reversed(tmp_path, falling):
     (axis,) = artefact.figure.axes
     assert axis.xaxis_inverted()
     assert axis.get_xlabel() == "Δ MAE to CE, reversed axis: right is better →"
-    assert "Where lower is better the axis is reversed." in artefact.caption
+    assert "Where lower is better the axis is reversed." in words(artefact)
 
 
 def test_what_is_missing_is_named_in_place(tmp_path):
@@ -149,7 +150,7 @@ def test_tasks_that_do_not_fit_are_named(tmp_path):
     tasks = ("arithmetic[operations=1..2]", "gsm8k")
     artefact = ForestPlot().build(quick_run(tmp_path, tasks=tasks, losses=losses, n=5, resamples=5))
     assert len(artefact.figure.axes) == 1
-    assert "Not drawn for lack of room: gsm8k." in artefact.caption
+    assert "Not drawn for lack of room: gsm8k." in words(artefact)
     assert len(artefact.table) == 60
 
 

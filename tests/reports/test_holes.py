@@ -5,6 +5,7 @@ from smmd_bench.reports.arithmetic_operations import ArithmeticOperations
 from smmd_bench.reports.scale_errors import ScaleErrors
 
 from tests.changed_runs import NO_MEMORY, without
+from tests.reports.golden import words
 from tests.runs import quick_run
 
 
@@ -33,4 +34,4 @@ def test_the_csv_has_the_losses_that_have_no_column(tmp_path):
         artefact = report.build(run)
         assert "untuned" not in artefact.table
         assert "base" in set(artefact.data["loss"])
-        assert " data: untuned." in artefact.caption
+        assert " data: untuned." in words(artefact)

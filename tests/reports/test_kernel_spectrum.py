@@ -7,6 +7,7 @@ from smmd_bench.reports._probes import vocabulary_sizes
 from smmd_bench.reports.kernel_spectrum import KernelSpectrum, kernels
 
 from tests.changed_runs import changed
+from tests.reports.golden import words
 from tests.runs import quick_run
 
 LOSSES = ("ce", "smmd", "smmd[term=mmd]", "smmd[kernel=random,term=mmd]", "smmd[lambda=9]",
@@ -70,7 +71,7 @@ def test_the_figure_has_two_heat_maps_and_a_spectrum_a_loss(artefact):
     np.testing.assert_allclose(image.get_array(), gaussian(10))
     first, second = panels[2].lines
     assert (first.get_marker(), second.get_marker()) == ("o", "s")
-    assert "Not drawn, but in the table: SMMD[sigma=1+3]." in artefact.caption
+    assert "Not drawn, but in the table: SMMD[sigma=1+3]." in words(artefact)
 
 
 def test_of_a_thousand_numbers_a_corner_is_drawn_and_all_eigenvalues(run, tmp_path):
@@ -83,6 +84,6 @@ def test_of_a_thousand_numbers_a_corner_is_drawn_and_all_eigenvalues(run, tmp_pa
     assert vocabulary_sizes(run) == {"builtin/tiny": 1000}
     artefact = KernelSpectrum().build(run)
     assert artefact.figure.axes[0].get_title() == "SMMD\nK, σ = 2\n0 to 39 of 1,000 numbers"
-    assert "(drawn: the numbers 0 to 39 of 1,000)" in artefact.caption
+    assert "(drawn: the numbers 0 to 39 of 1,000)" in words(artefact)
     data = artefact.data[artefact.data["matrix"] == "A"]
     assert data["what"].value_counts().to_dict() == {"entry": 1600, "eigenvalue": 1000}

@@ -4,6 +4,7 @@ import pytest
 from smmd_bench.reports.loss_shapes import LossShapes, falls, figure, penalties
 
 from tests.changed_runs import changed
+from tests.reports.golden import words
 from tests.runs import quick_run
 
 SIX = ["ce", "gce", "dist2", "ntl", "ntil", "smmd"]
@@ -110,8 +111,8 @@ def test_the_losses_of_the_run_are_drawn_with_cross_entropy(run):
     artefact = LossShapes().build(run)
     assert drawn(artefact) == ["ce", "ntl", "smmd"]
     assert len(artefact.figure.axes) == 3 * 3
-    assert "0.9 to that value and spreads 0.1 evenly" in artefact.caption
-    assert "Left out" not in artefact.caption
+    assert "0.9 to that value and spreads 0.1 evenly" in words(artefact)
+    assert "Left out" not in words(artefact)
 
 
 def test_a_loss_that_is_not_installed_is_left_out_and_named(tmp_path):
@@ -119,11 +120,11 @@ def test_a_loss_that_is_not_installed_is_left_out_and_named(tmp_path):
     run = changed(run, tmp_path, "cell.json", lambda cell: {**cell, "loss": "unheard"})
     artefact = LossShapes().build(run)
     assert drawn(artefact) == ["ce"]
-    assert "does not act here): unheard." in artefact.caption
+    assert "does not act here): unheard." in words(artefact)
 
 
 def test_of_many_losses_the_first_are_drawn(tmp_path):
     losses = [f"ntl[lambda={at}]" for at in range(3, 16)]
     artefact = LossShapes().build(quick_run(tmp_path, losses=losses, base=False))
     assert drawn(artefact) == ["ce", *losses[:11]]
-    assert "the first 12 of 14 losses" in artefact.caption
+    assert "the first 12 of 14 losses" in words(artefact)

@@ -3,6 +3,7 @@
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from smmd_bench.reports.arithmetic_table import ArithmeticTable
 from smmd_bench.reports.chart_table import ChartTable
@@ -17,6 +18,7 @@ from smmd_bench.publishing import tables
 from smmd_bench.scoring.statistics import paired_difference
 from tests.changed_runs import changed, with_manifest, without
 from tests.reports.conftest import SMALL, TEXT, VISION
+from tests.reports.golden import words
 from tests.runs import planted_run, quick_run
 
 OURS = {
@@ -99,7 +101,7 @@ def test_each_difference_of_rouge_is_that_of_its_own_kind(runs):
 def test_the_distance_is_that_of_our_value_to_the_published_one(report, run, runs):
     table = report.build(runs(run)).table
     published = table.filter(regex="^Paper").iloc[:, 0]
-    compared = published != "–"
+    compared = pd.to_numeric(published, errors="coerce").notna()
     assert compared.any()
     assert not compared[table["Loss"] == "untuned"].any()
     assert set(table.loc[~compared, "Δ to paper"]) == {"–"}
@@ -112,23 +114,26 @@ def test_the_distance_is_that_of_our_value_to_the_published_one(report, run, run
 
 
 @pytest.mark.parametrize(
-    ("report", "names", "why"),
+    ("report", "names", "label", "why"),
     [
         (ArithmeticTable(), {"models": (SMALL,), "recipe": {"epochs": 4, "method": "full"}},
+         "other level",
          ["arithmetic[operations=1..2]: another level", "30 of 10,000", "epochs 4 instead of 15"]),
-        (MathTable(), {"models": (TEXT,), "tasks": ("gsm8k[calculator=keep]",)},
+        (MathTable(), {"models": (TEXT,), "tasks": ("gsm8k[calculator=keep]",)}, "other level",
          ["gsm8k[calculator=keep]: another level or format", "30 of 1,319"]),
-        (ClockTable(), {"models": (VISION,), "tasks": ("clock_time",)}, ["synthetic data"]),
-        (ChartTable(), {"tasks": ("chartqa",)}, ["not in the paper, synthetic data"]),
+        (ClockTable(), {"models": (VISION,), "tasks": ("clock_time",)}, "synthetic data",
+         ["synthetic data"]),
+        (ChartTable(), {"tasks": ("chartqa",)}, "other model",
+         ["not in the paper, synthetic data"]),
         (SamsumTable(), {"models": (TEXT,), "tasks": ("samsum[source=synthetic]",)},
-         ["samsum[source=synthetic]: synthetic data"]),
+         "synthetic data", ["samsum[source=synthetic]: synthetic data"]),
     ],
 )  # fmt: skip
-def test_another_setting_is_not_compared_and_the_caption_says_why(report, names, why, tmp_path):
+def test_another_setting_is_not_compared_and_the_cell_says_why(report, names, label, why, tmp_path):
     artefact = report.build(quick_run(tmp_path, n=30, losses=("ce",), **names))
-    assert shown(artefact.table) == {"not compared"}
+    assert shown(artefact.table) == {label}
     assert artefact.data.filter(like="published").isna().all(axis=None)
-    _, _, note = artefact.caption.partition("No published values for ")
+    _, _, note = words(artefact).partition("No published values for ")
     assert all(reason in note for reason in why)
     synthetic = "synthetic data" in note
     assert ("synthetic" in artefact.table.attrs["title"]) is synthetic
@@ -137,8 +142,8 @@ def test_another_setting_is_not_compared_and_the_caption_says_why(report, names,
 def test_data_of_unknown_source_is_not_compared(runs, tmp_path):
     artefact = ClockTable().build(with_manifest(runs("pictures"), tmp_path, data={}))
     assert "Data" not in artefact.table
-    assert shown(artefact.table) == {"not compared"}
-    assert "clock_time: data of unknown source" in artefact.caption
+    assert shown(artefact.table) == {"unknown data"}
+    assert "clock_time: data of unknown source" in words(artefact)
 
 
 def test_the_title_says_a_level_that_is_not_the_papers(tmp_path):
@@ -158,15 +163,15 @@ def test_a_metric_that_no_cell_has_gets_no_column(runs, tmp_path):
     run = changed(runs("math of two models"), tmp_path, "metrics.json", change)
     artefact = MathTable().build(run)
     assert not any("lm-eval" in column for column in artefact.table)
-    assert "lm-eval" not in artefact.caption
+    assert "lm-eval" not in words(artefact)
 
 
 def test_digits_outside_the_numeric_vocabulary_are_in_the_caption(runs, tmp_path):
     targets = {"digit_tokens": 800, "outside": 94, "numeric": 706, "covered": 706}
     run = runs("synthetic pictures")
-    assert "V_num" not in ChartTable().build(run).caption
+    assert "V_num" not in words(ChartTable().build(run))
     run = changed(run, tmp_path, "train.json", lambda said: {**said, "numeric_targets": targets})
-    assert "outside V_num: 11.8 % with builtin/tiny-vl." in ChartTable().build(run).caption
+    assert "outside V_num: 11.8 % with builtin/tiny-vl." in words(ChartTable().build(run))
 
 
 @pytest.fixture(scope="module")
@@ -184,8 +189,8 @@ def test_a_loss_without_a_result_has_a_row_that_says_why(said, runs, whole, tmp_
         assert list(table["Loss"].unique()) == ["untuned", "CE", "NTL", "SMMD"]
         for _, row in table[table["Loss"] == "NTL"].iterrows():
             assert row[heading] == said
-            assert set(row.iloc[list(row.index).index(heading) + 1 :]) - {"not compared"} == {"–"}
-        assert f"Without a result: builtin/tiny ntl seeds 0, 1 ({said})." in artefact.caption
+            assert set(row.iloc[list(row.index).index(heading) + 1 :]) == {"–"}
+        assert f"Without a result: builtin/tiny ntl seeds 0, 1 ({said})." in words(artefact)
         assert tables.is_numeric(table[heading])
         smmd = list(table["Loss"]).index("SMMD")
         assert [(row, column) for row, column in table.attrs.get("bold", ()) if row == smmd] == [
@@ -214,7 +219,7 @@ def test_a_sweep_in_the_run_changes_nothing_but_the_caption(tmp_path):
     assert tables.to_csv(after.table) == tables.to_csv(before.table)
     columns = ["p_holm", "exact_match_value"]
     assert after.data[columns].equals(before.data[columns])
-    assert "sweeps: 3 variants" in after.caption
+    assert "sweeps: 3 variants" in words(after)
 
 
 def test_another_task_has_a_table_with_every_metric(tmp_path):

@@ -9,7 +9,7 @@ from smmd_bench.results.frames import read_run
 from smmd_bench.storage.files import read_json, write_json
 from tests.regression_checks import write_checks
 from tests.reports.conftest import SMALL, TEXT
-from tests.reports.golden import printed, widest_line
+from tests.reports.golden import printed, widest_line, words
 from tests.runs import quick_run
 
 PAPER = {"models": (TEXT,), "tasks": ("gsm8k",), "losses": ("ce", "smmd"), "recipe": {}}
@@ -46,9 +46,9 @@ def test_another_setting_has_no_published_value(run, checks, said, tmp_path):
     write_checks(tmp_path, **checks)
     artefact = MmluTable().build(read_run(tmp_path))
     assert "From" not in artefact.table.columns
-    assert "Table 12 of the paper" not in artefact.caption
+    assert "Table 12 of the paper" not in words(artefact)
     assert artefact.data["published"].isna().all()
-    assert said in artefact.caption
+    assert said in words(artefact)
 
 
 def test_non_inferior_only_where_the_whole_interval_is_above_the_margin(artefact, runs):
@@ -67,7 +67,7 @@ def test_whole_and_limited_rows_are_told_apart(tmp_path):
     write_checks(tmp_path)
     artefact = MmluTable().build(read_run(tmp_path))
     assert artefact.table["Limit"].value_counts().to_dict() == {"–": 5, "first 10": 3}
-    assert "Rows with a limit" in artefact.caption
+    assert "Rows with a limit" in words(artefact)
     assert widest_line(artefact.table) <= 100
 
 
@@ -81,8 +81,8 @@ def test_a_metric_without_mcnemars_test_has_no_word_of_it(tmp_path):
         write_json(file, content)
     artefact = RegressionTable().build(read_run(tmp_path))
     assert "p" not in artefact.table.columns
-    assert "McNemar" not in artefact.caption
-    assert "up to 3 questions" in artefact.caption
+    assert "McNemar" not in words(artefact)
+    assert "up to 3 questions" in words(artefact)
 
 
 def test_a_value_that_all_rows_share_stays_in_the_table(artefact):
@@ -107,7 +107,7 @@ def test_a_checkpoint_from_elsewhere_shows_its_difference_to_the_untuned_model(t
     assert rows.loc["checkpoint other", "Δ to CE"].endswith(" to untuned")
     assert rows.loc["checkpoint other", "Not worse"] != "–"
     assert rows.loc["CE", "Δ to CE"] == "–"
-    assert "A checkpoint from elsewhere is compared with the untuned model." in artefact.caption
+    assert "A checkpoint from elsewhere is compared with the untuned model." in words(artefact)
 
 
 def test_what_was_not_run_is_said(tmp_path):

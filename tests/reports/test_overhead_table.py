@@ -11,7 +11,7 @@ from smmd_bench.overhead.settings import STOCK, OverheadSettings
 from smmd_bench.plugin_system.registry import entries
 from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.storage.files import write_json, write_parquet
-from tests.reports.golden import assert_golden
+from tests.reports.golden import assert_golden, words
 
 SECONDS = {STOCK: 0.6, "ce": 0.4, "ntl": 0.42, "ntil": 0.9, "smmd": 0.41}
 PEAKS = {STOCK: 8e9, "ce": 5e9, "ntl": 5.1e9, "ntil": 5.2e9, "smmd": 5.05e9}
@@ -91,7 +91,7 @@ def test_for_another_model_or_setting_the_column_says_so(tmp_path, chosen, why):
     artefact = OverheadTable().build(write_measurement(tmp_path, chosen))
     assert set(artefact.table["Paper ratios"]) == {why}
     assert artefact.data["published_time_to_ce"].isna().all()
-    assert f"Table 7 of the paper has {why}." in artefact.caption
+    assert f"Table 7 of the paper has {why}." in words(artefact)
 
 
 def test_a_failed_row_stands_in_the_table_and_says_why(tmp_path):
@@ -100,7 +100,7 @@ def test_a_failed_row_stands_in_the_table_and_says_why(tmp_path):
     row = artefact.table.set_index("Loss").loc["NTIL"]
     assert row["Step time (ms)"] == "failed"
     assert row[["Time : CE", "Mem. (GB)", "Mem. : CE"]].tolist() == ["–"] * 3
-    assert "Failed: ntil, repeat 1: out of memory, see its log; repeat 2: " in artefact.caption
+    assert "Failed: ntil, repeat 1: out of memory, see its log; repeat 2: " in words(artefact)
 
 
 def test_without_cross_entropy_there_are_times_and_no_ratios(tmp_path):

@@ -3,6 +3,7 @@ from smmd_bench.reports.scale_errors import ROWS, ScaleErrors, category_counts
 
 from smmd_bench.scoring.categories import CATEGORIES
 from tests.changed_runs import changed
+from tests.reports.golden import words
 from tests.runs import planted_run
 
 ANSWERS = ["100"] * 11 + ["0"] * 4
@@ -47,7 +48,7 @@ def test_counts_are_means_over_seeds(tmp_path):
     table = artefact.table.set_index("Category")
     assert table.loc["Exact", "SMMD"] == "8.5 (56.67)"
     assert table.loc["Total", "SMMD"] == "15.0"
-    assert "Means over the seeds." in artefact.caption
+    assert "Means over the seeds." in words(artefact)
 
 
 def test_targets_without_a_number_do_not_count(tmp_path):
@@ -58,4 +59,4 @@ def test_targets_without_a_number_do_not_count(tmp_path):
     artefact = ScaleErrors().build(changed(run, tmp_path, "scores.parquet", hide))
     counts = artefact.data.set_index("category")["count"]
     assert (counts["n"], counts["exact"], counts["sign_flip"]) == (13, 1, 0)
-    assert "Up to 2 examples of a task are left out" in artefact.caption
+    assert "Up to 2 examples of a task are left out" in words(artefact)

@@ -1,6 +1,7 @@
 import numpy as np
 from smmd_bench.reports.signed_errors import BOUNDS, SignedErrors
 
+from tests.reports.golden import words
 from tests.runs import planted_run
 
 
@@ -47,7 +48,7 @@ def test_what_is_outside_the_window_is_counted_and_named(tmp_path):
     assert (
         "Outside -1,000 to 1,000, counted in the shares and not drawn: SMMD 1 of 3; "
         "CE beside SMMD 2 of 3."
-    ) in artefact.caption
+    ) in words(artefact)
     assert artefact.data.groupby(["loss", "digit"], observed=True)["share"].sum().max() == 100
 
 
@@ -55,7 +56,7 @@ def test_answers_that_are_no_whole_number_are_left_out_and_counted(tmp_path):
     answers = ["1", "3/2", "0.25", str(10**17)]
     artefact = built(tmp_path, answers, {"ce": answers, "smmd": answers})
     assert artefact.data.loc[artefact.data["loss"] == "ce", "count"].sum() == 1
-    assert "Left out, as the true answer is no whole number: SMMD 3 of 4." in artefact.caption
+    assert "Left out, as the true answer is no whole number: SMMD 3 of 4." in words(artefact)
     assert artefact.figure.axes[0].get_title() == "SMMD over CE\nn = 1"
 
 
@@ -85,7 +86,7 @@ def test_the_table_has_the_losses_that_are_drawn_and_the_data_have_all(tmp_path)
     artefact = built(tmp_path, ["1", "2"], dict.fromkeys(losses, ("1", "2")))
     drawn = [*(f"SMMD[sigma={at}]" for at in (5, 6, 7)), "NTL", "SMMD"]
     assert list(artefact.table["Loss"].unique()) == drawn
-    assert f"({', '.join(drawn)}); the CSV of the figure has all." in artefact.caption
+    assert f"({', '.join(drawn)}); the CSV of the figure has all." in words(artefact)
     assert list(artefact.data["pair"].unique()) == losses[1:]
 
 

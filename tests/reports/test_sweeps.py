@@ -14,6 +14,7 @@ from smmd_bench.reports.sigma_sensitivity import SigmaSensitivity
 from smmd_bench.errors import UserError
 from smmd_bench.publishing.style import figure_style, loss_styles
 from tests.changed_runs import NO_MEMORY, without
+from tests.reports.golden import words
 from tests.runs import quick_run
 
 SIGMA = {"smmd[sigma=0.5]": 0.5, "smmd[sigma=1]": 1, "smmd": 2, "smmd[sigma=5]": 5}
@@ -132,10 +133,10 @@ def test_zero_is_cut_off_from_a_logarithmic_axis(drawn):
     artefact = drawn(LambdaSensitivity())
     (cut,) = (text for text in artefact.figure.axes[0].texts if text.get_text() == "//")
     assert 0 < cut.get_position()[0] < 0.3
-    assert "left of any //" in artefact.caption
+    assert "left of any //" in words(artefact)
     artefact = drawn(SigmaSensitivity())
     assert not artefact.figure.axes[0].texts
-    assert "//" not in artefact.caption
+    assert "//" not in words(artefact)
 
 
 def test_smmd_stands_as_a_band_beside_ntl_where_its_weight_was_not_varied(tmp_path):
@@ -169,8 +170,8 @@ def test_several_seeds_give_mean_and_deviation(tmp_path):
     metrics = run.metrics.query("metric == 'exact_match'")
     means = [metrics.loc[metrics["loss"] == loss, "value"].mean() for loss in SIGMA]
     assert list(curve.get_ydata()) == pytest.approx(means)
-    assert "mean ± standard deviation over training seeds" in artefact.caption
-    assert "seeds 0, 1" in artefact.caption
+    assert "mean ± standard deviation over training seeds" in words(artefact)
+    assert "seeds 0, 1" in words(artefact)
 
 
 def test_each_model_and_task_has_a_panel(tmp_path):

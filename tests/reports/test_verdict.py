@@ -11,6 +11,7 @@ from smmd_bench.reports.forest_plot import ForestPlot
 from smmd_bench.reports.verdict import Verdict
 from statsmodels.stats.power import NormalIndPower, TTestPower
 
+from tests.reports.golden import words
 from tests.runs import planted_run, quick_run
 
 ANSWERS = [str(at) for at in range(40)]
@@ -90,7 +91,7 @@ def test_a_run_without_cross_entropy_says_so(tmp_path):
     run = quick_run(tmp_path, losses=("ntl", "smmd"), n=20)
     artefact = Verdict().build(run)
     assert set(artefact.table["Verdict"]) == {"no CE to compare with"}
-    assert "add it to --losses" in artefact.caption
+    assert "add it to --losses" in words(artefact)
 
 
 def test_a_run_of_cross_entropy_alone_has_no_verdict(tmp_path):
