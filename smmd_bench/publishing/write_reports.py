@@ -26,7 +26,9 @@ from .terminal import write_terminal_tables
 if TYPE_CHECKING:
     from ..contracts import Progress
 
-SPELLINGS = {"csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "pdf": "pdf"}
+SPELLINGS = {
+    "csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "pdf": "pdf", "svg": "svg",
+}  # fmt: skip
 """How `--format` spells a format, and the ending of its files."""
 _WRITTEN = ".written.json"
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
