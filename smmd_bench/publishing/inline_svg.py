@@ -45,13 +45,17 @@ _PICTURE = "data:image/png;base64,"
 
 
 def inline_svg(file: Path, name: str, label: str) -> str | None:
-    """The `<svg>` element of a file that matplotlib wrote; None if it is too large.
+    """The `<svg>` element of a file that matplotlib wrote; None if it is too large, or no XML
+    because a name in it has control characters.
 
     Ids begin with `name`; `label` is what a screen reader says.
     """
     if file.stat().st_size > 8 * LARGEST:
         return None
-    root = ElementTree.parse(file).getroot()
+    try:
+        root = ElementTree.parse(file).getroot()
+    except ElementTree.ParseError:
+        return None
     copy = _Copy(root, name)
     (svg,) = copy.of(root)
     width, height = (float(size) for size in root.attrib["viewBox"].split()[2:])

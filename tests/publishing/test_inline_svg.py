@@ -97,6 +97,12 @@ def test_paths_end_where_matplotlib_ends_them(tmp_path):
     np.testing.assert_allclose(steps.cumsum(axis=0), expected, atol=0.0051)
 
 
+def test_a_figure_with_a_control_character_is_none(tmp_path):
+    file = saved(tmp_path, lambda figure: figure.subplots().set_xlabel("a name"))
+    file.write_text(file.read_text().replace("a name", "a \x1b[31m name"))
+    assert inline_svg(file, "mine", "") is None
+
+
 def test_text_of_an_earlier_matplotlib_keeps_its_size(tmp_path):
     style = "font: oblique 9px 'DejaVu Sans', 'Verdana'; text-anchor: middle"
     head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9">'
