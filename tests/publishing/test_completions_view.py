@@ -171,6 +171,12 @@ def test_columns_are_chosen_and_the_example_its_task_and_its_seed_come_first(ope
     assert headings.count() == FIRST - 1 + LOSSES
 
 
+def test_a_question_with_one_answer_is_not_asked(open_page):
+    page = open_page()
+    assert page.locator("#by-task").is_visible()
+    assert not page.locator("#by-model").is_visible()
+
+
 def test_an_example_shows_its_picture(open_page):
     page = open_page()
     page.select_option("#by-task", "clock_time")

@@ -18,6 +18,7 @@ const makeFilters = (examples) => {
   const judged = data.exact.some((flags) => /[01]/.test(flags)) ? named : [];
   choose("by-right", "any loss or none", judged, 1);
   choose("by-wrong", "any loss or none", judged, 1);
+  $("swap").hidden = judged.length === 0;
   const letters = [...new Set(data.category.join(""))].filter((letter) => letter !== "-").sort();
   choose("by-category", "any", letters.map((letter) => [examples.named(letter), examples.written(letter)]));
   choose("by-loss", "any loss", letters.length > 1 ? named : []);
