@@ -11,7 +11,8 @@ const state = (() => {
   const listeners = [];
   const write = () => {
     const hash = [encodeURIComponent(place), chosen.toString()].filter(Boolean).join("&");
-    if (hash !== location.hash.slice(1)) history.replaceState(null, "", `#${hash}`);
+    if (hash === location.hash.slice(1)) return;
+    try { history.replaceState(null, "", `#${hash}`); } catch { /* too many in a short time: the next one says it */ }
   };
   const all = (name) => chosen.getAll(name);
   const setAll = (name, values) => {
