@@ -49,7 +49,7 @@ def call(words: Sequence[str], folder: Path, **environment: str) -> Said:
 
 @contextlib.contextmanager
 def coarse_figures() -> Iterator[None]:
-    """Figures of few pixels, and none as PDF: nobody looks at them."""
+    """Figures of few pixels, and none as PDF or SVG: nobody looks at them."""
     text = style.STYLE.read_text().replace("savefig.dpi: 160", "savefig.dpi: 25")
     with (
         tempfile.NamedTemporaryFile("w", suffix=".mplstyle") as file,
@@ -59,6 +59,7 @@ def coarse_figures() -> Iterator[None]:
         file.flush()
         patch.setattr(style, "STYLE", Path(file.name))
         patch.delitem(FIGURE_METADATA, "pdf")
+        patch.delitem(FIGURE_METADATA, "svg")
         yield
 
 

@@ -22,7 +22,7 @@ from .voice import Voice, summary_of
     "--format",
     "formats",
     word="FORMAT",
-    help="Only these formats: csv, markdown, latex, png, pdf.",
+    help="Only these formats: csv, markdown, latex, png, pdf, svg.",
 )
 @click.option(
     "--out",

@@ -77,7 +77,7 @@ def _float(
         hrules=True,
         position="t",
         position_float="centering",
-        caption=_escape(caption),
+        caption=escape(caption),
         label=label,
         environment="table*" if wide else None,
     )
@@ -86,8 +86,8 @@ def _float(
 
 def _cells(frame: pd.DataFrame) -> pd.DataFrame:
     """The cells and headings as LaTeX."""
-    text = mark_bold(as_text(frame).map(_escape), "\\textbf{{{}}}".format)
-    names = [_escape(name) for name in text.columns]
+    text = mark_bold(as_text(frame).map(escape), "\\textbf{{{}}}".format)
+    names = [escape(name) for name in text.columns]
     for first in text.columns[:1]:
         text[first] = text[first].map(_at_the_start)
         names[0] = _at_the_start(names[0])
@@ -105,7 +105,8 @@ def _form(frame: pd.DataFrame) -> str:
     return "".join("r" if is_numeric(text[name]) else "l" for name in text.columns)
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
+    """Text as every LaTeX sets it, whatever it holds."""
     return "".join(_SIGNS.get(letter) or _sign(letter) for letter in text)
 
 

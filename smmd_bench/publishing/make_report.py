@@ -2,7 +2,8 @@
 
 RUN/reports/tables/NAME.csv, .md, .tex    the table as people read it
 RUN/reports/tables/NAME_data.csv          the numbers behind it, in full (a report without figure)
-RUN/reports/figures/NAME.png, .pdf, .csv  the figure, and the numbers behind it
+RUN/reports/figures/NAME.png, .pdf, .svg  the figure
+RUN/reports/figures/NAME.csv              the numbers behind it
 
 The files follow from the run alone, byte for byte: they hold no dates and no random names.
 """
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 
     from ..results.frames import RunFrames
 
-FORMATS = ("csv", "md", "tex", "png", "pdf")
+FORMATS = ("csv", "md", "tex", "png", "pdf", "svg")
 FIGURE_METADATA = {
     "png": {"Software": None},
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+    "svg": {"Creator": None, "Date": None, "Format": None, "Type": None},
 }
 """Figures carry no date and no version."""
 USUAL = 100
@@ -60,7 +62,11 @@ class Section:
     @property
     def image(self) -> Path | None:
         """The figure as PNG, if it was written."""
-        return next((path for path in self.files if path.suffix == ".png"), None)
+        return self.file(".png")
+
+    def file(self, suffix: str) -> Path | None:
+        """The first of its files with that ending, if there is one."""
+        return next((path for path in self.files if path.suffix == suffix), None)
 
 
 def describe_failure(problem: BaseException) -> tuple[str, str]:

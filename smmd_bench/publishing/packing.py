@@ -1,6 +1,6 @@
 """The examples of the page in few bytes: columns, each text once, and compressed where large.
 
-`examples.js` unpacks them: a JSON object as it is, or the same gzipped and in base64.
+`web/reading.js` unpacks them: a JSON object as it is, or the same gzipped and in base64.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from typing import Any
 
 LARGE = 200_000
 """Characters of JSON from which on it is compressed."""
-_COLUMNS = ("group", "prompt", "target", "answers", "category", "exact", "differing")
+_COLUMNS = (
+    "group", "prompt", "target", "answers", "category", "exact", "differing", "uid", "errors",
+    "attributes",
+)  # fmt: skip
 
 
 def columns(examples: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,7 +25,9 @@ def columns(examples: Mapping[str, Any]) -> dict[str, Any]:
     texts     all prompts, targets and completions, in the order of their first use
     group, prompt, target, differing    one number a row; of texts, the place in `texts`
     answers   one place a completion, all rows after one another
-    category, exact    one string a row
+    category, exact, uid    one string a row
+    errors    one number or null a completion, all rows after one another
+    attributes    {name: one value or null a row}
     """
     places: dict[str, int] = {}
 
@@ -34,9 +39,12 @@ def columns(examples: Mapping[str, Any]) -> dict[str, Any]:
         for group, prompt, target, answers, *rest in examples["rows"]
     ]
     packed = {name: [row[at] for row in rows] for at, name in enumerate(_COLUMNS)}
-    packed["answers"] = [answer for answers in packed["answers"] for answer in answers]
+    for name in ("answers", "errors"):
+        packed[name] = [one for each in packed[name] for one in each]
+    names = dict.fromkeys(name for row in packed["attributes"] for name in row)
+    attributes = {name: [row.get(name) for row in packed["attributes"]] for name in names}
     others = {key: value for key, value in examples.items() if key != "rows"}
-    return {**others, **packed, "texts": list(places)}
+    return {**others, **packed, "attributes": attributes, "texts": list(places)}
 
 
 def pack(examples: Mapping[str, Any], large: int = LARGE) -> tuple[str, str]:

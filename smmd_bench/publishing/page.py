@@ -1,10 +1,10 @@
-"""The one self-contained page of a run: tables, figures as data URIs, completions to search.
+"""The one self-contained page of a run: tables, figures, completions to search.
 
 RUN/reports/index.html     all of it in one file
 RUN/reports/failed.json    the reports that raised, if any, with their tracebacks
 
 Nothing is fetched from a network, everything that comes from a model or a file is escaped, and
-only the two scripts of this folder may run.
+only the scripts of the folder `web` may run.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any
 from ..scoring.categories import CATEGORIES
 from ..storage.files import read_own_json, write_json, write_text
 from .examples import embedded_examples
+from .inline_svg import inline_svg, picture_uri
 from .make_report import Section, describe_failure
+from .notes import shared_notes
 from .packing import pack
-from .tables import as_text, bold_cells, is_numeric
+from .tables import as_text, bold_cells, constant_line, is_numeric, varying
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from ..results.frames import RunFrames
 
 FAILED = "failed.json"
+SCRIPTS = ("state.js", "page.js", "sorting.js")
+EXAMPLE_SCRIPTS = ("reading.js", "filters.js", "slices.js", "detail.js", "completions.js")
 _STATES = ("done", "failed", "skipped", "pending")
 
 
@@ -71,15 +75,15 @@ def render_page(
         undefined=StrictUndefined,
     )
     environment.filters.update(
-        data_uri=_data_uri,
+        figure=_figure,
         table=_table,
         link=lambda file: file.relative_to(run.path / "reports").as_posix(),
         what=_what,
     )
     manifest = run.manifest
     name = str(manifest.get("name") or run.path.name)
-    failed = isinstance(examples, str)
-    return environment.get_template("page.html.jinja").render(
+    packed = None if isinstance(examples, str) else _packed(examples, _folder(run))
+    return environment.get_template("web/page.html.jinja").render(
         name=name,
         title=str((manifest.get("experiment") or {}).get("title") or name),
         run=manifest,
@@ -89,23 +93,25 @@ def render_page(
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
         counts=run.cells["status"].value_counts().reindex(_STATES, fill_value=0).to_dict(),
         parts=_parts([section for section in sections if section.skipped is None]),
+        shared=shared_notes(sections),
         skipped=[section for section in sections if section.skipped is not None],
         cells=run.cells.to_dict("records"),
-        examples=None if isinstance(examples, str) else _packed(examples),
-        examples_error=examples if failed else None,
+        examples=packed,
+        examples_error=examples if packed is None else None,
         style=Markup(_text("page.css")),
-        scripts=[_script(file) for file in ("page.js", "examples.js")[: 1 if failed else 2]],
+        scripts=[_script(file) for file in SCRIPTS + (EXAMPLE_SCRIPTS if packed else ())],
     )
 
 
 def report_command(run: RunFrames) -> str:
-    """The command that makes the reports of a run again, from the folder that `--out` defaults to.
+    """The command that makes the reports of a run again, where its folder is in `runs`."""
+    return shlex.join(["smmd-bench", "report", _folder(run)])
 
-    It names no folder above `runs`, so that the page is the same wherever the run lies.
-    """
+
+def _folder(run: RunFrames) -> str:
+    """The run's folder for commands; none above `runs`, so that the page is the same anywhere."""
     path = run.path.resolve()
-    folder = f"runs/{path.name}" if path.parent.name == "runs" else path.name
-    return shlex.join(["smmd-bench", "report", folder])
+    return f"runs/{path.name}" if path.parent.name == "runs" else path.name
 
 
 def _parts(sections: Sequence[Section]) -> list[tuple[str, str, list[Section]]]:
@@ -117,17 +123,17 @@ def _parts(sections: Sequence[Section]) -> list[tuple[str, str, list[Section]]]:
     return [part for part in parts if part[2]]
 
 
-def _packed(examples: Mapping[str, Any]) -> dict[str, Any]:
+def _packed(examples: Mapping[str, Any], folder: str) -> dict[str, Any]:
     from markupsafe import Markup
 
-    kind, text = pack({**examples, "categories": CATEGORIES})
+    kind, text = pack({**examples, "categories": CATEGORIES, "folder": folder})
     said = {key: examples[key] for key in ("shown", "total", "limit", "pictures")}
     return {**said, "kind": kind, "packed": Markup(text)}
 
 
 def _text(file: str) -> str:
     """A style sheet or script of this folder."""
-    return (resources.files(__package__) / file).read_text(encoding="utf-8")
+    return (resources.files(__package__) / "web" / file).read_text(encoding="utf-8")
 
 
 def _script(file: str) -> dict[str, Any]:
@@ -139,8 +145,17 @@ def _script(file: str) -> dict[str, Any]:
     return {"text": Markup(text), "digest": digest}
 
 
-def _data_uri(image: Path) -> str:
-    return "data:image/png;base64," + base64.b64encode(image.read_bytes()).decode("ascii")
+def _figure(section: Section) -> str:
+    """The figure as SVG, which follows the theme, or as a picture where that is too large."""
+    from markupsafe import Markup
+
+    label = f"{section.title}: figure. The numbers are in the table or in the CSV file."
+    file = section.file(".svg")
+    svg = inline_svg(file, section.name, label) if file is not None else None
+    if svg is not None:
+        return Markup(svg)
+    assert section.image is not None, section.name
+    return Markup('<img src="{}" alt="{}">').format(picture_uri(section.image), label)
 
 
 def _what(file: Path) -> str:
@@ -152,12 +167,18 @@ def _what(file: Path) -> str:
 
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:
-    """Columns: name, whether it holds numbers; rows of cells: text, whether it is bold."""
-    text, bold = as_text(frame), bold_cells(frame)
+    """Columns: name, whether it holds numbers; rows of cells: text, whether it is bold.
+
+    constant: what the columns say that never change.
+    """
+    whole = as_text(frame)
+    text, bold = varying(whole), bold_cells(frame)
+    text = whole if text.columns.empty else text
     cells = {
         name: [(cell, (at, name) in bold) for at, cell in enumerate(text[name])] for name in text
     }
     return {
         "columns": [(name, is_numeric(text[name])) for name in text],
         "rows": list(zip(*cells.values(), strict=True)),
+        "constant": constant_line(whole, text),
     }

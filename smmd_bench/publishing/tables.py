@@ -133,7 +133,7 @@ def to_terminal(
 
 def _fitting(text: pd.DataFrame, width: int) -> list[pd.DataFrame]:
     """The table, or parts of it that each fit: one for each value of its first columns."""
-    rows = _varying(text)
+    rows = varying(text)
     if rows.empty or _fits(rows, width):
         return [text]
     parts = [part for _, part in text.groupby(rows.columns[0], sort=False)]
@@ -147,7 +147,7 @@ def _block(text: pd.DataFrame, width: int) -> list[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
-    rows, values, bold = _varying(text), {*text.attrs.get("values", ())}, bold_cells(text)
+    rows, values, bold = varying(text), {*text.attrs.get("values", ())}, bold_cells(text)
     if values and len(text) == 1 and not _fits(rows, width):
         rows = rows[[n for n in rows.columns if n in values and rows[n].iloc[0] != DASH]]
     widths: list[int] | list[None] = [None] * rows.shape[1]
@@ -163,17 +163,22 @@ def _block(text: pd.DataFrame, width: int) -> list[RenderableType]:
     for at, row in rows.iterrows():
         cells = ((cell, "bold" if (at, name) in bold else "") for name, cell in row.items())
         table.add_row(*(Text(cell, style) for cell, style in cells))
-    fixed = [n for n in text.columns if n not in rows.columns and text[n].iloc[0] != DASH]
-    line = " · ".join(f"{name} {text[name].iloc[0]}" for name in fixed)
-    return [*([Text(line)] if fixed else []), table]
+    line = constant_line(text, rows)
+    return [*([Text(line)] if line else []), table]
 
 
-def _varying(text: pd.DataFrame) -> pd.DataFrame:
+def varying(text: pd.DataFrame) -> pd.DataFrame:
     """Without the columns that never change (all stay where there is one row); those that
     `attrs["values"]` names stay unless they hold only dashes."""
     values = text.columns.intersection([*text.attrs.get("values", ())])
     stay = {name for name in values if (text[name] != DASH).any()}
     return text[[n for n in text.columns if len(text) < 2 or n in stay or text[n].nunique() > 1]]
+
+
+def constant_line(text: pd.DataFrame, rows: pd.DataFrame) -> str:
+    """What the columns say that `rows` lacks: `Model builtin/tiny · Seeds 3`."""
+    fixed = [n for n in text.columns if n not in rows.columns and text[n].iloc[0] != DASH]
+    return " · ".join(f"{name} {text[name].iloc[0]}" for name in fixed)
 
 
 def _broken(rows: pd.DataFrame) -> pd.DataFrame:

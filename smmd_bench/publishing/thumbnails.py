@@ -31,9 +31,9 @@ def small_picture(path: object, largest: int = LARGEST) -> Image | None:
 
 
 def thumbnail(path: object) -> str | None:
-    """The small picture as a JPEG in a data URI; None if there is none."""
+    """The small picture as a WebP in a data URI; None if there is none."""
     if (small := small_picture(path)) is None:
         return None
     buffer = io.BytesIO()
-    small.save(buffer, "JPEG", quality=80)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    small.save(buffer, "WEBP", quality=75)
+    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

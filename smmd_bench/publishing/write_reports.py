@@ -18,6 +18,7 @@ from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import RunDirectory
 from ..storage.files import read_own_json, remove_leftovers, write_json
 from .make_report import FORMATS, Section
+from .notes import write_notes
 from .page import write_page
 from .processes import make_reports
 from .report_stamp import forget_reports, forget_stale_reports, stamp_reports
@@ -26,7 +27,9 @@ from .terminal import write_terminal_tables
 if TYPE_CHECKING:
     from ..contracts import Progress
 
-SPELLINGS = {"csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "pdf": "pdf"}
+SPELLINGS = {
+    "csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "pdf": "pdf", "svg": "svg",
+}  # fmt: skip
 """How `--format` spells a format, and the ending of its files."""
 _WRITTEN = ".written.json"
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
@@ -50,6 +53,7 @@ def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Pa
         sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
         written = [path for section in sections for path in section.files]
         written += write_terminal_tables(folder, sections)
+        written += write_notes(folder, sections)
         written.append(write_page(run, sections))
         _remove_others(folder / "reports", [section.name for section in sections], written)
     if any(section.disk_failed for section in sections):

@@ -32,6 +32,8 @@ from .texts import text_of
 
 HARMLESS = "harmless"
 COLUMNS = 3
+ADDED = ("categories", "folder")
+"""What the page adds to the examples."""
 
 
 def tables(data: bytes) -> None:
@@ -70,7 +72,7 @@ def page(data: bytes) -> None:
     digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in own]
     assert re.findall(r"'sha256-([^']+)'", shown.policy) == digests
     ((kind, body),) = [script for script in shown.scripts if script[0] is not None]
-    assert unpack(str(kind), body) | {"categories": None} == _as_json(text)
+    assert unpack(str(kind), body) | dict.fromkeys(ADDED) == _as_json(text)
 
 
 class _Elements(HTMLParser):
@@ -109,14 +111,15 @@ def _examples(text: str) -> dict[str, Any]:
         "total": 2,
         "shown": 2,
         "limit": 10,
-        "rows": [[0, text, text, [text, ""], "ab", "10", 1]],
+        "rows": [[0, text, text, [text, ""], "ab", "10", 1, text, [0, None], {text: text}]],
+        "digits": {},
         "pictures": [],
         "pictured": {},
     }
 
 
 def _as_json(text: str) -> dict[str, Any]:
-    return {**columns(_examples(text)), "categories": None}
+    return {**columns(_examples(text)), **dict.fromkeys(ADDED)}
 
 
 def page_of(text: str) -> str:

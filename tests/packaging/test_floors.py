@@ -105,7 +105,7 @@ def test_tables_data_and_values_are_the_same(made):
     for kind, least in at_least.items():
         assert sum(name.endswith(kind) for name in lowest) >= least, kind
     # what is not the same, and what follows from versions of libraries
-    of_versions = ("manifest.json", ".stamp", ".html", ".png", ".pdf", ".parquet")
+    of_versions = ("manifest.json", ".stamp", ".html", ".png", ".pdf", ".svg", ".parquet")
     for name in lowest:
         if not name.endswith(of_versions):
             assert lowest[name].read_bytes() == locked[name].read_bytes(), name

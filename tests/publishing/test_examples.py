@@ -4,6 +4,7 @@ import base64
 import io
 from collections import Counter
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -27,10 +28,11 @@ def found(run):
 def test_a_small_run_is_shown_whole_and_disagreements_come_first(found):
     assert found["total"] == found["shown"] == 2 * 200 * 4
     assert len(found["rows"]) == 2 * 200
-    flags = [row[-1] for row in found["rows"]]
+    flags = [row[6] for row in found["rows"]]
     assert flags == sorted(flags, reverse=True)
     assert 0 < sum(flags) < len(flags)
-    for *_, exact, differing in found["rows"]:  # the untuned base makes no disagreement
+    for row in found["rows"]:  # the untuned base makes no disagreement
+        exact, differing = row[5:7]
         assert differing == (len(set(exact[1:])) > 1)
 
 
@@ -38,17 +40,22 @@ def test_the_limit_counts_completions_and_groups_take_turns(run):
     some = embedded_examples(run, limit=101)
     assert some["shown"] == 100
     assert Counter(row[0] for row in some["rows"]) == {0: 13, 1: 12}
-    assert all(row[-1] for row in some["rows"])
+    assert all(row[6] for row in some["rows"])
 
 
 def test_a_row_has_texts_flags_and_categories_of_one_example(run, found):
-    known = run.completions.set_index(["loss", "seed", "prompt"])[["completion", "category"]]
-    for group, prompt, target, answers, categories, exact, _ in found["rows"][::7]:
+    columns = ["completion", "category", "uid", "error", "operations"]
+    known = run.completions.set_index(["loss", "seed", "prompt"])[columns]
+    for group, prompt, target, answers, categories, exact, _, uid, errors, attributes in found[
+        "rows"
+    ][::7]:
         title = found["groups"][group]
         assert len(title["losses"]) == len(answers) == 4
         for at, loss in enumerate(title["losses"]):
-            text, category = known.loc[(loss, 0 if loss == "base" else title["seed"], prompt)]
-            assert answers[at] == text
+            seed = 0 if loss == "base" else title["seed"]
+            text, category, name, error, operations = known.loc[(loss, seed, prompt)]
+            assert (answers[at], uid, attributes["operations"]) == (text, name, operations)
+            assert errors[at] == (None if np.isnan(error) else pytest.approx(error, rel=1e-3))
             assert CATEGORIES[examples.LETTERS.index(categories[at])] == category
             assert (exact[at] == "1") == (answers[at] == target) == (category == "exact")
 
@@ -73,7 +80,7 @@ def test_the_first_pictures_that_are_there_have_small_copies_each_once(tmp_path,
         assert len(prompts) == 1
     for uri in found["pictures"]:
         kind, _, content = uri.partition(",")
-        assert kind == "data:image/jpeg;base64"
+        assert kind == "data:image/webp;base64"
         assert Image.open(io.BytesIO(base64.b64decode(content))).size == (200, 150)
     for file in (tmp_path / "pictures").iterdir():
         file.unlink()

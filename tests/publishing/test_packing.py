@@ -15,14 +15,19 @@ def examples(run_folder):
 
 
 def rows_of(packed):
-    """The rows again, as `examples.js` reads them."""
+    """The rows again, as `web/reading.js` reads them."""
     texts, start, rows = packed["texts"], 0, []
     for at, exact in enumerate(packed["exact"]):
         answers = [texts[place] for place in packed["answers"][start : start + len(exact)]]
+        errors = packed["errors"][start : start + len(exact)]
         start += len(exact)
+        attributes = {name: values[at] for name, values in packed["attributes"].items()}
         prompt, target = texts[packed["prompt"][at]], texts[packed["target"][at]]
         category, differing = packed["category"][at], packed["differing"][at]
-        rows.append([packed["group"][at], prompt, target, answers, category, exact, differing])
+        rows.append(
+            [packed["group"][at], prompt, target, answers, category, exact, differing,
+             packed["uid"][at], errors, attributes]
+        )  # fmt: skip
     assert start == len(packed["answers"])
     return rows
 

@@ -17,7 +17,7 @@ import smmd_bench as sb
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.examples import embedded_examples
 from smmd_bench.publishing.packing import unpack
-from smmd_bench.publishing.page import render_page
+from smmd_bench.publishing.page import EXAMPLE_SCRIPTS, SCRIPTS, render_page
 from tests.publishing.published import Told, publish
 from tests.runs import rewrite, write_run
 
@@ -83,7 +83,7 @@ def files(run):
 def test_every_report_has_its_files_and_one_that_fails_has_none(run):
     found = files(run)
     forms = [f"tables/{n}.{form}" for n in ("both", "table_only") for form in ("csv", "md", "tex")]
-    figure = [f"figures/both.{form}" for form in ("png", "pdf", "csv")]
+    figure = [f"figures/both.{form}" for form in ("png", "pdf", "svg", "csv")]
     others = ["tables/table_only_data.csv", "index.html", "failed.json"]
     assert {*found} == {*forms, *figure, *others}
     assert found["tables/table_only_data.csv"] == b"value\n0.3333333333333333\n"
@@ -105,7 +105,7 @@ def test_the_same_run_elsewhere_gives_the_same_bytes(run, tmp_path):
 
 def test_the_page_has_the_reports_and_says_why_others_are_missing(page):
     assert "A title that names the level" in page
-    assert 'src="data:image/png;base64,' in page
+    assert 'aria-label="Both &lt;of&gt; them: figure.' in page
     assert re.findall(r"<strong>(.*?)</strong>", page) == ["2"]
     assert page.count("This report failed, and the others are not affected") == 2
     assert "A report that is skipped (Table 0): nothing to show" in page
@@ -121,13 +121,14 @@ def test_the_page_escapes_what_reports_and_models_say(page):
     assert HOSTILE in unpack(*data.groups())["texts"]
 
 
-def test_the_page_needs_nothing_from_a_network_and_runs_two_scripts_alone(page):
+def test_the_page_needs_nothing_from_a_network_and_runs_its_own_scripts_alone(page):
     assert re.findall(r"(?:src|href)=\"(?!data:|#|tables/|figures/)[^\"]*\"", page) == []
-    assert not re.search(r"<link|@import|url\(|fetch\(|https?://", page)
+    elsewhere = r"<link|@import|url\((?!#)|fetch\(|https?://(?!www\.w3\.org/2000/svg)"
+    assert not re.search(elsewhere, page)
     assert "default-src 'none'" in page
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     digests = [hashlib.sha256(text.encode()).digest() for text in scripts]
-    assert len(scripts) == 2
+    assert len(scripts) == len(SCRIPTS + EXAMPLE_SCRIPTS)
     assert re.findall(r"'sha256-([^']+)'", page) == [base64.b64encode(d).decode() for d in digests]
 
 

@@ -1,23 +1,5 @@
 "use strict";
-// The theme, and tables that a click or a key on a heading sorts.
-(() => {
-  const root = document.documentElement, button = document.getElementById("theme");
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : system.matches;
-  const say = () => { button.textContent = isDark() ? "Light colours" : "Dark colours"; };
-  const kept = (change) => { try { return change(localStorage); } catch { return null; } };
-  const before = kept((storage) => storage.getItem("smmd-bench-theme"));
-  if (before === "dark" || before === "light") root.dataset.theme = before;
-  button.hidden = false;
-  button.onclick = () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
-    kept((storage) => storage.setItem("smmd-bench-theme", root.dataset.theme));
-    say();
-  };
-  system.addEventListener("change", say);
-  say();
-})();
-
+// Tables that a click or a key on a heading sorts: up, down, and back to how they were.
 const sorting = (() => {
   const words = new Intl.Collator("en", { numeric: true });
   const SIZES = { k: 1e3, M: 1e6, B: 1e9 };
@@ -44,29 +26,43 @@ const sorting = (() => {
     return [...there, ...keyed.filter((each) => each.key === null)].map((each) => each.item);
   };
 
-  // Up, then down, then as it was.
+  // In the address: the column's name and `.up` or `.down`.
+  const read = (name) => {
+    const [, column, way] = /^(.*)\.(up|down)$/s.exec(state.get(name)) ?? [];
+    return { column, direction: { up: "ascending", down: "descending" }[way] ?? null };
+  };
+  const write = (name, column, direction) => {
+    state.set(name, direction ? `${column}.${direction === "ascending" ? "up" : "down"}` : "");
+  };
   const next = (heading) => ({ ascending: "descending", descending: null }[heading.getAttribute("aria-sort")] ?? (heading.hasAttribute("aria-sort") ? null : "ascending"));
   const mark = (heading, direction) => {
     for (const other of heading.parentElement.children) other.removeAttribute("aria-sort");
     if (direction) heading.setAttribute("aria-sort", direction);
   };
   const press = (heading, action) => {
-    const button = document.createElement("button");
-    button.type = "button";
+    const button = pressed("", action);
     button.append(...heading.childNodes);
-    button.onclick = action;
     heading.replaceChildren(button);
   };
-  return { key, ordered, next, mark, press };
+  return { key, ordered, read, write, next, mark, press };
 })();
 
 for (const table of document.querySelectorAll("table.sortable")) {
-  const body = table.tBodies[0], original = [...body.rows];
-  [...table.tHead.rows[0].cells].forEach((heading, at) => sorting.press(heading, () => {
-    const direction = sorting.next(heading), numeric = heading.classList.contains("number");
-    sorting.mark(heading, direction);
-    body.append(...direction
+  const body = table.tBodies[0], original = [...body.rows], headings = [...table.tHead.rows[0].cells];
+  const name = `sort.${table.closest("section").id}`;
+  const names = headings.map((heading) => heading.textContent);
+  const sort = () => {
+    const { column, direction } = sorting.read(name), at = names.indexOf(column);
+    sorting.mark(headings[Math.max(at, 0)], at < 0 ? null : direction);
+    const numeric = headings[at]?.classList.contains("number");
+    body.append(...at >= 0 && direction
       ? sorting.ordered(original, (row) => sorting.key(row.cells[at].textContent, numeric), direction === "descending")
       : original);
+  };
+  headings.forEach((heading, at) => sorting.press(heading, () => {
+    sorting.write(name, names[at], sorting.next(heading));
+    sort();
   }));
+  if (state.get(name)) sort();
+  state.listen(sort);
 }
