@@ -65,13 +65,13 @@ def execute(
             voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
-    voice.tables(folder)
     notes = [(f"Note: {at}", said) for at, all_said in outcome.notes.items() for said in all_said]
     notes += [(f"Skipped: {label}", reason) for label, reason in outcome.skipped.items()]
     notes += [(f"Left out: {tasks}", reason) for tasks, reason in left_out.items()]
     for what, sentence in notes:
         voice.note(f"{what}: {sentence}")
     more = {"skipped": outcome.skipped, "notes": outcome.notes, "left_out": left_out}
+    voice.tables(folder)
     voice.conclude(folder, worked=outcome.worked, failed=outcome.failed, **more)
     if tracker is not None:
         voice.say(f"Tracked: {folder / 'tracking'} ({tracker})")
