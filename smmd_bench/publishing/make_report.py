@@ -143,7 +143,7 @@ def write_artefact(
         write_text(path, texts[path])
     if artefact.figure is not None:
         _lay_out(artefact.figure)
-        for form in (form for form in FIGURE_METADATA if form in formats):
+        for form in (form for form in FORMATS if form in FIGURE_METADATA and form in formats):
             files.append(folder / "figures" / f"{name}.{form}")
             with atomic(files[-1]) as temporary, figure_style():
                 artefact.figure.savefig(temporary, format=form, metadata=FIGURE_METADATA[form])

@@ -27,7 +27,7 @@ def test_a_run_fits_the_terminal(run_folder, name, columns):
     seen = lines(on_terminal(name, run_folder, columns=columns))
     paths = [line for line in seen if str(run_folder) in line]
     widths = [len(line) for line in seen if line not in paths]
-    assert (55 if name == "show" else columns - 25) < max(widths) <= columns
+    assert 55 < max(widths) <= columns
 
 
 @pytest.mark.parametrize(
