@@ -37,21 +37,20 @@ def execute(
     """Run the experiments of one folder and print its tables; returns the exit status."""
     from ..models.cards import without_weights
     from ..plugin_system.registry import load
-    from ..run.model_checks import check_models
     from ..training.tracking import require_tracker
 
     folder = folder_of(plan, out)
     run, tracker = RunDirectory(folder), None if track == "none" else track
+    if not dry_run:
+        run.require_free()
     runner: Executor = load("executors", executor)
     require_tracker(tracker)
     with without_weights() if dry_run else nullcontext():
-        plan, left_out = plan.that_can_run()  # finds what is missing before anything is said
+        plan, left_out = present_plan(voice, plan, run, runner)
         cells = plan.cells
-        say_recipe(voice, cells)
-        for tasks, reason in left_out.items():
-            voice.note(f"Left out, as it is optional: {tasks}: {reason}")
-        say_notes(voice, plan, run, runner)
         if dry_run:
+            from ..run.model_checks import check_models
+
             check_models([cell for cell in cells if run.missing(cell)])
             say_plan(voice, run, cells, runner)
             return 0
@@ -100,6 +99,27 @@ def folder_of(plan: ExperimentFile, out: Path | None) -> Path:
     return folder
 
 
+def present_plan(
+    voice: Voice, plan: ExperimentFile, run: RunDirectory, runner: Executor
+) -> tuple[ExperimentFile, dict[str, str]]:
+    """Say what the plan trains, and what the user may not have meant; returns the plan that can
+    run, and why tasks are left out of it.
+
+    Raises UserError for what is missing before anything is said.
+    """
+    from ..run.estimate import disk_bytes
+
+    plan, left_out = plan.that_can_run()
+    say_recipe(voice, plan.cells)
+    for tasks, reason in left_out.items():
+        voice.note(f"Left out, as it is optional: {tasks}: {reason}")
+    todo = [cell for cell in plan.cells if "train" in run.missing(cell)]
+    _, peak = disk_bytes(todo, runner.slots)
+    for sentence in plan_notes(plan, run, plan.cells, peak):
+        voice.note(f"Note: {sentence}")
+    return plan, left_out
+
+
 def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
     """Say how each model is trained on each task, and which data are missing."""
     shortages: dict[str | None, None] = {}
@@ -126,16 +146,6 @@ def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
             voice.say(f"  {note}")
     for sentence in filter(None, shortages):
         voice.say(sentence)
-
-
-def say_notes(voice: Voice, plan: ExperimentFile, run: RunDirectory, runner: Executor) -> None:
-    """Say what the user may not have meant: see `plan_notes`."""
-    from ..run.estimate import disk_bytes
-
-    todo = [cell for cell in plan.cells if "train" in run.missing(cell)]
-    _, peak = disk_bytes(todo, runner.slots)
-    for sentence in plan_notes(plan, run, plan.cells, peak):
-        voice.note(f"Note: {sentence}")
 
 
 def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:

@@ -51,7 +51,7 @@ def _set_stall(context: click.Context, _: click.Parameter, minutes: float) -> No
     """Set the environment variable that the processes of jobs read."""
     if context.resilient_parsing:
         return
-    from ..run.process import STALL
+    from ..run.stall import STALL
 
     os.environ[STALL] = str(minutes)
 

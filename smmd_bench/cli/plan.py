@@ -41,16 +41,12 @@ def command(
     from ..run.model_checks import check_models
     from ..run.pipeline import plan_file
     from ..run.run_directory import RunDirectory
-    from .execution import folder_of, say_notes, say_plan, say_recipe
+    from .execution import folder_of, present_plan, say_plan
 
-    runner = load("executors", executor)
-    plan, left_out = read_plan(file).that_can_run()
+    runner, plan = load("executors", executor), read_plan(file)
     run = RunDirectory(folder_of(plan, out))
-    say_recipe(voice, plan.cells)
-    say_notes(voice, plan, run, runner)
+    plan, _ = present_plan(voice, plan, run, runner)
     check_models([cell for cell in plan.cells if run.missing(cell)])
     plan_file(plan, run.path, extend=extend, storage=storage)
-    for tasks, reason in left_out.items():
-        voice.note(f"Left out, as it is optional: {tasks}: {reason}")
     say_plan(voice, run, plan.cells, runner)
     return 0

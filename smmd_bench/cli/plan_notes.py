@@ -31,20 +31,20 @@ def plan_notes(
 
 
 def _without_reference(run: RunDirectory, cells: Sequence[Cell]) -> Iterator[str]:
-    held = (
-        read_own_json(run.path / "cells" / a / "cell.json") for a in run.manifest.get("cells", ())
-    )
-    there = {(c["model"], c["task"]) for c in held if c and c["loss"] == REFERENCE}
-    there |= {(cell.model, cell.task) for cell in cells if cell.loss == REFERENCE}
+    """A sentence for each model and task without cross-entropy, here and in the folder."""
     trained = [cell for cell in cells if not cell.is_base and cell.source is None]
-    for model, task in dict.fromkeys((cell.model, cell.task) for cell in trained):
-        if (model, task) in there:
-            continue
+    there = {(cell.model, cell.task) for cell in trained if cell.loss == REFERENCE}
+    if not (lacking := {(cell.model, cell.task) for cell in trained} - there):
+        return  # the folder of a large run need not be read
+    files = (run.path / "cells" / a / "cell.json" for a in run.manifest.get("cells", ()))
+    held = filter(None, map(read_own_json, files))
+    lacking -= {(cell["model"], cell["task"]) for cell in held if cell["loss"] == REFERENCE}
+    for model, task in sorted(lacking):
         based = any(c.is_base and (c.model, c.task) == (model, task) for c in cells)
         other = (
             "the untuned model is all that they are compared with"
             if based
-            else ("the losses are compared with nothing")
+            else "the losses are compared with nothing"
         )
         yield f"{model} {task} has no {REFERENCE}: {other}; add {REFERENCE} to the losses."
 

@@ -60,4 +60,7 @@ def read_plan(file: Path) -> "ExperimentFile":
     files = dict.fromkeys(name for part in plan.experiments for name in part.plugins)
     for plugin in files:
         load_named(Path(plugin))
-    return experiment_file(text, str(file)) if files else plan  # whose names are known now
+    plan = experiment_file(text, str(file)) if files else plan  # whose names are known now
+    for part in (part for part in plan.experiments if part not in plan.optional):
+        part.require_known()
+    return plan

@@ -81,6 +81,9 @@ def command(
       smmd-bench score --task gsm8k --predictions samples_gsm8k_2026-11-20.jsonl
       smmd-bench score --task arithmetic --predictions batch.jsonl --limit 500
     """
+    from ..plugin_system.registry import require_known
+
+    require_known("tasks", [task])  # before what takes a second to import
     from ..publishing.report_stamp import reports_are_current
     from ..run.predictions import score_predictions
 

@@ -104,6 +104,12 @@ def command(
       smmd-bench train-eval --task arithmetic --losses ce --model ./my-checkpoint
       smmd-bench train-eval --task clock_time --losses ce,ntl,smmd
     """
+    from ..plugin_system.registry import require_known
+
+    require_known("tasks", tasks)  # before what takes seconds to import
+    require_known("losses", losses)
+    require_known("engines", [given["engine"]])
+    require_known("executors", [given["executor"]])
     from ..experiment.experiment import Experiment
     from ..experiment.file import ExperimentFile
     from .execution import execute

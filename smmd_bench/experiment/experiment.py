@@ -19,7 +19,7 @@ from ..models.cards import local_path, model_card
 from ..models.recipe import checked_settings
 from ..models.settings import Settings
 from ..plugin_system.parameters import canonical, spell
-from ..plugin_system.registry import load_engine, load_loss, load_task
+from ..plugin_system.registry import load_engine, load_loss, load_task, require_known
 from ..storage.addresses import folder_name
 from ..storage.current import BASE
 from .cell import Cell
@@ -77,14 +77,20 @@ class Experiment(Settings):
         found = [f"{v} ({name})" for name, count in counts for v, n in count.items() if n > 1]
         object.__setattr__(self, "repeated", tuple(found))
 
+    def require_known(self) -> None:
+        """Raise UserError for an unknown task, loss or engine, without importing any."""
+        require_known("tasks", self.tasks)
+        require_known("losses", self.losses)
+        require_known("engines", [self.engine])
+
     @cached_property
     def cells(self) -> list[Cell]:
         """The matrix, in the order of the tables: per model and task the base, then the losses."""
+        cards = {model: model_card(model) for model in self.models}
         asked = canonical(load_engine(self.engine))
         losses = [canonical(load_loss(loss)) for loss in self.losses]
         found: dict[Cell, None] = {}
-        for model in self.models:
-            card = model_card(model)
+        for model, card in cards.items():
             refused = refusal(asked, card) is not None
             engine = canonical(load_engine(INSTEAD)) if refused else asked
             for spec in self.tasks:
@@ -166,6 +172,8 @@ def _resolved(spec: str) -> str:
 
 def _shortest(spec: str) -> str:
     """The spec without the parameters that are defaults: one loss, one spelling."""
+    if "[" not in spec:  # losses are not imported before they are needed
+        return spec.strip()
     try:
         return canonical(load_loss(spec))
     except UserError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..contracts import Checkpoint, EngineSettings
 from ..errors import UserError
+from ..storage.files import read_given_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -60,10 +61,17 @@ def require_room(lengths: Iterable[int], new_tokens: int, context: int) -> None:
 
 
 def require_safetensors(checkpoint: Checkpoint) -> None:
-    """Raise UserError unless the folder holds weights as safetensors."""
+    """Raise UserError unless the folder holds weights as safetensors, with every part of them."""
     pattern = "adapter_model.safetensors" if checkpoint.kind == "lora" else "*.safetensors"
     if not any(checkpoint.path.glob(pattern)):
         raise UserError(
             f"Checkpoint '{checkpoint.name}' ({checkpoint.path}) has no {pattern}: save it "
             "with save_pretrained of transformers or PEFT; no other format is loaded."
+        )
+    index = read_given_json(checkpoint.path / "model.safetensors.index.json")
+    named = {str(name) for name in dict(index.get("weight_map") or {}).values()}
+    if lacking := sorted(name for name in named if not (checkpoint.path / name).is_file()):
+        raise UserError(
+            f"Checkpoint '{checkpoint.name}' ({checkpoint.path}) has no {', '.join(lacking)}, "
+            "which its model.safetensors.index.json names: copy it again."
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -54,17 +54,24 @@ def entries(group: Group) -> list[Entry]:
     return [entry(group, name) for name in names(group)]
 
 
+def require_known(group: Group, specs: Iterable[str]) -> None:
+    """Raise UserError for the first of these specs whose name is unknown; imports no plugin."""
+    for spec in specs:
+        name, _ = split_spec(spec)
+        if name not in names(group):
+            raise UserError(
+                f"Unknown {singular(group)} '{name}': {did_you_mean(name, names(group))} "
+                f"(see `smmd-bench ls`)."
+            )
+
+
 def load(group: Group, spec: str) -> Any:
     """Make the plugin that a spec such as `smmd[sigma=2]` names.
 
     Raises UserError for an unknown name, a bad parameter, or a plugin that cannot be imported.
     """
+    require_known(group, [spec])
     name, values = split_spec(spec)
-    if name not in names(group):
-        raise UserError(
-            f"Unknown {singular(group)} '{name}': {did_you_mean(name, names(group))} "
-            f"(see `smmd-bench ls`)."
-        )
     found = entry(group, name)
     if found.plugin is None:
         raise UserError(

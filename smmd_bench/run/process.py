@@ -18,6 +18,7 @@ from ..contracts.executor import PROCESSES, STRATEGY, PerCell
 from ..plugin_system.registry import load_plugin_file
 from ..storage.files import read_json, write_json
 from .run_directory import record_failure
+from .stall import STALL
 
 _LONGEST = 300
 """Characters of a last line that are kept; the log has all of it."""
@@ -25,8 +26,6 @@ _SECONDS = 0.2
 _GRACE = 20.0
 """Seconds; Slurm gives 30."""
 _PR_SET_PDEATHSIG = 1
-STALL = "SMMD_BENCH_STALL"
-"""Variable with the minutes after which a job that says nothing is ended; 0: never."""
 _STALLED = "Timeout ("  # as faulthandler says it
 
 

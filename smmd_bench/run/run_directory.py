@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -89,6 +89,21 @@ class RunDirectory:
         said = (now.receipt or {}, now.decoding or {})
         return [note for receipt in said for note in receipt.get("notes", [])]
 
+    def require_free(self) -> None:
+        """Raise UserError if another process works on the folder: soon, before a plan is made."""
+        if (self.path / ".lock").exists():
+            with suppress(OSError), self._lock():
+                pass
+
+    def _lock(self) -> AbstractContextManager[Any]:
+        try:
+            return FileLock(self.path / ".lock").acquire(timeout=0)
+        except Timeout:
+            raise UserError(
+                f"Another process is working on {self.path}: wait for it, or choose another folder "
+                "with --out."
+            ) from None
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder for this process alone.
@@ -112,14 +127,7 @@ class RunDirectory:
                 f"The output folder {self.path} cannot be made ({error.strerror}): choose another "
                 "with --out."
             ) from error
-        try:
-            lock = FileLock(self.path / ".lock").acquire(timeout=0)
-        except Timeout:
-            raise UserError(
-                f"Another process is working on {self.path}: wait for it, or choose another folder "
-                "with --out."
-            ) from None
-        with lock:
+        with self._lock():
             remove_leftovers(self.path)
             yield
 

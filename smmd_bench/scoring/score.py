@@ -23,13 +23,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from ..contracts import plain_text
 from ..errors import UserError
 from .categories import CATEGORIES, category
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..contracts import Example, Task
 
 VERSION = 2
@@ -60,6 +60,8 @@ def completions_frame(
 
     Raises UserError where an attribute has the name of a column.
     """
+    import pandas as pd
+
     frame: dict[str, Sequence[Any]] = {
         name: [getattr(example, name) for example in examples]
         for name in ("uid", "prompt", "target")
@@ -86,6 +88,8 @@ def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
     `completions` has at least uid, target and completion; columns other than those of
     `COMPLETION_COLUMNS` are taken over as attributes.
     """
+    import pandas as pd
+
     attributes = [c for c in completions.columns if c not in COMPLETION_COLUMNS]
     targets = completions["target"].astype(str).tolist()
     answers = [_value(task, target) for target in targets]
@@ -122,6 +126,8 @@ def score(
     Raises UserError if there is nothing to score, the lengths differ, a completion is not text
     or a reference holds no number.
     """
+    import pandas as pd
+
     from .statistics import metric_values
 
     if isinstance(task, str):
@@ -165,6 +171,8 @@ def _scores(
     task: Task, texts: Sequence[str], targets: Sequence[str], answers: Sequence[Fraction | None]
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """The columns of the scores, and those of `task.annotate(completion, target)`, if any."""
+    import pandas as pd
+
     pairs = [(_value(task, text), answer) for text, answer in zip(texts, answers, strict=True)]
     known = [
         None if value is None or answer is None else (value, answer) for value, answer in pairs
@@ -209,6 +217,8 @@ def _reference(task: Task, reference: str | int | float | Fraction, at: int) -> 
 
 
 def _floats(values: Iterable[Fraction | None]) -> Any:
+    import pandas as pd
+
     return pd.array([_float(value) for value in values], dtype="float64")
 
 

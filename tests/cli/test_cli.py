@@ -6,6 +6,7 @@ import sys
 import click
 import pytest
 import yaml
+from filelock import FileLock
 
 from smmd_bench.cli import cli
 
@@ -43,10 +44,20 @@ COMPLETION = {
         ("ls models", "Qwen2.5-0.5B, 0.5B, N=10, bfloat16", {"pandas", "numpy"}),
         ("show RUN", "Completion", {"matplotlib"}),
         ("completion", "plain,ce,smmd\tL = L_CE + lambda L_SMMD", {"pandas", "numpy"}),
+        ("train-eval --task arithmatic --losses ce", "did you mean arithmetic?", {"numpy"}),
+        ("train-eval --task arithmetic --losses ce,smd", "did you mean smmd?", {"numpy"}),
+        ("train-eval --task arithmetic --losses ce --engine vlm", "mean vllm?", {"numpy"}),
+        ("train-eval --task arithmetic --losses ce --executor x", "known: local", {"numpy"}),
+        ("run FILE", "Unknown task 'arithmatic'", {"pandas"}),
+        ("score --task arithmatic --predictions x", "did you mean arithmetic?", {"numpy"}),
+        ("train-eval --task arithmetic --losses ce --model builtin/tini", "mean builtin/", set()),
+        ("train-eval --task arithmetic --losses ce --out RUN", "is working on", {"pandas"}),
     ],
 )
-def test_what_must_be_quick_imports_no_heavy_library(arguments, said, heavy, run_folder):
-    words = ["smmd-bench", *arguments.replace("RUN", str(run_folder)).split()]
+def test_what_must_be_quick_imports_no_heavy_library(arguments, said, heavy, run_folder, tmp_path):
+    (file := tmp_path / "file.yaml").write_text("tasks: [arithmatic]\nlosses: [ce]\n")
+    line = arguments.replace("RUN", str(run_folder)).replace("FILE", str(file))
+    words = ["smmd-bench", *line.split()]
     code = (
         f"import sys; sys.argv = {words!r}\n"
         "from smmd_bench.cli import main\n"
@@ -56,8 +67,9 @@ def test_what_must_be_quick_imports_no_heavy_library(arguments, said, heavy, run
     )
     more = COMPLETION if arguments == "completion" else {}
     words, env = [sys.executable, "-c", code], {**os.environ, **more}
-    out = subprocess.run(words, check=True, capture_output=True, text=True, env=env)
-    assert said in out.stdout
+    with FileLock(run_folder / ".lock"):  # as by another process
+        out = subprocess.run(words, check=True, capture_output=True, text=True, env=env)
+    assert said in out.stdout + out.stderr
 
 
 MY_LOSS = """
