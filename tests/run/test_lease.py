@@ -61,12 +61,12 @@ def test_a_lease_of_another_machine_dies_when_it_is_no_longer_renewed(tmp_path):
     file = tmp_path / "leases" / "cell.1.json"
     file.parent.mkdir()
     file.write_text(json.dumps({"node": "far", "machine": "far 1", "pid": 1, "started": 0.0}))
-    mine = Leases(tmp_path)
-    assert not mine.take("cell")
-    assert mine.holder("cell") == "process 1 on far"
-    long_ago = time.time() - lease.DEAD_AFTER - 1
-    os.utime(file, (long_ago, long_ago))
-    assert mine.take("cell")
+    with Leases(tmp_path) as mine:
+        assert not mine.take("cell")
+        assert mine.holder("cell") == "process 1 on far"
+        long_ago = time.time() - lease.DEAD_AFTER - 1
+        os.utime(file, (long_ago, long_ago))
+        assert mine.take("cell")
 
 
 def test_a_lease_that_is_only_being_written_is_held(tmp_path):
@@ -122,4 +122,5 @@ def test_a_process_number_that_is_used_again_holds_nothing(tmp_path):
     file = tmp_path / "leases" / "cell.1.json"
     file.parent.mkdir()
     file.write_text(json.dumps(here))
-    assert Leases(tmp_path).take("cell")
+    with Leases(tmp_path) as mine:
+        assert mine.take("cell")
