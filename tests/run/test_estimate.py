@@ -4,7 +4,9 @@ import pytest
 
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.loading import add_adapter, load_model
+from smmd_bench.run import estimate
 from smmd_bench.run.estimate import disk_bytes, estimates
+from smmd_bench.run.schedule import ENOUGH
 
 
 def gpu_hours(cell, stages):
@@ -35,9 +37,38 @@ def test_adapters_need_two_thirds_and_pictures_count():
     )
     assert gpu_hours(adapters, ["train"]) == pytest.approx(2 / 3 * gpu_hours(full, ["train"]))
     few = {"train_examples": 8, "validation_examples": 8, "test_examples": 8}
-    clocks = Experiment(("clock_time",), ("ce",), recipe=few).cells[1]
-    assert gpu_hours(clocks, ["train"]) > 0
-    assert estimates({clocks: ["train"]})[clocks].seconds > 15
+    small, large = (
+        Experiment(
+            ("clock_time[source=synthetic]",), ("ce",), recipe={**few, "max_pixels": pixels}
+        ).cells[1]
+        for pixels in (28 * 28, 11 * 28 * 28)
+    )
+    a_token = 6 * small.card.parameter_count() * 8 * small.recipe.epochs / 0.33 / 312e12 / 3600
+    more = gpu_hours(large, ["train"]) - gpu_hours(small, ["train"])
+    assert more == pytest.approx(10 * a_token)  # a token is 28 by 28 pixels
+    assert gpu_hours(small, ["train"]) > a_token
+
+
+@pytest.mark.parametrize("examples", [1, 40])
+def test_seconds_are_operations_over_the_speed_here_and_the_starts_of_what_is_done(
+    monkeypatch, examples
+):
+    monkeypatch.setattr(estimate, "_flops", lambda: 1e9)
+    recipe = {"test_examples": examples, "validation_examples": 2, "train_examples": 3, "epochs": 2}
+    base, cell = Experiment(("arithmetic",), ("ce",), recipe=recipe).cells
+    sample = cell.task_plugin.examples("test", 0, min(20, examples))
+    tokens = sum(len(e.prompt) + len(e.target) for e in sample) / 2.5 / len(sample)
+    weights = cell.card.parameter_count()
+    trained = 6 * weights * tokens * 3 * 2 / 1e9
+    decoded = 2 * weights * tokens * 2 * (2 * examples + 2 * 2) / 1e9
+    for stages, seconds in (
+        ([], 0.0),
+        (["measure"], 0.0),
+        (["decode", "measure"], 2 + decoded),
+        (["train", "decode", "measure"], 17 + trained + decoded),
+    ):
+        assert estimates({cell: stages})[cell].seconds == pytest.approx(seconds)
+    assert estimates({base: ["train"]})[base].seconds == 0.0
 
 
 @pytest.mark.parametrize("method", ["full", "lora"])
@@ -54,3 +85,20 @@ def test_the_disk_holds_one_checkpoint_a_cell_and_before_a_few_cells_epochs(meth
     waiting, states = 15 * (2 + 2 * 4), 2 * 2 * 3
     assert peak == pytest.approx((40 + waiting + states) * saved, rel=0.01)
     assert disk_bytes(cells[:1], 2) == (0, 0)
+
+
+def test_the_disk_holds_the_largest_of_what_may_wait_at_the_same_time():
+    one, many = (
+        Experiment(
+            ("arithmetic",), ("ce",), seeds=tuple(range(20)), base=False,
+            recipe={"method": "full", "epochs": epochs},
+        ).cells
+        for epochs in (1, 10)
+    )  # fmt: skip
+    saved = 4 * one[0].card.parameter_count()
+    end, peak = disk_bytes([*one, *many], 1)
+    assert end == 40 * saved
+    assert peak == end + (10 * (1 + 2 * ENOUGH) + 3 * 2) * saved
+    recipe = {"method": "full", "epochs": 10, "keep_epochs": True}
+    kept = Experiment(("arithmetic",), ("ce",), base=False, recipe=recipe).cells
+    assert disk_bytes(kept, 1)[0] == 11 * saved

@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from smmd_bench.run import lease
 from smmd_bench.run.lease import Leases
@@ -61,12 +63,12 @@ def test_a_lease_of_another_machine_dies_when_it_is_no_longer_renewed(tmp_path):
     file = tmp_path / "leases" / "cell.1.json"
     file.parent.mkdir()
     file.write_text(json.dumps({"node": "far", "machine": "far 1", "pid": 1, "started": 0.0}))
-    mine = Leases(tmp_path)
-    assert not mine.take("cell")
-    assert mine.holder("cell") == "process 1 on far"
-    long_ago = time.time() - lease.DEAD_AFTER - 1
-    os.utime(file, (long_ago, long_ago))
-    assert mine.take("cell")
+    with Leases(tmp_path) as mine:
+        assert not mine.take("cell")
+        assert mine.holder("cell") == "process 1 on far"
+        long_ago = time.time() - lease.DEAD_AFTER - 1
+        os.utime(file, (long_ago, long_ago))
+        assert mine.take("cell")
 
 
 def test_a_lease_that_is_only_being_written_is_held(tmp_path):
@@ -122,4 +124,34 @@ def test_a_process_number_that_is_used_again_holds_nothing(tmp_path):
     file = tmp_path / "leases" / "cell.1.json"
     file.parent.mkdir()
     file.write_text(json.dumps(here))
-    assert Leases(tmp_path).take("cell")
+    with Leases(tmp_path) as mine:
+        assert mine.take("cell")
+
+
+def test_a_process_that_gives_nothing_back_ends_all_the_same(tmp_path):
+    code = HOLD.replace("time.sleep(600)", "")
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=60)
+    assert done.returncode == 0
+    with Leases(tmp_path) as mine:
+        assert mine.take("cell")
+
+
+def test_leases_in_a_storage_are_those_of_its_folder():
+    files = MemoryFileSystem()
+    far = {"node": "far", "machine": "far 1", "pid": 1, "started": 0.0}
+    files.pipe_file("/leased/leases/cell.1.json", json.dumps({"free": True}).encode())
+    files.pipe_file("/leased/leases/cell.2.json", json.dumps(far).encode())
+    files.pipe_file("/leased/leases/other.3.json", json.dumps(far).encode())
+    with Leases("/leased", files) as mine:
+        assert mine.holder("cell") == "process 1 on far"
+        assert mine.holder("absent") is None
+        assert not mine.take("cell")
+        assert mine.take("absent")
+        assert files.exists("/leased/leases/absent.1.json")
+    assert json.loads(files.cat_file("/leased/leases/absent.1.json")) == {"free": True}
+
+
+def test_processes_of_two_containers_on_one_machine_are_of_two_machines():
+    here = lease._this_process()
+    assert here["machine"].startswith(f"{os.uname().nodename} ")
+    assert here["machine"].endswith(str(Path("/proc/self/ns/pid").readlink()))

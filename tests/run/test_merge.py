@@ -32,8 +32,9 @@ def halves(tmp_path_factory):
         listed = [address for address in run.cells["address"] if address in kept]
         write_json(half / "manifest.json", {**manifest, "cells": listed})
     for folder in (first / "cells").iterdir():
-        (folder / "checkpoint").mkdir()
-        (folder / "checkpoint" / "model.safetensors").write_bytes(b"weights")
+        for place in ("checkpoint", "epochs/1", ".being-written"):
+            (folder / place).mkdir(parents=True)
+            (folder / place / "model.safetensors").write_bytes(b"weights")
     for file in second.glob("cells/*/comparison.json"):
         file.unlink()
     return whole, first, second
@@ -56,6 +57,31 @@ def test_the_merged_run_reads_like_the_whole(halves, out):
         )
     assert not list(out.rglob("*.safetensors"))
     assert list(first.rglob("*.safetensors"))
+
+
+def test_the_manifest_is_the_firsts_with_what_all_runs_say(halves, out, tmp_path):
+    runs = [tmp_path / "a", tmp_path / "b", tmp_path / "c"]
+    said = [
+        {"command": "one", "flags": ["--seeds 0"], "experiments": [{"name": "x"}],
+         "versions": {"torch": "1"}, "models": {"m": {"label": "of a"}, "elsewhere": {}}},
+        {"command": "two", "flags": ["--seeds 1"], "experiments": [{"name": "y"}],
+         "versions": {"torch": "2"}, "generation": {"far": {"greedy": True}}},
+        {"command": "one", "experiments": [{"name": "x"}], "data": {"gsm8k": {"licence": "MIT"}}},
+    ]  # fmt: skip
+    for run, half, more in zip(runs, (*halves[1:], halves[2]), said, strict=True):
+        shutil.copytree(half, run)
+        manifest = read_json(run / "manifest.json") or {}
+        write_json(run / "manifest.json", {**manifest, **more})
+    merged = read_json(merge_runs(runs, out) / "manifest.json") or {}
+    assert merged["command"] == "one; two"
+    assert merged["flags"] == ["--seeds 0", "--seeds 1"]
+    assert merged["experiments"] == [{"name": "x"}, {"name": "y"}]
+    assert merged["versions"] == {"torch": "1"}
+    assert merged["name"] == out.name
+    assert merged["merged"] == [str(run) for run in runs]
+    assert merged["models"].keys() >= {"elsewhere"}
+    assert merged["generation"]["far"] == {"greedy": True}
+    assert merged["data"]["gsm8k"] == {"licence": "MIT"}
 
 
 def test_what_no_run_could_compare_is_compared(halves, out):

@@ -16,6 +16,7 @@ from smmd_bench.tasks.gsm8k import GSM8K
 
 from smmd_bench.contracts import Answer, ExactMatch, Example
 from smmd_bench.encoding.data import TokenisedExamples
+from smmd_bench.encoding.prompts import encode_targets
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.cards import model_card
@@ -192,7 +193,11 @@ def by_zero(*_: Any) -> None:
     [
         ({"attributes": {"prompt_tokens": 1}}, "attribute 'prompt_tokens' of the examples is the"),
         ({"attributes": {"exact": 1}}, "attribute exact of task doubling has the name of a column"),
-        ({"parse": by_zero}, "(ZeroDivisionError: by zero)"),
+        (
+            {"parse": by_zero},
+            "doubling, test: the target of example 0 or of one after it cannot be scored "
+            "(ZeroDivisionError: by zero): correct the task, for which `smmd-bench validate",
+        ),
         (
             {"metrics": lambda _: [SimpleNamespace(name="m", columns=("x",), subset=None)]},
             "The metric m, which selects the epoch of doubling, needs the column x",
@@ -242,6 +247,16 @@ def test_targets_that_no_completion_can_equal_are_said(monkeypatch):
     said = heard(words("builtin/tiny"))
     (sentence,) = {s for s in said if "no completion can equal them" in s and "test" in s}
     assert sentence.startswith("gsm8k, test: 2 of 2 targets are longer than 40 tokens")
+
+
+def test_the_token_that_ends_a_target_is_none_of_those_that_a_completion_may_have(monkeypatch):
+    cell = next(cell for cell in words("builtin/tiny").cells if not cell.is_base)
+    examples = cell.task_plugin.examples("test", 0, 1)
+    tokenizer = load_tokenizer(cell.card.folder)
+    (ids,) = encode_targets(tokenizer, [examples[0].target], chat=False)
+    for most, beyond in ((len(ids) - 1, 0), (len(ids) - 2, 1)):
+        monkeypatch.setattr(GSM8K, "max_new_tokens", most)
+        assert largest_need(cell, "test", examples, tokenizer, None)[1] == beyond
 
 
 def test_examples_that_fit_need_no_more_positions(short):

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,15 +13,15 @@ from smmd_bench.tasks.arithmetic import Arithmetic
 
 from smmd_bench.contracts import ExactMatch
 from smmd_bench.decoding.selection import settle
-from smmd_bench.errors import UserError
+from smmd_bench.errors import CellSkippedError, UserError
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.run_directory import RunDirectory
+from smmd_bench.run.run_directory import RunDirectory, record_failure
 from smmd_bench.scoring import statistics
 from smmd_bench.scoring.measure import measure
 from smmd_bench.storage.current import BASE
-from smmd_bench.storage.files import read_json, write_json, write_parquet
+from smmd_bench.storage.files import DamagedError, read_json, write_json, write_parquet
 
 from ..conftest import DATA
 
@@ -230,6 +231,18 @@ def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(tmp_pa
     assert data["svamp"]["identity"]["test"]["digest"]
 
 
+def test_a_test_of_transfer_goes_with_the_cell_that_trained_its_weights(tmp_path, words):
+    ce = dataclasses.replace(words, losses=("ce",), base=False)
+    run = RunDirectory(tmp_path / "run")
+    claim(run, ce, dataclasses.replace(ce, losses=("ntl",)))
+    assert sorted(read_run(run.path).cells.task) == ["gsm8k"] * 2 + ["svamp"] * 2
+    claim(run, dataclasses.replace(ce, recipe={"epochs": 3}, transfers=False))
+    cells = read_run(run.path).cells
+    assert sorted(zip(cells.loss, cells.task, strict=True)) == [
+        ("ce", "gsm8k"), ("ntl", "gsm8k"), ("ntl", "svamp"),
+    ]  # fmt: skip
+
+
 def test_weights_that_were_trained_again_are_decoded_again_unless_they_are_the_same(run):
     cell = trained_cell()
     shutil.rmtree(run.cell_folder(cell) / "checkpoint")
@@ -299,3 +312,45 @@ def test_a_plugin_file_is_found_from_anywhere_and_when_it_is_gone(run, tmp_path,
     assert kept.read_text() == "# mine"
     run.keep_plugins()  # there is nothing newer
     assert kept.read_text() == "# mine"
+
+
+def test_a_finished_cell_whose_kept_epoch_is_the_selected_one_is_not_trained_again(run):
+    cell = trained_cell()
+    shutil.rmtree(run.cell_folder(cell) / "checkpoint")
+    assert run.missing(cell) == ALL
+    canary = run.cell_folder(cell) / "epochs" / "2" / "canary.json"
+    write_json(canary, {"epoch": 2, "weights": "weights 2"})
+    assert run.missing(cell) == ["decode", "measure"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "skipped", "users"),
+    [
+        (ValueError(" why\n"), "why", False, False),
+        (KeyError(), "KeyError", False, False),
+        (UserError("yours"), "yours", False, True),
+        (CellSkippedError("cannot apply"), "cannot apply", True, False),
+        (DamagedError(Path("a"), "damaged"), "a is damaged: delete it", False, False),
+        ("the last words", "the last words", False, False),
+        (OSError(28, "No space left on device"), "free some space on the disk of", False, False),
+    ],
+)
+def test_a_failure_says_what_it_was_of_whom_and_counts_for_the_cell(
+    run, error, said, skipped, users
+):
+    cell = trained_cell()
+    (run.cell_folder(cell) / "metrics.json").unlink()
+    record_failure(run.cell_folder(cell), "decode", error)
+    found = run.failure(cell)
+    assert said in found["error"]
+    assert (found["stage"], found["skipped"], found["user_error"]) == ("decode", skipped, users)
+    last = error if isinstance(error, str) else type(error).__name__
+    assert last in found["traceback"]
+
+
+def test_a_folder_of_completions_made_elsewhere_belongs_to_another(tmp_path):
+    write_json(tmp_path / "manifest.json", {"name": "scored", "cells": []})
+    with pytest.raises(
+        UserError, match=r"belongs to another experiment \(scored\): choose another"
+    ):
+        RunDirectory(tmp_path).require_own([PLAIN], extend=False)

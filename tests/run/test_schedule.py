@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import pytest
 
-from smmd_bench.contracts import JobResult
-from smmd_bench.errors import UserError
+from smmd_bench.contracts import JobResult, Resources
+from smmd_bench.errors import CellSkippedError, UserError
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run import schedule
@@ -48,12 +48,13 @@ def play(tmp_path, monkeypatch):
             leases, "take", lambda name: name not in taken and Leases.take(leases, name)
         )
         found = Schedule(run, cells, slots, leases)
-        seen = []
+        seen, played.jobs = [], []
         played.elsewhere = found.elsewhere
         short = lambda cell: cell.label.removeprefix("builtin/tiny ")  # noqa: E731
         while (job := found.take()) is not None:
             mine = found.serves[job.name]
             seen.append((job.stage, [*map(short, mine)]))
+            played.jobs.append(job)
             for cell in mine:
                 error = fails(job.stage, cell)
                 if error is not None:
@@ -128,11 +129,84 @@ def test_a_test_of_transfer_fails_with_the_training_of_its_source(play):
     assert all(" ce " not in label for _, labels in seen[2:] for label in labels)
 
 
+def test_a_test_of_transfer_is_skipped_with_the_training_of_its_source(play):
+    cells = cells_of(["ce"], task=WORDS, base=False)
+    _, failed = play(cells, fails=lambda *_: CellSkippedError("cannot apply"))
+    assert len(failed) == len(cells) > 1
+    assert all(failure["skipped"] for failure in failed.values())
+
+
+def test_what_a_job_needs_follows_from_its_stage_and_its_model(play):
+    cells = cells_of(["ce"])
+    base, cell = cells
+    play(cells, {base.label: ["measure"], cell.label: ALL})
+    weights = 4 * cell.card.parameter_count() / 2**30
+    assert cell.recipe.method == "full"
+    engine = cell.engine_settings.memory_gb
+    assert {job.stage: job.resources for job in play.jobs} == {
+        "measure": Resources(memory_gb=2.5),
+        "train": Resources(1, 1, 2.5 + 4 * weights),  # weights, gradient, two moments
+        "decode": Resources(1, 1, 2.5 + weights + engine),
+    }
+
+
+def test_progress_of_a_run_of_several_tasks_says_of_which_it_is(play):
+    play(cells_of(["ce"]))
+    assert {job.place for job in play.jobs} == {""}
+    cells = [*cells_of(["ce"]), *cells_of(["ce"], task=WORDS, base=False)]
+    play(cells, {cells[0].label: ["measure"]})
+    label = cells[0].card.label
+    trained = {("train", f"{label} {cell.task}") for cell in cells[1:] if cell.source is None}
+    places = {(job.stage, job.place) for job in play.jobs}
+    assert places == {("measure", ""), ("decode", label), *trained}
+    assert len(trained) == 2
+
+
+@pytest.mark.parametrize(("slots", "order"), [(1, [1, 3, 2]), (2, [3, 2, 1])])
+def test_of_trainings_side_by_side_the_longest_goes_first(play, slots, order):
+    cells = [
+        cell
+        for epochs in (1, 3, 2)
+        for cell in Experiment(("arithmetic",), ("ce",), seeds=(epochs,), base=False,
+                               recipe={"epochs": epochs}).cells
+    ]  # fmt: skip
+    play(cells, slots=slots)
+    trained = [job.cells[0] for job in play.jobs if job.stage == "train"]
+    epochs = {cell.addresses["train"]: cell.recipe.epochs for cell in cells}
+    assert [epochs[address] for address in trained] == order
+
+
 def test_nothing_is_trained_on_a_base_that_the_engine_cannot_run(play):
     cells = cells_of(["ce", "ntl", "smmd"])
     seen, failed = play(cells, fails=lambda stage, _: "head size 8" if stage == "decode" else None)
     assert stages(seen) == [("train", 1), ("decode", 1)]
     assert {(f["stage"], f["error"]) for f in failed.values()} == {("decode", "head size 8")}
+
+
+def test_no_test_of_transfer_waits_for_a_training_on_a_base_that_the_engine_cannot_run(play):
+    cells = cells_of(["ce"], task=WORDS)
+    assert any(cell.source is not None for cell in cells)
+    _, failed = play(cells, fails=lambda stage, _: "head size 8" if stage == "decode" else None)
+    assert {f["stage"] for f in failed.values()} == {"decode"}
+    assert all("head size 8" in failure["error"] for failure in failed.values())
+
+
+def test_a_failure_of_an_earlier_command_goes_when_its_cell_is_tried_again(play):
+    cells = cells_of(["ce"], base=False)
+    for cell in cells:
+        record_failure(play.run.cell_folder(cell), "train", "of an earlier command")
+    _, failed = play(cells, {cell.label: ["measure"] for cell in cells})
+    assert not any(failed.values())
+
+
+def test_what_only_lacks_scores_once_its_source_is_trained_is_measured(play):
+    (cell,) = cells_of(["ce"], base=False)
+
+    def fails(stage, cell):
+        if stage == "train":  # another process has decoded it, too
+            play.run.left[cell.label].remove("decode")
+
+    assert stages(play([cell], fails=fails)[0]) == [("train", 1), ("measure", 1)]
 
 
 def test_a_dead_job_fails_what_it_left(play):

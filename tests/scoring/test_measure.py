@@ -1,8 +1,13 @@
 import json
+from dataclasses import asdict
 
+import pandas as pd
 import pytest
 
+from smmd_bench.contracts import ExactMatch
+from smmd_bench.plugin_system.plugin_source import version_of
 from smmd_bench.plugin_system.registry import load_task
+from smmd_bench.scoring import score, statistics
 from smmd_bench.scoring.measure import compare, measure, measure_identity
 from tests.arithmetic_problems import answers_of, problems
 
@@ -20,14 +25,22 @@ def test_metrics_and_counts_are_json(examples):
     assert list(content["metrics"]) == [metric.name for metric in TASK.metrics()]
     for values in content["metrics"].values():
         assert values["low"] <= values["value"] <= values["high"]
-    exact = content["metrics"]["exact_match"]["value"]
-    assert exact == pytest.approx(100 * scores["exact"].mean())
+    exact = content["metrics"]["exact_match"]
+    assert exact["value"] == pytest.approx(100 * scores["exact"].mean())
+    assert exact == asdict(statistics.interval(ExactMatch(), scores, resamples=200))
     counts = content["counts"]
     assert sum(counts["categories"].values()) == content["n"] == 150
     assert counts["categories"]["exact"] == counts["exact"] == scores["exact"].sum()
     assert counts["categories"]["invalid"] == 150 - counts["valid"]
-    identity = json.loads(json.dumps(measure_identity(TASK)))
-    assert set(identity["metrics"]) == {metric.name for metric in TASK.metrics()}
+
+
+def test_the_identity_has_every_version_that_can_change_a_measurement():
+    assert json.loads(json.dumps(measure_identity(TASK))) == {
+        "task": ["arithmetic", version_of(TASK)],
+        "scores": score.VERSION,
+        "statistics": [statistics.VERSION, statistics.RESAMPLES],
+        "metrics": {metric.name: version_of(metric) for metric in TASK.metrics()},
+    }
 
 
 def test_what_does_not_parse_is_wrong_but_out_of_the_mean_absolute_error(examples):
@@ -57,3 +70,22 @@ def test_a_comparison_is_json_with_differences_and_mcnemar(examples):
     pairs = content["mcnemar"]
     assert 100 * (pairs["b"] - pairs["c"]) / 150 == pytest.approx(exact["difference"])
     assert pairs["p"] < 0.001
+
+
+def test_a_metric_is_compared_where_both_files_have_its_columns(examples):
+    answers = answers_of(examples, 0.4, 1)
+    ours, _ = measure(TASK, answers.assign(finish_reason="stop"), resamples=20)
+    theirs, _ = measure(TASK, answers.drop(columns="finish_reason", errors="ignore"), resamples=20)
+    assert "truncation_rate" in compare(TASK, ours, ours, resamples=20)["metrics"]
+    for one, other in ((ours, theirs), (theirs, ours)):
+        found = compare(TASK, one, other, resamples=20)["metrics"]
+        assert found.keys() == {m.name for m in TASK.metrics()} - {"truncation_rate"}
+
+
+def test_summaries_have_no_numbers_to_count_or_to_test():
+    task = load_task("samsum[source=corpus]")
+    frame = pd.DataFrame({"uid": ["a", "b"], "target": ["x y", "z"], "completion": ["x y", "w"]})
+    scores, content = measure(task, frame, resamples=20)
+    assert content["counts"] == {"text_match": 1}
+    assert content["metrics"].keys() >= {"rouge1", "rouge2"}  # of what the task itself notes
+    assert compare(task, scores, scores, resamples=20)["mcnemar"] is None

@@ -104,9 +104,18 @@ def test_references_are_targets_or_numbers(reference):
             (["1", x], ["1", "2"], rf"Completion 1 \({x}\) is not text")
             for x in (None, 3, math.nan)
         ],
-        *[(["1", "2"], ["1", x], r"Reference 1 \(") for x in ("none", math.nan, math.inf, None)],
+        *[
+            (["1", "2"], ["1", x], rf"Reference 1 \('{x}'\) holds no number that the task arithm")
+            for x in ("none", math.nan, math.inf, None)
+        ],
     ],
 )
 def test_what_cannot_be_scored_is_named(completions, references, said):
     with pytest.raises(UserError, match=said):
         sb.score(TASK, completions, references)
+
+
+@pytest.mark.parametrize("attributes", [{"exact": [1, 2]}, {"level": ["easy"]}])
+def test_an_attribute_has_a_name_of_its_own_and_a_value_a_completion(attributes):
+    with pytest.raises(UserError, match=f"The attribute '{next(iter(attributes))}' has the name"):
+        sb.score(TASK, ["1", "2"], ["1", "2"], attributes)

@@ -1,6 +1,8 @@
 """Where a task's rows come from."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +16,8 @@ from smmd_bench.storage.data_files import DataSource, HubData
 ROWS = [{"question": "1+1?", "answer": "#### 2"}, {"question": "é", "answer": "#### 3"}]
 SOURCE = DataSource(
     "toy",
-    {"train": ("train.jsonl", "train.json", "train.parquet")},
-    HubData("nobody/toy", "0" * 40, None, {"train": ("train",)}),
+    {"train": ("train.jsonl", "train.json", "train.parquet"), "test": ("test.jsonl",)},
+    HubData("nobody/toy", "0" * 40, "main", {"train": ("train", "more"), "test": ("test",)}),
 )
 
 
@@ -70,23 +72,45 @@ def test_its_identity_is_its_content(tmp_path, monkeypatch):
             (tmp_path / place / "toy" / "train.jsonl").write_text("{}")
         found.append(SOURCE.identity("train"))
     assert found[0] == found[1] != found[2]
+    assert found[0] == {"source": "toy", "split": "train", "digest": found[0]["digest"]}
 
 
-@pytest.mark.parametrize("text", ['{"question": 1}\n{"answer"', "[1, 2]", '"a"', None])
-def test_an_absent_and_a_broken_file_are_named(text, data):
-    said = r"has no toy/train\.jsonl: put the file there"
-    if text is not None:
-        (data / "train.jsonl").write_text(text)
-        said = r"train\.jsonl is not a readable jsonl file \("
-        said += ".*line 2" if "\n" in text else ""
-    with pytest.raises(UserError, match=said):
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        (
+            '{"question": 1}\n{"answer"',
+            "line 2: Expecting ':' delimiter: line 1 column 10 (char 9)",
+        ),
+        ("[1, 2]", "it is not a list of rows"),
+        ('"a"', "it is not a list of rows"),
+        ("\n", "it has no rows"),
+        ('{"question": 1, "answer": 0}\n\n{"question": 1, "answer": null}', "row 2 has no answer"),
+    ],
+)
+def test_a_broken_file_is_named_with_what_is_wrong(text, wrong, data):
+    (data / "train.jsonl").write_text(text)
+    with pytest.raises(UserError) as error:
+        replace(SOURCE, columns=("question", "answer")).rows("train")
+    file = data / "train.jsonl"
+    assert str(error.value) == f"{file} is not a readable jsonl file ({wrong}): copy it again."
+
+
+def test_an_absent_file_is_named_with_the_folder_that_lacks_it(data):
+    with pytest.raises(UserError, match=rf"{data} has no toy/train\.jsonl: put the file there"):
         SOURCE.rows("train")
 
 
 @pytest.mark.usefixtures("no_copy")
 def test_without_a_copy_and_a_hub_it_says_how_to_get_the_data(tmp_path):
-    with pytest.raises(UserError, match=r"smmd-bench prepare toy.*--data-dir"):
+    with pytest.raises(UserError) as error:
         SOURCE.rows("train")
+    assert re.fullmatch(
+        r"The data nobody/toy cannot be fetched from the hub \(.*(nobody/toy|hub|offline).*\): run "
+        r"`smmd-bench prepare toy` where there is a network, or give a folder that holds "
+        r"toy/train\.jsonl with --data-dir\.",
+        str(error.value),
+    )
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
@@ -100,5 +124,9 @@ def test_what_was_fetched_is_not_fetched_again(monkeypatch):
         return ROWS
 
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
-    assert SOURCE.rows("train") == SOURCE.rows("train") == ROWS
-    assert asked == [("nobody/toy", None, "train", "0" * 40)]
+    assert SOURCE.local_file("train") is None
+    assert SOURCE.rows("train") == SOURCE.rows("train") == ROWS + ROWS
+    assert SOURCE.local_file("train") == SOURCE.file("train")
+    assert SOURCE.rows("test") == ROWS
+    splits = ("train", "more", "test")
+    assert asked == [("nobody/toy", "main", split, "0" * 40) for split in splits]

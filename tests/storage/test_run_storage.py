@@ -1,8 +1,11 @@
 """A run's folder in a storage: what is put there comes back, whatever was killed in between."""
 
 import json
+import os
+import platform
 import random
 import shutil
+from unittest import mock
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
@@ -169,3 +172,59 @@ def test_a_list_is_json_that_people_can_read(storage, tmp_path):
     storage.put(tmp_path / "one", CELL)
     listed = json.loads(storage.fs.cat_file(f"{storage.root}/{CELL}/{run_storage.LIST}"))
     assert list(listed) == ["cell.json"]
+
+
+def test_a_file_beside_the_folders_comes_back(storage, tmp_path):
+    (tmp_path / "manifest.json").write_text("cells")
+    storage.put_file(tmp_path / "manifest.json", "manifest.json")
+    storage.fetch_file(tmp_path / "two" / "manifest.json", "manifest.json")
+    assert read(tmp_path / "two") == {"manifest.json": "cells"}
+
+
+def test_what_is_gone_from_the_run_goes_from_the_storage(storage, tmp_path):
+    write(tmp_path / "one" / CELL, FILES)
+    storage.put(tmp_path / "one", CELL)
+    write(tmp_path / "one" / CELL, {"cell.json": "plan"})
+    storage.put(tmp_path / "one", CELL)
+    there = [name for name in storage.fs.find(storage.root) if storage.fs.isfile(name)]
+    assert {name.rpartition("/")[2] for name in there} == {"cell.json", run_storage.LIST}
+
+
+def test_a_fetched_file_that_says_that_others_are_whole_comes_after_them(
+    storage, tmp_path, monkeypatch
+):
+    write(tmp_path / "one" / CELL, FILES)
+    storage.put(tmp_path / "one", CELL)
+    came = []
+    get = storage.fs.get_file
+    monkeypatch.setattr(storage.fs, "get_file", lambda a, b: (came.append(a), get(a, b)))
+    storage.fetch(tmp_path / "two", CELL)
+    came = [name.rpartition(f"{CELL}/")[2] for name in came]
+    assert came.index("epochs/1/canary.json") > came.index("epochs/1/model.safetensors")
+    assert {*came[-3:]} == {"cell.json", "train.json", "completions.parquet"}
+
+
+def test_a_list_that_names_a_file_elsewhere_is_refused_with_its_url(storage):
+    storage.fs.pipe_file(f"{storage.root}/{CELL}/files.json", b'{"../../key": "0"}')
+    with pytest.raises(UserError) as error:
+        storage.list(CELL)
+    assert str(error.value).startswith(f"{storage.url}/{CELL}/files.json names '../../key', which")
+
+
+def test_every_process_tries_a_hidden_file_of_its_own_that_goes_again(monkeypatch):
+    tried = []
+    pipe = MemoryFileSystem.pipe_file
+    monkeypatch.setattr(
+        MemoryFileSystem, "pipe_file", lambda s, n, v: (tried.append(n), pipe(s, n, v))
+    )
+    storage = RunStorage("memory://bucket/probed")
+    (name,) = tried
+    assert name.startswith(f"{storage.root}/.{platform.node()}-{os.getpid()}.")
+    assert not storage.fs.exists(name)
+
+
+def test_the_first_line_of_what_a_storage_says_is_the_reason(monkeypatch):
+    for error, reason in ((OSError("No.\nMore"), "No"), (KeyError(), "KeyError")):
+        monkeypatch.setattr(run_storage.fsspec, "url_to_fs", mock.Mock(side_effect=error))
+        with pytest.raises(UserError, match=rf"to the storage s3://a \({reason}\): check the URL"):
+            RunStorage("s3://a")

@@ -73,7 +73,8 @@ def require(path: Path, sentence: str, **options: Any) -> None:
         ([{"id": 1, "output": "1"}, {"id": "1", "output": "1"}],
          "line 2: the id '1' is already in line 1: keep one of them."),
         ([*ROWS[:2], *ROWS[3:]],
-         f"has no completion for 1 of {SCOPE} (the first: test-0-2): ... --partial ..."),
+         f"has no completion for 1 of {SCOPE} (the first: test-0-2): add them, or give --partial "
+         "to score the others."),
         (ROWS[:3], "has no completion for 2 of ... (the first: test-0-3): ... --limit 3 ..."),
         ([{"output": "1"}] * 4,
          f"has 4 rows for {SCOPE}: ... add one (uid, id, doc_id, custom_id), ... --limit ..."),
@@ -92,6 +93,14 @@ def require(path: Path, sentence: str, **options: Any) -> None:
         ([{"custom_id": "a", "error": None, "response":
            {"status_code": 429, "body": {"error": {"message": "Slow down"}}}}],
          "line 1: the request 'a' failed (Slow down): send it again, ..."),
+        ([{"custom_id": "a", "response": None, "error": {"message": "Expired"}}],
+         "line 1: the request 'a' failed (Expired): send it again, ..."),
+        ([{"custom_id": "a", "response": {"status_code": 500, "body": None}}],
+         "line 1: the request 'a' failed (status 500): send it again, ..."),
+        ([{**ANSWERED, "custom_id": None}], "line 1: the id is None: give the ..."),
+        ([{"custom_id": "a", "response": {"body": {"choices": [{"text": 7}]}}}],
+         "line 1: the completion of 'a' is 7, not text: write a string..."),
+        ([ANSWERED, ANSWERED], "line 2: the id 'test-0-0' is already in line 1: keep one of them."),
         ([{"custom_id": "a", "response": {"body": {"data": []}}}],
          "line 1: the request 'a' has no response.body.choices[0] with ...: give ..."),
         ([ANSWERED, ROWS[1]], "line 2: is not a line of batch output like those before it ..."),
@@ -143,7 +152,7 @@ def test_a_mistake_in_parquet_is_named_by_row(tmp_path):
         pd.DataFrame(rows).to_parquet(file)
         require(file, sentence)
     file.write_bytes(file.read_bytes()[:-20])
-    require(file, "is not a readable Parquet file (...")
+    require(file, "is not a readable Parquet file (... magic bytes ...): write it again.")
 
 
 def test_a_column_that_is_not_there_is_named_with_its_option(tmp_path):

@@ -20,6 +20,7 @@ from smmd_bench.publishing.write_reports import write_reports, write_some_report
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
 from smmd_bench.run.run_directory import Outcome, RunDirectory
+from smmd_bench.storage.files import read_json
 from tests.in_process import coarse_figures
 
 from ...conftest import DATA
@@ -67,7 +68,14 @@ def test_the_folder_is_that_of_a_run_and_says_what_was_read(files):
     assert run.manifest["predictions"]["labels"] == ["smmd", "ours"]
     assert run.manifest["files"]["ours"]["matched_by"] == "uid"
     assert run.manifest["files"]["ours"]["path"] == str(files[1])
-    assert run.manifest["data"][TASK]["sizes"] == {"test": COUNT}
+    assert run.manifest["data"][TASK] == {"licence": Arithmetic.licence, "sizes": {"test": COUNT}}
+    assert run.manifest["predictions"] == {
+        "task": TASK, "split": "test", "data_seed": 0, "limit": COUNT,
+        "model": "Qwen/Qwen2.5-0.5B", "labels": ["smmd", "ours"],
+    }  # fmt: skip
+    assert run.manifest["experiment"]["data_seed"] == 0
+    contents = [read_json(file) for file in outcome.path.glob("cells/*/cell.json")]
+    assert {content["reference"] for content in contents} == {"smmd"}
 
 
 def test_metrics_and_comparisons_have_the_planted_values(files):

@@ -69,6 +69,7 @@ LONG = "7" * 200_000
             [("line 2", "007", "so:\n1,000"), ("line 5", "NA", 'say "7"')],
         ),
         ("a.tsv", f"id\tcompletion\n0\t{LONG}\n", [("line 2", "0", LONG)]),
+        ("windows.csv", 'id,completion\r\n0,"a\r\nb"\r\n', [("line 2", "0", "a\r\nb")]),
     ],
     ids=lambda x: x if len(x) < 30 else "",
 )

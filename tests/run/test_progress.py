@@ -1,0 +1,50 @@
+"""Progress where there is no terminal: a line now and then, with the rate and the time left."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from smmd_bench.run import progress
+
+
+@pytest.fixture
+def say(monkeypatch):
+    """`say(seconds, what, done, total)`: the lines that are new so many seconds later."""
+    now, file = [1000.0], io.StringIO()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.shown(Console(file=file, width=20)) as tell:
+
+        def after(seconds, what, done, total):
+            now[0] += seconds
+            before = len(file.getvalue())
+            tell(what, done, total)
+            return file.getvalue()[before:].splitlines()
+
+        yield after
+
+
+def test_the_first_line_comes_at_once_and_the_next_after_a_while(say):
+    assert say(0, "train", 2, 100) == ["train: 2 of 100"]
+    assert say(14.9, "train", 5, 100) == []
+    assert say(0.1, "train", 32, 100) == ["train: 32 of 100, 2.0/s, 34 s left"]
+    assert say(1, "decode", 0, 9) == ["decode: 0 of 9"]
+    assert say(13.9, "train", 40, 100) == []
+
+
+def test_the_end_is_said_once(say):
+    say(0, "train", 0, 10)
+    assert say(5, "train", 10, 10) == ["train: 10 of 10, 2.0/s"]
+    assert say(60, "train", 10, 10) == []
+
+
+def test_what_begins_again_is_timed_from_then_on(say):
+    say(0, "train", 0, 10)
+    say(10, "train", 10, 10)
+    assert say(100, "train", 1, 10) == ["train: 1 of 10"]
+    assert say(15, "train", 4, 10) == ["train: 4 of 10, 0.2/s, 30 s left"]
+    assert say(5, "train", 10, 10) == ["train: 10 of 10, 0.5/s"]
+
+
+def test_a_message_stands_on_a_line_of_its_own_however_long(say):
+    assert say(0, "a note of [red]: " + "long " * 9, 0, 0) == ["a note of [red]: " + "long " * 9]
