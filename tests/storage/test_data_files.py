@@ -51,16 +51,16 @@ def test_a_local_copy_is_read_in_any_of_its_forms(name, data):
     assert SOURCE.file("train") == data / name
 
 
-@pytest.mark.parametrize("name", ["toy/train", "train"])
+@pytest.mark.parametrize("name", ["toy/test", "test"])
 def test_a_split_that_datasets_saved_is_read(name, data):
     Dataset.from_list(ROWS).save_to_disk(data / name)
-    assert SOURCE.rows("train") == ROWS
-    before = SOURCE.identity("train")
+    assert SOURCE.rows("test") == ROWS
+    before = SOURCE.identity("test")
     Dataset.from_list(ROWS[:1]).save_to_disk(data / name)
-    assert SOURCE.identity("train")["digest"] != before["digest"]
+    assert SOURCE.identity("test")["digest"] != before["digest"]
     (data / name / "data-00000-of-00001.arrow").write_bytes(b"no rows")
     with pytest.raises(UserError, match=f"{name} is not a readable Arrow file"):
-        SOURCE.rows("train")
+        SOURCE.rows("test")
 
 
 def test_its_identity_is_its_content(tmp_path, monkeypatch):

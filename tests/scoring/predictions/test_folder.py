@@ -68,7 +68,8 @@ def test_the_folder_is_that_of_a_run_and_says_what_was_read(files):
     assert run.manifest["predictions"]["labels"] == ["smmd", "ours"]
     assert run.manifest["files"]["ours"]["matched_by"] == "uid"
     assert run.manifest["files"]["ours"]["path"] == str(files[1])
-    assert run.manifest["data"][TASK] == {"licence": Arithmetic.licence, "sizes": {"test": COUNT}}
+    data = run.manifest["data"][TASK]
+    assert (data["licence"], data["sizes"]) == (Arithmetic.licence, {"test": COUNT})
     assert run.manifest["predictions"] == {
         "task": TASK, "split": "test", "data_seed": 0, "limit": COUNT,
         "model": "Qwen/Qwen2.5-0.5B", "labels": ["smmd", "ours"],
@@ -237,7 +238,7 @@ def test_one_file_alone_is_compared_with_nothing_and_its_data_have_a_source(file
     run = read_run(outcome.path)
     made = load("reports", "arithmetic_table").build(run)
     assert not {"p (Holm)", "Δ to CE"} & {*made.table.columns}
-    assert "CE" not in made.caption
+    assert "CE" not in " ".join([made.caption, *made.notes])
     (data,) = run.manifest["data"].values()
     assert data["identity"]["test"] == dict(load_task(TASK).identity("test", 0))
 
@@ -249,6 +250,7 @@ def test_charts_of_the_official_folder_are_no_data_of_unknown_source(tmp_path, m
         {"uid": e.uid, "completion": e.target} for e in load_task(task).examples("test", 0, None)
     ]
     score_predictions(task, [json_lines(tmp_path / "a.jsonl", rows)], out=tmp_path / "out")
-    caption = load("reports", "chart_table").build(read_run(tmp_path / "out")).caption
-    assert "No published values for" in caption
-    assert "unknown source" not in caption
+    artefact = load("reports", "chart_table").build(read_run(tmp_path / "out"))
+    said = " ".join([artefact.caption, *artefact.notes])
+    assert "No published values for" in said
+    assert "unknown source" not in said
