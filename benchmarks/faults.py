@@ -12,6 +12,7 @@ full     no space from a change on (an error at the edge)
 broken   an input/output error at a change
 unread   an input/output error at a file that is read
 disk     a disk of too few kilobytes, which gets room for the second call (a real one; needs root)
+clock    the clock of the process jumps by a day at a change, forwards or backwards
 moment   SIGKILL at a random moment
 cut      a file of a finished run has lost its second half
 flipped  a file of a finished run has another bit
@@ -48,7 +49,7 @@ from .fault_commands import COMMANDS, INPUTS, Command
 from .injected import Ended, Fault, disk_of, forked, grow_disk, half_written, result_of
 
 DAMAGES = ("cut", "flipped")
-FAULTS = ("killed", "full", "broken", "unread", "disk", "moment", *DAMAGES)
+FAULTS = ("killed", "full", "broken", "unread", "disk", "clock", "moment", *DAMAGES)
 MOMENTS = 100
 DISKS = 50
 REPORTS = ("arithmetic_table", "clock_table", "training_curves")

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate"}
-HUNG_AFTER = 300.0
+HUNG_AFTER, A_DAY = 300.0, 86_400.0
 """Seconds."""
+_CLOCK = time.time
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class Fault:
             os.kill(os.getpid(), signal.SIGKILL)
         if self.name == "full" and event in ("open", "os.mkdir"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        if self.name == "clock":
+            jump = A_DAY if self.at % 2 else -A_DAY
+            time.time = lambda: _CLOCK() + jump
         if self.name in ("broken", "unread"):
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 

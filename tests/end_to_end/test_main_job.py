@@ -23,13 +23,13 @@ def finished(smmd_bench, tmp_path_factory):
     return out, smmd_bench.finish(JOB, out).stdout
 
 
-def test_it_prints_the_recipe_its_progress_the_table_and_where_everything_is(finished):
+def test_it_prints_the_recipe_its_progress_the_verdict_and_where_everything_is(finished):
     out, text = finished
     assert "full fine-tuning, 512 examples x 2 epochs" in text.splitlines()[0]
     for what in ("train ce seed 0", "train smmd seed 0", "start engine", "test base", "probe ce"):
         assert f"\n{what}" in text
-    assert "Arithmetic calculation results" in text
-    assert all(f"\n{row} " in text for row in ("untuned", "CE", "SMMD"))
+    assert "Did the loss help?" in text
+    assert all(word in text for word in ("\nSMMD ", "Acc (%)", "MAE", "Δ to CE [95 %]"))
     assert text.rstrip().endswith(str(out / "reports" / "index.html"))
     assert max(map(len, text.splitlines()[1:-3])) <= 100
     requests = [json.loads(file.read_text()) for file in (out / "logs").glob("decode-*.json")]
@@ -75,7 +75,7 @@ def test_the_same_command_again_has_nothing_to_do(smmd_bench, finished):
     before = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file()}
     text = smmd_bench.finish(JOB, out).stdout
     assert "Nothing to do" in text
-    assert "Arithmetic calculation results" in text
+    assert "Did the loss help?" in text
     after = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file()}
     assert {p for p in after if after[p] != before.get(p)} <= {out / ".lock"}
 

@@ -120,7 +120,7 @@ def test_more_losses_and_groups_than_can_be_drawn_are_named(tmp_path):
     answers, models = ["1", "2", "3"], [f"m{at}" for at in range(5)]
     artefact = built(tmp_path, answers, dict.fromkeys(losses, answers), models=models)
     assert len(artefact.figure.axes) == 4 * 5
-    assert artefact.caption.endswith(
+    assert words(artefact).endswith(
         "Drawn are 4 of 5 combinations of model and task and at most 5 losses over the reference "
         "(SMMD[sigma=5], SMMD[sigma=6], SMMD[sigma=7], SMMD[sigma=8], SMMD); the CSV of the figure "
         "has all."
