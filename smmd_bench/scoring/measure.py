@@ -67,5 +67,5 @@ def _counts(scores: pd.DataFrame, *, numbers: bool) -> dict[str, Any]:
         return flags
     categories = scores["category"].value_counts()
     return {
-        **flags, "categories": {name: int(categories.get(name, 0)) for name in CATEGORIES}
+        **flags, "categories": {name: int(categories[name]) for name in CATEGORIES}
     }  # fmt: skip

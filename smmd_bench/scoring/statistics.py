@@ -118,10 +118,8 @@ def mcnemar_exact(frame: pd.DataFrame, other: pd.DataFrame) -> McNemar:
     frame, other = _common(frame, other)
     here, there = frame["exact"].to_numpy(bool), other["exact"].to_numpy(bool)
     b, c = int(np.sum(here & ~there)), int(np.sum(~here & there))
-    if b + c == 0:
-        return McNemar(b, c, 1.0)
     found = mcnemar([[0, b], [c, 0]], exact=True)  # it looks at the discordant pairs alone
-    return McNemar(b, c, min(1.0, float(found.pvalue)))
+    return McNemar(b, c, float(found.pvalue))
 
 
 def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:

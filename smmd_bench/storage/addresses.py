@@ -79,6 +79,6 @@ def content_digest(file: Path) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, (tuple, set, frozenset)):
-        return list(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=repr)  # Python's own order is another one in each process
     raise TypeError(f"{type(value)} has no canonical form")

@@ -30,12 +30,12 @@ class RunStorage:
     """A run's folder at a URL. Raises UserError where nothing can be written there."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
+        self.url = url.rstrip("/")
         self._left: dict[str, Listed] = {}
         probe = f".{platform.node()}-{os.getpid()}.probe"
         try:
             options = {"skip_instance_cache": True, "use_listings_cache": False}
-            self.fs, self.root = fsspec.url_to_fs(url.rstrip("/"), **options)
+            self.fs, self.root = fsspec.url_to_fs(self.url, **options)
             if isinstance(self.fs, LocalFileSystem):
                 self.fs.auto_mkdir = True
             self.fs.pipe_file(f"{self.root}/{probe}", b"")

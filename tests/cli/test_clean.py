@@ -19,7 +19,7 @@ from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.storage.sizes import size_of
 from tests.conftest import read_files
-from tests.run.test_run_directory import ALL, PLAIN, finish
+from tests.run.finished_cells import ALL, PLAIN, finish
 from tests.runs import write_failure
 
 from .conftest import cell_folder

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -24,18 +25,23 @@ time.sleep(600)
 """
 
 
+@contextmanager
+def holding(run, code=HOLD):
+    """Another process, which has the cell; it ends with the test."""
+    command = [sys.executable, "-c", code, str(run)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "True\n"
+            yield process
+        finally:
+            process.kill()
+
+
 @pytest.fixture
 def another(tmp_path):
-    """Another process, which has the cell."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "True\n"
-    yield process
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    with holding(tmp_path) as process:
+        yield process
 
 
 def test_a_cell_that_another_process_has_is_not_taken_until_that_is_dead(tmp_path, another):
@@ -97,14 +103,9 @@ def test_a_process_that_lost_its_lease_ends(tmp_path):
     code = HOLD.replace(
         "leases =", "from smmd_bench.run import lease\nlease.RENEWED_EVERY = 0.1\nleases ="
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "True\n"
-    (tmp_path / "leases" / "cell.2.json").write_text("{}")
-    assert process.wait(timeout=20) == -9
-    process.stdout.close()
+    with holding(tmp_path, code) as process:
+        (tmp_path / "leases" / "cell.2.json").write_text("{}")
+        assert process.wait(timeout=20) == -9
 
 
 def test_a_lease_is_renewed(tmp_path, monkeypatch):
@@ -136,19 +137,19 @@ def test_a_process_that_gives_nothing_back_ends_all_the_same(tmp_path):
         assert mine.take("cell")
 
 
-def test_leases_in_a_storage_are_those_of_its_folder():
-    files = MemoryFileSystem()
+def test_leases_in_a_storage_are_those_of_its_folder(tmp_path):
+    files, run = MemoryFileSystem(), f"{tmp_path}/leased"
     far = {"node": "far", "machine": "far 1", "pid": 1, "started": 0.0}
-    files.pipe_file("/leased/leases/cell.1.json", json.dumps({"free": True}).encode())
-    files.pipe_file("/leased/leases/cell.2.json", json.dumps(far).encode())
-    files.pipe_file("/leased/leases/other.3.json", json.dumps(far).encode())
-    with Leases("/leased", files) as mine:
+    files.pipe_file(f"{run}/leases/cell.1.json", json.dumps({"free": True}).encode())
+    files.pipe_file(f"{run}/leases/cell.2.json", json.dumps(far).encode())
+    files.pipe_file(f"{run}/leases/other.3.json", json.dumps(far).encode())
+    with Leases(run, files) as mine:
         assert mine.holder("cell") == "process 1 on far"
         assert mine.holder("absent") is None
         assert not mine.take("cell")
         assert mine.take("absent")
-        assert files.exists("/leased/leases/absent.1.json")
-    assert json.loads(files.cat_file("/leased/leases/absent.1.json")) == {"free": True}
+        assert files.exists(f"{run}/leases/absent.1.json")
+    assert json.loads(files.cat_file(f"{run}/leases/absent.1.json")) == {"free": True}
 
 
 def test_processes_of_two_containers_on_one_machine_are_of_two_machines():

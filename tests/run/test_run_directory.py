@@ -4,100 +4,20 @@ import dataclasses
 import json
 import os
 import shutil
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from smmd_bench.tasks.arithmetic import Arithmetic
 
 from smmd_bench.contracts import ExactMatch
 from smmd_bench.decoding.selection import settle
-from smmd_bench.errors import CellSkippedError, UserError
-from smmd_bench.experiment.cell import Cell
-from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.errors import UserError
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.run_directory import RunDirectory, record_failure
+from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.scoring import statistics
-from smmd_bench.scoring.measure import measure
-from smmd_bench.storage.current import BASE
-from smmd_bench.storage.files import DamagedError, read_json, write_json, write_parquet
+from smmd_bench.storage.files import read_json, write_json
 
-from ..conftest import DATA
-
-PLAIN = Experiment(
-    tasks=("arithmetic",),
-    losses=("ce",),
-    recipe={"epochs": 2, "validation_examples": 4, "test_examples": 4},
-)
-ALL = ["train", "decode", "measure"]
-
-
-def completions(right: int) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "uid": [f"{i}" for i in range(4)],
-            "prompt": "?",
-            "target": ["1", "2", "3", "4"],
-            "completion": [str(i + 1) if i < right else "no number" for i in range(4)],
-            "finish_reason": "stop",
-            "completion_tokens": 2,
-            "prompt_tokens": 1,
-            "operations": 1,
-        }
-    )
-
-
-def claim(run: RunDirectory, *experiments: Experiment) -> None:
-    """Claim the folder for one experiment after another."""
-    with run.locked():
-        for experiment in experiments:
-            run.claim([experiment])
-
-
-def trained_cell() -> Cell:
-    (cell,) = [cell for cell in PLAIN.cells if not cell.is_base]
-    return cell
-
-
-def finish(run: RunDirectory, cell: Cell, *, best: int = 2) -> None:
-    """Write the files of a finished cell."""
-    train(run, cell, best=best)
-    decode(run, cell)
-    rate(run, cell)
-
-
-def train(run: RunDirectory, cell: Cell, *, best: int = 2, weights: str = "weights") -> None:
-    """Write what training and selection leave."""
-    folder = run.cell_folder(cell)
-    epochs = [0] if cell.is_base else [1, 2]
-    lines = [{"epoch": e, "weights": BASE if cell.is_base else f"{weights} {e}"} for e in epochs]
-    receipt = {"address": cell.addresses["train"], "kind": "full", "epochs": lines}
-    write_json(folder / "train.json", receipt)
-    if not cell.is_base:
-        for line in lines:
-            write_json(folder / "epochs" / str(line["epoch"]) / "canary.json", line)
-        frames = [completions(3 if epoch == best else 0).assign(epoch=epoch) for epoch in epochs]
-        stamp = run.current(cell).validation_stamp
-        write_parquet(folder / "validation.parquet", pd.concat(frames), stamp)
-        settle(cell, run.path)
-
-
-def decode(run: RunDirectory, cell: Cell) -> None:
-    """Write completions and probes of the selected weights."""
-    stamp = run.current(cell).decode_stamp
-    assert stamp is not None
-    write_parquet(run.cell_folder(cell) / "completions.parquet", completions(2), stamp)
-    write_parquet(run.cell_folder(cell) / "probes.parquet", completions(2)[["uid"]], stamp)
-
-
-def rate(run: RunDirectory, cell: Cell) -> None:
-    """Write scores and metrics."""
-    stamp = run.current(cell).measure_stamp
-    assert stamp is not None
-    scores, metrics = measure(cell.task_plugin, completions(2))
-    write_parquet(run.cell_folder(cell) / "scores.parquet", scores, stamp)
-    write_json(run.cell_folder(cell) / "metrics.json", {"address": stamp, **metrics})
+from .finished_cells import ALL, PLAIN, claim, finish, rate, train, trained_cell
 
 
 @pytest.fixture
@@ -107,13 +27,6 @@ def run(tmp_path):
     for cell in PLAIN.cells:
         finish(run, cell)
     return run
-
-
-@pytest.fixture
-def words(monkeypatch):
-    """GSM8K, with its test of transfer, in both losses."""
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
-    return Experiment(tasks=("gsm8k[source=corpus]",), losses=("ce", "ntl"), recipe={"epochs": 1})
 
 
 def missing(run: RunDirectory, **changes: Any) -> list[str]:
@@ -196,53 +109,6 @@ def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
     assert list(read_run(run.path).cells.loss) == ["base", "ce", "gce", "ntl"]
 
 
-def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path, words):
-    ce = dataclasses.replace(words, losses=("ce",), base=False, recipe={"epochs": 2})
-    trained, tested = ce.cells
-    run = RunDirectory(tmp_path / "run")
-    claim(run, ce)
-    assert run.missing(trained) == ALL
-    assert run.missing(tested) == ["decode", "measure"]
-    finish(run, trained)
-    assert run.missing(trained) == []
-    assert run.missing(tested) == ["decode", "measure"]
-    decode(run, tested)
-    assert run.missing(tested) == ["measure"]
-    cells = read_run(run.path).cells
-    assert list(cells.task) == ["gsm8k", "svamp"]
-    assert list(cells.trained_on.astype("object").fillna("")) == ["", "gsm8k"]
-
-
-def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(tmp_path, words):
-    kept = dataclasses.replace(
-        words, tasks=("gsm8k[source=corpus,calculator=keep]",), losses=("ce",)
-    )
-    run = RunDirectory(tmp_path / "run")
-    claim(run, words)
-    before = (run.path / "manifest.json").read_bytes()
-    with pytest.raises(UserError, match="has svamp as the test of gsm8k, and this experiment"):
-        run.require_own([kept], extend=True)
-    assert (run.path / "manifest.json").read_bytes() == before
-    claim(run, dataclasses.replace(kept, transfers=False))
-    data = read_run(run.path).manifest["data"]
-    assert set(data) == {"gsm8k", "svamp", "gsm8k[calculator=keep]"}
-    assert data["svamp"]["sizes"] == {"test": 11}
-    assert set(data["gsm8k"]["identity"]) == {"train", "validation", "test"}
-    assert data["svamp"]["identity"]["test"]["digest"]
-
-
-def test_a_test_of_transfer_goes_with_the_cell_that_trained_its_weights(tmp_path, words):
-    ce = dataclasses.replace(words, losses=("ce",), base=False)
-    run = RunDirectory(tmp_path / "run")
-    claim(run, ce, dataclasses.replace(ce, losses=("ntl",)))
-    assert sorted(read_run(run.path).cells.task) == ["gsm8k"] * 2 + ["svamp"] * 2
-    claim(run, dataclasses.replace(ce, recipe={"epochs": 3}, transfers=False))
-    cells = read_run(run.path).cells
-    assert sorted(zip(cells.loss, cells.task, strict=True)) == [
-        ("ce", "gsm8k"), ("ntl", "gsm8k"), ("ntl", "svamp"),
-    ]  # fmt: skip
-
-
 def test_weights_that_were_trained_again_are_decoded_again_unless_they_are_the_same(run):
     cell = trained_cell()
     shutil.rmtree(run.cell_folder(cell) / "checkpoint")
@@ -321,31 +187,6 @@ def test_a_finished_cell_whose_kept_epoch_is_the_selected_one_is_not_trained_aga
     canary = run.cell_folder(cell) / "epochs" / "2" / "canary.json"
     write_json(canary, {"epoch": 2, "weights": "weights 2"})
     assert run.missing(cell) == ["decode", "measure"]
-
-
-@pytest.mark.parametrize(
-    ("error", "said", "skipped", "users"),
-    [
-        (ValueError(" why\n"), "why", False, False),
-        (KeyError(), "KeyError", False, False),
-        (UserError("yours"), "yours", False, True),
-        (CellSkippedError("cannot apply"), "cannot apply", True, False),
-        (DamagedError(Path("a"), "damaged"), "a is damaged: delete it", False, False),
-        ("the last words", "the last words", False, False),
-        (OSError(28, "No space left on device"), "free some space on the disk of", False, False),
-    ],
-)
-def test_a_failure_says_what_it_was_of_whom_and_counts_for_the_cell(
-    run, error, said, skipped, users
-):
-    cell = trained_cell()
-    (run.cell_folder(cell) / "metrics.json").unlink()
-    record_failure(run.cell_folder(cell), "decode", error)
-    found = run.failure(cell)
-    assert said in found["error"]
-    assert (found["stage"], found["skipped"], found["user_error"]) == ("decode", skipped, users)
-    last = error if isinstance(error, str) else type(error).__name__
-    assert last in found["traceback"]
 
 
 def test_a_folder_of_completions_made_elsewhere_belongs_to_another(tmp_path):

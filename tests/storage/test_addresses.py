@@ -30,6 +30,7 @@ def test_an_address_is_the_same_in_every_version_of_this_package():
     assert address(dict(reversed(content.items()))) == address(content)
     assert address({**content, "epochs": [1, 2]}) == address(content)
     assert address({**content, "epochs": (2, 1)}) != address(content)
+    assert address({"tasks": {"c", "a", "b"}}) == address({"tasks": ["a", "b", "c"]})
 
 
 def test_what_has_no_canonical_form_has_no_address():

@@ -87,5 +87,8 @@ def test_a_manifest_that_is_not_there_is_empty_and_one_of_cells_elsewhere_is_ref
     write_json(tmp_path / "manifest.json", {"cells": ["a", "../b"]})
     with pytest.raises(Exception, match=r"manifest\.json names '\.\./b', which is outside"):
         read_manifest(tmp_path)
+    write_json(tmp_path / "manifest.json", {"cells": {"a": 1}})
+    with pytest.raises(DamagedError, match=r"manifest\.json is not what .* \(see cells\)"):
+        read_manifest(tmp_path)
     write_json(tmp_path / "manifest.json", {"cells": ["a", "b"], "name": "n"})
     assert read_manifest(tmp_path) == {"cells": ["a", "b"], "name": "n"}

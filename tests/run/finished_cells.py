@@ -1,0 +1,85 @@
+"""The files that a finished cell leaves; the weights are empty."""
+
+import pandas as pd
+
+from smmd_bench.decoding.selection import settle
+from smmd_bench.experiment.cell import Cell
+from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.run.run_directory import RunDirectory
+from smmd_bench.scoring.measure import measure
+from smmd_bench.storage.current import BASE
+from smmd_bench.storage.files import write_json, write_parquet
+
+PLAIN = Experiment(
+    tasks=("arithmetic",),
+    losses=("ce",),
+    recipe={"epochs": 2, "validation_examples": 4, "test_examples": 4},
+)
+ALL = ["train", "decode", "measure"]
+
+
+def completions(right: int) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "uid": [f"{i}" for i in range(4)],
+            "prompt": "?",
+            "target": ["1", "2", "3", "4"],
+            "completion": [str(i + 1) if i < right else "no number" for i in range(4)],
+            "finish_reason": "stop",
+            "completion_tokens": 2,
+            "prompt_tokens": 1,
+            "operations": 1,
+        }
+    )
+
+
+def claim(run: RunDirectory, *experiments: Experiment) -> None:
+    """Claim the folder for one experiment after another."""
+    with run.locked():
+        for experiment in experiments:
+            run.claim([experiment])
+
+
+def trained_cell() -> Cell:
+    (cell,) = [cell for cell in PLAIN.cells if not cell.is_base]
+    return cell
+
+
+def finish(run: RunDirectory, cell: Cell, *, best: int = 2) -> None:
+    """Write the files of a finished cell."""
+    train(run, cell, best=best)
+    decode(run, cell)
+    rate(run, cell)
+
+
+def train(run: RunDirectory, cell: Cell, *, best: int = 2, weights: str = "weights") -> None:
+    """Write what training and selection leave."""
+    folder = run.cell_folder(cell)
+    epochs = [0] if cell.is_base else [1, 2]
+    lines = [{"epoch": e, "weights": BASE if cell.is_base else f"{weights} {e}"} for e in epochs]
+    receipt = {"address": cell.addresses["train"], "kind": "full", "epochs": lines}
+    write_json(folder / "train.json", receipt)
+    if not cell.is_base:
+        for line in lines:
+            write_json(folder / "epochs" / str(line["epoch"]) / "canary.json", line)
+        frames = [completions(3 if epoch == best else 0).assign(epoch=epoch) for epoch in epochs]
+        stamp = run.current(cell).validation_stamp
+        write_parquet(folder / "validation.parquet", pd.concat(frames), stamp)
+        settle(cell, run.path)
+
+
+def decode(run: RunDirectory, cell: Cell) -> None:
+    """Write completions and probes of the selected weights."""
+    stamp = run.current(cell).decode_stamp
+    assert stamp is not None
+    write_parquet(run.cell_folder(cell) / "completions.parquet", completions(2), stamp)
+    write_parquet(run.cell_folder(cell) / "probes.parquet", completions(2)[["uid"]], stamp)
+
+
+def rate(run: RunDirectory, cell: Cell) -> None:
+    """Write scores and metrics."""
+    stamp = run.current(cell).measure_stamp
+    assert stamp is not None
+    scores, metrics = measure(cell.task_plugin, completions(2))
+    write_parquet(run.cell_folder(cell) / "scores.parquet", scores, stamp)
+    write_json(run.cell_folder(cell) / "metrics.json", {"address": stamp, **metrics})
