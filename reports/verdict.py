@@ -10,7 +10,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.publishing.tables import p_value, with_interval
+from smmd_bench.publishing.tables import number, p_value, with_interval
 
 from ._caption import missing_note, when
 from ._cells import main_losses, measured, why_missing
@@ -93,7 +93,10 @@ def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
             yield {**head, "Verdict": why}
         for gain in here.to_dict("records"):
             values = gain["difference"], gain["low"], gain["high"]
-            row = {**head, "Metric": gain["label"], "Verdict": gain["verdict"]}
+            value = _value(run, str(model), str(task), gain["metric"])
+            row = {**head, "Metric": gain["label"]}
+            row |= {loss_label(other): number(value, digits_of(gain["label"]))}
+            row |= {"Verdict": gain["verdict"]}
             row |= {
                 f"{delta(other)} [95 %]": with_interval(
                     *values, digits_of(gain["label"]), sign=True
@@ -102,3 +105,10 @@ def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
             row |= {P_HOLM: "–" if pd.isna(gain["p_holm"]) else p_value(gain["p_holm"])}
             seeds = {} if "predictions" in run.manifest else {"Seeds": str(gain["seeds"])}
             yield row | seeds | {"n": f"{gain['n']:,}"}
+
+
+def _value(run: Run, model: str, task: str, metric: str) -> float:
+    """The metric of what the losses are compared with, mean over its seeds."""
+    found = run.metrics
+    same = (found["model"] == model) & (found["task"] == task) & (found["metric"] == metric)
+    return float(found[same & (found["loss"] == reference_of(run))]["value"].mean())
