@@ -15,7 +15,7 @@ from smmd_bench.publishing.style import LossStyle, folded, loss_label, model_lab
 
 from ._caption import Words, missing_note, split_caption
 from ._errors import CommonErrors, Pair, silent
-from ._panels import select_losses
+from ._panels import FEWEST, few_note, pair_name, select_losses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,9 +38,14 @@ def drawn_blocks(found: Sequence[CommonErrors]) -> list[Block]:
     return drawn
 
 
+def with_enough(found: Sequence[CommonErrors]) -> list[CommonErrors]:
+    """The pairs with the examples that a panel needs."""
+    return [common for common in found if common.n >= FEWEST * len(common.pair.seeds)]
+
+
 def block_label(pair: Pair) -> str:
     """The name in a title: `Qwen2.5-1.5B, gsm8k`."""
-    return f"{model_label(pair.model)}, {pair.task}"
+    return pair_name((pair.model, pair.task))
 
 
 def panel_title(common: CommonErrors, n: int) -> str:
@@ -71,7 +76,11 @@ def error_caption(
     run: Run, found: Sequence[CommonErrors], groups: int, shown: str, *notes: str
 ) -> Words:
     """The words of a figure of error analyses, with what of `found` it leaves out."""
-    parts = (subset_note(found), silent_note(run), *notes, limit_note(found, groups))
+    enough = with_enough(found)
+    drawn = {common.pair for common in enough}
+    names = zip(pair_names(found), found, strict=True)
+    few = few_note(name for name, common in names if common.pair not in drawn)
+    parts = (subset_note(found), silent_note(run), *notes, few, limit_note(enough, groups))
     return split_caption(shown, *parts, more=missing_note(run.cells))
 
 

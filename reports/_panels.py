@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Pair = tuple[str, str]
 """A model and a task."""
 
+FEWEST = 30
+"""Test examples that a panel needs; smaller ones are in table and CSV alone."""
+
 
 def pairs(data: pd.DataFrame) -> list[Pair]:
     """The models and tasks of a frame, in the order of the run."""
@@ -29,6 +32,11 @@ def pairs(data: pd.DataFrame) -> list[Pair]:
 def of_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:
     """The rows of one model and task."""
     return data[(data["model"] == pair[0]) & (data["task"] == pair[1])]
+
+
+def pair_name(pair: Pair) -> str:
+    """Model and task in a sentence or a line: `Qwen2.5-1.5B, gsm8k`."""
+    return f"{model_label(pair[0])}, {pair[1]}"
 
 
 def pair_title(pair: Pair) -> str:
@@ -58,6 +66,12 @@ def select_panels(
         if lost := [loss_label(loss) for loss in every if loss not in drawn[pair]]:
             notes.append(f"{', '.join(lost)} ({name})")
     return drawn, f"Not drawn, but in the {kept}: {'; '.join(notes)}." if notes else ""
+
+
+def few_note(names: Iterable[str]) -> str:
+    """A sentence that names what is not drawn for want of examples; empty where all is."""
+    named = ", ".join(dict.fromkeys(names))
+    return f"Not drawn, with fewer than {FEWEST} test examples: {named}." if named else ""
 
 
 def select_losses(losses: Sequence[str], most: int) -> list[str]:
@@ -113,18 +127,19 @@ def draw_panels(
 
 
 def block_grid(
-    blocks: Sequence[tuple[str, int]], rows: int, height: float
+    blocks: Sequence[tuple[str, int, int]], head: float, height: float
 ) -> tuple[Figure, list[NDArray[Any]]]:
-    """A figure with a block of panels that share their axes for each title and number of columns.
+    """A figure with a block of panels that share their axes for each title, rows and columns.
 
-    Panels are as wide in each block; the axes of a block are [rows, its columns].
+    A row is `height` inches high, and a block has `head` more. Panels are as wide in each block;
+    the axes of a block are [its rows, its columns].
     """
-    most = max(columns for _, columns in blocks)
-    width = style.width_for(most)
-    figure = style.new_figure(width, 0.5 + height * len(blocks))
-    parts = figure.subfigures(len(blocks), 1, squeeze=False)[:, 0]
+    most = max(columns for _, _, columns in blocks)
+    width, heights = style.width_for(most), [head + height * rows for _, rows, _ in blocks]
+    figure = style.new_figure(width, 0.5 + sum(heights))
+    parts = figure.subfigures(len(blocks), 1, squeeze=False, height_ratios=heights)[:, 0]
     found = []
-    for part, (title, columns) in zip(parts, blocks, strict=True):
+    for part, (title, rows, columns) in zip(parts, blocks, strict=True):
         part.suptitle(folded(title, int(12 * width)), fontsize=10)
         axes = part.subplots(rows, most, sharex=True, sharey=True, squeeze=False)
         for axis in axes[:, columns:].flat:

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
@@ -19,7 +18,10 @@ from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label,
 
 from ._caption import DEVIATION, INTERVALS, decoding_note, sample_note, when, write_caption
 from ._cells import REFERENCE, in_order, measured, metrics_beside_published
+from ._gains import INTERVALS as PAIRED
 from ._panels import Pair, of_pair, pairs, panel_grid
+from ._sweep_axis import LEAST, set_scale
+from ._sweep_differences import differences, draw_differences
 from ._variants import GROUP, of_groups, of_shared_seeds, unreadable, values_of
 
 if TYPE_CHECKING:
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LEAST = 3
-"""Values of the parameter that make a sweep."""
 PANELS = 12
 """Panels drawn at most; the CSV has all."""
 APART = 6.0
@@ -69,7 +69,7 @@ class Sweep:
         """One panel a model and task."""
         data = self.data(run)
         cells = self._labelled(of_groups(self.cells(run), data))
-        drawn = pairs(data)
+        drawn, paired = pairs(data), differences(run, data)
         several = data.groupby([*GROUP, "loss"], observed=True).size().max() > 1
         at_zero = f", which is what {self.symbol} = 0 gives: the point at 0, left of any //"
         caption = write_caption(
@@ -80,11 +80,13 @@ class Sweep:
             f"{f'mean ± {DEVIATION}' if several else INTERVALS}. The band with a line is CE"
             f"{at_zero * self.weight}. A ring marks the default, and a cross at the foot a value "
             "without a result.",
+            when(len(paired), f"Below: the paired difference to CE (points), {PAIRED}"),
             self.finding,
             when(len(drawn) > PANELS, f"Drawn are {PANELS} of {len(drawn)} models and tasks."),
             sample=sample_note(run, cells, of_groups(self._of_run(run), data)),
         )
-        figure = self._figure(data, cells[cells["status"] != "done"], drawn[:PANELS])
+        lacking = cells[cells["status"] != "done"]
+        figure = self._figure(data, paired, lacking, drawn[:PANELS])
         return Artefact(figure=figure, data=data, **caption)
 
     def data(self, run: Run) -> pd.DataFrame:
@@ -139,16 +141,22 @@ class Sweep:
         found = values_of(loss, name, self.parameter)
         return found[0] if found is not None and len(found) == 1 else None
 
-    def _figure(self, data: pd.DataFrame, lacking: pd.DataFrame, drawn: list[Pair]) -> Figure:
-        """One panel a model and task; `lacking` are cells of the figure without a result."""
-        figure, axes = panel_grid(drawn, 2.7)
+    def _figure(
+        self, data: pd.DataFrame, paired: pd.DataFrame, lacking: pd.DataFrame, drawn: list[Pair]
+    ) -> Figure:
+        """One panel a model and task, above its paired differences; `lacking` are cells of the
+        figure without a result."""
+        parts = (3, 2) if len(paired) else (1,)
+        figure, axes = panel_grid(drawn, 4.1 if len(paired) else 2.7, parts=parts)
         series = [x for x in (self.loss, *self.beside) if (data["series"] == x).any()]
         styles = loss_styles([REFERENCE, *series])
-        for axis, pair in zip(axes.flat, drawn, strict=False):
+        below = iter(axes[1 :: len(parts)].flat)
+        for axis, pair in zip(axes[:: len(parts)].flat, drawn, strict=False):
             points, missing = _points(of_pair(data, pair)), of_pair(lacking, pair)["value"].dropna()
             ce = points[points["series"] == REFERENCE].assign(value=0.0)
             start = ce if self.weight else ce[:0]
-            _set_scale(axis, [*points["value"].dropna(), *missing, *start["value"]])
+            grid = [*points["value"].dropna(), *missing, *start["value"]]
+            set_scale(axis, grid)
             _band(axis, ce, REFERENCE, styles[REFERENCE])
             curves = {x: points[points["series"] == x].sort_values("value") for x in series[::-1]}
             for name in [name for name, curve in curves.items() if len(curve) < 2]:
@@ -165,23 +173,23 @@ class Sweep:
                 cross: Any = {"linestyle": "none", "color": GREY, "label": "no result"}
                 foot = axis.get_xaxis_transform()
                 axis.plot(missing, [0.03] * len(missing), "X", transform=foot, **cross)
+            if len(parts) > 1:
+                axis.tick_params(labelbottom=False)
+                axis, above = next(below), axis
+                set_scale(axis, grid)
+                axis.axhline(0, color="black", linewidth=0.9)
+                own = of_pair(paired, pair)
+                for at, name in enumerate(curves):
+                    artists = draw_differences(axis, own[own["series"] == name], styles[name])
+                    _shift(figure, artists, APART * ((len(curves) - 1) / 2 - at))
+                axis.set_xlim(above.get_xlim())
             axis.set_xlabel(self.symbol)
-        for axis in axes[:, 0]:
+        for axis in axes[:: len(parts), 0]:
             axis.set_ylabel("Exact match (%)")
+        for axis in axes[1 :: len(parts), 0]:
+            axis.set_ylabel("Δ to CE (points)")
         add_legend(figure)
         return figure
-
-
-def scale_of(values: Iterable[float]) -> str:
-    """ "log" where the steps of a grid are more even in ratio than in difference, else "linear".
-
-    A zero is left out of account.
-    """
-    grid = np.unique([value for value in values if value > 0])
-    if len(grid) < LEAST:
-        return "linear"
-    linear, log = (np.std(steps) / np.mean(steps) for steps in map(np.diff, (grid, np.log(grid))))
-    return "log" if log < linear - 1e-9 else "linear"
 
 
 def _points(data: pd.DataFrame) -> pd.DataFrame:
@@ -228,22 +236,3 @@ def _band(axis: Axes, points: pd.DataFrame, name: str, style: LossStyle) -> None
         ends = mean - below, mean + above
         axis.axhspan(*ends, color=style.colour, alpha=0.13, linewidth=0, zorder=0)
         axis.axhline(mean, **style.lined(label=loss_label(name), zorder=1))
-
-
-def _set_scale(axis: Axes, grid: Iterable[float]) -> None:
-    """A tick at every value of the grid; a zero stands one step to the left of the others.
-
-    On a logarithmic axis // is between them: nothing is to scale there.
-    """
-    ticks = sorted(set(grid))
-    positive = [value for value in ticks if value > 0]
-    if scale_of(ticks) == "log" and ticks[0] > 0:
-        axis.set_xscale("log")
-    elif scale_of(ticks) == "log":
-        step = math.log10(positive[-1] / positive[0]) / (len(positive) - 1)
-        axis.set_xscale("symlog", linthresh=positive[0], linscale=step)
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-        how: Any = {"ha": "center", "va": "center", "fontweight": "bold", "zorder": 5}
-        axis.text(positive[0] / 2, 0, "//", bbox=box, transform=axis.get_xaxis_transform(), **how)
-    axis.set_xticks(ticks, [f"{value:g}" for value in ticks])
-    axis.set_xticks([], minor=True)

@@ -15,7 +15,7 @@ from smmd_bench.publishing.tables import with_interval
 from ._caption import write_caption
 from ._cells import main_losses, measured
 from ._columns import column_table, losses_with_columns, row_table
-from ._panels import draw_panels, select_panels
+from ._panels import FEWEST, draw_panels, few_note, of_pair, pair_name, pairs, select_panels
 from .arithmetic_table import arithmetic_cells, title_with_levels
 
 if TYPE_CHECKING:
@@ -55,11 +55,14 @@ class ArithmeticOperations:
             "Exact match (%) by value, by the number of binary operations in the expression, n "
             f"examples each. Brackets and bars: 95 % Wilson intervals for that n{around}."
         )
-        drawn, left_out = select_panels(data, GROUPS, LOSSES, kept="CSV")
-        figure = draw_panels(data, drawn, _draw, 2.9, "Exact match (%)", sharey=True)
-        highest = max(10.0, float(data["high"].max()))
-        figure.axes[0].set_ylim(-0.03 * highest, 1.04 * highest)  # shared by all
-        caption = write_caption(run, cells, shown, lacking, left_out, left)
+        enough = data[data["n"] >= FEWEST]
+        drawn, left_out = select_panels(enough, GROUPS, LOSSES, kept="CSV")
+        figure = None
+        if drawn:
+            figure = draw_panels(enough, drawn, _draw, 2.9, "Exact match (%)", sharey=True)
+            highest = max(10.0, float(enough["high"].max()))
+            figure.axes[0].set_ylim(-0.03 * highest, 1.04 * highest)  # shared by all
+        caption = write_caption(run, cells, shown, lacking, _few_note(data), left_out, left)
         return Artefact(table=table, figure=figure, data=data, **caption)
 
 
@@ -84,6 +87,16 @@ def accuracy_by_operations(scores: pd.DataFrame) -> pd.DataFrame:
     data["low"] = np.minimum(100 * low, data["accuracy"])
     data["high"] = np.maximum(100 * high, data["accuracy"])
     return data[[*GROUP, "accuracy", "low", "high", "n", "seeds"]]
+
+
+def _few_note(data: pd.DataFrame) -> str:
+    """A sentence on the numbers of operations that too few examples have."""
+    few = data[data["n"] < FEWEST]
+    names = []
+    for pair in pairs(few):
+        counts = sorted(of_pair(few, pair)["operations"].unique())
+        names.append(f"operations {', '.join(map(str, counts))} ({pair_name(pair)})")
+    return few_note(names)
 
 
 def _table(data: pd.DataFrame, cells: pd.DataFrame, losses: list[str]) -> pd.DataFrame:

@@ -17,7 +17,8 @@ from ._calibration import Binned, Corrected, binned, corrected_errors
 from ._caption import sample_note, write_caption
 from ._cells import KEY, in_order, main_losses
 from ._columns import row_head, row_table
-from ._panels import Pair, of_pair, panel_grid, select_panels
+from ._panels import FEWEST as EXAMPLES
+from ._panels import Pair, few_note, of_pair, pair_name, pairs, panel_grid, select_panels
 from ._probes import rationale_shares, with_numbers
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ class Calibration:
         run = run.only(with_numbers(run))
         cells = _cells(run, self.bins)
         data, errors = _data(cells, self.bins), _errors(cells)
-        drawn, left_out = select_panels(errors, GROUPS, LOSSES)
+        examples = errors.groupby(["model", "task"], observed=True)["examples"].transform("max")
+        few = few_note(map(pair_name, pairs(errors[examples < EXAMPLES])))
+        drawn, left_out = select_panels(errors[examples >= EXAMPLES], GROUPS, LOSSES)
         rationales = [
             f"On {task} {100 * share:.0f} % of the positions are outside the final answer."
             for task, share in rationale_shares(run).items()
@@ -78,9 +81,12 @@ class Calibration:
         )
         shared = run.cells.merge(errors[KEY], on=KEY)
         sample = sample_note(run, shared)
-        caption = write_caption(run, run.cells, shown, *rationales, left_out, left, sample=sample)
+        caption = write_caption(
+            run, run.cells, shown, *rationales, few, left_out, left, sample=sample
+        )
         table = row_table(_rows(errors), self.title)
-        return Artefact(table=table, figure=_figure(data, drawn, self.bins), data=data, **caption)
+        figure = _figure(data, drawn, self.bins) if drawn else None
+        return Artefact(table=table, figure=figure, data=data, **caption)
 
 
 def _cells(run: Run, bins: int) -> pd.DataFrame:

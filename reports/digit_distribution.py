@@ -22,7 +22,7 @@ from . import _probes
 from ._caption import when, write_caption
 from ._cells import main_losses
 from ._columns import row_head, row_table
-from ._panels import Pair, block_grid, of_pair, pairs, select_panels
+from ._panels import FEWEST, Pair, block_grid, few_note, of_pair, pair_name, pairs, select_panels
 from ._probes import DIGITS, first_digit_distributions, why_no_first_digits
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 CLOCK = "clock_time"
 BLOCKS, LOSSES = 2, 7
 """Models and tasks, and losses of each, drawn at most; table and CSV have all."""
+HIGHEST = 1.4
+"""Where panels end: above all bars and whiskers, so that the number stands clear of them."""
 
 
 def is_digit(value: int) -> str | None:
@@ -67,7 +69,8 @@ def digit_artefact(run: Run, title: str, digit: int | None = None) -> Artefact:
     if digit is not None:
         data, title = data[data["digit"] == digit], f"{title}, where it is {digit}"
     clocks = _clocks(run, data)
-    drawn, left_out = select_panels(data, BLOCKS, LOSSES, first=clocks)
+    enough = data[data["n"] >= FEWEST]
+    drawn, left_out = select_panels(enough, BLOCKS, LOSSES, first=clocks)
     behind = " and ".join(_probes.rationale_shares(run))
     shown = (
         "Mean probability of each digit at the first digit of the final answer, over the test "
@@ -87,12 +90,20 @@ def digit_artefact(run: Run, title: str, digit: int | None = None) -> Artefact:
             f"On {behind} a rationale stands before the answer: its digits are not "
             "shown, and the model is given the true one.",
         ),
+        few_note(_few(data)),
         left_out,
         left,
     )
-    return Artefact(
-        table=row_table(_rows(data), title), figure=_figure(data, drawn), data=data, **caption
-    )
+    figure = _figure(enough, drawn) if drawn else None
+    return Artefact(table=row_table(_rows(data), title), figure=figure, data=data, **caption)
+
+
+def _few(data: pd.DataFrame) -> Iterator[str]:
+    """The rows of panels that too few examples have: `true 7 (Qwen2.5-1.5B, gsm8k)`."""
+    few = data[data["n"] < FEWEST]
+    for pair in pairs(few):
+        digits = sorted(of_pair(few, pair)["digit"].unique())
+        yield f"true {', '.join(map(str, digits))} ({pair_name(pair)})"
 
 
 def _reduction_note(run: Run) -> str:
@@ -125,13 +136,12 @@ def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
 
 
 def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
-    digits = sorted(data["digit"].unique())
-    labels = [(f"{model_label(pair[0])}, {pair[1]}", len(drawn[pair])) for pair in drawn]
-    height = 0.9 + (0.85 if len(digits) > 1 else 2.0) * len(digits)
-    figure, grids = block_grid(labels, len(digits), height)
+    digits = {pair: sorted(of_pair(data, pair)["digit"].unique()) for pair in drawn}
+    labels = [(pair_name(pair), len(digits[pair]), len(drawn[pair])) for pair in drawn]
+    figure, grids = block_grid(labels, 0.9, 2.0 if data["digit"].nunique() == 1 else 0.85)
     for axes, (pair, losses) in zip(grids, drawn.items(), strict=True):
         block = of_pair(data, pair)
-        for row, digit in zip(axes, digits, strict=True):
+        for row, digit in zip(axes, digits[pair], strict=True):
             of_digit = block[block["digit"] == digit].set_index("loss")
             for axis, loss in zip(row, losses, strict=True):
                 if loss in of_digit.index:
@@ -144,7 +154,7 @@ def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
             axis.set_xticks(range(10))
             axis.tick_params(axis="x", labelsize=8)
             axis.set_xlabel("digit")
-        axes[0][0].set(ylim=(0, 1.12), yticks=[0, 0.5, 1])
+        axes[0][0].set(ylim=(0, HIGHEST), yticks=[0, 0.5, 1])
     return figure
 
 
@@ -159,5 +169,5 @@ def _bars(axis: Axes, row: pd.Series[float], digit: int) -> None:
     bars[digit].set(facecolor=TARGET, edgecolor="black", hatch="////")
     at, side = (0.99, "right") if digit < 5 else (0.01, "left")
     bold: dict[str, Any] = {"fontweight": "bold", "fontsize": 8.5, "transform": axis.transAxes}
-    axis.text(at, 0.97, f"{means[digit]:.2f}", ha=side, va="top", **bold)
+    axis.text(at, 1, f"{means[digit]:.2f}", ha=side, va="top", **bold)
     axis.grid(axis="x", visible=False)

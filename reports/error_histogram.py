@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles
+from smmd_bench.publishing.style import LossStyle, add_legend, folded, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, number, with_interval
 
 from . import _error_panels as panels
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 EDGES = np.linspace(0, 6, 25)
 """Edges of the bins of log10(|ŷ - y| + 1); errors from 10^6 on are counted as outside."""
 QUANTILE = 0.9
+TAIL = 0.005
+"""The share of a loss's answers that may lie beyond the end of the axis."""
 GROUPS = 4
 """Models and tasks that are drawn at most; the table has all, and all losses."""
 TABLE = "error_p90"
@@ -69,16 +71,18 @@ class ErrorHistogram:
             panels.outside_note(outside, found, data),
             left,
         )
-        figure = _figure(panels.drawn_blocks(found)[:GROUPS], data)
+        blocks = panels.drawn_blocks(panels.with_enough(found))[:GROUPS]
+        figure = _figure(blocks, data) if blocks else None
         return Artefact(table=table, figure=figure, data=data, **caption)
 
 
 _CAPTION = (
     "Share of answers by log10(|error| + 1), the error being the answer given minus the true one, "
     "on the scale of square roots. Each panel has one loss over the reference (grey area): "
-    "cross-entropy, or the first loss where there is none. Vertical lines: the 90th percentile "
-    "(p90) of the absolute error, mean over seeds; in the table with a 95 % interval by order "
-    "statistics, or with the standard deviation over seeds (±)."
+    "cross-entropy, or the first loss where there is none. The axis ends where all but "
+    f"{TAIL:.1%} of the answers of every loss lie. Vertical lines, and numbers in the titles: the "
+    "90th percentile (p90) of the absolute error, mean over seeds; in the table with a 95 % "
+    "interval by order statistics, or with the standard deviation over seeds (±)."
 )
 
 
@@ -156,41 +160,45 @@ def _digits(p90: float) -> int:
 
 
 def _figure(blocks: list[panels.Block], data: pd.DataFrame) -> Figure:
-    labels = [(panels.block_label(block[0].pair), len(block)) for block in blocks]
-    figure, grids = block_grid(labels, rows=1, height=2.7)
+    labels = [(panels.block_label(block[0].pair), 1, len(block)) for block in blocks]
+    figure, grids = block_grid(labels, head=0.4, height=2.5)
     styles = loss_styles(data["loss"].cat.categories)
-    highest = float(data.loc[data["count"] > 0, "low"].max()) if data["count"].any() else 0.0
-    last = min(EDGES[-1], max(2.0, highest + EDGES[1]))
     for (axes,), block in zip(grids, blocks, strict=True):
         here = of_pair(data, (block[0].pair.model, block[0].pair.task))
+        here = here[here["pair"].isin([common.pair.loss for common in block])]
         for axis, common in zip(axes, block, strict=True):
-            axis.set_title(panels.panel_title(common, common.n))
             axis.set_xlabel("log10(|error| + 1)")
             own = here[(here["pair"] == common.pair.loss) & np.isfinite(here["high"])]
-            for height, loss in ((0.72, common.pair.reference), (0.6, common.pair.loss)):
+            percentiles = []
+            for height, loss in ((0.95, common.pair.reference), (0.86, common.pair.loss)):
                 shares = own.loc[own["loss"] == loss, "share"]
                 panels.draw_shares(axis, shares, EDGES, styles[loss], loss == common.pair.reference)
                 p90 = float(p90_by_seed(common, loss).mean())
-                _mark(axis, p90, height, last, loss, styles[loss])
+                _mark(axis, p90, height, loss, styles[loss])
+                percentiles.append(number(p90, _digits(p90)))
+            other = loss_label(common.pair.reference)
+            both = f"p90 {percentiles[1]} ({other} {percentiles[0]})"
+            axis.set_title(f"{panels.panel_title(common, common.n)}\n{folded(both, 24)}")
         most = float(here["share"].max())
         panels.set_share_scale(axes[0], most, (0, 1, 5, 10, 20, 40, 60, 80, 100))  # shared by all
-        axes[0].set(ylim=(0, 1.1 * max(most, 1)), ylabel="Answers (%)", xlim=(0, last))
-        axes[0].set_xticks(range(math.floor(last) + 1))
+        last = axis_end(here)
+        axes[0].set(ylim=(0, 1.7 * max(most, 1)), ylabel="Answers (%)", xlim=(0, last))
+        axes[0].set_xticks(np.arange(0, last + 0.01, 0.5 if last < 2 else 1))
     add_legend(figure)
     return figure
 
 
-def _mark(axis: Axes, p90: float, height: float, last: float, loss: str, style: LossStyle) -> None:
-    """A vertical line at a percentile, with its value beside the marker at that height."""
-    where = min(math.log10(p90 + 1), last)
+def axis_end(data: pd.DataFrame) -> float:
+    """The end of the bin up to which every histogram has all of its answers but the TAIL."""
+    data = data.reset_index(drop=True)
+    beyond = data[::-1].groupby(["pair", "loss"], observed=True)["count"].cumsum().sort_index()
+    needed = data[beyond > TAIL * data["n"]]
+    return float(np.clip(needed["high"].max(), 2 * EDGES[1], EDGES[-1]))
+
+
+def _mark(axis: Axes, p90: float, height: float, loss: str, style: LossStyle) -> None:
+    """A vertical line at a percentile, with the loss's marker at that height, above the bars."""
+    where = math.log10(p90 + 1)
     panel = axis.get_xaxis_transform()
     axis.plot([where], [height], **style.plotted(7, transform=panel, label=loss_label(loss)))
-    if math.isnan(p90):
-        return
     axis.axvline(where, **style.lined(linewidth=1))
-    side, away = ("left", 7) if where < 0.6 * last else ("right", -7)
-    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1}
-    axis.annotate(
-        f"p90 {number(p90, _digits(p90))}", (where, height), (away, 0), xycoords=panel,
-        textcoords="offset points", ha=side, va="center", fontsize=8, bbox=box,
-    )  # fmt: skip

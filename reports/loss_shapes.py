@@ -15,7 +15,15 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, CellSkippedError, Run, UserError
-from smmd_bench.publishing.style import GREY, WIDTH, folded, loss_label, loss_styles, new_figure
+from smmd_bench.publishing.style import (
+    GREY,
+    WIDTH,
+    LossStyle,
+    folded,
+    loss_label,
+    loss_styles,
+    new_figure,
+)
 
 from ._caption import split_caption, when
 
@@ -26,8 +34,10 @@ if TYPE_CHECKING:
 TARGETS = {10: 3, 1000: 300}
 """The target by N; V_num is the integers from 0 to N - 1."""
 SHARE = 0.9
-NEAR = 12
-"""How far the close-up of N = 1000 goes to either side of the target."""
+NEAR = 10
+"""How far the axis of N = 1000 is linear to either side of the target."""
+MARKED = {*range(NEAR + 1), 15, 20, 30, 50, 100, 200, 300, 500, 699}
+"""Distances from the target with a marker at N = 1000."""
 ROWS = 12
 """Losses of a run drawn at most."""
 _FLAT = 1e-3
@@ -61,7 +71,8 @@ class LossShapes:
             "lambda times the auxiliary; of a loss that replaces cross-entropy, what stands in its "
             "place; of CE, the cross-entropy over V_num, the integers from 0 to N − 1. The "
             f"prediction gives {SHARE} to that value and spreads {1 - SHARE:.1f} evenly over the "
-            "others. Every panel has a scale of its own.",
+            "others. Every panel has a scale of its own. At N = 1000 the axis is the distance "
+            f"from the target, linear up to {NEAR} and logarithmic beyond.",
             when("noise" in " ".join(data["term"]), "Losses with noise are drawn without it."),
             when(lost, f"Left out (no such loss is installed, or it does not act here): {lost}."),
             when(len(every) > ROWS, f"These are the first {ROWS} of {len(every)} losses."),
@@ -135,39 +146,57 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
 
 def _figure(data: pd.DataFrame) -> Figure:
     losses = list(data["loss"].cat.categories)
-    figure = new_figure(WIDTH, 0.75 + 1.6 * len(losses))
-    axes = figure.subplots(len(losses), 3, sharex="col", squeeze=False, width_ratios=[1, 1.35, 1])
+    figure = new_figure(WIDTH, 0.75 + 1.75 * len(losses))
+    axes = figure.subplots(len(losses), 2, sharex="col", squeeze=False, width_ratios=[1, 1.8])
     for row, (loss, style) in zip(axes, loss_styles(losses).items(), strict=True):
         own = data[data["loss"] == loss]
         term = own["term"].iloc[0].replace(", ", ",\n")
         label = f"{folded(loss_label(loss), 20)}\n({term})"
         row[0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=8)
-        small, large = (own[own["numeric_tokens"] == n] for n in TARGETS)
-        near = large[(large["value"] - large["target"]).abs() <= NEAR]
-        for axis, shown in zip(row, (small, large, near), strict=True):
+        for axis, n in zip(row, TARGETS, strict=True):
+            shown = own[own["numeric_tokens"] == n]
             if shown.empty:
-                acts = axis is not row[0] and len(small)
-                text = "does not act on\nmulti-digit tokens" if acts else "does not act here"
-                middle: Any = {"transform": axis.transAxes, "ha": "center", "va": "center"}
-                axis.text(0.5, 0.5, text, color=GREY, **middle)
-                axis.set_yticks([])
-                axis.grid(visible=False)
-                continue
-            axis.axvline(shown["target"].iloc[0], color=GREY, linestyle=":", linewidth=1)
-            every = 100 if len(shown) > 100 else 1
-            axis.plot(shown["value"], shown["penalty"], **style.plotted(4, markevery=every))
-            axis.set_ylim(min(0.0, shown["penalty"].min()), 1.15 * shown["penalty"].max() or 1.0)
-        _note_falls(row[0], small, height=0.3)
-        _note_falls(row[1], large, height=0.82)
-    (small_n, digit), (n, number) = TARGETS.items()
-    titles = f"N = {small_n}, target {digit}", f"N = {n}, target {number}", f"N = {n}, close-up"
-    for first, last, title in zip(axes[0], axes[-1], titles, strict=True):
-        first.set_title(title)
-        last.set_xlabel("predicted value")
-    axes[-1][0].set_xticks(range(small_n))
-    axes[-1][1].set_xlim(-30, n + 30)
-    axes[-1][2].set_xlim(number - NEAR - 0.5, number + NEAR + 0.5)
+                _say_nothing(axis, acts=axis is row[1] and len(own) > 0)
+            else:
+                _curve(axis, shown, style)
+    for axis, (n, target) in zip(axes[0], TARGETS.items(), strict=True):
+        falling = axis.get_title(loc="right")
+        axis.set_title(f"N = {n}, target {target}" + "\n" * bool(falling))
+    (small_n, _), (n, target) = TARGETS.items()
+    axes[-1][0].set(xticks=range(small_n), xlabel="predicted value")
+    _scale_distances(axes[-1][1], n, target)
     return figure
+
+
+def _curve(axis: Axes, shown: pd.DataFrame, style: LossStyle) -> None:
+    """The penalty of one loss at one N: by value, or at N = 1000 by distance from the target."""
+    target, large = int(shown["target"].iloc[0]), len(shown) > min(TARGETS)
+    x = shown["value"] - target * large
+    marked = [at for at, each in enumerate(x) if not large or abs(each) in MARKED]
+    axis.axvline(target * (not large), color=GREY, linestyle=":", linewidth=1)
+    axis.plot(x, shown["penalty"], **style.plotted(4, markevery=marked))
+    axis.set_ylim(min(0.0, shown["penalty"].min()), 1.15 * shown["penalty"].max() or 1.0)
+    if text := _say_falls(shown):
+        axis.set_title(text, loc="right", fontsize=7.5, pad=3)
+
+
+def _say_nothing(axis: Axes, acts: bool) -> None:
+    """An empty panel that says why: the loss `acts` on single digits, or nowhere."""
+    text = "does not act on\nmulti-digit tokens" if acts else "does not act here"
+    middle: Any = {"transform": axis.transAxes, "ha": "center", "va": "center"}
+    axis.text(0.5, 0.5, text, color=GREY, **middle)
+    axis.set_yticks([])
+    axis.grid(visible=False)
+
+
+def _scale_distances(axis: Axes, n: int, target: int) -> None:
+    """Distances from the target: linear up to NEAR to either side, logarithmic beyond."""
+    axis.set_xscale("symlog", linthresh=NEAR, linscale=1)
+    axis.set_xlim(-1.12 * target, 1.12 * (n - 1 - target))
+    ends = [-target, -30, -NEAR, -5, 0, 5, NEAR, 30, 100, n - 1 - target]
+    axis.set_xticks(ends, [f"{end:+d}".replace("-", "−") if end else "0" for end in ends])
+    axis.set_xticks([], minor=True)
+    axis.set_xlabel("predicted value − target")
 
 
 def falls(data: pd.DataFrame) -> list[tuple[int, int]]:
@@ -183,13 +212,12 @@ def falls(data: pd.DataFrame) -> list[tuple[int, int]]:
     return found
 
 
-def _note_falls(axis: Axes, data: pd.DataFrame, height: float) -> None:
-    """Say at that height of the panel where the penalty falls, and from what to what."""
-    if not (found := falls(data)):
-        return
+def _say_falls(data: pd.DataFrame) -> str:
+    """Where the penalty falls, and from what to what; empty where it does not."""
     charged = data.set_index("value")["penalty"]
-    where = " and ".join(f"{'below' if end < turn else 'beyond'} {turn}" for turn, end in found)
-    what = ",\n".join(f"{charged[turn]:.2f} → {charged[end]:.2f} at {end}" for turn, end in found)
-    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
-    place: dict[str, Any] = {"transform": axis.transAxes, "ha": "right", "va": "top"}
-    axis.text(0.99, height, f"falls {where}:\n{what}", fontsize=7.5, bbox=box, **place)
+    parts = [
+        f"falls {'below' if end < turn else 'beyond'} {turn}: "
+        f"{charged[turn]:.2f} → {charged[end]:.2f} at {end}"
+        for turn, end in falls(data)
+    ]
+    return "; ".join(parts)

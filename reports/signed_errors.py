@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles
+from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, model_label
 from smmd_bench.publishing.tables import DASH, with_interval
 
 from . import _error_panels as panels
@@ -18,7 +18,7 @@ from ._cells import in_order, main_losses
 from ._columns import row_head
 from ._error_panels import Block
 from ._errors import CommonErrors, common_errors, why_none
-from ._panels import block_grid, of_pair
+from ._panels import FEWEST, block_grid, few_note, of_pair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,9 +56,9 @@ class SignedErrors:
         table.attrs |= {"title": self.title, "values": list(table.columns[4:])}
         where = f"Outside -{WINDOW:,} to {WINDOW:,}, counted in the shares and not drawn"
         outside = panels.outside_note(where, found, data)
-        notes = outside, _fractions_note(found, data), left
+        notes = outside, _fractions_note(found, data), _few(data), left
         caption = panels.error_caption(run, found, GROUPS, _CAPTION, *notes)
-        figure = _figure(blocks[:GROUPS], data)
+        figure = _figure(panels.drawn_blocks(panels.with_enough(found))[:GROUPS], data)
         return Artefact(table=table, figure=figure, data=data, **caption)
 
 
@@ -141,29 +141,62 @@ def _fractions_note(found: Sequence[CommonErrors], data: pd.DataFrame) -> str:
     return f"Left out, as the true answer is no whole number: {panels.in_brief(left_out)}."
 
 
-def _figure(blocks: Sequence[Block], data: pd.DataFrame) -> Figure:
-    labels = [(f"{panels.block_label(b[0].pair)}: answers (%) by error", len(b)) for b in blocks]
-    figure, grids = block_grid(labels, rows=10, height=8.8)
+def _enough(data: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the panels that enough examples have."""
+    return data[data["n"] >= FEWEST * data["seeds"]]
+
+
+def _few(data: pd.DataFrame) -> str:
+    """A sentence on the panels that too few examples have, by pair; empty where there are none."""
+    few = data.drop(_enough(data).index).groupby(["model", "task", "pair"], observed=True)["digit"]
+    names = []
+    for (model, task, loss), digits in few:
+        named = sorted({str(digit) for digit in digits})
+        which = "all last digits" if len(named) == 10 else f"last digit {', '.join(named)}"
+        names.append(f"{which} of {loss_label(str(loss))} ({model_label(str(model))}, {task})")
+    return few_note(names)
+
+
+def _figure(blocks: Sequence[Block], data: pd.DataFrame) -> Figure | None:
+    """A row of panels for each last digit that enough examples of a drawn pair have; None: none."""
+    losses = {common.pair.loss for block in blocks for common in block}
+    data = _enough(data[data["pair"].isin(losses)])
+    blocks = [block for block in blocks if len(_of_block(data, block))]
+    if not blocks:
+        return None
+    shown = [sorted(_of_block(data, block)["digit"].unique()) for block in blocks]
+    labels = [
+        (f"{panels.block_label(block[0].pair)}: answers (%) by error", len(digits), len(block))
+        for block, digits in zip(blocks, shown, strict=True)
+    ]
+    figure, grids = block_grid(labels, head=1.0, height=0.78)
     figure.set_layout_engine("constrained", h_pad=0.03, w_pad=0.02, hspace=0, wspace=0)
     styles = loss_styles(data["loss"].cat.categories)
-    for axes, block in zip(grids, blocks, strict=True):
-        here = of_pair(data, (block[0].pair.model, block[0].pair.task))
+    for axes, block, digits in zip(grids, blocks, shown, strict=True):
+        here = _of_block(data, block)
         for column, common in zip(axes.T, block, strict=True):
             own = here[here["pair"] == common.pair.loss]
-            whole = int(own["count"].sum()) // 2  # answers of the loss and of the reference
-            column[0].set_title(panels.panel_title(common, whole))
+            column[0].set_title(panels.panel_title(common, common.n))
             column[-1].set_xlabel("error")
-            for digit, axis in enumerate(column):
+            for digit, axis in zip(digits, column, strict=True):
                 _panel(axis, own[own["digit"] == digit], common.pair.reference, styles)
-        for digit, axis in enumerate(axes[:, 0]):
+        for digit, axis in zip(digits, axes[:, 0], strict=True):
             axis.set_ylabel(f"last digit {digit}", rotation=0, ha="right", va="center")
-        _scales(axes[0, 0], float(here["share"].max()))  # shared by all
+        _scales(axes[0, 0], here)  # shared by all
     add_legend(figure)
     return figure
 
 
+def _of_block(data: pd.DataFrame, block: Block) -> pd.DataFrame:
+    pair = block[0].pair
+    return of_pair(data, (pair.model, pair.task))
+
+
 def _panel(axis: Axes, data: pd.DataFrame, reference: str, styles: dict[str, LossStyle]) -> None:
-    """The answers of a loss and of the reference to the examples with one last digit."""
+    """The answers of a loss and of the reference to the examples with one last digit; none of too
+    few: the frame stays empty."""
+    if data.empty:
+        return
     inside = data[np.isfinite(data["low"]) & np.isfinite(data["high"])]
     for loss in sorted(inside["loss"].astype("str").unique(), key=lambda name: name != reference):
         shares = inside.loc[inside["loss"] == loss, "share"]
@@ -174,12 +207,17 @@ def _panel(axis: Axes, data: pd.DataFrame, reference: str, styles: dict[str, Los
     axis.text(0.02, 0.97, n, transform=axis.transAxes, va="top", fontsize=8)
 
 
-def _scales(axis: Axes, highest: float) -> None:
+def _scales(axis: Axes, data: pd.DataFrame) -> None:
+    """The axes of all panels: as far to both sides as there are answers."""
+    highest = float(data["share"].max())
     panels.set_share_scale(axis, highest, (0, 5, 20, 50, 100))
     axis.set_ylim(0, 1.7 * max(highest, 1))  # above the bars: n
-    ends = {at + 0.5: end for at, end in enumerate(BOUNDS) if end in (10, WINDOW)}
+    inside = data[(data["count"] > 0) & np.isfinite(data["low"]) & np.isfinite(data["high"])]
+    last = int(np.searchsorted(BOUNDS, inside[["low", "high"]].abs().max(axis=None)))
+    steps = (10, WINDOW) if last > 4 else (1, 3, 10)
+    ends = {at + 0.5: end for at, end in enumerate(BOUNDS[: last + 1]) if end in steps}
     spelled = {WINDOW: "10³"}  # short: panels are narrow
     marks = {0.0: "0"} | {at: spelled.get(end, str(end)) for at, end in ends.items()}
     marks |= {-at: f"−{text}" for at, text in marks.items() if at}
     axis.set_xticks(list(marks), list(marks.values()), fontsize=8)
-    axis.set_xlim(-len(BOUNDS) - 0.8, len(BOUNDS) + 0.8)
+    axis.set_xlim(-last - 0.8, last + 0.8)

@@ -19,13 +19,15 @@ from smmd_bench.publishing.style import (
 )
 
 from ._caption import join_sentences, missing_note, split_caption, steps_note, when
-from ._cells import in_order, main_losses
+from ._cells import KEY, in_order, main_losses
 from ._panels import Pair, of_pair, pair_title, plain_ticks, select_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SPAN = 10
+"""Curves are smoothed by an exponential mean whose span is this part of the steps."""
 POINTS = 250
 """Steps kept of each cell's curve, evenly spaced, after smoothing."""
 GROUPS, LOSSES = 12, 8
@@ -33,13 +35,13 @@ GROUPS, LOSSES = 12, 8
 CURVES = {"cross_entropy": "Cross-entropy", "auxiliary": "Auxiliary (unweighted)"}
 NAMES = {"exact_match": "exact match (%)", "rougeL": "ROUGE-L"}
 
-Cells = list[tuple[str, pd.DataFrame]]
-"""The loss and the rows of each cell."""
+Losses = dict[str, pd.DataFrame]
+"""The rows of each loss, of all its seeds."""
 
 
 @dataclass(frozen=True)
 class TrainingCurves:
-    """How the losses fall, and how validation rises, for every loss and seed."""
+    """How the losses fall, and how validation rises, for every loss, with a band over its seeds."""
 
     name: ClassVar[str] = "training_curves"
     title: ClassVar[str] = "Training curves"
@@ -59,11 +61,16 @@ class TrainingCurves:
         data = pd.concat([curve for curve in curves if not curve.empty], ignore_index=True)
         data = in_order(data, run.cells)
         drawn, left_out = select_panels(data, GROUPS, LOSSES, kept="CSV")
+        sizes = data.groupby(KEY, observed=True)["seed"].nunique()
+        single, several = bool((sizes == 1).any()), bool((sizes > 1).any())
+        whose = "the curves of one seed are" if several else "are"
         caption = split_caption(
             "Cross-entropy over all tokens, the auxiliary of each loss on its own scale, and the "
-            "validation score by epoch, whose ring marks the selected checkpoint. Smoothed by an "
-            "exponential mean over a twenty-fifth of the steps; the raw values are faint behind.",
-            when(data["seed"].nunique() > 1, "One line a seed."),
+            "validation score by epoch, whose ring marks the selected checkpoint. The curves by "
+            f"step are smoothed by an exponential mean with a span of 1/{SPAN} of the steps.",
+            when(single, f"Faint behind {whose} the values of each step."),
+            when(several, "Lines: mean over seeds; bands: the smallest and largest of the seeds."),
+            when(several, "A ring stands at every epoch that a seed selected."),
             _validation_note(run.selection),
             left_out,
             left,
@@ -89,7 +96,7 @@ def _curve(log: pd.DataFrame) -> pd.DataFrame:
     log = log.sort_values("step", ignore_index=True)
     for name in CURVES:
         raw = log[name].astype("float64")
-        log[f"{name}_smoothed"] = raw.ewm(span=max(10, len(log) / 25)).mean().where(raw.notna())
+        log[f"{name}_smoothed"] = raw.ewm(span=max(1, len(log) / SPAN)).mean().where(raw.notna())
     kept = np.unique(np.linspace(0, len(log) - 1, min(POINTS, len(log))).astype(int))
     return log.iloc[kept]
 
@@ -99,7 +106,7 @@ def _figure(data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[Pair, list[
     axes = figure.subplots(len(drawn), 3, squeeze=False)
     styles = loss_styles(data["loss"].cat.categories)
     for (pair, losses), row in zip(drawn.items(), axes, strict=True):
-        steps, epochs = (_cells(of_pair(frame, pair), losses) for frame in (data, selection))
+        steps, epochs = (_losses(of_pair(frame, pair), losses) for frame in (data, selection))
         for axis, (name, label) in zip(row, CURVES.items(), strict=False):
             axis.set(title=label, xlabel="Optimiser step")
             _by_step(axis, steps, name, styles)
@@ -110,38 +117,63 @@ def _figure(data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[Pair, list[
     return figure
 
 
-def _cells(data: pd.DataFrame, losses: list[str]) -> Cells:
-    """The rows of each cell, in the order of the losses, which is that of the legend."""
-    groups = {loss: data[data["loss"] == loss].groupby("address", sort=False) for loss in losses}
-    return [(loss, cell) for loss, cells in groups.items() for _, cell in cells]
+def _losses(data: pd.DataFrame, losses: list[str]) -> Losses:
+    """The rows of each loss that has any, in the order of the losses, which is the legend's."""
+    groups = {loss: data[data["loss"] == loss] for loss in losses}
+    return {loss: rows for loss, rows in groups.items() if len(rows)}
 
 
-def _by_step(axis: Axes, cells: Cells, name: str, styles: dict[str, LossStyle]) -> None:
-    cells = [(loss, cell[cell[name].notna()]) for loss, cell in cells if cell[name].notna().any()]
-    for loss, cell in cells:
-        axis.plot(cell["step"], cell[name], color=styles[loss].colour, alpha=0.18, linewidth=0.7)
-    for loss, cell in cells:
-        every = (len(cell) // 10, max(1, len(cell) // 5))
-        drawn = styles[loss].plotted(markevery=every, label=loss_label(loss))
-        axis.plot(cell["step"], cell[f"{name}_smoothed"], **drawn)
-    if not cells:
+def over_seeds(rows: pd.DataFrame, along: str, name: str) -> pd.DataFrame:
+    """The mean, min and max of the seeds of one loss by step or epoch, interpolated within a seed.
+
+    Thinned logs of different lengths have different steps.
+    """
+    wide = rows.pivot_table(index=along, columns="seed", values=name)
+    wide = wide.interpolate("index", limit_area="inside")
+    return wide.agg(["mean", "min", "max"], axis=1)
+
+
+def _line(axis: Axes, curve: pd.DataFrame, seeds: int, style: LossStyle, **how: Any) -> None:
+    """The mean over seeds, and where there are several the band of their ends."""
+    axis.plot(curve.index, curve["mean"], **style.plotted(**how))
+    if seeds > 1:
+        ends = curve["min"], curve["max"]
+        axis.fill_between(curve.index, *ends, color=style.colour, alpha=0.16, linewidth=0)
+
+
+def _by_step(axis: Axes, losses: Losses, name: str, styles: dict[str, LossStyle]) -> None:
+    logged = {loss: rows[rows[name].notna()] for loss, rows in losses.items()}
+    logged = {loss: rows for loss, rows in logged.items() if len(rows)}
+    for loss, rows in logged.items():
+        if rows["seed"].nunique() == 1:
+            axis.plot(
+                rows["step"], rows[name], color=styles[loss].colour, alpha=0.18, linewidth=0.7
+            )
+    for loss, rows in logged.items():
+        curve = over_seeds(rows, "step", f"{name}_smoothed")
+        every = (len(curve) // 10, max(1, len(curve) // 5))
+        how: Any = {"markevery": every, "label": loss_label(loss)}
+        _line(axis, curve, rows["seed"].nunique(), styles[loss], **how)
+    if not logged:
         axis.text(0.5, 0.5, "no loss here has one", ha="center", transform=axis.transAxes)
-    elif all((cell[f"{name}_smoothed"] > 0).all() for _, cell in cells):
+    elif all((rows[f"{name}_smoothed"] > 0).all() for rows in logged.values()):
         axis.set_yscale("log")
         plain_ticks(axis)
 
 
-def _by_epoch(axis: Axes, cells: Cells, styles: dict[str, LossStyle]) -> None:
-    if not cells:
+def _by_epoch(axis: Axes, losses: Losses, styles: dict[str, LossStyle]) -> None:
+    if not losses:
         axis.text(0.5, 0.5, "no checkpoint is scored yet", ha="center", transform=axis.transAxes)
         return
-    metric = str(cells[0][1]["selection_metric"].iloc[0])
+    metric = str(next(iter(losses.values()))["selection_metric"].iloc[0])
     axis.set_title(f"Validation {NAMES.get(metric, metric.replace('_', ' '))}")
-    for loss, cell in cells:
-        style, best = styles[loss], cell[cell["selected"]]
-        axis.plot(cell["epoch"], cell[metric], **style.plotted(4, label=loss_label(loss)))
-        ring: dict[str, Any] = {"markersize": 11, "fillstyle": "none", "color": style.colour}
-        axis.plot(best["epoch"], best[metric], "o", **ring)
-    epochs = sorted({epoch for _, cell in cells for epoch in cell["epoch"]})
+    for loss, rows in losses.items():
+        style, curve = styles[loss], over_seeds(rows, "epoch", metric)
+        how: Any = {"size": 4, "label": loss_label(loss)}
+        _line(axis, curve, rows["seed"].nunique(), style, **how)
+        best = curve.loc[rows.loc[rows["selected"], "epoch"].unique(), "mean"]
+        ring: Any = {"markersize": 11, "fillstyle": "none", "color": style.colour}
+        axis.plot(best.index, best, "o", **ring)
+    epochs = sorted({epoch for rows in losses.values() for epoch in rows["epoch"]})
     if len(epochs) <= 8:
         axis.set_xticks(epochs)

@@ -61,7 +61,7 @@ def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing
     assert row.endswith("0.549")
     assert "SMMD against CE: exact_match +15.00 [" in first.stdout
     assert "; exact by one alone: 7 and 4 of 20, McNemar p 0.549\n" in first.stdout
-    for name in ("tables/arithmetic_table.tex", "figures/arithmetic_operations.png", "index.html"):
+    for name in ("tables/arithmetic_table.tex", "figures/forest_plot.png", "index.html"):
         assert (run_folder / "reports" / name).exists()
 
     again = score(folder, "ce.jsonl", "smmd.csv")

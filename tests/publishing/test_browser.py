@@ -45,7 +45,7 @@ def test_it_loads_without_an_error_or_a_request_and_shows_its_figure(open_page):
     figure = page.locator("figure svg")
     assert figure.count() == 1
     assert figure.bounding_box()["width"] > 350
-    assert "Number of operations" in figure.text_content()
+    assert "right is better" in figure.text_content()
     assert page.text_content("strong") == VALUES[0]
     assert page.text_content("#where") == f"1–25 of {GROUPS * N} examples"
 
@@ -103,14 +103,14 @@ def test_the_first_screen_shows_results_and_the_contents_stand_aside(open_page, 
 def test_a_heading_has_a_link_that_keeps_the_chosen_view(open_page):
     page = open_page()
     page.locator("#values th button").first.click()
-    anchor = page.locator("#arithmetic_operations h3 a")
+    anchor = page.locator("#forest_plot h3 a")
     assert anchor.evaluate("one => getComputedStyle(one).opacity") == "0"
     anchor.focus()
     assert anchor.evaluate("one => getComputedStyle(one).opacity") == "1"
     page.keyboard.press("Enter")
-    page.wait_for_function("() => location.hash.includes('arithmetic_operations')")
+    page.wait_for_function("() => location.hash.includes('forest_plot')")
     assert "sort.values=Value.up" in page.evaluate("location.hash")
-    top = "document.getElementById('arithmetic_operations').getBoundingClientRect().top"
+    top = "document.getElementById('forest_plot').getBoundingClientRect().top"
     page.wait_for_function(f"() => 0 <= {top} && {top} < 50")
 
 

@@ -3,6 +3,8 @@ import pytest
 from smmd_bench.reports.arithmetic_operations import ArithmeticOperations, accuracy_by_operations
 
 from tests.changed_runs import changed
+from tests.reports.golden import words
+from tests.runs import quick_run
 
 
 def test_accuracy_by_operations_is_that_of_the_completions(run):
@@ -29,3 +31,21 @@ def test_a_second_seed_of_the_same_examples_does_not_narrow_an_interval():
 def test_examples_that_do_not_count_operations_are_skipped(run, tmp_path):
     run = changed(run, tmp_path, "scores.parquet", lambda scores: scores.drop(columns="operations"))
     assert ArithmeticOperations().skip(run) == "the examples do not count operations"
+
+
+def test_numbers_of_operations_of_fewer_than_30_examples_are_named_and_not_drawn(run, tmp_path):
+    def one_longer(scores):
+        return scores.assign(operations=[9, *[1] * (len(scores) - 1)])
+
+    run = changed(run, tmp_path, "scores.parquet", one_longer)
+    artefact = ArithmeticOperations().build(run)
+    (axis,) = artefact.figure.axes
+    assert list(axis.get_xticks()) == [1]
+    assert "fewer than 30 test examples: operations 9 (builtin/tiny, arith" in words(artefact)
+    assert set(artefact.data["operations"]) == {1, 9}
+
+
+def test_a_run_of_few_examples_has_a_table_and_no_figure(tmp_path):
+    artefact = ArithmeticOperations().build(quick_run(tmp_path, losses=("ce",), n=6))
+    assert artefact.figure is None
+    assert len(artefact.table)

@@ -146,7 +146,7 @@ def test_tokens_of_several_digits_count_by_their_value(run, tmp_path):
 
 def test_losses_that_do_not_fit_are_named(tmp_path):
     losses = ("ce", *(f"ntl[lambda={at}]" for at in range(3, 11)))
-    artefact = Calibration().build(quick_run(tmp_path, losses=losses))
+    artefact = Calibration().build(quick_run(tmp_path, losses=losses, n=30))
     assert "Not drawn, but in the table: NTL[lambda=8], NTL[lambda=9], NTL[lambda=10] (builtin" in (
         words(artefact)
     )
@@ -174,9 +174,18 @@ def test_positions_of_a_rationale_count_and_the_caption_says_how_many(artefact, 
     assert set(found.table["Positions"]) == {f"{digits:,}"}
 
 
+def test_a_task_of_fewer_than_30_examples_has_no_panel_and_is_named(tmp_path):
+    quick_run(tmp_path, tasks=("arithmetic",), losses=("ce",), n=29)
+    run = quick_run(tmp_path, tasks=("gsm8k",), losses=("ce",), n=30)
+    artefact = Calibration().build(run)
+    assert [axis.get_title() for axis in artefact.figure.axes] == ["builtin/tiny\ngsm8k", ""]
+    assert "fewer than 30 test examples: builtin/tiny, arithmetic." in words(artefact)
+    assert set(artefact.table["Task"]) == {"arithmetic", "gsm8k"}
+
+
 def test_bins_of_too_few_positions_leave_a_panel_that_says_so(tmp_path, recwarn):
-    tasks = ("gsm8k", "arithmetic[operations=1..2]")
-    figure = Calibration().build(quick_run(tmp_path, tasks=tasks, losses=("ce",), n=4)).figure
+    run = quick_run(tmp_path, tasks=("arithmetic[operations=1..2]",), losses=("ce",), n=30)
+    figure = Calibration(bins=100).build(run).figure
     figure.savefig(tmp_path / "figure.png")
     first, *_ = figure.axes
     assert [text.get_text() for text in first.texts] == ["no bin has 20 positions"]

@@ -112,20 +112,35 @@ def test_figure_2_is_the_row_of_clocks_whose_hour_begins_with_5(clocks):
     assert artefact.data["p5"].tolist() == same["p5"].tolist()
 
 
-def test_every_true_digit_has_a_row_and_every_loss_a_column(artefact):
+def test_every_true_digit_of_30_examples_has_a_row_and_every_loss_a_column(artefact):
     axes = artefact.figure.axes
-    assert len(axes) == 9 * 4
+    sizes = artefact.data.groupby("digit")["n"].max()
+    enough = sizes[sizes >= 30]
+    assert 0 < len(enough) < len(sizes)
+    assert len(axes) == 4 * len(enough)
+    rows = [f"true {digit}\nn = {n}" for digit, n in enough.items()]
+    assert [axis.get_ylabel() for axis in axes[::4]] == rows
     assert [axis.get_title() for axis in axes[:4]] == ["untuned", "CE", "NTL", "SMMD"]
+    few = ", ".join(map(str, sizes[sizes < 30].index))
+    assert f"fewer than 30 test examples: true {few} (builtin/tiny, arith" in words(artefact)
+
+
+def test_the_number_of_a_panel_stands_above_bars_and_whiskers(artefact):
+    with figure_style():
+        artefact.figure.draw_without_rendering()
+    for axis in artefact.figure.axes:
+        (number,) = axis.texts
+        assert number.get_window_extent().y0 > axis.transData.transform((0, 1))[1]
 
 
 def test_the_bar_of_the_true_digit_is_hatched_and_its_height_in_the_table(run):
-    artefact = DigitDistribution(digit=5).build(run)
+    artefact = DigitDistribution(digit=2).build(run)
     axes = artefact.figure.axes
     for axis in axes:
-        assert [bool(bar.get_hatch()) for bar in axis.patches] == [d == 5 for d in range(10)]
-    heights = [f"{axis.patches[5].get_height():.3f}" for axis in axes]
+        assert [bool(bar.get_hatch()) for bar in axis.patches] == [d == 2 for d in range(10)]
+    heights = [f"{axis.patches[2].get_height():.3f}" for axis in axes]
     assert artefact.table["Loss"].tolist() == ["n", "untuned", "CE", "NTL", "SMMD"]
-    assert artefact.table["p(5)"].tolist() == ["12", *heights]
+    assert artefact.table["p(2)"].tolist() == ["31", *heights]
     assert artefact.table["Seeds"].tolist() == ["–", "1", "2", "2", "2"]
 
 
@@ -140,17 +155,17 @@ def test_long_labels_stay_above_their_own_panel(tmp_path):
     losses = ("ce", "gce", "ntl", "smmd", "smmd[sigma=1+1.5+2+2.5+3]",
               "smmd[kernel=shuffled,term=mmd]")  # fmt: skip
     with figure_style():
-        figure = DigitDistribution(digit=3).build(quick_run(tmp_path, losses=losses, n=30)).figure
+        figure = DigitDistribution(digit=1).build(quick_run(tmp_path, losses=losses, n=150)).figure
         figure.draw_without_rendering()
     titles = [axis.title.get_window_extent() for axis in figure.axes[:7]]
     assert all(left.x1 < right.x0 for left, right in pairwise(titles))
 
 
 def test_blocks_of_few_losses_have_panels_as_wide_as_the_others(tmp_path):
-    quick_run(tmp_path, tasks=("gsm8k",), losses=(), n=30)
-    run = quick_run(tmp_path, losses=("ce", "smmd"), n=30)
+    quick_run(tmp_path, tasks=("gsm8k",), losses=(), n=150)
+    run = quick_run(tmp_path, losses=("ce", "smmd"), n=150)
     with figure_style():
-        figure = DigitDistribution(digit=3).build(run).figure
+        figure = DigitDistribution(digit=1).build(run).figure
         figure.draw_without_rendering()
     widths = [axis.get_window_extent().width for axis in figure.axes if axis.axison]
     assert len(widths) == 4

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from smmd_bench.reports.error_histogram import EDGES, ErrorHistogram
+from smmd_bench.reports.error_histogram import EDGES, ErrorHistogram, axis_end
 
 from tests.changed_runs import without
 from tests.reports.golden import words
@@ -104,8 +104,13 @@ def test_caption_and_panels_say_the_size_of_each_subset(artefact):
     sizes = artefact.data.drop_duplicates("pair").set_index("pair")["n"]
     assert max(sizes) < 150
     assert f"Its share: NTL {sizes['ntl']} of 150; SMMD {sizes['smmd']} of 150." in words(artefact)
-    titles = [axis.get_title() for axis in artefact.figure.axes]
-    assert titles == [f"{name} over CE\nn = {sizes[name.lower()]}" for name in ("NTL", "SMMD")]
+    p90 = artefact.table.set_index("Loss")[["p90 of the error", "CE: p90"]]
+    for axis, name in zip(artefact.figure.axes, ("NTL", "SMMD"), strict=True):
+        own, ce = (text.split()[0] for text in p90.loc[name])
+        assert axis.get_title() == (
+            f"{name} over CE\nn = {sizes[name.lower()]}\np90 {own} (CE {ce})"
+        )
+        assert not axis.texts
 
 
 def test_every_loss_is_drawn_over_cross_entropy_in_a_line_style_of_its_own(artefact):
@@ -117,7 +122,7 @@ def test_every_loss_is_drawn_over_cross_entropy_in_a_line_style_of_its_own(artef
 
 def test_more_losses_and_groups_than_can_be_drawn_are_named(tmp_path):
     losses = ["ce", *(f"smmd[sigma={at}]" for at in range(5, 11)), "smmd"]
-    answers, models = ["1", "2", "3"], [f"m{at}" for at in range(5)]
+    answers, models = ["1", "2", "3"] * 10, [f"m{at}" for at in range(5)]
     artefact = built(tmp_path, answers, dict.fromkeys(losses, answers), models=models)
     assert len(artefact.figure.axes) == 4 * 5
     assert words(artefact).endswith(
@@ -128,9 +133,31 @@ def test_more_losses_and_groups_than_can_be_drawn_are_named(tmp_path):
     assert artefact.data["loss"].nunique() == 8
 
 
-def test_a_subset_without_an_example_is_shown_as_empty(tmp_path):
+def test_the_axis_ends_where_all_but_a_few_answers_lie(tmp_path):
+    answers = ["1"] * 300
+    near = ["2"] * 100 + ["11"] * 199
+    for last, end in (("11", 1.25), (str(10**5), 1.25)):
+        ce = [*near, last]
+        artefact = built(tmp_path / last, answers, {"ce": ce, "smmd": answers})
+        assert axis_end(artefact.data) == artefact.figure.axes[0].get_xlim()[1] == end
+    far = [*near[:290], *[str(10**5)] * 10]
+    artefact = built(tmp_path / "far", answers, {"ce": far, "smmd": answers})
+    assert artefact.figure.axes[0].get_xlim() == (0, 5.25)
+
+
+@pytest.mark.parametrize(("n", "drawn"), [(29, False), (30, True)])
+def test_a_subset_of_fewer_than_30_examples_has_no_panel_and_is_named(tmp_path, n, drawn):
+    answers = ["1"] * n
+    seeds = (0, 1)  # which do not add to the examples
+    artefact = built(tmp_path, answers, {"ce": answers, "smmd": answers}, seeds=seeds)
+    assert (artefact.figure is not None) == drawn
+    named = "Not drawn, with fewer than 30 test examples: SMMD." in words(artefact)
+    assert named == (not drawn)
+
+
+def test_a_subset_without_an_example_has_a_row_and_no_panel(tmp_path):
     artefact = built(tmp_path, ["1", "2"], {"ce": ["none", "2"], "smmd": ["1", "none"]})
     (row,) = artefact.table.to_dict("records")
     assert (row["n"], row["Error 0 (%)"], row["p90 of the error"]) == ("0", "–", "–")
     assert set(artefact.data["count"]) == {0}
-    artefact.figure.canvas.draw()
+    assert artefact.figure is None

@@ -6,6 +6,7 @@ import pytest
 from smmd_bench.reports._probes import vocabulary_sizes
 from smmd_bench.reports.kernel_spectrum import KernelSpectrum, kernels
 
+from smmd_bench.publishing.style import figure_style
 from tests.changed_runs import changed
 from tests.reports.golden import words
 from tests.runs import quick_run
@@ -55,7 +56,7 @@ def test_what_is_rounding_counts_as_0():
 
 def test_the_table_has_every_kernel_once_and_losses_of_another_lambda_not(artefact):
     assert artefact.table["Loss"].tolist() == [
-        "SMMD", "SMMD[term=mmd]", "SMMD[kernel=random,term=mmd]", "SMMD[term=smooth]",
+        "SMMD", "SMMD[kernel=random,term=mmd]", "SMMD[term=mmd]", "SMMD[term=smooth]",
         "SMMD[sigma=1+3]",
     ]  # fmt: skip
     row = artefact.table.iloc[0]
@@ -66,12 +67,31 @@ def test_the_figure_has_two_heat_maps_and_a_spectrum_a_loss(artefact):
     panels = [axis for axis in artefact.figure.axes if axis.get_label() != "<colorbar>"]
     assert len(panels) == 4 * 3
     titles = [axis.get_title() for axis in panels[:3]]
-    assert titles == ["SMMD\nK, σ = 2", "A = K + αL, α = 0.118", "Eigenvalues"]
+    assert titles == ["SMMD\nK, σ = 2", "A = K + αL, α = 0.118", "Eigenvalues\n"]
     (image,) = panels[0].images
     np.testing.assert_allclose(image.get_array(), gaussian(10))
     first, second = panels[2].lines
     assert (first.get_marker(), second.get_marker()) == ("o", "s")
     assert "Not drawn, but in the table: SMMD[sigma=1+3]." in words(artefact)
+
+
+def test_the_kernels_of_table_6_are_drawn_before_terms_and_bandwidths(tmp_path):
+    kinds = ("sigma=4", "term=mmd", "term=smooth", "kernel=shuffled,term=mmd")
+    losses = ("ce", *(f"smmd[{kind}]" for kind in kinds), "smmd[kernel=random,term=mmd]", "smmd")
+    artefact = KernelSpectrum().build(quick_run(tmp_path, losses=losses))
+    assert set(artefact.data["loss"]) == {
+        "smmd", "smmd[kernel=shuffled,term=mmd]", "smmd[kernel=random,term=mmd]", "smmd[term=mmd]"
+    }  # fmt: skip
+    assert len(artefact.table) == 6
+
+
+def test_no_legend_covers_a_spectrum(artefact):
+    with figure_style():
+        artefact.figure.draw_without_rendering()
+    legends = [axis for axis in artefact.figure.axes if axis.get_legend()]
+    assert legends
+    for axis in legends:
+        assert axis.get_legend().get_window_extent().y0 >= axis.get_window_extent().y1
 
 
 def test_of_a_thousand_numbers_a_corner_is_drawn_and_all_eigenvalues(run, tmp_path):

@@ -84,11 +84,26 @@ def test_smmd_alone_charges_less_at_the_ends_of_the_range_than_before_them(data)
     assert not [n for loss in others for n in (10, 1000) if falls(of(data, loss, n))]
 
 
-def test_the_figure_says_where_smmd_falls():
-    _, numbers, _ = figure(["smmd"]).axes
-    assert [text.get_text() for text in numbers.texts] == [
-        "falls below 5 and beyond 994:\n7.60 → 7.12 at 0,\n7.60 → 7.12 at 999"
-    ]
+def test_titles_say_where_smmd_falls_and_no_text_stands_in_a_panel():
+    digits, numbers = figure(["smmd"]).axes
+    assert digits.get_title(loc="right") == "falls beyond 8: 7.25 → 7.11 at 9"
+    assert numbers.get_title(loc="right") == (
+        "falls below 5: 7.60 → 7.12 at 0; falls beyond 994: 7.60 → 7.12 at 999"
+    )
+    assert not [*digits.texts, *numbers.texts]
+
+
+def test_at_1000_numbers_the_axis_is_the_distance_with_room_for_the_neighbours():
+    _, numbers = figure(["smmd"]).axes
+    (curve,) = (line for line in numbers.lines if line.get_linestyle() != ":")
+    x = curve.get_xdata()
+    assert (x.min(), x.max(), len(x)) == (-300, 699, 1000)
+    left, right = numbers.get_xlim()
+    assert left < -300 < 699 < right
+    width = numbers.transAxes.inverted().transform(
+        numbers.transData.transform([(-10, 0), (10, 0)])
+    )[:, 0]
+    assert width[1] - width[0] > 0.3
 
 
 def test_ntil_does_not_act_on_tokens_of_several_digits(data):
@@ -110,7 +125,7 @@ def drawn(artefact):
 def test_the_losses_of_the_run_are_drawn_with_cross_entropy(run):
     artefact = LossShapes().build(run)
     assert drawn(artefact) == ["ce", "ntl", "smmd"]
-    assert len(artefact.figure.axes) == 3 * 3
+    assert len(artefact.figure.axes) == 3 * 2
     assert "0.9 to that value and spreads 0.1 evenly" in words(artefact)
     assert "Left out" not in words(artefact)
 

@@ -5,7 +5,8 @@ from functools import cache
 import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
-from smmd_bench.reports._sweep import scale_of
+from scipy import stats
+from smmd_bench.reports._sweep_axis import scale_of
 from smmd_bench.reports.bandwidth_table import BandwidthTable
 from smmd_bench.reports.lambda_sensitivity import LambdaSensitivity
 from smmd_bench.reports.ntl_lambda_scan import NtlLambdaScan
@@ -139,6 +140,42 @@ def test_zero_is_cut_off_from_a_logarithmic_axis(drawn):
     assert "//" not in words(artefact)
 
 
+@cases
+def test_below_are_the_paired_differences_to_cross_entropy(report, loss, values, run, drawn):
+    compared = run.comparisons.query("metric == 'exact_match' and against_loss == 'ce'")
+    compared = compared.set_index("loss")[["difference", "low", "high"]]
+    above, below = drawn(report).figure.axes
+    colour = loss_styles([loss])[loss].colour
+    (container,) = (c for c in below.containers if c.lines[0].get_color() == colour)
+    (bars,) = container.lines[2]
+    x, y = container.lines[0].get_data()
+    ends = [segment[:, 1] for segment in bars.get_segments()]
+    by_value = {values[name]: compared.loc[name] for name in values}
+    for value, middle, (low, high) in zip(x, y, ends, strict=True):
+        assert (middle, low, high) == pytest.approx(tuple(by_value[value]))
+    assert len(x) == len(values)
+    assert below.get_xlim() == above.get_xlim()
+    data = drawn(report).data.set_index("loss")
+    assert data.loc[loss, "difference_low"] == compared.loc[loss, "low"]
+    assert "Below: the paired difference to CE" in words(drawn(report))
+
+
+def test_over_seeds_the_interval_of_a_difference_is_students(tmp_path):
+    run = quick_run(tmp_path, losses=("ce", *WEIGHT), seeds=(0, 1, 2))
+    _, below = built(LambdaSensitivity(), run).figure.axes
+    by_seed = run.comparisons.query("metric == 'exact_match' and loss == 'smmd'")["difference"]
+    expected = stats.t.interval(0.95, 2, by_seed.mean(), stats.sem(by_seed))
+    (container,) = below.containers
+    at = list(container.lines[0].get_xdata()).index(3)
+    assert container.lines[2][0].get_segments()[at][:, 1] == pytest.approx(expected)
+
+
+def test_without_cross_entropy_there_are_no_differences(tmp_path):
+    artefact = built(LambdaSensitivity(), quick_run(tmp_path, losses=tuple(WEIGHT)))
+    assert len(artefact.figure.axes) == 1
+    assert "paired difference" not in words(artefact)
+
+
 def test_smmd_stands_as_a_band_beside_ntl_where_its_weight_was_not_varied(tmp_path):
     artefact = built(NtlLambdaScan(), quick_run(tmp_path, losses=("ce", "smmd", *NTL)))
     assert len(artefact.figure.axes[0].patches) == 2
@@ -157,9 +194,9 @@ def test_the_axis_is_the_one_in_which_the_steps_are_more_even(values, scale):
 
 
 def test_every_value_has_a_tick(drawn):
-    axis = drawn(LambdaSensitivity()).figure.axes[0]
-    assert axis.get_xscale() == "symlog"
-    ticks = [label.get_text() for label in axis.get_xticklabels()]
+    above, below = drawn(LambdaSensitivity()).figure.axes
+    assert above.get_xscale() == below.get_xscale() == "symlog"
+    ticks = [label.get_text() for label in below.get_xticklabels()]
     assert ticks == ["0", "0.3", "1", "3", "10"]
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from smmd_bench.reports.training_curves import POINTS, TrainingCurves
+from smmd_bench.reports.training_curves import POINTS, SPAN, TrainingCurves, over_seeds
 
 from tests.changed_runs import changed, without
 from tests.reports.golden import words
@@ -28,6 +28,42 @@ def test_curves_keep_the_raw_value_beside_the_smoothed_one(artefact, run):
         for c in ("cross_entropy", "cross_entropy_smoothed")
     )
     assert (smooth < rough / 3).all()
+
+
+@pytest.mark.parametrize("steps", [60, 240])
+def test_curves_are_smoothed_by_the_span_that_the_caption_says(tmp_path, steps):
+    run = quick_run(tmp_path, losses=("ce",), steps=steps)
+    artefact = TrainingCurves().build(run)
+    expected = artefact.data["cross_entropy"].ewm(span=steps / SPAN).mean()
+    np.testing.assert_allclose(artefact.data["cross_entropy_smoothed"], expected)
+    assert f"an exponential mean with a span of 1/{SPAN} of the steps" in words(artefact)
+
+
+def test_seeds_are_a_line_of_their_mean_and_a_band_of_their_ends(artefact):
+    ce = artefact.data.query("loss == 'ce'").pivot(
+        index="step", columns="seed", values="cross_entropy_smoothed"
+    )
+    axis = artefact.figure.axes[0]
+    assert len(axis.lines) == len(axis.collections) == 3
+    np.testing.assert_allclose(axis.lines[0].get_ydata(), ce.mean(axis=1))
+    heights = axis.collections[0].get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (ce.min(axis=None), ce.max(axis=None))
+    assert "bands: the smallest and largest of the seeds" in words(artefact)
+
+
+def test_one_seed_has_no_band_but_its_raw_values(tmp_path):
+    artefact = TrainingCurves().build(quick_run(tmp_path, losses=("ce",)))
+    axis = artefact.figure.axes[0]
+    assert (len(axis.lines), len(axis.collections)) == (2, 0)
+    assert "Faint behind are the values of each step." in words(artefact)
+    assert "bands" not in words(artefact)
+
+
+def test_seeds_with_other_steps_are_interpolated_between_their_own():
+    rows = pd.DataFrame({"step": [1, 3, 2], "seed": [0, 0, 1], "x": [0.0, 2.0, 3.0]})
+    assert over_seeds(rows, "step", "x").T.to_dict("list") == {
+        1: [0, 0, 0], 2: [2, 1, 3], 3: [2, 2, 2]
+    }  # fmt: skip
 
 
 def test_a_loss_without_auxiliary_has_no_auxiliary_curve(artefact):
