@@ -81,7 +81,10 @@ def spread_note(data: pd.DataFrame, *key: str) -> str:
 def significance_note(data: pd.DataFrame, other: str) -> str:
     """What p and bold mean in a table of tested cells that are compared with `other`."""
     several, opponent = bool(_seeds(data).max() > 1), loss_label(other)
-    test = "Student's t-test of the seeds' differences" if several else "McNemar's exact test"
+    sizes = _seeds(data)
+    tests = ["McNemar's exact test"] * bool((sizes == 1).any())
+    tests += ["Student's t-test of the seeds' differences"] * several
+    test = ", or of several seeds ".join(tests)
     bold = "Bold (* on a terminal): the best loss of a model and task, where it beats"
     return (
         f"{P_HOLM}: {test} against {opponent}, corrected by Holm over the losses of a model and "

@@ -17,6 +17,7 @@ METRIC = ["metric", "label", "better"]
 WIDEST = 3.0
 """How far an axis goes at most, in units of the largest difference of one seed."""
 OVER_SEEDS, OVER_EXAMPLES = "t over seeds", "bootstrap over examples"
+RECIPES = "none: several recipes"
 INTERVALS = (
     "95 % intervals, not corrected for their number: over several seeds (filled markers) Student's "
     "t of the mean paired difference, which covers other seeds on this test set; of one seed (open "
@@ -39,21 +40,22 @@ def reference_of(run: Run) -> str:
 def seed_gains(
     run: Run, metrics: Callable[[str], Sequence[Metric]] = lambda task: metrics_of(task)[:1]
 ) -> pd.DataFrame:
-    """One row a compared cell and metric: metric, label, better, difference, low, high, n, p.
+    """One row a compared cell and metric: metric, label, better, difference, low, high, n, p, b, c,
+    and the address that it is compared `against`.
 
     Of these metrics of each task (its first) whose plugin is here; `low` and `high` are the bounds
     of the paired bootstrap, `p` is McNemar's.
     """
     found = run.comparisons[run.comparisons["against_loss"] == reference_of(run)]
     found = found[found["difference"].notna()]
-    columns = [*KEY, "seed", *METRIC, "difference", "low", "high", "n", "p"]
+    columns = [*KEY, "seed", *METRIC, "difference", "low", "high", "n", "p", "b", "c", "against"]
     parts = [pd.DataFrame(columns=columns)]
     for task in found["task"].unique():
         for metric in metrics(str(task)):
             rows = found[(found["task"] == task) & (found["metric"] == metric.name)]
             rows = rows.assign(label=metric.label, better=metric.better)
             if metric.name != ExactMatch.name:
-                rows["p"] = np.nan  # McNemar's test is of exact match
+                rows[["p", "b", "c"]] = np.nan  # McNemar's test is of exact match
             parts.append(rows[columns])
     return in_order(pd.concat(parts[1:] or parts, ignore_index=True), run.cells)
 
@@ -62,20 +64,27 @@ def gains(seeds: pd.DataFrame) -> pd.DataFrame:
     """One row a model, task, loss and metric of `seed_gains`: the mean over its seeds.
 
     metric, label, better, seeds (their number), difference, low, high, interval (how it is made),
-    n (test examples of one seed), error (the standard error that the interval is made of) and p
-    (see `_significance.p_of_seeds`).
+    n (test examples of one seed), error (the standard error that the interval is made of), p (see
+    `_significance.p_of_seeds`), discordant (McNemar's b + c of one seed) and against (addresses).
+    Cells of one seed that differ in their recipes have neither interval nor p.
     """
     rows = []
     for _, group in seeds.groupby([*KEY, "metric"], observed=True, sort=False):
         first = group.iloc[0]
         low, high, interval = first["low"], first["high"], OVER_EXAMPLES
+        seeds_here = group["seed"].nunique()
         if len(group) > 1:
             (low, high), interval = _over_seeds(group["difference"]), OVER_SEEDS
-        row = {**first[[*KEY, *METRIC]], "seeds": len(group)}
+        row = {**first[[*KEY, *METRIC]], "seeds": seeds_here}
         row |= {"difference": float(group["difference"].mean()), "low": low, "high": high}
         error = standard_error(group["difference"], first["low"], first["high"])
         row |= {"interval": interval, "n": int(group["n"].max()), "error": error}
-        rows.append(row | {"p": p_of_seeds(group["difference"], first["p"], error)})
+        row |= {"p": p_of_seeds(group["difference"], first["p"], error)}
+        if seeds_here < len(group):
+            row |= dict.fromkeys(("low", "high", "error", "p"), math.nan) | {"interval": RECIPES}
+        one = len(group) == 1
+        row["discordant"] = float(first["b"]) + float(first["c"]) if one else math.nan
+        rows.append(row | {"against": tuple(group["against"])})
     return in_order(pd.DataFrame(rows), seeds)
 
 

@@ -148,7 +148,7 @@ def _there(run: Run, task: str) -> int | None:
 def _paper_size(task: str, split: Split) -> int | None:
     """How many examples the paper has; None: the task's plugin is not here."""
     try:
-        return int(load_task(task).paper_sizes[split])
+        return int(load_task(task).paper_sizes.get(split, 0)) or None
     except UserError:
         return None
 

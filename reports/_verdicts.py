@@ -15,6 +15,8 @@ from ._gains import first_metric, gains, seed_gains
 from ._significance import LEVEL, holm
 
 POWER = 0.8
+_POINTS = 100
+"""A rate cannot differ by more."""
 _RATES = ("parse_failure_rate", "truncation_rate")
 
 
@@ -39,9 +41,9 @@ def verdicts(run: Run) -> pd.DataFrame:
     data = gains(seeds)
     families = data.groupby(["model", "task", "metric"], observed=True)
     data["p_holm"] = families["p"].transform(holm)
-    sizes = families["loss"].transform("size")
+    sizes = families["p"].transform("count")
     data["smallest"] = [
-        smallest_difference(row, LEVEL / size)
+        smallest_difference(row, LEVEL / max(1, size))
         for row, size in zip(data.to_dict("records"), sizes, strict=True)
     ]
     data["verdict"] = [_verdict(row) for row in data.to_dict("records")]
@@ -51,12 +53,15 @@ def verdicts(run: Run) -> pd.DataFrame:
 def smallest_difference(gain: dict[Any, Any], level: float) -> float:
     """The true difference that a test at this level finds with a probability of `POWER`.
 
-    Of several seeds by the t-test's power with their standard deviation, of one by the bootstrap's
-    standard error over the test examples. Missing where the differences do not vary.
+    Of several seeds by the t-test's power with their standard deviation; of one seed's exact match
+    by that of McNemar's exact test at the discordance that was seen, of other metrics by the
+    bootstrap's standard error. Missing where the differences do not vary.
     """
     from scipy.optimize import brentq
     from scipy.stats import nct, norm, t
 
+    if gain["seeds"] == 1 and not math.isnan(gain["discordant"]):
+        return _smallest_of_mcnemar(int(gain["discordant"]), int(gain["n"]), level)
     if not gain["error"] > 0:
         return math.nan
     if gain["seeds"] == 1:
@@ -67,11 +72,29 @@ def smallest_difference(gain: dict[Any, Any], level: float) -> float:
     return float(gain["error"] * shift)
 
 
+def _smallest_of_mcnemar(discordant: int, n: int, level: float) -> float:
+    """In points, of n examples. Where so few are discordant that the test can never pass the level,
+    the fewest discordant examples that can, all on one side."""
+    from scipy.optimize import brentq
+    from scipy.stats import binom
+
+    fewest = math.ceil(1 - math.log2(level))  # 2 * 0.5 ** fewest <= level
+    if discordant < fewest:
+        return 100 * fewest / n
+    critical = int(binom.isf(level / 2, discordant, 0.5)) + 1
+    share = brentq(
+        lambda d: binom.sf(critical - 1, discordant, (1 + d) / 2) - POWER, 0, 1, xtol=1e-6
+    )
+    return float(100 * discordant * share / n)
+
+
 def _verdict(gain: dict[Any, Any]) -> str:
     if gain["p_holm"] < LEVEL:
         return "better" if (gain["difference"] > 0) == (gain["better"] == "higher") else "worse"
     if math.isnan(gain["smallest"]):
         return "cannot tell"
+    if "%" in gain["label"] and gain["smallest"] > _POINTS:
+        return "cannot tell (too few seeds)"
     return f"cannot tell (below ±{number(gain['smallest'], digits_of(gain['label']))})"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -12,15 +12,16 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import number, p_value, with_interval
 
-from ._caption import missing_note, when
+from ._caption import join_sentences, missing_note, sample_note, when
 from ._cells import main_losses, measured, why_missing
 from ._columns import row_head
 from ._gains import reference_of, unknown_note
 from ._significance import TESTS
 from ._values import P_HOLM, delta
-from ._verdicts import digits_of, verdicts
+from ._verdicts import digits_of, judged_metrics, verdicts
 
 NO_REFERENCE = "no {} to compare with"
+NOTHING = "no answers to compare"
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Verdict:
         """A measured loss besides cross-entropy and the untuned model is needed."""
         if measured(run.cells).empty:
             return "no cell has results"
+        if "predictions" in run.manifest and run.comparisons.empty:
+            return "a second file of predictions is needed"
         return None if len(_judged(run)) else "the run has no loss besides cross-entropy"
 
     def build(self, run: Run) -> Artefact:
@@ -46,21 +49,18 @@ class Verdict:
         if "predictions" in run.manifest:
             table.attrs["title"] = f"Which answers are better than those of {other}?"
         table.attrs["values"] = ["Loss", "Metric", "Verdict"]
-        several = len(data) > 0 and bool((data["seeds"] > 1).any())
+        errors = [m.label for t in run.cells["task"].unique() for m in judged_metrics(str(t))[1:]]
+        lower = ", ".join(dict.fromkeys(errors))
         one = len(data) > 0 and bool((data["seeds"] == 1).any()) and "Seeds" in table
-        caption = " ".join(
-            filter(
-                None,
-                [
-                    f"{delta(reference_of(run))} on the same test examples"
-                    + (", mean over the seeds." if several else "."),
-                    when(one, "One seed: no interval covers the randomness of training."),
-                    when(data.empty, _advice(run, other)),
-                    unknown_note(run),
-                    left,
-                    missing_note(run.cells),
-                ],
-            )
+        caption = join_sentences(
+            f"{delta(reference_of(run))} on the same test examples.",
+            when(one, "One seed: no interval covers the randomness of training."),
+            when(lower, f"{lower}: lower is better, of examples that both answer."),
+            sample_note(run, run.cells),
+            when(data.empty and _known(run), _advice(run, other)),
+            unknown_note(run),
+            left,
+            missing_note(run.cells),
         )
         return Artefact(caption, table, data=None if data.empty else data, notes=TESTS)
 
@@ -70,10 +70,13 @@ def _judged(run: Run) -> pd.DataFrame:
     return run.cells[~run.cells["loss"].isin(["base", reference_of(run)])]
 
 
+def _known(run: Run) -> bool:
+    """Whether the plugin of any task is here."""
+    return any(judged_metrics(str(task)) for task in run.cells["task"].unique())
+
+
 def _advice(run: Run, other: str) -> str:
     """What to do where nothing can be compared."""
-    if "predictions" in run.manifest:
-        return "Nothing to compare: give a second file of predictions."
     return f"Nothing to compare with: {other} has no result for the same seed; add it to --losses."
 
 
@@ -89,11 +92,16 @@ def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
             same = (data["task"] == task) & (data["model"] == model) & (data["loss"] == loss)
             here = data[same]
         if here.empty:
-            why = why_missing(cells) or NO_REFERENCE.format(loss_label(other))
+            gone = "" if judged_metrics(str(task)) else "no such task is installed"
+            why = why_missing(cells) or gone or NO_REFERENCE.format(loss_label(other))
             yield {**head, "Verdict": why}
+        elif lost := [
+            m.label for m in judged_metrics(str(task)) if m.name not in {*here["metric"]}
+        ]:
+            yield from ({**head, "Metric": label, "Verdict": NOTHING} for label in lost)
         for gain in here.to_dict("records"):
             values = gain["difference"], gain["low"], gain["high"]
-            value = _value(run, str(model), str(task), gain["metric"])
+            value = _value(run, gain)
             row = {**head, "Metric": gain["label"]}
             row |= {loss_label(other): number(value, digits_of(gain["label"]))}
             row |= {"Verdict": gain["verdict"]}
@@ -107,8 +115,7 @@ def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
             yield row | seeds | {"n": f"{gain['n']:,}"}
 
 
-def _value(run: Run, model: str, task: str, metric: str) -> float:
-    """The metric of what the losses are compared with, mean over its seeds."""
-    found = run.metrics
-    same = (found["model"] == model) & (found["task"] == task) & (found["metric"] == metric)
-    return float(found[same & (found["loss"] == reference_of(run))]["value"].mean())
+def _value(run: Run, gain: dict[Any, Any]) -> float:
+    """The metric of the cells that a loss is compared with, mean over the seeds."""
+    found = run.metrics[run.metrics["metric"] == gain["metric"]]
+    return float(found.loc[found["address"].isin(gain["against"]), "value"].mean())

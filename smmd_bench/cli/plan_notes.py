@@ -42,11 +42,11 @@ def _without_reference(run: RunDirectory, cells: Sequence[Cell]) -> Iterator[str
     for model, task in sorted(lacking):
         based = any(c.is_base and (c.model, c.task) == (model, task) for c in cells)
         other = (
-            "the untuned model is all that they are compared with"
+            "losses are compared with the untuned model only"
             if based
-            else "the losses are compared with nothing"
+            else "losses are compared with nothing"
         )
-        yield f"{model} {task} has no {REFERENCE}: {other}; add {REFERENCE} to the losses."
+        yield f"No {REFERENCE} for {task} with {model}: {other}; add {REFERENCE} to the losses."
 
 
 def _free_bytes(folder: Path) -> int:

@@ -104,8 +104,9 @@ def build_report(run: RunFrames, report: Report) -> Section:
     from ..plugin_system.parameters import canonical
 
     name, title, paper = report.name, report.title, report.paper
-    order = int(getattr(report, "order", USUAL))
+    order = USUAL
     try:
+        order = int(getattr(report, "order", USUAL))
         name = file_stem(canonical(report) if hasattr(report, "__dataclass_fields__") else name)
         if (reason := report.skip(run)) is not None:
             return Section(name, title, paper, skipped=reason, order=order)
@@ -115,7 +116,9 @@ def build_report(run: RunFrames, report: Report) -> Section:
     except (Exception, SystemExit) as problem:  # a plugin's code may exit
         error, trace = describe_failure(problem)
         disk_failed = isinstance(problem, OSError)
-        return Section(name, title, paper, error=error, traceback=trace, disk_failed=disk_failed)
+        return Section(
+            name, title, paper, error=error, traceback=trace, disk_failed=disk_failed, order=order
+        )
     if artefact.table is not None:
         title = str(artefact.table.attrs.get("title") or title)
     return Section(name, title, paper, artefact, order=order)

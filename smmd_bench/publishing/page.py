@@ -151,7 +151,10 @@ def _figure(section: Section) -> str:
 
     label = f"{section.title}: figure. The numbers are in the table or in the CSV file."
     file = section.file(".svg")
-    svg = inline_svg(file, section.name, label) if file is not None else None
+    try:
+        svg = inline_svg(file, section.name, label) if file is not None else None
+    except Exception:  # a figure of a plugin may hold what matplotlib does not write
+        svg = None
     if svg is not None:
         return Markup(svg)
     assert section.image is not None, section.name

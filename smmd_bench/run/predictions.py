@@ -25,7 +25,7 @@ from ..scoring.measure import measure_identity
 from ..scoring.predictions.match import Matched, match
 from ..scoring.predictions.read import Predictions, read_predictions
 from ..storage.addresses import address, folder_name
-from ..storage.current import CurrentCell
+from ..storage.current import BASE, CurrentCell
 from ..storage.files import write_json, write_json_if_new, write_parquet
 from .comparison import measure_cell, write_comparisons
 from .run_directory import Outcome, RunDirectory
@@ -99,7 +99,7 @@ def _examples(
     """The examples that files of so many rows can answer: those beyond `limit` tell their rows from
     rows of another split, and a limit beyond every row and the paper's split asks for no more."""
     if limit is not None:
-        limit = min(max(limit, rows), max(rows, int(task.paper_sizes[split])))
+        limit = min(max(limit, rows), max(rows, int(task.paper_sizes.get(split, 0))))
     return list(take_examples(task, split, data_seed, limit))
 
 
@@ -120,6 +120,11 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     for label in labels:
         if not label or not label.isprintable():
             raise UserError(f"The label {label!r} is not a line of text: name it with --label.")
+        if label == BASE:
+            raise UserError(
+                f"The label '{BASE}' is that of an untuned model of a run: name the file otherwise "
+                "with --label."
+            )
         if plain.count(label.casefold()) > 1:
             raise UserError(
                 f"Two files have the label '{label}', in capitals or not: name each file with a "
@@ -133,8 +138,9 @@ def _names(files: Sequence[Path]) -> list[str]:
     several folders have one name, the folders', which lm-eval names by the model."""
     names = [_LM_EVAL.sub(r"\1", file.stem) for file in files]
     folders = [file.resolve().parent.name for file in files]
-    alike = len({*names}) == 1 < len(files) == len({*folders})
-    return folders if alike else names
+    if len({*names}) == 1 < len(files) == len({*folders}):
+        return folders
+    return names if len({*names}) == len(names) else [file.stem for file in files]
 
 
 def _source(matched: Matched) -> dict[str, Any]:
@@ -237,7 +243,7 @@ def _write_manifest(run: RunDirectory, files: Sequence[_ScoredFile]) -> None:
     licence = getattr(task, "licence", "not stated")
     split = settings["split"]
     sizes = {split: len(files[0].completions)}
-    identity = {split: dict(task.identity(split, settings["data_seed"]))}
+    identity = {split: take_identity(task, split, settings["data_seed"])}
     write_json(
         run.path / "manifest.json",
         {

@@ -64,7 +64,7 @@ def test_the_smallest_difference_of_several_seeds_has_the_power_of_the_t_test(se
 
 
 def test_the_smallest_difference_of_one_seed_has_the_power_of_the_z_test():
-    found = smallest_difference({"error": 0.5, "seeds": 1}, 0.05)
+    found = smallest_difference({"error": 0.5, "seeds": 1, "discordant": np.nan}, 0.05)
     assert NormalIndPower(ddof=0).power(found / 0.5, 1, 0.05, ratio=0) == pytest.approx(
         0.8, abs=0.01
     )
@@ -103,3 +103,45 @@ def test_gains_of_the_first_metric_are_those_of_the_verdict(three_seeds):
     judged = verdicts(three_seeds)
     same = judged[judged["metric"] == "exact_match"]
     assert same["p"].tolist() == first["p"].tolist()
+
+
+@pytest.mark.parametrize(("discordant", "n"), [(10, 2000), (60, 2000), (12, 40)])
+def test_the_smallest_difference_of_exact_match_has_the_power_of_mcnemars_test(discordant, n):
+    found = smallest_difference({"seeds": 1, "discordant": discordant, "n": n}, 0.05)
+    for_one = (1 + found * n / 100 / discordant) / 2
+    wins = stats.binom(discordant, for_one)
+    power = sum(
+        wins.pmf(k) for k in range(discordant + 1) if stats.binomtest(k, discordant).pvalue < 0.05
+    )
+    assert power == pytest.approx(0.8, abs=0.02)
+
+
+def test_too_few_discordant_examples_show_no_difference_below_what_the_test_needs():
+    found = smallest_difference({"seeds": 1, "discordant": 1, "n": 2000}, 0.05)
+    assert found == pytest.approx(100 * 6 / 2000)
+    assert stats.binomtest(6, 6).pvalue < 0.05 < stats.binomtest(5, 5).pvalue
+
+
+def test_two_recipes_are_not_two_seeds(tmp_path):
+    seeds = seed_gains(quick_run(tmp_path, losses=("ce", "smmd"), n=40))
+    other = seeds.assign(difference=seeds["difference"] + 1)
+    (gain,) = gains(pd.concat([seeds, other], ignore_index=True)).to_dict("records")
+    assert gain["seeds"] == 1
+    assert np.isnan([gain["low"], gain["high"], gain["error"], gain["p"]]).all()
+
+
+def test_the_value_of_the_reference_is_that_of_the_seeds_that_are_paired(tmp_path):
+    quick_run(tmp_path, losses=("ce",), seeds=(0, 1, 2), n=40)
+    run = quick_run(tmp_path, losses=("smmd",), seeds=(0,), n=40, base=False)
+    table = Verdict().build(run).table
+    exact = table[table["Metric"] == "Acc (%)"].iloc[0]
+    cells = run.metrics.query("metric == 'exact_match' and loss == 'ce' and seed == 0")
+    assert exact["CE"] == f"{cells['value'].iloc[0]:.1f}"
+
+
+def test_a_loss_that_gives_no_number_has_no_error_to_compare_and_the_caption_says_so(tmp_path):
+    completions = {"base": HALF, "ce": HALF, "ntl": ["none"] * 40}
+    artefact = Verdict().build(planted_run(tmp_path, ANSWERS, completions))
+    rows = artefact.table.set_index("Metric")["Verdict"]
+    assert (rows["Acc (%)"], rows["MAE"]) == ("worse", "no answers to compare")
+    assert "100.0 % (NTL)" in artefact.caption
