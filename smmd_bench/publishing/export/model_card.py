@@ -49,11 +49,11 @@ def write_model_card(cell: ExportedCell, folder: Path, *, merged: bool) -> None:
         ],
         **facts,
     )  # fmt: skip
-    text = "\n\n".join(_parts(cell, adapter=adapter))
+    text = "\n\n".join(_parts(cell, adapter=adapter, vision=vision))
     write_text(folder / "README.md", f"---\n{data.to_yaml()}\n---\n\n{text}\n")
 
 
-def _parts(cell: ExportedCell, *, adapter: bool) -> Iterable[str]:
+def _parts(cell: ExportedCell, *, adapter: bool, vision: bool) -> Iterable[str]:
     row, now, manifest = cell.row, cell.now, cell.run.manifest
     yield f"# {cell.name}"
     if row["loss"] == BASE:
@@ -98,16 +98,18 @@ def _parts(cell: ExportedCell, *, adapter: bool) -> Iterable[str]:
         + f"; cell {_code(row['address'])}."
     )
     if now.checkpoint is not None:
-        yield from _usage(adapter=adapter)
+        yield from _usage(adapter=adapter, vision=vision)
     yield "The licence of the base model, and those of the data, hold for what is made of them."
 
 
-def _usage(*, adapter: bool) -> Iterable[str]:
-    library, name = ("peft", "AutoPeftModelForCausalLM") if adapter else (
-        "transformers", "AutoModelForCausalLM",
-    )  # fmt: skip
+def _usage(*, adapter: bool, vision: bool) -> Iterable[str]:
+    auto = "AutoModelForImageTextToText" if vision else "AutoModelForCausalLM"
+    code = f"from transformers import {auto}\n\nmodel = {auto}.from_pretrained("
+    code += "BASE)" if adapter else '".")'
+    if adapter:
+        code = f'from peft import PeftModel\n{code}\nmodel = PeftModel.from_pretrained(model, ".")'
     yield "## Use"
-    yield _block("python", f'from {library} import {name}\n\nmodel = {name}.from_pretrained(".")')
+    yield _block("python", code)
     if adapter:
         yield "vLLM loads it beside its base: `vllm serve BASE --enable-lora --lora-modules NAME=.`"
     else:

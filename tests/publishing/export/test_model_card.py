@@ -59,3 +59,16 @@ def test_text_of_a_manifest_does_not_break_the_card(tmp_path, export):
     card = ModelCard.load(export(run) / "README.md")
     assert card.data.license is None
     assert card.text.count("```") == 2
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_the_code_of_the_card_loads_the_weights(merged, make_run, export, checkpoints):
+    folder = export(make_run(), *(["--merged"] if merged else []))
+    text = ModelCard.load(folder / "README.md").text
+    code = text.partition("```python\n")[2].partition("```")[0]
+    code = code.replace('"."', repr(str(folder))).replace("BASE", repr(str(checkpoints.base)))
+    names = {}
+    exec(code, names)
+    assert type(names["model"]).__name__ == (
+        "Qwen2ForCausalLM" if merged else "PeftModelForCausalLM"
+    )
