@@ -14,7 +14,7 @@ from ..errors import UserError, if_full
 
 _COMMANDS = (
     "train-eval", "run", "plan", "work", "overhead", "regress", "score", "report", "compare",
-    "show", "prepare", "sample", "new", "validate", "ls", "doctor", "clean",
+    "show", "export", "prepare", "sample", "new", "validate", "ls", "doctor", "clean",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from ..decoding.siblings import with_rivals
 from ..errors import UserError, did_you_mean
 from ..models.cards import ModelCard, model_card
 from ..results.frames import RunFrames, read_run
+from ..results.run_model import card_of_run
 from ..storage.addresses import digest_of_files
 from ..storage.current import BASE
 from ..storage.files import read_given_json, read_own_json
@@ -42,7 +43,7 @@ def find_targets(
     """
     run = read_run(path)
     cells = _cells(run, losses)
-    cards = {str(model): _card(str(model), run) for model in cells["model"].unique()}
+    cards = {str(model): card_of_run(str(model), run) for model in cells["model"].unique()}
     found: list[Target] = []
     notes: list[str] = []
     for model, group in cells.groupby("model", observed=True, sort=False):
@@ -83,21 +84,6 @@ def _cells(run: RunFrames, losses: Sequence[str]) -> pd.DataFrame:
             raise UserError(f"No cell of {run.path} has the loss '{loss}': {hint}")
     named = cells["loss"].isin(losses) | cells["loss_name"].isin(losses)
     return cells.assign(wanted=named if losses else True)
-
-
-def _card(name: str, run: RunFrames) -> ModelCard:
-    """The model of the run. Raises UserError if its weights have changed since."""
-    then = (run.manifest.get("models") or {}).get(name)
-    if then is None:
-        return model_card(name)
-    card = model_card(f"{then['hub']}@{then['commit']}" if "hub" in then else name)
-    if dict(card.identity) == then:
-        return replace(card, name=name)
-    raise UserError(
-        f"The model {name} in {card.folder} has changed since {run.path} was made, so that its "
-        "checkpoints belong to other weights: put the old files back there, or train again into "
-        "another run."
-    )
 
 
 def _dtype(cell: Any) -> str:

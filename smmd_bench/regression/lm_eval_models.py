@@ -8,7 +8,6 @@ had to cut.
 from __future__ import annotations
 
 import importlib.metadata
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -23,6 +22,7 @@ from lm_eval.models.huggingface import HFLM
 from ..contracts import Canary, Checkpoint, CheckpointKind, EngineSettings
 from ..decoding.canary_check import check_canary
 from ..models.loading import load_model
+from ..models.merging import load_merged, save_merged
 from ..plugin_system.registry import load_engine
 from ..training.canary import make_canary
 from ..training.canary_texts import canary_from
@@ -146,10 +146,7 @@ def _merged_model(target: Target) -> Any:
     """The transformers model of a target on the CPU, in its dtype, without any adapter left."""
     if target.kind != "lora":
         return load_model(Path(target.path), target.dtype)
-    from peft import PeftModel
-
-    model = load_model(Path(target.base), target.dtype)
-    return PeftModel.from_pretrained(model, target.path).merge_and_unload(safe_merge=True).eval()
+    return load_merged(Path(target.base), Path(target.path), target.dtype)
 
 
 def _checkpoint(target: Target, folder: Path) -> Checkpoint:
@@ -182,9 +179,5 @@ def _full_checkpoint(target: Target) -> Iterator[Path]:
         yield Path(target.path)
         return
     with tempfile.TemporaryDirectory(prefix="smmd-bench-merged-") as folder:
-        _merged_model(target).save_pretrained(folder)
-        for file in Path(target.base).iterdir():
-            weights = "safetensors" in file.name
-            if file.is_file() and not weights and not (Path(folder) / file.name).exists():
-                shutil.copy2(file, folder)
+        save_merged(Path(target.base), Path(target.path), target.dtype, Path(folder))
         yield Path(folder)

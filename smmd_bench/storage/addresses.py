@@ -21,10 +21,13 @@ def address(content: Mapping[str, Any]) -> str:
 
 def folder_name(words: Iterable[str], content: Mapping[str, Any]) -> str:
     """A readable name for a folder that follows from its content: words, and six digits of it."""
-    readable = "_".join(
-        "".join(c if c.isalnum() or c in ".-" else "-" for c in word).strip("-") for word in words
-    )
+    readable = "_".join(map(file_word, words))
     return f"{readable[:80]}_{address(content)[:6]}"
+
+
+def file_word(word: str) -> str:
+    """A word as a part of a file's name: other characters than letters, digits, "." become "-"."""
+    return "".join(c if c.isalnum() or c in ".-" else "-" for c in word).strip("-")
 
 
 def digest_of_files(files: Iterable[Path], root: Path) -> str:

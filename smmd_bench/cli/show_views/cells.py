@@ -48,7 +48,7 @@ def find_group(name: str | None, run: Path | None, filters: Mapping[str, Any]) -
         raise UserError(
             f"{path} has no cells: give a run of `smmd-bench train-eval` or `run` with --run."
         )
-    found, what = _filter(frames, filters), "fits all options"
+    found, what = filter_cells(frames, filters), "fits all options"
     if address is not None:
         found, what = (
             found[found["address"].str.startswith(address)],
@@ -107,7 +107,7 @@ def _newest_run() -> Path:
     )
 
 
-def _filter(run: RunFrames, filters: Mapping[str, Any]) -> pd.DataFrame:
+def filter_cells(run: RunFrames, filters: Mapping[str, Any]) -> pd.DataFrame:
     """The cells that every option fits; a seed fits the base, too."""
     cells = run.cells
     for column, value in filters.items():

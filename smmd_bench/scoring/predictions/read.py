@@ -109,7 +109,9 @@ def _lm_eval_samples(rows: Sequence[Row]) -> list[Prediction]:
                 f"{places[document, rule]}: keep the lines of one evaluation."
             )
         places[document, rule] = row.place
-        found = Prediction(row, document, _text(row, "resps[0][0]", answer))
+        cut = row.values.get("truncated")  # `smmd-bench export` adds it
+        reason = None if cut is None else "length" if cut else "stop"
+        found = Prediction(row, document, _text(row, "resps[0][0]", answer), reason)
         known = documents.setdefault(document, found)
         if known.completion != found.completion:
             raise row.error(

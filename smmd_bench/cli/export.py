@@ -1,0 +1,118 @@
+"""`smmd-bench export RUN`: checkpoints and results in the formats of others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import UserError, did_you_mean
+from . import completion, options
+from .interruption import keeping
+from .voice import Voice
+
+if TYPE_CHECKING:
+    from ..publishing.export.exported_cell import ExportedCell
+
+
+@click.command()
+@click.argument("run", type=options.PATH, shell_complete=completion.runs)
+@click.option("--out", type=options.FOLDER, required=True, help="A folder outside the run.")
+@click.option("--cell", help="The cell with this address, or a beginning of it.")
+@click.option("--model", help="Only cells of this model.")
+@click.option("--task", shell_complete=completion.tasks, help="Only cells of this task.")
+@click.option("--loss", shell_complete=completion.run_losses, help="Only cells of this loss.")
+@click.option("--seed", type=int, help="Only cells of this seed.")
+@click.option("--merged", is_flag=True, help="Merge adapters into their base: whole models.")
+@options.commas(
+    "--format",
+    "formats",
+    word="FORMAT",
+    default="card,eval_results,lm_eval,every_eval_ever",
+    help="The files with results.",
+)
+@options.voice
+@options.data_dir
+@options.plugin
+def command(
+    run: Path,
+    out: Path,
+    cell: str | None,
+    merged: bool,
+    formats: list[str],
+    voice: Voice,
+    **filters: Any,
+) -> None:
+    """Export checkpoints and results of the folder RUN.
+
+    Every trained cell that has results goes to OUT/MODEL-TASK-LOSS-seedK: the weights of its
+    selected epoch, which from_pretrained and vLLM load, and its results. Nothing is trained or
+    decoded, nothing is uploaded, and the run stays as it is. Untuned models and tests of transfer
+    have no weights of their own, and are exported only if the options name nothing else.
+
+    \b
+    Formats:
+      card             README.md of the model hub, with recipe and command
+      eval_results     .eval_results/TASK.yaml of the model hub
+      lm_eval          results and samples as lm-eval writes them
+      every_eval_ever  a record of that schema, with samples
+
+    \b
+    Examples:
+      smmd-bench export runs/NAME --out exported
+      smmd-bench export runs/NAME --loss smmd --seed 0 --merged --out merged
+      smmd-bench export runs/NAME --format lm_eval --out samples
+    """
+    from ..publishing.export.write_export import FORMATS, write_export
+
+    for name in formats:
+        if name not in FORMATS:
+            raise UserError(f"Unknown format '{name}': {did_you_mean(name, FORMATS)}")
+    with keeping(), voice.waiting("Exporting ..."):
+        cells = _choose(run, cell, filters, voice)
+        folders, notes = write_export(cells, out, formats, merged=merged)
+    for note in notes:
+        voice.note(f"Note: {note}")
+    for folder in folders:
+        voice.always(str(folder))
+
+
+def _choose(
+    path: Path, address: str | None, filters: dict[str, Any], voice: Voice
+) -> list[ExportedCell]:
+    """The cells to export; raises UserError where none fits, or has results."""
+    from ..publishing.export.exported_cell import exported_cells
+    from ..results.frames import read_run
+    from ..storage.current import BASE
+    from .run_plugins import load_plugins_of
+    from .show_views.cells import filter_cells
+
+    run = read_run(path)
+    voice.note_gone(run)
+    if run.cells.empty or "predictions" in run.manifest:
+        raise UserError(
+            f"{path} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."
+        )
+    if run.manifest.get("plugins"):
+        load_plugins_of([path], voice)
+    chosen = filter_cells(run, filters)
+    if address is not None:
+        chosen = chosen[chosen["address"].str.startswith(address)]
+    own = chosen[(chosen["loss"] != BASE) & chosen["trained_on"].isna()]
+    chosen = chosen if own.empty else own
+    if address is not None and len(chosen) > 1:
+        raise UserError(
+            f"'{address}' begins {len(chosen)} addresses: give more of one of "
+            f"{', '.join(chosen['address'])}."
+        )
+    cells = exported_cells(run, chosen)
+    if not cells:
+        what = "is finished" if len(chosen) else "fits all options"
+        raise UserError(
+            f"No cell of {path} {what}: the command that made the run continues it, and "
+            "`smmd-bench show` lists its cells."
+        )
+    for row in chosen[chosen["status"] != "done"].to_dict("records"):
+        voice.note(f"Note: {row['task']} {row['loss']} seed {row['seed']} is {row['status']}.")
+    return cells

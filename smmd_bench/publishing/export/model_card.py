@@ -1,0 +1,137 @@
+"""README.md of the model hub: what the weights are, metrics with intervals, recipe, command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ...contracts import Modality
+from ...storage.current import BASE
+from ...storage.files import write_text
+from .exported_cell import ExportedCell
+
+_CONFIDENCE = 0.95
+
+
+def write_model_card(cell: ExportedCell, folder: Path, *, merged: bool) -> None:
+    """Write README.md: metadata in the hub's YAML, then the card for people."""
+    from huggingface_hub import EvalResult, ModelCardData
+
+    row, vision = cell.row, cell.task.modality is Modality.VISION
+    adapter = cell.has_adapter and not merged
+    facts: dict[str, Any] = {"metrics": [metric.name for metric in cell.metrics[:1]]}
+    if cell.hub_base is not None:
+        facts["base_model"] = cell.hub_base[0]
+        facts["base_model_relation"] = "adapter" if adapter else "finetune"
+    if cell.dataset is not None:
+        facts["datasets"] = [cell.dataset.hub.repository]
+    data = ModelCardData(
+        model_name=cell.name,
+        library_name="peft" if adapter else "transformers",
+        pipeline_tag="image-text-to-text" if vision else "text-generation",
+        tags=["smmd-bench", str(row["task_name"]), str(row["loss_name"])],
+        eval_results=[
+            EvalResult(
+                task_type="image-text-to-text" if vision else "text-generation",
+                dataset_type=cell.dataset.hub.repository if cell.dataset else row["task_name"],
+                dataset_name=str(row["task"]),
+                dataset_split="test",
+                metric_type=metric.name,
+                metric_name=metric.metric.label,
+                metric_value=metric.value,
+                metric_args={
+                    "n": metric.n, "low": metric.low, "high": metric.high,
+                    "confidence": _CONFIDENCE,
+                },
+            )
+            for metric in cell.metrics
+        ],
+        **facts,
+    )  # fmt: skip
+    text = "\n\n".join(_parts(cell, adapter=adapter, vision=vision))
+    write_text(folder / "README.md", f"---\n{data.to_yaml()}\n---\n\n{text}\n")
+
+
+def _parts(cell: ExportedCell, *, adapter: bool, vision: bool) -> Iterable[str]:
+    row, now, manifest = cell.row, cell.now, cell.run.manifest
+    yield f"# {cell.name}"
+    if row["loss"] == BASE:
+        yield f"The untuned model {_code(cell.base_name)}, tested on {_code(row['task'])}."
+    else:
+        kind = "A LoRA adapter" if adapter else "A model"
+        yield (
+            f"{kind} trained from {_code(cell.base_name)} on {_code(row['task'])} with the loss "
+            f"{_code(row['loss'])}, seed {row['seed']}, by smmd-bench."
+        )
+    if now.selection is not None:
+        best, metric = now.selection["best_epoch"], now.selection["metric"]
+        yield f"The weights are those of epoch {best}, which has the best {metric} in validation."
+    yield "## Results"
+    yield _table(
+        ("Metric", "Value", "95% interval", "n"),
+        ((m.metric.label, f"{m.value:.4g}", _interval(m.low, m.high), m.n) for m in cell.metrics),
+    )
+    yield (
+        "Decoding is greedy, without shots. Intervals are bootstrapped over the test examples: "
+        "none covers the randomness of training."
+    )
+    compared = cell.run.comparisons
+    if len(compared := compared[compared["address"] == row["address"]]):
+        yield f"Difference to {_code(compared['against_loss'].iloc[0])} of the same seed:"
+        yield _table(
+            ("Metric", "Difference", "95% interval", "n"),
+            (
+                (line["metric"], f"{line['difference']:+.4g}", _interval(line["low"], line["high"]),
+                 line["n"])
+                for line in compared.to_dict("records")
+            ),
+        )  # fmt: skip
+    if row["loss"] != BASE:
+        yield "## Recipe"
+        yield _table(("Setting", "Value"), ((k, _code(v)) for k, v in row["recipe"].items()))
+    yield "## Command"
+    yield _block("sh", str(manifest.get("command", "")))
+    yield (
+        f"Run of {manifest['created']} with "
+        + ", ".join(f"{name} {version}" for name, version in cell.versions.items())
+        + f"; cell {_code(row['address'])}."
+    )
+    if now.checkpoint is not None:
+        yield from _usage(adapter=adapter, vision=vision)
+    yield "The licence of the base model, and those of the data, hold for what is made of them."
+
+
+def _usage(*, adapter: bool, vision: bool) -> Iterable[str]:
+    auto = "AutoModelForImageTextToText" if vision else "AutoModelForCausalLM"
+    code = f"from transformers import {auto}\n\nmodel = {auto}.from_pretrained("
+    code += "BASE)" if adapter else '".")'
+    if adapter:
+        code = f'from peft import PeftModel\n{code}\nmodel = PeftModel.from_pretrained(model, ".")'
+    yield "## Use"
+    yield _block("python", code)
+    if adapter:
+        yield "vLLM loads it beside its base: `vllm serve BASE --enable-lora --lora-modules NAME=.`"
+    else:
+        yield "vLLM loads the folder: `vllm serve .`"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    lines = [[*head], ["---"] * len([*head]), *([_cell(v) for v in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    return " ".join(str(value).replace("|", r"\|").split())
+
+
+def _code(value: object) -> str:
+    return f"`{' '.join(str(value).replace('`', chr(39)).split())}`"
+
+
+def _block(language: str, text: str) -> str:
+    return f"```{language}\n{text.replace('```', chr(39) * 3)}\n```"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "-" if low is None or high is None else f"[{low:.4g}, {high:.4g}]"

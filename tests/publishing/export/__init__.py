@@ -1,0 +1,1 @@
+"""`smmd-bench export`: each format against its own validator."""
