@@ -10,6 +10,7 @@ import click
 from ..errors import UserError, did_you_mean
 from . import completion, options
 from .interruption import keeping
+from .terminal import print_json
 from .voice import Voice
 
 if TYPE_CHECKING:
@@ -74,6 +75,9 @@ def command(
         folders, notes = write_export(cells, out, formats, merged=merged)
     for note in notes:
         voice.note(f"Note: {note}")
+    if voice.as_json:
+        print_json({"folders": [str(folder) for folder in folders], "notes": notes})
+        return
     for folder in folders:
         voice.always(str(folder))
 

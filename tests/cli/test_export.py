@@ -7,6 +7,7 @@ import pytest
 
 from smmd_bench.errors import UserError
 from smmd_bench.storage.files import read_json, write_json
+from tests.in_process import call
 from tests.publishing.export.conftest import export_all
 from tests.runs import quick_run
 
@@ -86,3 +87,10 @@ def test_names_of_a_manifest_stay_in_their_folder(run, tmp_path):
     folders = export_all(run, out)
     assert all(folder.parent == out for folder in folders)
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
+
+
+def test_json_says_folders_and_notes(run, tmp_path):
+    said = call(["export", str(run), "--out=out", "--loss=smmd", "--seed=1", "--json"], tmp_path)
+    content = json.loads(said.stdout)
+    assert content["folders"] == ["out/tiny-arithmetic-smmd-seed1"]
+    assert "has no weights" in content["notes"][0]

@@ -104,7 +104,7 @@ def test_a_model_of_the_hub_is_that_of_the_runs_commit(make_run, checkpoints, mo
         asked.append(name)
         return replace(model_card(str(checkpoints.base)), identity=then)
 
-    monkeypatch.setattr("smmd_bench.regression.find_targets.model_card", hub)
+    monkeypatch.setattr("smmd_bench.results.run_model.model_card", hub)
     assert {t.model for t in find_targets(run)[0]} == {name}
     assert asked == ["org/name@abc"]
 

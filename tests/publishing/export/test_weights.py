@@ -66,6 +66,15 @@ def test_an_adapter_on_a_hub_model_names_it_and_its_commit(make_run, export, che
     assert not any(str(checkpoints.base) in file.read_text() for file in files)
 
 
+def test_an_adapter_is_not_merged_into_a_base_that_has_changed(make_run, export, checkpoints):
+    run = make_run()
+    manifest = read_json(run / "manifest.json")
+    models = {str(checkpoints.base): {"digest": "another"}}
+    write_json(run / "manifest.json", {**manifest, "models": models})
+    with pytest.raises(UserError, match=r"has changed since .* was made"):
+        export(run, "--merged")
+
+
 def test_a_link_beside_the_weights_is_not_followed(make_run, export, tmp_path):
     run, secret = make_run(), tmp_path / "secret"
     secret.write_text("private")
