@@ -67,7 +67,8 @@ class Verdict:
 
 def _judged(run: Run) -> pd.DataFrame:
     """The cells of losses that a verdict is about."""
-    return run.cells[~run.cells["loss"].isin(["base", reference_of(run)])]
+    others = [] if "predictions" in run.manifest else ["base"]
+    return run.cells[~run.cells["loss"].isin([*others, reference_of(run)])]
 
 
 def _known(run: Run) -> bool:

@@ -25,7 +25,7 @@ from ..scoring.measure import measure_identity
 from ..scoring.predictions.match import Matched, match
 from ..scoring.predictions.read import Predictions, read_predictions
 from ..storage.addresses import address, folder_name
-from ..storage.current import BASE, CurrentCell
+from ..storage.current import CurrentCell
 from ..storage.files import write_json, write_json_if_new, write_parquet
 from .comparison import measure_cell, write_comparisons
 from .run_directory import Outcome, RunDirectory
@@ -120,11 +120,6 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     for label in labels:
         if not label or not label.isprintable():
             raise UserError(f"The label {label!r} is not a line of text: name it with --label.")
-        if label == BASE:
-            raise UserError(
-                f"The label '{BASE}' is that of an untuned model of a run: name the file otherwise "
-                "with --label."
-            )
         if plain.count(label.casefold()) > 1:
             raise UserError(
                 f"Two files have the label '{label}', in capitals or not: name each file with a "
