@@ -48,7 +48,7 @@ class Verdict:
         table = pd.DataFrame(_rows(run, data)).fillna("–")
         if "predictions" in run.manifest:
             table.attrs["title"] = f"Which answers are better than those of {other}?"
-        table.attrs["values"] = ["Loss", "Metric", "Verdict"]
+        table.attrs["values"] = ["Metric", "Verdict"]
         errors = [m.label for t in run.cells["task"].unique() for m in judged_metrics(str(t))[1:]]
         lower = ", ".join(dict.fromkeys(errors))
         one = len(data) > 0 and bool((data["seeds"] == 1).any()) and "Seeds" in table

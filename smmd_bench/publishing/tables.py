@@ -137,7 +137,7 @@ def _fitting(text: pd.DataFrame, width: int) -> list[pd.DataFrame]:
     if rows.empty or _fits(rows, width):
         return [text]
     parts = [part for _, part in text.groupby(rows.columns[0], sort=False)]
-    if len(parts) == len(text):
+    if len(parts) in (1, len(text)):
         return [text]
     return [block for part in parts for block in _fitting(part, width)]
 

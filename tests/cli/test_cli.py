@@ -120,7 +120,7 @@ def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path):
     [
         ("ce,smmd", None),
         ("ce,ce,smmd[sigma=2],smmd", "Given more than once, and counted once: ce (losses), smmd"),
-        ("ntl", "has no ce: the untuned model is all that they are compared with; add ce to"),
+        ("ntl", "losses are compared with the untuned model only; add ce to"),
     ],
 )
 def test_a_dry_run_notes_what_may_not_be_meant(losses, said, tmp_path):

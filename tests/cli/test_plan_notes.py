@@ -26,9 +26,9 @@ def notes(run, experiment, disk=0):
 def test_losses_beside_cross_entropy_need_no_note_wherever_it_is(run):
     assert notes(run, dataclasses.replace(CE, losses=("ce", "ntl"))) == []
     (said,) = notes(run, NTL)
-    assert "has no ce: the untuned model is all that they are compared with; add ce" in said
+    assert "losses are compared with the untuned model only; add ce" in said
     (said,) = notes(run, dataclasses.replace(NTL, base=False))
-    assert "has no ce: the losses are compared with nothing; add ce" in said
+    assert "losses are compared with nothing; add ce" in said
     with run.locked():
         run.claim([CE])
     assert notes(run, NTL) == []  # as with --extend

@@ -164,3 +164,13 @@ def test_a_hole_that_is_named_leaves_a_column_of_numbers_on_the_right():
     frame = pd.DataFrame({"Acc": ["1.0 [0.5, 1.5]", "failed", "not run", tables.DASH]})
     assert tables.is_numeric(tables.as_text(frame)["Acc"])
     assert not tables.is_numeric(tables.as_text(pd.DataFrame({"Status": ["failed"]}))["Status"])
+
+
+def test_a_wide_table_whose_first_column_stays_with_one_value_is_not_divided_forever():
+    rows = pd.DataFrame({"Loss": ["SMMD", "SMMD"], "Metric": ["Acc", "MAE"], "Δ": ["x" * 90] * 2})
+    rows["Δ"] = [f"{cell}{at}" for at, cell in enumerate(rows["Δ"])]
+    rows.attrs["values"] = ["Loss", "Metric", "Δ"]
+    console = Console(width=60, color_system=None)
+    with console.capture() as captured:
+        console.print(tables.to_terminal(rows, "title", "", 60))
+    assert captured.get().count("SMMD") == 2
