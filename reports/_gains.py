@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import ExactMatch, Metric, Run
+from smmd_bench.contracts import Metric, Run
 
 from ._cells import KEY, REFERENCE, in_order, measured, metrics_of
 from ._significance import p_of_seeds, standard_error
@@ -53,10 +53,7 @@ def seed_gains(
     for task in found["task"].unique():
         for metric in metrics(str(task)):
             rows = found[(found["task"] == task) & (found["metric"] == metric.name)]
-            rows = rows.assign(label=metric.label, better=metric.better)
-            if metric.name != ExactMatch.name:
-                rows[["p", "b", "c"]] = np.nan  # McNemar's test is of exact match
-            parts.append(rows[columns])
+            parts.append(rows.assign(label=metric.label, better=metric.better)[columns])
     return in_order(pd.concat(parts[1:] or parts, ignore_index=True), run.cells)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.publishing.tables import number, p_value, with_interval
+from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
 
 from ._caption import join_sentences, missing_note, sample_note, when
 from ._cells import main_losses, measured, why_missing
@@ -45,7 +45,7 @@ class Verdict:
         """A row for each loss and metric, or the reason why there is no difference."""
         run, left = main_losses(run)
         data, other = verdicts(run), loss_label(reference_of(run))
-        table = pd.DataFrame(_rows(run, data)).fillna("–")
+        table = pd.DataFrame(_rows(run, data)).fillna(DASH)
         if "predictions" in run.manifest:
             table.attrs["title"] = f"Which answers are better than those of {other}?"
         table.attrs["values"] = ["Metric", "Verdict"]
@@ -101,17 +101,15 @@ def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
         ]:
             yield from ({**head, "Metric": label, "Verdict": NOTHING} for label in lost)
         for gain in here.to_dict("records"):
-            values = gain["difference"], gain["low"], gain["high"]
-            value = _value(run, gain)
+            values, digits = (
+                (gain["difference"], gain["low"], gain["high"]),
+                digits_of(gain["label"]),
+            )
             row = {**head, "Metric": gain["label"]}
-            row |= {loss_label(other): number(value, digits_of(gain["label"]))}
+            row |= {loss_label(other): number(_value(run, gain), digits)}
             row |= {"Verdict": gain["verdict"]}
-            row |= {
-                f"{delta(other)} [95 %]": with_interval(
-                    *values, digits_of(gain["label"]), sign=True
-                )
-            }
-            row |= {P_HOLM: "–" if pd.isna(gain["p_holm"]) else p_value(gain["p_holm"])}
+            row |= {f"{delta(other)} [95 %]": with_interval(*values, digits, sign=True)}
+            row |= {P_HOLM: DASH if pd.isna(gain["p_holm"]) else p_value(gain["p_holm"])}
             seeds = {} if "predictions" in run.manifest else {"Seeds": str(gain["seeds"])}
             yield row | seeds | {"n": f"{gain['n']:,}"}
 
