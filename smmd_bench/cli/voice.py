@@ -173,7 +173,7 @@ def summary_of(folder: Path) -> dict[str, Any]:
         "tables": [str(file) for file in sorted((reports / "tables").glob("*.csv"))],
         "figures": [str(file) for file in sorted((reports / "figures").glob("*.png"))],
         "metrics": rows_of(run.metrics),
-        "comparisons": rows_of(run.comparisons),
+        "comparisons": rows_of(run.comparisons.drop(columns="jackknife")),
     }
 
 

@@ -62,7 +62,12 @@ def report_stamp(folder: Path) -> str:
     """A digest of all that the reports follow from, except for the pictures of the examples."""
     run = read_run(folder)
     cells = {str(a): run.current(str(a)) for a in run.cells["address"]}
-    against = {mine["address"]: cells[other["address"]] for mine, other in run.compared}
+    differences: dict[str, dict[str, str | None]] = {}
+    for pair in run.compared:
+        mine, other = (cells[cell["address"]] for cell in (pair.mine, pair.other))
+        made = mine.comparison(other, pair.file) is not None
+        stamp = other.measure_stamp if made else None
+        differences.setdefault(pair.mine["address"], {})[pair.file] = stamp
     checks = [
         [suite["address"], (read_own_json(path / "comparison.json") or {}).get("address")]
         for path, suite in current_evaluations(run)
@@ -70,7 +75,7 @@ def report_stamp(folder: Path) -> str:
     return address(
         {
             "manifest": run.manifest,
-            "cells": {a: _state(cell, against.get(a)) for a, cell in cells.items()},
+            "cells": {a: _state(cell, differences.get(a, {})) for a, cell in cells.items()},
             "regression": checks,
             "overhead": {f.name: _digest([f]) for f in sorted(folder.glob("*.parquet"))},
             "code": _digest(sorted(_code())),
@@ -83,8 +88,7 @@ def _file(folder: Path) -> Path:
     return folder / "reports" / ".stamp"
 
 
-def _state(cell: CurrentCell, other: CurrentCell | None) -> dict[str, Any]:
-    compared = other is not None and cell.comparison(other) is not None
+def _state(cell: CurrentCell, against: dict[str, str | None]) -> dict[str, Any]:
     return {
         "cell": read_own_json(cell.folder / "cell.json"),
         "trained": cell.receipt,
@@ -92,7 +96,7 @@ def _state(cell: CurrentCell, other: CurrentCell | None) -> dict[str, Any]:
         "selected": cell.selection,
         "measured": None if cell.metrics is None else cell.measure_stamp,
         "decoded with": parquet_made_with(cell.folder / "completions.parquet"),
-        "against": other.measure_stamp if other is not None and compared else None,
+        "against": against,
         "failure": cell.failure,
     }
 

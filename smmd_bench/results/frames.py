@@ -18,7 +18,7 @@ from ..storage.current import CellFile, CurrentCell, current_cell
 from ..storage.files import read_json
 from ..storage.manifest import read_manifest
 from ..storage.shapes import require_shape
-from .opponents import cell_key, opponents
+from .opponents import Compared, ComparisonFile, all_compared
 from .summary import in_run_order, what_the_cells_say
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ _CELL_COLUMNS = (
 _METRIC_COLUMNS = (*IDENTITY, "metric", "value", "low", "high", "n")
 _COMPARISON_COLUMNS = (
     *IDENTITY, "against", "against_loss", "metric", "difference", "low", "high", "n", "b", "c", "p",
+    "jackknife",
 )  # fmt: skip
 
 
@@ -106,23 +107,14 @@ class RunFrames:
 
         `b`, `c` and `p` are those of McNemar's exact test, which is of exact match: they are
         missing in the rows of other metrics, and where the answers of a task are not numbers.
+        `jackknife` holds `smmd_bench.scoring.jackknife.pseudo_values`.
         """
-        against = {mine["address"]: other for mine, other in self.compared}
-        rows = [
-            {
-                **identity,
-                "against": other["address"],
-                "against_loss": other["loss"],
-                "metric": metric,
-                **values,
-                **((content["mcnemar"] or {}) if metric == ExactMatch.name else {}),
-            }
-            for identity, cell in self._with_files(self._done())
-            if (other := against.get(identity["address"])) is not None
-            and (content := cell.comparison(self.current(other["address"]))) is not None
-            for metric, values in content["metrics"].items()
-        ]
-        return self._frame(rows, _COMPARISON_COLUMNS, ("difference", "low", "high", "p"))
+        return self._compared_by("comparison")
+
+    @cached_property
+    def noise(self) -> pd.DataFrame:
+        """The same of cross-entropy against cross-entropy of another seed, in disjoint pairs."""
+        return self._compared_by("noise")
 
     @cached_property
     def selection(self) -> pd.DataFrame:
@@ -236,11 +228,29 @@ class RunFrames:
         return {address: current_cell(root / address, content) for address, content in described}
 
     @cached_property
-    def compared(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """cell.json of each measured cell that has one to be compared with, and of that one."""
+    def compared(self) -> list[Compared]:
+        """The pairs of measured cells of which one's file says how they differ."""
         described = self._described.items()
-        held = {cell_key(content): content for a, content in described if self.current(a).metrics}
-        return [(held[k], held[other]) for k, other in opponents(held).items()]
+        return all_compared(content for a, content in described if self.current(a).metrics)
+
+    def _compared_by(self, file: ComparisonFile) -> pd.DataFrame:
+        """One row a metric of each of these files, as far as they are current."""
+        against = {pair.mine["address"]: pair.other for pair in self.compared if pair.file == file}
+        rows = [
+            {
+                **identity,
+                "against": other["address"],
+                "against_loss": other["loss"],
+                "metric": metric,
+                **values,
+                **((content["mcnemar"] or {}) if metric == ExactMatch.name else {}),
+            }
+            for identity, cell in self._with_files(self._done())
+            if (other := against.get(identity["address"])) is not None
+            and (content := cell.comparison(self.current(other["address"]), file)) is not None
+            for metric, values in content["metrics"].items()
+        ]
+        return self._frame(rows, _COMPARISON_COLUMNS, ("difference", "low", "high", "p"))
 
     def _row(self, address: str) -> dict[str, Any]:
         content, cell = self._described[address], self.current(address)

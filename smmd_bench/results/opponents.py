@@ -1,15 +1,14 @@
-"""Which cell each measured cell is compared with."""
+"""Which cells each measured cell is compared with."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..storage.current import BASE
+from ..storage.current import BASE, ComparisonFile
 
 REFERENCE = "ce"
-
 
 WITHOUT_EFFECT = ("save_minutes", "keep_epochs", "probe_examples", "probe_vectors")
 """Settings of a recipe that change no score."""
@@ -70,3 +69,40 @@ def opponents(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
         if key != other and other in keys:
             found[key] = other
     return found
+
+
+def noise_pairs(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
+    """Cross-entropy of one seed, and of another that it is compared with: the noise floor.
+
+    No cell is in two pairs, so that the pairs are as independent as the seeds of a loss.
+    """
+    groups: dict[CellKey, list[CellKey]] = {}
+    for key in keys:
+        if key.loss == REFERENCE and key.reference is None:
+            groups.setdefault(key._replace(seed=0), []).append(key)
+    found = {}
+    for group in groups.values():
+        ordered = sorted(group, key=lambda key: key.seed)
+        half = len(ordered) // 2
+        found |= dict(zip(ordered[half:], ordered[:half], strict=False))
+    return found
+
+
+class Compared(NamedTuple):
+    """Two cells, as their cell.json say, and the file of the first that says how they differ."""
+
+    mine: dict[str, Any]
+    other: dict[str, Any]
+    file: ComparisonFile
+
+
+def all_compared(cells: Iterable[dict[str, Any]]) -> list[Compared]:
+    """Every pair of these measured cells, described by their cell.json, that is compared."""
+    held = {cell_key(content): content for content in cells}
+    files: dict[ComparisonFile, dict[CellKey, CellKey]]
+    files = {"comparison": opponents(held), "noise": noise_pairs(held)}
+    return [
+        Compared(held[mine], held[other], file)
+        for file, pairs in files.items()
+        for mine, other in pairs.items()
+    ]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -11,6 +10,7 @@ from ..errors import UserError
 from ..experiment.cell import Cell
 from ..plugin_system.registry import load_task
 from ..results.frames import RunFrames
+from ..results.opponents import Compared
 from ..scoring.measure import compare, measure
 from ..scoring.statistics import RESAMPLES
 from ..storage.current import CurrentCell, comparison_stamp
@@ -45,28 +45,31 @@ def measure_cell(now: CurrentCell, task: Task, completions: pd.DataFrame) -> Exc
     return None
 
 
-def missing_comparisons(run: RunFrames) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """cell.json of each cell that has an opponent and no current comparison, and of that one."""
+def missing_comparisons(run: RunFrames) -> list[Compared]:
+    """The pairs of cells whose difference no current file says."""
     return [
-        (mine, other)
-        for mine, other in run.compared
-        if run.current(mine["address"]).comparison(run.current(other["address"])) is None
+        pair
+        for pair in run.compared
+        if run.current(pair.mine["address"]).comparison(
+            run.current(pair.other["address"]), pair.file
+        )
+        is None
     ]
 
 
 def write_comparisons(
     run: RunFrames, task: Callable[[str], Task] = load_task, *, resamples: int = RESAMPLES
 ) -> bool:
-    """Write each comparison.json that is missing; returns whether any was written.
+    """Write each comparison.json and noise.json that is missing; returns whether any was written.
 
     Whoever made the two cells, the comparison is of what they are now, on the same examples. A cell
     whose task cannot be loaded here keeps none.
     """
     written = False
     for pair in missing_comparisons(run):
-        mine, other = (run.current(cell["address"]) for cell in pair)
+        mine, other = (run.current(cell["address"]) for cell in (pair.mine, pair.other))
         try:
-            plugin = task(pair[0]["task"])
+            plugin = task(pair.mine["task"])
         except UserError:
             continue
         scores, others = (
@@ -74,10 +77,10 @@ def write_comparisons(
         )
         content = {
             "address": comparison_stamp(mine, other),
-            "against": pair[1]["address"],
-            "against_loss": pair[1]["loss"],
+            "against": pair.other["address"],
+            "against_loss": pair.other["loss"],
             **compare(plugin, scores, others, resamples=resamples),
         }
-        write_json(mine.folder / "comparison.json", content)
+        write_json(mine.folder / f"{pair.file}.json", content)
         written = True
     return written

@@ -81,16 +81,20 @@ def _link_all(target: Path, folders: Mapping[str, Path]) -> None:
 
     Comparisons that were made there stay: their stamps say whether they still hold.
     """
-    made = {file.parent.name: file.read_bytes() for file in target.glob("*/comparison.json")}
+    made = {
+        file.relative_to(target): file.read_bytes()
+        for name in ("comparison", "noise")
+        for file in target.glob(f"*/{name}.json")
+    }
     if target.exists():
         shutil.rmtree(target)
     ignored = shutil.ignore_patterns(".*", "checkpoint", "epochs", "merged")
     for name, folder in folders.items():
         shutil.copytree(folder, target / name, ignore=ignored, copy_function=_link)
-        if name in made:
-            file = target / name / "comparison.json"
-            file.unlink(missing_ok=True)  # it may be a link to a run's own
-            file.write_bytes(made[name])
+    for file, content in made.items():
+        if file.parent.name in folders:
+            (target / file).unlink(missing_ok=True)  # it may be a link to a run's own
+            (target / file).write_bytes(content)
 
 
 def _link(source: str, target: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..plugin_system.plugin_source import version_of
 from . import score, statistics
 from .categories import CATEGORIES
+from .jackknife import pseudo_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,15 +47,18 @@ def compare(
 ) -> dict[str, Any]:
     """How a cell's scores differ from another's: the content of `comparison.json`.
 
-    The content is {"metrics": {name: {"difference", "low", "high", "n"}}, "mcnemar"}, where a
-    difference is `scores` minus `other`. McNemar's test is None where the task reads no numbers.
+    The content is {"metrics": {name: {"difference", "low", "high", "n", "jackknife"}}, "mcnemar"},
+    where a difference is `scores` minus `other`, and the jackknife its `pseudo_values`. McNemar's
+    test is None where the task reads no numbers.
     """
     differences = {}
+    shared = statistics.common(scores, other)
     for metric in task.metrics():
         if set(metric.columns) <= {*scores.columns} & {*other.columns}:
             found = statistics.paired_difference(metric, scores, other, resamples=resamples)
             differences[metric.name] = {
                 "difference": found.value, "low": found.low, "high": found.high, "n": found.n,
+                "jackknife": pseudo_values(metric, *shared),
             }  # fmt: skip
     mcnemar = statistics.mcnemar_exact(scores, other) if score.reads_numbers(task) else None
     return {"metrics": differences, "mcnemar": None if mcnemar is None else asdict(mcnemar)}

@@ -1,6 +1,8 @@
-"""Intervals, paired differences and tests: scipy's bootstrap and statsmodels' McNemar test.
+"""Intervals, paired differences and tests of one checkpoint, or of two on the same examples.
 
-The resamples are drawn over the examples of the test split, so an interval says what another test
+A share of examples has Wilson's interval, the difference of two Tango's (`proportions`); any other
+metric has the percentile bootstrap's, by scipy. Exact match has McNemar's test, by statsmodels. The
+resamples are drawn over the examples of the test split, so an interval says what another test
 set of that size might have given for this one checkpoint; `over_seeds` is about training seeds.
 """
 
@@ -15,13 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..contracts import Percentage
+from .proportions import is_binary, tango, wilson
+
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
     from ..contracts import Metric, Task
 
-VERSION = 1
+VERSION = 2
 """Raise it when an interval or a test would come out differently; part of the measure address."""
 
 RESAMPLES = 2000
@@ -59,10 +64,14 @@ def interval(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Estimate:
-    """The metric over a scored frame, with its percentile bootstrap interval."""
+    """The metric over a scored frame, with its interval."""
     if metric.subset is not None:
         frame = frame[frame[metric.subset]]
     columns = _columns(metric, frame)
+    if _is_share(metric, columns):
+        value, n = float(metric.statistic(*columns, axis=-1)), len(frame)
+        low, high = wilson(round(value * n / 100), n, confidence)
+        return Estimate(value, 100 * low, 100 * high, n)
     return _bootstrap(metric.statistic, columns, resamples, seed, confidence)
 
 
@@ -86,15 +95,16 @@ def paired_difference(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Estimate:
-    """The metric of `frame` minus that of `other`, with its paired bootstrap interval.
+    """The metric of `frame` minus that of `other`, with its interval.
 
     Both are taken over the examples (by uid) that they share; a metric with a subset, over those
     in the subset of both. Every resample draws the same examples from both frames.
     """
-    frame, other = _common(frame, other)
+    frame, other = common(frame, other)
     if metric.subset is not None:
         both = frame[metric.subset].to_numpy(bool) & other[metric.subset].to_numpy(bool)
         frame, other = frame[both], other[both]
+    columns = [*_columns(metric, frame), *_columns(metric, other)]
     width = len(metric.columns)
 
     def difference(*columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
@@ -104,7 +114,8 @@ def paired_difference(
                 - metric.statistic(*columns[width:], axis=axis)
             )
 
-    columns = [*_columns(metric, frame), *_columns(metric, other)]
+    if _is_share(metric, columns):
+        return _paired_shares(float(difference(*columns)), *columns, confidence=confidence)
     return _bootstrap(difference, columns, resamples, seed, confidence)
 
 
@@ -115,7 +126,7 @@ def mcnemar_exact(frame: pd.DataFrame, other: pd.DataFrame) -> McNemar:
     """
     from statsmodels.stats.contingency_tables import mcnemar
 
-    frame, other = _common(frame, other)
+    frame, other = common(frame, other)
     here, there = frame["exact"].to_numpy(bool), other["exact"].to_numpy(bool)
     b, c = int(np.sum(here & ~there)), int(np.sum(~here & there))
     found = mcnemar([[0, b], [c, 0]], exact=True)  # it looks at the discordant pairs alone
@@ -125,6 +136,22 @@ def mcnemar_exact(frame: pd.DataFrame, other: pd.DataFrame) -> McNemar:
 def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:
     """Mean and sample standard deviation (n - 1) over seeds; no deviation for one seed."""
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
+
+
+def _is_share(metric: Metric, columns: Sequence[NDArray[np.float64]]) -> bool:
+    """Whether the metric is a share of its examples, in percent."""
+    return isinstance(metric, Percentage) and len(columns[0]) > 0 and is_binary(*columns)
+
+
+def _paired_shares(
+    value: float, here: NDArray[np.float64], there: NDArray[np.float64], *, confidence: float
+) -> Estimate:
+    """Of a difference in percent; `value` falls with the column where the metric counts zeros."""
+    n, b, c = len(here), int(np.sum(here > there)), int(np.sum(here < there))
+    if value * (b - c) < 0:
+        b, c = c, b
+    low, high = tango(b, c, n, confidence)
+    return Estimate(value, 100 * low, 100 * high, n)
 
 
 def _bootstrap(
@@ -162,7 +189,7 @@ def _columns(metric: Metric, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
     return [frame[column].to_numpy(np.float64) for column in metric.columns]
 
 
-def _common(frame: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def common(frame: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of both frames for the uids that they share, in the order of the first."""
     left, right = frame.set_index("uid"), other.set_index("uid")
     if left.index.equals(right.index):

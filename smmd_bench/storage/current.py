@@ -12,7 +12,8 @@ Every file carries a stamp: a digest of its stage's address and of what it was m
     decode.json
     scores.parquet,       the measure address, the stamp of the completions
     metrics.json
-    comparison.json       the stamps of the metrics of both cells
+    comparison.json,      the stamps of the metrics of both cells
+    noise.json
     FAILED.json           the measure address, which follows from all others
 
 A file with another stamp counts as absent, for what writes a run as for what reads it.
@@ -32,6 +33,8 @@ from .remembered import remembered
 from .shapes import require_shape
 
 CellFile = Literal["completions", "scores", "probes", "train_log"]
+ComparisonFile = Literal["comparison", "noise"]
+"""Of a cell: how it differs from its opponent, and cross-entropy from that of another seed."""
 BASE = "base"
 """The loss of a cell that trains nothing, and the weights that it is tested with."""
 
@@ -161,9 +164,11 @@ class CurrentCell:
         found = self._json("FAILED", self.addresses["measure"])
         return {} if found is None or self.metrics is not None else found
 
-    def comparison(self, other: CurrentCell) -> dict[str, Any] | None:
-        """What comparison.json says of how this cell differs from another, as both are now."""
-        return self._json("comparison", comparison_stamp(self, other))
+    def comparison(
+        self, other: CurrentCell, file: ComparisonFile = "comparison"
+    ) -> dict[str, Any] | None:
+        """What the file says of how this cell differs from another, as both are now."""
+        return self._json(file, comparison_stamp(self, other))
 
     def has(self, file: CellFile) -> bool:
         """Whether a Parquet file is there, and current."""

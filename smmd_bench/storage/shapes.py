@@ -38,6 +38,11 @@ _MADE_HERE = {
     "generation": dict,
     "plugins": dict,
 }
+_COMPARED = {"difference": _number, "low": _number, "high": _number, "jackknife?": [_number]}
+_COMPARISON = {
+    "metrics": {"*": _COMPARED},
+    "mcnemar?": {"b": _integer, "c": _integer, "p": _number},
+}
 _SHAPES: Mapping[str, Any] = {
     "manifest": {
         "cells?": [str], "experiment?": {"*": (str, int, list, dict, type(None))}, "flags?": [str],
@@ -50,10 +55,8 @@ _SHAPES: Mapping[str, Any] = {
         "metric": str, "best_epoch": _integer, "epochs": [{"epoch": _integer, "*": _number}],
     },
     "metrics": {"metrics": {"*": {"value": _number, "low": _number, "high": _number}}},
-    "comparison": {
-        "metrics": {"*": {"difference": _number, "low": _number, "high": _number}},
-        "mcnemar?": {"b": _integer, "c": _integer, "p": _number},
-    },
+    "comparison": _COMPARISON,
+    "noise": _COMPARISON,
     "FAILED": {"stage?": str, "error?": str},
     "canary": {"epoch": _integer, "weights": str},
 }  # fmt: skip

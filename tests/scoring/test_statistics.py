@@ -4,7 +4,8 @@ import pytest
 from scipy.stats import binomtest
 from statsmodels.stats.proportion import proportion_confint
 
-from smmd_bench.contracts import ExactMatch, MeanAbsoluteError, RSquared
+from smmd_bench.contracts import ExactMatch, MeanAbsoluteError, ParseFailureRate, RSquared
+from smmd_bench.scoring.proportions import tango
 from smmd_bench.scoring.statistics import (
     Estimate,
     interval,
@@ -32,13 +33,32 @@ def scored(n: int = 400, seed: int = 0, accuracy: float = 0.4) -> pd.DataFrame:
     )
 
 
-def test_the_interval_of_an_accuracy_is_near_the_binomial_one():
+def test_the_interval_of_a_share_is_wilsons():
     frame = scored(1000)
     low, high = proportion_confint(frame["exact"].sum(), 1000, method="wilson")
     found = interval(ExactMatch(), frame)
     assert found.value == pytest.approx(100 * frame["exact"].mean())
-    assert (found.low, found.high) == pytest.approx((100 * low, 100 * high), abs=0.5)
+    assert (found.low, found.high) == pytest.approx((100 * low, 100 * high))
     assert found.n == 1000
+
+
+def test_a_rate_of_failures_has_the_interval_of_what_it_counts():
+    frame = scored(200)
+    low, high = proportion_confint((~frame["valid"]).sum(), 200, method="wilson")
+    found = interval(ParseFailureRate(), frame)
+    assert (found.low, found.high) == pytest.approx((100 * low, 100 * high))
+    other = scored(200, 5)
+    found = paired_difference(ParseFailureRate(), frame, other)
+    b, c = (~frame["valid"] & other["valid"]).sum(), (frame["valid"] & ~other["valid"]).sum()
+    assert found.value == pytest.approx(100 * (b - c) / 200)
+    assert (found.low, found.high) == pytest.approx([100 * x for x in tango(b, c, 200)])
+
+
+def test_the_mean_of_values_between_0_and_1_is_resampled():
+    frame = scored(400).assign(exact=np.random.default_rng(0).random(400))
+    found = interval(ExactMatch(), frame)
+    error = 100 * frame["exact"].std() / 20
+    assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.1)
 
 
 def test_about_95_percent_of_intervals_hold_the_truth():
@@ -63,6 +83,7 @@ def test_metrics_of_a_subset_count_only_its_examples():
 
 
 FRAME = scored()
+VALID = int(FRAME["valid"].sum())
 INFINITE = FRAME.assign(error=FRAME["error"].where(FRAME.index != FRAME["valid"].idxmax(), np.inf))
 
 
@@ -70,12 +91,11 @@ INFINITE = FRAME.assign(error=FRAME["error"].where(FRAME.index != FRAME["valid"]
     ("metric", "frame", "expected"),
     [
         (ExactMatch(), scored(0, accuracy=1.0), Estimate(None, None, None, 0)),
-        (ExactMatch(), scored(1, accuracy=1.0), Estimate(100.0, None, None, 1)),
+        (RSquared(), scored(1, accuracy=1.0), Estimate(None, None, None, 1)),
         (MeanAbsoluteError(), FRAME.assign(valid=False), Estimate(None, None, None, 0)),
-        (ExactMatch(), scored(accuracy=1.0), Estimate(100.0, 100.0, 100.0, 400)),
         (RSquared(), FRAME.assign(answer=3.0), Estimate(None, None, None, FRAME["valid"].sum())),
     ],
-    ids=["no example", "one example", "none is valid", "all equal", "a constant truth"],
+    ids=["no example", "one example", "none is valid", "a constant truth"],
 )
 def test_what_cannot_be_estimated_is_none_and_warns_of_nothing(metric, frame, expected):
     assert interval(metric, frame) == expected
@@ -119,7 +139,9 @@ def test_pairing_narrows_the_interval_of_models_that_err_alike():
 
 def test_a_frame_does_not_differ_from_itself():
     frame = scored()
-    assert paired_difference(ExactMatch(), frame, frame) == Estimate(0.0, 0.0, 0.0, 400)
+    assert paired_difference(RSquared(), frame, frame) == Estimate(0.0, 0.0, 0.0, VALID)
+    found = paired_difference(ExactMatch(), frame, frame)
+    assert (found.low, found.high) == pytest.approx([100 * x for x in tango(0, 0, 400)])
     assert mcnemar_exact(frame, frame).p == 1.0
 
 

@@ -1,0 +1,82 @@
+"""The mixed model against statsmodels' own, and against what it says in repeated draws."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.regression.mixed_linear_model import MixedLM
+
+from smmd_bench.scoring.crossed import Crossed, fit, t_interval, t_test
+
+
+def drawn(seeds, examples, rng, of_seed=1.0, of_example=2.0, of_both=1.5, mean=0.7):
+    return (
+        mean
+        + of_seed * rng.standard_normal((seeds, 1))
+        + of_example * rng.standard_normal((1, examples))
+        + of_both * rng.standard_normal((seeds, examples))
+    )
+
+
+def test_the_error_is_that_of_the_mixed_model_by_restricted_maximum_likelihood():
+    table = drawn(6, 25, np.random.default_rng(3))
+    long = pd.DataFrame(table).stack().rename("y").rename_axis(["seed", "example"]).reset_index()
+    model = MixedLM.from_formula(
+        "y ~ 1", long, groups=np.ones(len(long)), re_formula="0",
+        vc_formula={"seed": "0 + C(seed)", "example": "0 + C(example)"},
+    )  # fmt: skip
+    fitted = model.fit(reml=True)
+    assert fitted.converged
+    assert fit(table).error == pytest.approx(fitted.bse["Intercept"], rel=1e-3)
+    assert table.mean() == pytest.approx(fitted.fe_params["Intercept"], abs=1e-6)
+
+
+def test_of_one_seed_it_is_the_t_test_over_the_examples():
+    values = np.random.default_rng(0).normal(0.3, 1, 60)
+    found = fit([values])
+    expected = stats.ttest_1samp(values, 0)
+    assert t_test(values.mean(), found.error, found.df) == pytest.approx(expected.pvalue)
+    interval = expected.confidence_interval()
+    assert t_interval(values.mean(), found.error, found.df) == pytest.approx(tuple(interval))
+
+
+def test_without_variance_of_examples_it_is_the_t_test_over_the_seeds():
+    seeds = np.array([1.0, 2.5, 0.5])
+    found = fit(np.repeat(seeds[:, None], 40, axis=1))
+    expected = stats.ttest_1samp(seeds, 0)
+    assert found.df == 2
+    assert t_test(seeds.mean(), found.error, found.df) == pytest.approx(expected.pvalue)
+
+
+def test_a_seed_that_repeats_the_other_adds_nothing():
+    one = np.random.default_rng(1).normal(0, 1, 50)
+    assert fit([one, one]).error == pytest.approx(fit([one]).error)
+
+
+@pytest.mark.parametrize(("seeds", "least"), [(2, 0.89), (3, 0.91), (5, 0.93), (10, 0.93)])
+@pytest.mark.parametrize("of_seed", [0.0, 0.1, 0.4])
+def test_about_95_percent_of_intervals_hold_the_truth(seeds, least, of_seed):
+    rng = np.random.default_rng(seeds)
+    held = []
+    for _ in range(600):
+        table = drawn(seeds, 100, rng, of_seed=of_seed)
+        found = fit(table)
+        low, high = t_interval(table.mean(), found.error, found.df)
+        held.append(low <= 0.7 <= high)
+    assert least <= np.mean(held) <= 0.99
+
+
+def test_more_seeds_and_examples_are_predicted_by_what_they_give():
+    rng = np.random.default_rng(4)
+    pilot = fit(drawn(40, 400, rng))
+    for seeds, examples in ((5, 400), (10, 1600), (40, 200)):
+        expected = np.sqrt(1 / seeds + 4 / examples + 2.25 / (seeds * examples))
+        assert pilot.error_of(seeds, examples / 400) == pytest.approx(expected, rel=0.2)
+    assert pilot.error_of(40) == pytest.approx(pilot.error)
+
+
+def test_nothing_that_differs_gives_no_error():
+    found = fit(np.zeros((3, 10)))
+    assert found.error == 0
+    assert np.isnan(t_test(0.0, found.error, found.df))
+    assert Crossed(0.0, 4.0, 0.0, 1, 100).error_of(4) == pytest.approx(0.2)
