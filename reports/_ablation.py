@@ -23,9 +23,9 @@ from ._cells import REFERENCE, measured, metrics_beside_published, why_missing
 from ._panels import Pair, of_pair
 from ._paper import reference
 from ._setting import setting_note
-from ._significance import with_tests
 from ._values import P_HOLM, TO_PAPER, delta
 from ._variants import of_groups, of_shared_seeds
+from ._verdicts import with_tests
 
 ACCURACY, DIFFERENCE = "Acc (%)", delta(REFERENCE)
 PAPER, VALUE = "Paper", "Value"
@@ -106,7 +106,7 @@ class Ablation:
         data = metrics_beside_published(run, cells, metrics, self.published, metrics[:1])
         data = data[data["exact_match_value"].notna()]
         data = of_groups(data, self._varied(data))
-        return data if data.empty else with_tests(data)
+        return data if data.empty else with_tests(data, run.only(cells), metrics[:1])
 
     def _varied(self, cells: pd.DataFrame) -> pd.DataFrame:
         return cells[~cells["loss"].isin(self.usual)]
@@ -149,7 +149,7 @@ def _texts(data: pd.DataFrame, cells: pd.DataFrame, pair: Pair, loss: str) -> di
         return {**dict.fromkeys(QUANTITIES, DASH), ACCURACY: why}
     return {
         ACCURACY: _values.estimate(found, "exact_match_", 1, interval=True),
-        DIFFERENCE: _values.difference_to(found, REFERENCE),
-        P_HOLM: _values.corrected_p(found),
+        DIFFERENCE: _values.gain(found, "exact_match_"),
+        P_HOLM: _values.corrected_p(found, "exact_match_"),
         **_values.beside_paper(found, {"published_exact_match": PAPER}, reason=False),
     }

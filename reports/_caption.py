@@ -21,7 +21,9 @@ from ._paper import reference
 from ._significance import LEVEL
 from ._values import P_HOLM, TO_PAPER
 
-INTERVALS = "95 % intervals, percentile bootstrap over the test examples"
+INTERVALS = (
+    "95 % intervals over the test examples (of a share Wilson's, else the percentile bootstrap's)"
+)
 DEVIATION = "standard deviation over training seeds"
 
 
@@ -79,16 +81,17 @@ def spread_note(data: pd.DataFrame, *key: str) -> str:
 
 
 def significance_note(data: pd.DataFrame, other: str) -> str:
-    """What p and bold mean in a table of tested cells that are compared with `other`."""
-    several, opponent = bool(_seeds(data).max() > 1), loss_label(other)
+    """What p, parentheses and bold mean in a table of tested cells, compared with `other`."""
+    opponent = loss_label(other)
     sizes = _seeds(data)
     tests = ["McNemar's exact test"] * bool((sizes == 1).any())
-    tests += ["Student's t-test of the seeds' differences"] * several
+    tests += ["a mixed model of seeds and test examples"] * bool((sizes > 1).any())
     test = ", or of several seeds ".join(tests)
     bold = "Bold (* on a terminal): the best loss of a model and task, where it beats"
     return (
         f"{P_HOLM}: {test} against {opponent}, corrected by Holm over the losses of a model and "
-        f"task. {bold} {opponent} with a corrected p below {LEVEL}"
+        "task. In parentheses behind a difference: the smallest true one that its test finds with "
+        f"a probability of 80 %. {bold} {opponent} with a corrected p below {LEVEL}"
         f"{'' if data['best'].any() else ' (none does)'}."
     )
 

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Metric, Run
+from smmd_bench.publishing.style import loss_label
+from smmd_bench.scoring.crossed import Crossed, fit, t_interval, t_test
 
 from ._cells import KEY, REFERENCE, in_order, measured, metrics_of
-from ._significance import p_of_seeds, standard_error
 
 METRIC = ["metric", "label", "better"]
+_NORMAL = 1.959964
+"""Half of a 95 % interval in standard errors."""
 WIDEST = 3.0
 """How far an axis goes at most, in units of the largest difference of one seed."""
-OVER_SEEDS, OVER_EXAMPLES = "t over seeds", "bootstrap over examples"
+OVER_SEEDS, OVER_EXAMPLES = "seeds and examples", "examples"
 RECIPES = "none: several recipes"
 INTERVALS = (
-    "95 % intervals, not corrected for their number: over several seeds (filled markers) Student's "
-    "t of the mean paired difference, which covers other seeds on this test set; of one seed (open "
-    "markers) the paired bootstrap over the test examples, which covers other test sets."
+    "95 % intervals, not corrected for their number: of several seeds (filled markers) by a mixed "
+    "model of seeds and test examples, which covers both; of one seed (open markers) over the test "
+    "examples alone."
 )
 
 
@@ -37,61 +41,99 @@ def reference_of(run: Run) -> str:
     return str(others.iloc[0]) if elsewhere else REFERENCE
 
 
+def noise_label(run: Run) -> str:
+    """What the row of cross-entropy against itself is called."""
+    return f"{loss_label(reference_of(run))}, other seeds"
+
+
 def seed_gains(
     run: Run, metrics: Callable[[str], Sequence[Metric]] = lambda task: metrics_of(task)[:1]
 ) -> pd.DataFrame:
-    """One row a compared cell and metric: metric, label, better, difference, low, high, n, p, b, c,
-    and the address that it is compared `against`.
+    """One row a compared cell and metric: metric, label, better, what `paired` says, and `against`.
 
-    Of these metrics of each task (its first) whose plugin is here; `low` and `high` are the bounds
-    of the paired bootstrap, `p` is McNemar's.
+    Of these metrics of each task (its first) whose plugin is here.
     """
-    found = run.comparisons[run.comparisons["against_loss"] == reference_of(run)]
-    found = found[found["difference"].notna()]
-    columns = [*KEY, "seed", *METRIC, "difference", "low", "high", "n", "p", "b", "c", "against"]
-    parts = [pd.DataFrame(columns=columns)]
+    found = paired(run, reference_of(run))
+    parts = [found[:0].assign(label="", better="")]
     for task in found["task"].unique():
         for metric in metrics(str(task)):
             rows = found[(found["task"] == task) & (found["metric"] == metric.name)]
-            parts.append(rows.assign(label=metric.label, better=metric.better)[columns])
+            parts.append(rows.assign(label=metric.label, better=metric.better))
     return in_order(pd.concat(parts[1:] or parts, ignore_index=True), run.cells)
+
+
+def paired(run: Run, other: str) -> pd.DataFrame:
+    """The comparisons with a loss, one row a cell and metric that has a difference, and those of
+    cross-entropy with itself: difference, low, high, n, b, c, p, jackknife and against."""
+    kept = [
+        *(*KEY, "seed", "metric", "difference", "low", "high"),
+        *("n", "p", "b", "c", "jackknife", "against"),
+    ]
+    noise = run.noise if other == REFERENCE else run.noise[:0]
+    found = [run.comparisons[run.comparisons["against_loss"] == other], noise]
+    every = pd.concat([part for part in found if len(part)] or found[:1], ignore_index=True)
+    return in_order(every.loc[every["difference"].notna(), kept], run.cells)
 
 
 def gains(seeds: pd.DataFrame) -> pd.DataFrame:
     """One row a model, task, loss and metric of `seed_gains`: the mean over its seeds.
 
-    metric, label, better, seeds (their number), difference, low, high, interval (how it is made),
-    n (test examples of one seed), error (the standard error that the interval is made of), p (see
-    `_significance.p_of_seeds`), discordant (McNemar's b + c of one seed) and against (addresses).
-    Cells of one seed that differ in their recipes have neither interval nor p.
+    metric, label, better, seeds (their number), difference, low, high, interval (what it covers),
+    n (test examples of one seed), error (the standard error), df (its degrees of freedom), p,
+    discordant (McNemar's b + c of one seed) and against (addresses). Cells of one seed that differ
+    in their recipes have neither interval nor p.
     """
-    rows = []
-    for _, group in seeds.groupby([*KEY, "metric"], observed=True, sort=False):
-        first = group.iloc[0]
-        low, high, interval = first["low"], first["high"], OVER_EXAMPLES
-        seeds_here = group["seed"].nunique()
-        if len(group) > 1:
-            (low, high), interval = _over_seeds(group["difference"]), OVER_SEEDS
-        row = {**first[[*KEY, *METRIC]], "seeds": seeds_here}
-        row |= {"difference": float(group["difference"].mean()), "low": low, "high": high}
-        error = standard_error(group["difference"], first["low"], first["high"])
-        row |= {"interval": interval, "n": int(group["n"].max()), "error": error}
-        row |= {"p": p_of_seeds(group["difference"], first["p"], error)}
-        if seeds_here < len(group):
-            row |= dict.fromkeys(("low", "high", "error", "p"), math.nan) | {"interval": RECIPES}
-        one = len(group) == 1
-        row["discordant"] = float(first["b"]) + float(first["c"]) if one else math.nan
-        rows.append(row | {"against": tuple(group["against"])})
+    rows = [
+        {**group.iloc[0][[*KEY, *METRIC]], **_gain(group)}
+        for _, group in seeds.groupby([*KEY, "metric"], observed=True, sort=False)
+    ]
     return in_order(pd.DataFrame(rows), seeds)
 
 
-def _over_seeds(differences: pd.Series[float]) -> tuple[float, float]:
-    from statsmodels.stats.weightstats import DescrStatsW
+def _gain(cells: pd.DataFrame) -> dict[str, Any]:
+    """The mean difference of the cells of a model, task, loss and metric, with its test."""
+    number = cells["seed"].nunique()
+    found = {
+        "seeds": number, "difference": float(cells["difference"].mean()),
+        "n": int(cells["n"].max()), "against": tuple(cells["against"]),
+    }  # fmt: skip
+    none = dict.fromkeys(("low", "high", "error", "df", "p", "discordant"), math.nan)
+    if number < len(cells):
+        return found | none | {"interval": RECIPES}
+    if number == 1:
+        return found | none | _of_one_seed(cells.iloc[0])
+    model = crossed_model(cells)
+    if model.error == 0:
+        return found | none | _of_no_variance(cells)
+    low, high = t_interval(found["difference"], model.error, model.df)
+    p = t_test(found["difference"], model.error, model.df)
+    bounds = {"low": low, "high": high, "error": model.error, "df": model.df, "p": p}
+    return found | none | bounds | {"interval": OVER_SEEDS}
 
-    if differences.nunique() == 1:  # by chance: of no width is not of no doubt
-        return math.nan, math.nan
-    low, high = DescrStatsW(differences.to_numpy()).tconfint_mean()
-    return float(low), float(high)
+
+def crossed_model(cells: pd.DataFrame) -> Crossed:
+    """The mixed model of the cells' differences; over seeds alone where the jackknife has none."""
+    tables = [list(values) for values in cells["jackknife"] if isinstance(values, list)]
+    if len(tables) == len(cells) and len({*map(len, tables)}) == 1:
+        return fit(tables)
+    return fit(np.repeat(cells["difference"].to_numpy(np.float64)[:, None], 2, axis=1))
+
+
+def _of_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
+    """The interval and the p of its comparison; the error by the interval's width."""
+    found = {name: float(cell[name]) for name in ("low", "high", "p")}
+    error = (found["high"] - found["low"]) / (2 * _NORMAL)
+    discordant = float(cell["b"]) + float(cell["c"])
+    more = {"error": error, "df": math.inf, "discordant": discordant}
+    return {**found, **more, "interval": OVER_EXAMPLES}
+
+
+def _of_no_variance(cells: pd.DataFrame) -> dict[str, Any]:
+    """No seed and no example differs: as far as one seed's interval has a width."""
+    first = cells.iloc[0]
+    same = bool((cells["difference"] == 0).all()) and first["low"] < first["high"]
+    bounds = {"low": first["low"], "high": first["high"], "p": 1.0} if same else {}
+    return {**bounds, "interval": OVER_EXAMPLES}
 
 
 def window(seeds: pd.DataFrame, found: pd.DataFrame) -> tuple[float, float]:
@@ -110,7 +152,7 @@ def why_no_gain(run: Run) -> str | None:
     """Why no loss can be compared; None: one can."""
     if measured(run.cells).empty:
         return "no cell has results"
-    if seed_gains(run).empty:
+    if (seed_gains(run)["loss"] == reference_of(run)).all():
         return "no loss has results beside those of cross-entropy for the same seed"
     return None
 

@@ -14,8 +14,9 @@ from smmd_bench.publishing.tables import DASH
 from . import _caption, _cells, _values
 from ._cells import opponent
 from ._setting import SYNTHETIC, UNKNOWN, data_source, setting_note
-from ._significance import bold_best, with_tests
-from ._values import P_HOLM, beside_paper, corrected_p, delta, difference_to, estimate
+from ._significance import bold_best
+from ._values import P_HOLM, beside_paper, corrected_p, delta, estimate, gain
+from ._verdicts import with_tests
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,9 @@ class Column:
     """A metric of a table.
 
     `interval`: the value has its interval. `paper`: the heading of its published value, if it has
-    one. `meaning`: what the caption says of it.
+    one. `meaning`: what the caption says of it. `delta`: the heading of its difference, if it has a
+    column besides the first metric's. `robust`: the metric in whose place it can be read; it is
+    shown where that is more than twice as large in a cell.
     """
 
     metric: str
@@ -32,16 +35,17 @@ class Column:
     interval: bool = False
     paper: str = ""
     meaning: str = ""
+    delta: str = ""
+    robust: str = ""
 
 
 @dataclass(frozen=True)
 class MetricTable:
     """What a table of results declares, and how it is made of that.
 
-    `published` is its key in `paper.yaml`, `unsaid` what the paper does not report of it. The
-    difference stands after the column `difference_after`; empty: after the last metric. `examples`
-    is what the title calls synthetic data; empty: the table does not name the source of its data.
-    `key` tells the rows apart.
+    `published` is its key in `paper.yaml`, `unsaid` what the paper does not report of it. The first
+    column is the one that losses are compared by. `examples` is what the title calls synthetic
+    data; empty: the table does not name the source of its data. `key` tells the rows apart.
     """
 
     name: ClassVar[str]
@@ -53,7 +57,6 @@ class MetricTable:
     columns: ClassVar[tuple[Column, ...]] = ()
     published: ClassVar[str] = ""
     unsaid: ClassVar[str] = "seeds"
-    difference_after: ClassVar[str] = ""
     examples: ClassVar[str] = ""
     key: ClassVar[tuple[str, ...]] = ("model", "task", "loss")
 
@@ -85,15 +88,18 @@ class MetricTable:
         data = _cells.metrics_beside_published(run, cells, metrics, self.published, beside)
         if self.examples:
             data["data"] = [data_source(run, str(task)) for task in data["task"]]
-        return with_tests(data, opponent(data))
+        return with_tests(data, run.only(cells), [c.metric for c in self.compared()])
 
     def frame(self, data: pd.DataFrame) -> pd.DataFrame:
         """The rows as text, without the columns that say nothing."""
         other = opponent(data)
         groups = data.groupby([*self.key], observed=True)
         table = pd.DataFrame([self.row(group, other) for _, group in groups]).fillna(DASH)
-        unused = [] if data["against_loss"].notna().any() else [delta(other), P_HOLM]
-        unused += [c.heading for c in self.columns if data[f"{c.metric}_n"].isna().all()]
+        tested = [delta(other), P_HOLM, *(column.delta for column in self.columns)]
+        unused = [name for name in tested if name in table and (table[name] == DASH).all()]
+        empty = [c for c in self.columns if data[f"{c.metric}_n"].isna().all()]
+        hidden = [*empty, *(c for c in self.columns if c.robust and _is_near(c, data))]
+        unused += [name for c in hidden for name in (c.heading, c.delta)]
         if len(self.tasks) == data["task"].nunique() == 1:
             unused.append("Task")
         if self.examples and (data["data"] == UNKNOWN).all():
@@ -111,11 +117,18 @@ class MetricTable:
         for column in columns:
             prefix = f"{column.metric}_"
             row[column.heading] = estimate(cells, prefix, column.digits, interval=column.interval)
-            if column.heading == (self.difference_after or columns[-1].heading):
-                row |= {delta(other): difference_to(cells, other), P_HOLM: corrected_p(cells)}
+            if column.delta:
+                row[column.delta] = gain(cells, f"{column.metric}_", column.digits)
+            if column is columns[0]:
+                main = f"{columns[0].metric}_"
+                row |= {delta(other): gain(cells, main), P_HOLM: corrected_p(cells, main)}
         row |= {"n": f"{int(first[f'{columns[0].metric}_n']):,}", "Seeds": str(len(cells))}
         paper = self.published_columns()
         return row | (beside_paper(cells, paper) if paper else {})
+
+    def compared(self) -> list[Column]:
+        """The columns whose differences are shown, the main one first."""
+        return [self.columns[0], *(column for column in self.columns if column.delta)]
 
     def published_columns(self) -> dict[str, str]:
         """The columns of `scores` with published values, and their headings."""
@@ -131,13 +144,19 @@ class MetricTable:
         other, main = opponent(data), self.columns[0]
         beside = data[f"published_{main.metric}"].notna().any()
         what = main.heading.partition(" (")[0]
-        compared = bool(data["against_loss"].notna().any())
+        compared = bool(data[f"{main.metric}_gain"].notna().any())
         return [
             _caption.spread_note(data),
             f"{delta(other)}: paired difference of {what} on the same examples." * compared,
             _caption.significance_note(data, other) if compared else "",
             _caption.paper_note(self.published, self.unsaid, what) if beside else "",
         ]
+
+
+def _is_near(column: Column, data: pd.DataFrame) -> bool:
+    """Whether a robust metric says what the metric beside it says."""
+    other = data[f"{column.robust}_value"].astype("float64")
+    return not (other > 2 * data[f"{column.metric}_value"].astype("float64")).any()
 
 
 def head_of(cells: pd.DataFrame) -> dict[str, str]:

@@ -46,21 +46,22 @@ def estimate(cells: pd.DataFrame, prefix: str, digits: int, *, interval: bool) -
     return number(first[f"{prefix}value"], digits)
 
 
-def difference_to(cells: pd.DataFrame, other: str) -> str:
-    """The paired difference of a loss to `other`; a dash if no cell was compared with it."""
-    compared = cells[cells["against_loss"] == other]
-    if compared.empty:
-        return DASH
-    first = compared.iloc[0]
-    if len(cells) > 1:
-        return mean_over_seeds(compared["difference"], 1, sign=True)
-    bounds = (first["difference_low"], first["difference_high"])
-    return with_interval(first["difference"], *bounds, 1, sign=True)
+def gain(cells: pd.DataFrame, prefix: str, digits: int = 1) -> str:
+    """`+0.8 [-0.3, +1.9] (1.5)`: a difference as `with_tests` has it, and the smallest that its
+    test finds at 80 %; a dash if no cell was compared.
+
+    `prefix` stands before `gain` in the names of the columns.
+    """
+    first = cells.iloc[0]
+    values = (first[f"{prefix}gain{part}"] for part in ("", "_low", "_high"))
+    text = with_interval(*values, digits, sign=True)
+    smallest = first[f"{prefix}gain_smallest"]
+    return text if pd.isna(smallest) else f"{text} ({number(smallest, digits)})"
 
 
-def corrected_p(cells: pd.DataFrame) -> str:
-    """The p-value of a model, task and loss, as `with_tests` has corrected it."""
-    p = cells["p_holm"].iloc[0]
+def corrected_p(cells: pd.DataFrame, prefix: str) -> str:
+    """The p-value of that difference, as `with_tests` has corrected it."""
+    p = cells[f"{prefix}gain_p"].iloc[0]
     return DASH if pd.isna(p) else tables.p_value(p)
 
 

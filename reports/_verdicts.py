@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-from smmd_bench.contracts import Metric, Run
+from smmd_bench.contracts import ExactMatch, Metric, Run
 from smmd_bench.publishing.tables import number
+from smmd_bench.scoring.power import smallest_by_mcnemar, smallest_by_t
 
-from ._cells import metrics_of
-from ._gains import first_metric, gains, seed_gains
+from ._cells import KEY, REFERENCE, in_order, metrics_of, opponent
+from ._gains import first_metric, gains, paired, seed_gains
 from ._significance import LEVEL, holm
 
-POWER = 0.8
+_PARTS = ("gain", "gain_low", "gain_high", "gain_p", "gain_smallest")
 _POINTS = 100
 """A rate cannot differ by more."""
 _RATES = ("parse_failure_rate", "truncation_rate")
@@ -28,64 +30,81 @@ def judged_metrics(task: str) -> list[Metric]:
 
 
 def verdicts(run: Run) -> pd.DataFrame:
-    """One row a model, task, loss and metric of `judged_metrics`, where there is a difference.
-
-    The columns of `_gains.gains`; p_holm (corrected over the losses of a model, task and metric),
-    smallest (see `smallest_difference`, at the level that the first of so many losses must pass)
-    and verdict: better, worse, or "cannot tell (below ±4.5)".
-    """
+    """One row a model, task, loss and metric of `judged_metrics`, where there is a difference: what
+    `tested` says, and verdict: better, worse, or "cannot tell (below ±4.5)"."""
     by_task = {str(task): judged_metrics(str(task)) for task in run.cells["task"].unique()}
-    seeds = seed_gains(run, by_task.__getitem__)
+    data = tested(seed_gains(run, by_task.__getitem__))
+    if len(data):
+        data["verdict"] = [_verdict(row) for row in data.to_dict("records")]
+    return data
+
+
+def tested(seeds: pd.DataFrame) -> pd.DataFrame:
+    """The columns of `_gains.gains`, with p_holm (corrected over the losses of a model, task and
+    metric; cross-entropy against itself is no loss of these) and smallest (`smallest_difference`
+    at the level that the first of so many losses must pass)."""
     if seeds.empty:
         return seeds
     data = gains(seeds)
-    families = data.groupby(["model", "task", "metric"], observed=True)
+    family = ["model", "task", "metric", data["loss"] == REFERENCE]
+    families = data.groupby(family, observed=True)
     data["p_holm"] = families["p"].transform(holm)
     sizes = families["p"].transform("count")
     data["smallest"] = [
         smallest_difference(row, LEVEL / max(1, size))
         for row, size in zip(data.to_dict("records"), sizes, strict=True)
     ]
-    data["verdict"] = [_verdict(row) for row in data.to_dict("records")]
     return data
 
 
-def smallest_difference(gain: dict[Any, Any], level: float) -> float:
-    """The true difference that a test at this level finds with a probability of `POWER`.
+def with_tests(data: pd.DataFrame, run: Run, metrics: Sequence[str]) -> pd.DataFrame:
+    """`data` with what `tested` says of these metrics in the rows of a model, task and loss.
 
-    Of several seeds by the t-test's power with their standard deviation; of one seed's exact match
-    by that of McNemar's exact test at the discordance that was seen, of other metrics by the
-    bootstrap's standard error. Missing where the differences do not vary.
+    METRIC_gain, _gain_low, _gain_high, _gain_p (by Holm), _gain_smallest; best: of the first
+    metric the largest gain of a model and task, if it is above zero and its corrected p below
+    `LEVEL`.
     """
-    from scipy.optimize import brentq
-    from scipy.stats import nct, norm, t
+    found = _tests(data, run, metrics)
+    for metric in metrics:
+        here = found.loc[found["metric"] == metric, [*KEY, *_PARTS]]
+        here = here.rename(columns={name: f"{metric}_{name}" for name in _PARTS})
+        data = in_order(data.merge(here, how="left", on=KEY), run.cells)
+    return data.assign(best=_best(data, f"{metrics[0]}_"))
 
+
+def with_tests_by_metric(data: pd.DataFrame, run: Run) -> pd.DataFrame:
+    """The same of a frame with one row a cell and metric: gain, gain_low and so on; best is of
+    exact match."""
+    key = [*KEY, "metric"]
+    found = _tests(data, run, [*data["metric"].unique()])[[*key, *_PARTS]]
+    data = in_order(data.merge(found, how="left", on=key), run.cells)
+    exact = data["metric"] == ExactMatch.name
+    return data.assign(best=_best(data[exact], "").reindex(data.index, fill_value=False))
+
+
+def _tests(data: pd.DataFrame, run: Run, metrics: Sequence[str]) -> pd.DataFrame:
+    seeds = paired(run, opponent(data))
+    found = tested(seeds[seeds["metric"].isin(metrics)].assign(label="", better="higher"))
+    named = dict(zip(("difference", "low", "high", "p_holm", "smallest"), _PARTS, strict=True))
+    return found.rename(columns=named).reindex(columns=[*KEY, "metric", *_PARTS])
+
+
+def _best(data: pd.DataFrame, prefix: str) -> pd.Series[bool]:
+    gain = data[f"{prefix}gain"].where(data["loss"] != REFERENCE)
+    largest = gain.groupby([data["model"], data["task"]], observed=True).transform("max")
+    return (gain == largest) & (gain > 0) & (data[f"{prefix}gain_p"] < LEVEL)
+
+
+def smallest_difference(gain: dict[Any, Any], level: float) -> float:
+    """The true difference that the test of a gain finds with a probability of 80 %, at this level.
+
+    Of several seeds by the t-test's power; of one seed's exact match by that of McNemar's exact
+    test at the discordance that was seen, of other metrics by the bootstrap's standard error.
+    Missing where the differences do not vary.
+    """
     if gain["seeds"] == 1 and not math.isnan(gain["discordant"]):
-        return _smallest_of_mcnemar(int(gain["discordant"]), int(gain["n"]), level)
-    if not gain["error"] > 0:
-        return math.nan
-    if gain["seeds"] == 1:
-        return float(gain["error"] * (norm.isf(level / 2) + norm.isf(1 - POWER)))
-    df = gain["seeds"] - 1
-    critical = t.isf(level / 2, df)
-    shift = brentq(lambda d: nct.sf(critical, df, d) - POWER, 0, 10 * critical + 10)
-    return float(gain["error"] * shift)
-
-
-def _smallest_of_mcnemar(discordant: int, n: int, level: float) -> float:
-    """In points, of n examples. Where so few are discordant that the test can never pass the level,
-    the fewest discordant examples that can, all on one side."""
-    from scipy.optimize import brentq
-    from scipy.stats import binom
-
-    fewest = math.ceil(1 - math.log2(level))  # 2 * 0.5 ** fewest <= level
-    if discordant < fewest:
-        return 100 * fewest / n
-    critical = int(binom.isf(level / 2, discordant, 0.5)) + 1
-    share = brentq(
-        lambda d: binom.sf(critical - 1, discordant, (1 + d) / 2) - POWER, 0, 1, xtol=1e-6
-    )
-    return float(100 * discordant * share / n)
+        return _POINTS * smallest_by_mcnemar(int(gain["discordant"]), int(gain["n"]), level)
+    return smallest_by_t(gain["error"], gain["df"], level)
 
 
 def _verdict(gain: dict[Any, Any]) -> str:

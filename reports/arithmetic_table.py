@@ -29,10 +29,15 @@ class ArithmeticTable(MetricTable):
             meaning="Acc is exact match by value; a completion without a number counts as wrong.",
         ),
         Column(
-            "mean_absolute_error", "MAE", digits=2, paper="Paper MAE",
+            "mean_absolute_error", "MAE", digits=2, paper="Paper MAE", delta="Δ MAE",
             meaning="MAE and R² leave it out; a single wild completion can dominate them.",
         ),
-        Column("r_squared", "R²", digits=2, paper="Paper R²"),
+        Column(
+            "trimmed_absolute_error", "MAE of 90 %", digits=2, delta="Δ of 90 %",
+            robust="mean_absolute_error",
+            meaning="MAE of 90 % leaves out the largest tenth of the errors as well.",
+        ),
+        Column("r_squared", "R²", digits=2, paper="Paper R²", delta="Δ R²"),
         Column("parse_failure_rate", "Parse fail (%)"),
     )  # fmt: skip
 

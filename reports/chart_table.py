@@ -22,7 +22,7 @@ class ChartTable(MetricTable):
             "counts as wrong.",
         ),
         Column(
-            "relaxed_accuracy", "Relaxed (%)", interval=True,
+            "relaxed_accuracy", "Relaxed (%)", interval=True, delta="Δ relaxed",
             meaning="Relaxed accuracy takes an answer within 5 % of the truth; lm-eval relaxed is "
             'the same as lm-eval reads numbers (not "~5").',
         ),

@@ -21,11 +21,11 @@ class ClockTable(MetricTable):
             meaning="Acc is exact match of the time; an invalid completion counts as wrong.",
         ),
         Column(
-            "time_gap", "Time gap (min)", interval=True, paper="Paper gap",
+            "time_gap", "Time gap (min)", interval=True, paper="Paper gap", delta="Δ gap",
             meaning="Time gap is the mean absolute deviation, as the paper defines it, without "
             "invalid completions; the 12-h gap is the same the short way round the dial (12:50 and "
             "1:00 are 10 minutes apart, not 710).",
         ),
-        Column("time_gap_wrapped", "12-h gap (min)"),
+        Column("time_gap_wrapped", "12-h gap (min)", delta="Δ 12-h gap"),
         Column("parse_failure_rate", "Invalid (%)"),
     )  # fmt: skip

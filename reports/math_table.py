@@ -15,7 +15,6 @@ class MathTable(MetricTable):
     tasks = ("gsm8k", "svamp")
     published = "math_reasoning"
     unsaid = "seeds, prompts or parser"
-    difference_after = "Acc (%)"
     columns = (
         Column(
             "exact_match", "Acc (%)", interval=True, paper="Paper",
@@ -29,9 +28,14 @@ class MathTable(MetricTable):
         ),
         Column("flexible_match", "lm-eval flexible"),
         Column(
-            "mean_absolute_error", "MAE", digits=2,
+            "mean_absolute_error", "MAE", digits=2, delta="Δ MAE",
             meaning="MAE leaves out completions without a number; a single wild one can dominate "
             "it.",
+        ),
+        Column(
+            "trimmed_absolute_error", "MAE of 90 %", digits=2, delta="Δ of 90 %",
+            robust="mean_absolute_error",
+            meaning="MAE of 90 % leaves out the largest tenth of the errors as well.",
         ),
         Column("parse_failure_rate", "Parse fail (%)"),
         Column("truncation_rate", "Cut off (%)"),

@@ -16,7 +16,8 @@ from ._cells import REFERENCE, one_row_a_metric, why_missing
 from ._metric_table import MetricTable, head_of, title_with_source
 from ._paper import published
 from ._setting import SYNTHETIC, data_source
-from ._values import beside_paper, delta, difference_to, estimate
+from ._values import P_HOLM, beside_paper, corrected_p, delta, estimate, gain
+from ._verdicts import with_tests_by_metric
 
 KINDS = {"rouge1": "1", "rouge2": "2", "rougeL": "L"}
 VALUE = "F1 × 100"
@@ -66,7 +67,8 @@ class SamsumTable(MetricTable):
             for model, task, metric in rows
         ]
         data["published_difference"] = data["published"] - of_ce
-        return data.sort_index(kind="stable").reset_index(drop=True)[[*DATA]]
+        ordered = data.sort_index(kind="stable").reset_index(drop=True)[[*DATA]]
+        return with_tests_by_metric(ordered, run)
 
     def row(self, cells: pd.DataFrame, other: str) -> dict[str, str]:
         """The row of one model, loss and kind, whose cells differ in their seed alone."""
@@ -79,7 +81,8 @@ class SamsumTable(MetricTable):
         return {
             **head,
             VALUE: estimate(cells, "", 1, interval=True),
-            delta(other): difference_to(cells, other),
+            delta(other): gain(cells, ""),
+            P_HOLM: corrected_p(cells, ""),
             **beside_paper(cells, self.published_columns()),
             f"Paper {delta(other)}": number(paper, sign=True),
             "n": f"{int(first['n']):,}",
@@ -91,7 +94,7 @@ class SamsumTable(MetricTable):
         return {"published": "Paper"}
 
     def attributes(self, run: Run, data: pd.DataFrame) -> dict[str, Any]:
-        """Nothing is bold: differences of ROUGE are not tested."""
+        """Nothing is bold: the paper has no best one."""
         return {"title": title_with_source(self.title, data, "dialogues")}
 
     def notes(self, run: Run, data: pd.DataFrame) -> list[str]:

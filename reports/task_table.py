@@ -8,14 +8,14 @@ from typing import Any
 import pandas as pd
 
 from smmd_bench.contracts import Run
-from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH
 
 from ._caption import significance_note, spread_note
 from ._cells import metrics_of, one_row_a_metric, opponent, why_missing, why_no_row
 from ._metric_table import MetricTable, head_of
-from ._significance import bold_best, with_tests
-from ._values import P_HOLM, corrected_p, difference_to, estimate
+from ._significance import bold_best
+from ._values import P_HOLM, corrected_p, delta, estimate, gain
+from ._verdicts import judged_metrics, with_tests_by_metric
 
 ELSEWHERE = ("arithmetic", "gsm8k", "svamp", "clock_time", "chartqa", "samsum")
 """Tasks with a table of their own."""
@@ -51,13 +51,16 @@ class TaskTable(MetricTable):
             found = run.metrics.loc[run.metrics["address"].isin(of_task["address"]), "metric"]
             parts.append(one_row_a_metric(run, of_task, [*found.unique()] or [EXACT]))
         data = pd.concat(parts, ignore_index=True)
-        return with_tests(data, opponent(data), of=data[data["metric"] == EXACT])
+        return with_tests_by_metric(data, run.only(cells))
 
     def frame(self, data: pd.DataFrame) -> pd.DataFrame:
         """The rows as text; metrics have the names that their tasks give them."""
         headings = _headings(data)
         groups = data.groupby([*self.key], observed=True)
-        table = pd.DataFrame([_row(group, headings) for _, group in groups]).fillna(DASH)
+        rows = [_row(group, headings, opponent(data)) for _, group in groups]
+        table = pd.DataFrame(rows).fillna(DASH)
+        found = [name for name in table if name.startswith("Δ") or name == P_HOLM]
+        table = table.drop(columns=[name for name in found if (table[name] == DASH).all()])
         return table.drop(columns="Task") if data["task"].nunique() == 1 else table
 
     def attributes(self, run: Run, data: pd.DataFrame) -> dict[str, Any]:
@@ -65,10 +68,10 @@ class TaskTable(MetricTable):
         headings, tasks = _headings(data), data["task"].unique()
         exact = data[data["metric"] == EXACT]
         of_all = {*exact["task"]} == {*tasks}
-        first = data.drop_duplicates("task")["metric"].map(headings).unique()
+        deltas = [_difference(heading, opponent(data)) for heading in headings.values()]
         return {
             "title": f"Results: {tasks[0]}" if len(tasks) == 1 else self.title,
-            "values": [*headings.values(), *map(_difference, first), "vs", P_HOLM],
+            "values": [*headings.values(), *deltas, P_HOLM],
             "bold": bold_best(exact, headings[EXACT]) if of_all else [],
         }
 
@@ -77,8 +80,7 @@ class TaskTable(MetricTable):
         exact = data[data["metric"] == EXACT]
         return [
             spread_note(data),
-            "Δ: paired difference of the first metric to the row named under vs, on the same "
-            "examples.",
+            "Δ: paired difference on the same examples.",
             significance_note(exact, opponent(data)) if len(exact) else "",
         ]
 
@@ -90,8 +92,9 @@ def _headings(data: pd.DataFrame) -> dict[str, str]:
     return {name: labels.get(name, name.replace("_", " ").capitalize()) for name in names}
 
 
-def _row(cells: pd.DataFrame, headings: Mapping[str, str]) -> dict[str, str]:
+def _row(cells: pd.DataFrame, headings: Mapping[str, str], other: str) -> dict[str, str]:
     """The row of one model, task and loss: all metrics of its cells, which differ in seed alone."""
+    judged = {metric.name for metric in judged_metrics(str(cells["task"].iloc[0]))}
     main, *_ = metrics = cells["metric"].unique()
     row = head_of(cells)
     if why := why_missing(cells):
@@ -100,18 +103,18 @@ def _row(cells: pd.DataFrame, headings: Mapping[str, str]) -> dict[str, str]:
         digits = 1 if headings[metric].endswith("(%)") else 2
         of_metric = cells[cells["metric"] == metric]
         row[headings[metric]] = estimate(of_metric, "", digits, interval=metric == main)
+        if metric in judged:
+            row[_difference(headings[metric], other)] = gain(of_metric, "", digits)
+        if metric == main:
+            row[P_HOLM] = corrected_p(of_metric, "")
     first = cells[cells["metric"] == main]
-    other = opponent(first)
     return {
         **row,
-        _difference(headings[main]): difference_to(first, other),
-        "vs": DASH if first["against_loss"].isna().all() else loss_label(other),
-        P_HOLM: corrected_p(cells),
         "n": f"{int(first['n'].iloc[0]):,}",
         "Seeds": str(len(first)),
     }
 
 
-def _difference(heading: str) -> str:
-    """The heading of a metric's difference: `Δ Acc` of `Acc (%)`."""
-    return f"Δ {heading.partition(' (')[0]}"
+def _difference(heading: str, other: str) -> str:
+    """The heading of a metric's difference: `Δ Acc to CE` of `Acc (%)`."""
+    return delta(other).replace("Δ", f"Δ {heading.partition(' (')[0]}")

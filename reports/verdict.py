@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
 from ._caption import join_sentences, missing_note, sample_note, when
 from ._cells import main_losses, measured, why_missing
 from ._columns import row_head
-from ._gains import reference_of, unknown_note
+from ._gains import noise_label, reference_of, unknown_note
 from ._significance import TESTS
 from ._values import P_HOLM, delta
 from ._verdicts import digits_of, judged_metrics, verdicts
@@ -51,13 +51,14 @@ class Verdict:
         table.attrs["values"] = ["Metric", "Verdict"]
         errors = [m.label for t in run.cells["task"].unique() for m in judged_metrics(str(t))[1:]]
         lower = ", ".join(dict.fromkeys(errors))
-        one = len(data) > 0 and bool((data["seeds"] == 1).any()) and "Seeds" in table
+        found = data[data["loss"] != reference_of(run)] if len(data) else data
+        one = bool((found["seeds"] == 1).any()) if len(found) and "Seeds" in table else False
         caption = join_sentences(
             f"{delta(reference_of(run))} on the same test examples.",
             when(one, "One seed: no interval covers the randomness of training."),
             when(lower, f"{lower}: lower is better, of examples that both answer."),
             sample_note(run, run.cells),
-            when(data.empty and _known(run), _advice(run, other)),
+            when(found.empty and _known(run), _advice(run, other)),
             unknown_note(run),
             left,
             missing_note(run.cells),
@@ -84,14 +85,11 @@ def _advice(run: Run, other: str) -> str:
 def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
     """The rows of the table, in the order of the run."""
     other = reference_of(run)
-    for (task, model, loss), cells in _judged(run).groupby(
-        ["task", "model", "loss"], observed=True
-    ):
+    gains = dict([*data.groupby(["task", "model", "loss"], observed=True)]) if len(data) else {}
+    for (task, model, loss), cells in _shown(run, gains):
         head = row_head({"model": model, "task": task, "loss": loss})
-        here = data
-        if len(data):
-            same = (data["task"] == task) & (data["model"] == model) & (data["loss"] == loss)
-            here = data[same]
+        head["Loss"] = noise_label(run) if loss == other else head["Loss"]
+        here = gains.get((task, model, loss), data[:0])
         if here.empty:
             gone = "" if judged_metrics(str(task)) else "no such task is installed"
             why = why_missing(cells) or gone or NO_REFERENCE.format(loss_label(other))
@@ -101,10 +99,8 @@ def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
         ]:
             yield from ({**head, "Metric": label, "Verdict": NOTHING} for label in lost)
         for gain in here.to_dict("records"):
-            values, digits = (
-                (gain["difference"], gain["low"], gain["high"]),
-                digits_of(gain["label"]),
-            )
+            digits = digits_of(gain["label"])
+            values = gain["difference"], gain["low"], gain["high"]
             row = {**head, "Metric": gain["label"]}
             row |= {loss_label(other): number(_value(run, gain), digits)}
             row |= {"Verdict": gain["verdict"]}
@@ -112,6 +108,16 @@ def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
             row |= {P_HOLM: DASH if pd.isna(gain["p_holm"]) else p_value(gain["p_holm"])}
             seeds = {} if "predictions" in run.manifest else {"Seeds": str(gain["seeds"])}
             yield row | seeds | {"n": f"{gain['n']:,}"}
+
+
+def _shown(run: Run, gains: Collection[Any]) -> list[tuple[Any, pd.DataFrame]]:
+    """The cells of each task, model and loss that has a row; the noise floor is the last of its
+    task and model."""
+    groups = [*run.cells.groupby(["task", "model", "loss"], observed=True)]
+    judged, other = {*_judged(run)["loss"]}, reference_of(run)
+    kept = [g for g in groups if g[0][2] in judged or (g[0][2] == other and g[0] in gains)]
+    places = {pair: at for at, pair in enumerate(dict.fromkeys(key[:2] for key, _ in kept))}
+    return sorted(kept, key=lambda group: (places[group[0][:2]], group[0][2] == other))
 
 
 def _value(run: Run, gain: dict[Any, Any]) -> float:

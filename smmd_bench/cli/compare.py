@@ -54,7 +54,8 @@ def _print(a: Path, b: Path, found: RunComparison) -> None:
     import pandas as pd
 
     from ..publishing.style import loss_label
-    from ..publishing.tables import DASH, number, p_value, to_terminal, with_interval
+    from ..publishing.tables import DASH, number, p_value, with_interval
+    from ..publishing.terminal_table import to_terminal
     from .terminal import new_console, print_sentence, result_width
 
     table = pd.DataFrame(

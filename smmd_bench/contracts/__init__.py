@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Percentage,
         RSquared,
         TextMatch,
+        TrimmedAbsoluteError,
         TruncationRate,
     )
     from .numeric_loss import NoAuxiliary, NumericLoss, gumbel, mixed
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 _LAZY = {
     ".metrics": (
         "ExactMatch", "MeanAbsoluteError", "ParseFailureRate", "Percentage", "RSquared",
-        "TextMatch", "TruncationRate",
+        "TextMatch", "TrimmedAbsoluteError", "TruncationRate",
     ),
     ".numeric_loss": ("NoAuxiliary", "NumericLoss", "gumbel", "mixed"),
 }  # fmt: skip
@@ -58,11 +59,9 @@ __all__ = [
     "Example", "Executor", "HubData", "Images", "Job", "JobQueue", "JobResult", "Loss",
     "MeanAbsoluteError", "Metric", "Modality", "NoAuxiliary", "NumericLoss", "NumericTargets",
     "NumericVocabulary", "ParseFailureRate", "PerCell", "Percentage", "Progress", "RSquared",
-    "Report",
-    "Resources", "Run", "Split", "Task", "TextMatch", "TruncationRate", "UserError", "Weighting",
-    "bandwidth", "cache_folder",
-    "did_you_mean", "first_number", "gumbel", "last_number", "mixed", "non_negative", "parameter",
-    "parse_number", "plain_text", "positive", "share",
+    "Report", "Resources", "Run", "Split", "Task", "TextMatch", "TrimmedAbsoluteError",
+    "TruncationRate", "UserError", "Weighting", "bandwidth", "cache_folder", "did_you_mean",
+    "first_number", "gumbel", "last_number", "mixed", "non_negative", "parameter", "parse_number", "plain_text", "positive", "share",
 ]  # fmt: skip
 
 

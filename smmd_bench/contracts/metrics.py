@@ -10,6 +10,7 @@ sum beyond float64 is infinite, which counts as "no value".
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -96,6 +97,21 @@ class MeanAbsoluteError:
         """Mean of `error` along `axis`."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(np.mean(columns[0], axis=axis, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class TrimmedAbsoluteError(MeanAbsoluteError):
+    """Mean of |parsed - answer| without the largest tenth, over the examples that parse."""
+
+    name: ClassVar[str] = "trimmed_absolute_error"
+    label: ClassVar[str] = "MAE of 90 %"
+
+    def statistic(self, *columns: Array, axis: int = -1) -> Array:
+        """Mean of the smallest 90 % of `error` along `axis`."""
+        errors = np.moveaxis(columns[0], axis, -1)
+        kept = math.ceil(0.9 * errors.shape[-1])
+        smallest = np.partition(errors, kept - 1, axis=-1)[..., :kept]
+        return super().statistic(smallest, axis=-1)
 
 
 @dataclass(frozen=True)

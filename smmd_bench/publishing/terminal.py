@@ -13,7 +13,8 @@ from typing import Any
 
 from ..storage.files import read_own_json, write_json, write_text
 from .make_report import Section
-from .tables import as_text, bold_cells, to_terminal
+from .tables import as_text, bold_cells
+from .terminal_table import to_terminal
 
 WIDTH = 100
 _TABLES = ".terminal.json"

@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..contracts import ExactMatch
 from ..errors import UserError
 from ..storage.current import CellFile, CurrentCell, current_cell
 from ..storage.files import read_json
@@ -105,9 +104,9 @@ class RunFrames:
     def comparisons(self) -> pd.DataFrame:
         """One row a compared cell and metric: the difference to the cell `against`.
 
-        `b`, `c` and `p` are those of McNemar's exact test, which is of exact match: they are
-        missing in the rows of other metrics, and where the answers of a task are not numbers.
-        `jackknife` holds `smmd_bench.scoring.jackknife.pseudo_values`.
+        `b`, `c` and `p` are those of McNemar's exact test where the metric is a share of the
+        examples; of another metric p is by the bootstrap. `jackknife` holds the pseudo-values of
+        `smmd_bench.scoring.jackknife`.
         """
         return self._compared_by("comparison")
 
@@ -243,7 +242,6 @@ class RunFrames:
                 "against_loss": other["loss"],
                 "metric": metric,
                 **values,
-                **((content["mcnemar"] or {}) if metric == ExactMatch.name else {}),
             }
             for identity, cell in self._with_files(self._done())
             if (other := against.get(identity["address"])) is not None

@@ -48,7 +48,8 @@ def pseudo_values(
     without = np.array(
         [_difference(metric, sides, counted & (group != g)) for g in range(len(sizes))]
     )
-    values = whole * n / sizes - (n / sizes - 1) * without
+    with np.errstate(invalid="ignore"):
+        values = whole * n / sizes - (n / sizes - 1) * without
     if not np.isfinite(values).all():
         return None
     return [float(f"{value:.{_DIGITS}g}") for value in values]

@@ -47,9 +47,9 @@ def compare(
 ) -> dict[str, Any]:
     """How a cell's scores differ from another's: the content of `comparison.json`.
 
-    The content is {"metrics": {name: {"difference", "low", "high", "n", "jackknife"}}, "mcnemar"},
-    where a difference is `scores` minus `other`, and the jackknife its `pseudo_values`. McNemar's
-    test is None where the task reads no numbers.
+    The content is {"metrics": {name: {"difference", "low", "high", "n", "p", "b", "c",
+    "jackknife"}}, "mcnemar"}, where a difference is `scores` minus `other`, and the jackknife its
+    `pseudo_values`. McNemar's test, of exact match, is None where the task reads no numbers.
     """
     differences = {}
     shared = statistics.common(scores, other)
@@ -58,6 +58,7 @@ def compare(
             found = statistics.paired_difference(metric, scores, other, resamples=resamples)
             differences[metric.name] = {
                 "difference": found.value, "low": found.low, "high": found.high, "n": found.n,
+                "p": found.p, "b": found.b, "c": found.c,
                 "jackknife": pseudo_values(metric, *shared),
             }  # fmt: skip
     mcnemar = statistics.mcnemar_exact(scores, other) if score.reads_numbers(task) else None

@@ -44,7 +44,9 @@ def tango(b: int, c: int, n: int, confidence: float = 0.95) -> tuple[float, floa
 
     ends = {1: -1 + _EDGE, -1: 1 - _EDGE}
     low, high = (
-        -float(sign) if above(end, sign) < 0 or end == seen else brentq(above, *sorted((end, seen)), (sign,))
+        -float(sign)
+        if above(end, sign) < 0 or end == seen
+        else brentq(above, *sorted((end, seen)), (sign,))
         for sign, end in ends.items()
     )
     return float(low), float(high)

@@ -48,6 +48,16 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference(Estimate):
+    """A paired difference, with the p of none: of a share McNemar's exact test, with its `b` and
+    `c`; of another metric by the resamples (twice the smaller share of those on one side of 0)."""
+
+    p: float | None = None
+    b: int | None = None
+    c: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class McNemar:
     """McNemar's exact test: `b` examples only the first gets right, `c` only the other."""
 
@@ -72,7 +82,7 @@ def interval(
         value, n = float(metric.statistic(*columns, axis=-1)), len(frame)
         low, high = wilson(round(value * n / 100), n, confidence)
         return Estimate(value, 100 * low, 100 * high, n)
-    return _bootstrap(metric.statistic, columns, resamples, seed, confidence)
+    return _resampled(metric.statistic, columns, resamples, seed, confidence)[0]
 
 
 def metric_values(
@@ -94,8 +104,8 @@ def paired_difference(
     resamples: int = RESAMPLES,
     seed: int = 0,
     confidence: float = 0.95,
-) -> Estimate:
-    """The metric of `frame` minus that of `other`, with its interval.
+) -> Difference:
+    """The metric of `frame` minus that of `other`, with its interval and its test.
 
     Both are taken over the examples (by uid) that they share; a metric with a subset, over those
     in the subset of both. Every resample draws the same examples from both frames.
@@ -116,7 +126,8 @@ def paired_difference(
 
     if _is_share(metric, columns):
         return _paired_shares(float(difference(*columns)), *columns, confidence=confidence)
-    return _bootstrap(difference, columns, resamples, seed, confidence)
+    found, drawn = _resampled(difference, columns, resamples, seed, confidence)
+    return Difference(found.value, found.low, found.high, found.n, p_of_resamples(drawn))
 
 
 def mcnemar_exact(frame: pd.DataFrame, other: pd.DataFrame) -> McNemar:
@@ -124,13 +135,25 @@ def mcnemar_exact(frame: pd.DataFrame, other: pd.DataFrame) -> McNemar:
 
     Where they never differ (b + c = 0) there is no evidence of a difference, and p is 1.
     """
-    from statsmodels.stats.contingency_tables import mcnemar
-
     frame, other = common(frame, other)
     here, there = frame["exact"].to_numpy(bool), other["exact"].to_numpy(bool)
-    b, c = int(np.sum(here & ~there)), int(np.sum(~here & there))
+    return _mcnemar(int(np.sum(here & ~there)), int(np.sum(~here & there)))
+
+
+def _mcnemar(b: int, c: int) -> McNemar:
+    from statsmodels.stats.contingency_tables import mcnemar
+
     found = mcnemar([[0, b], [c, 0]], exact=True)  # it looks at the discordant pairs alone
     return McNemar(b, c, float(found.pvalue))
+
+
+def p_of_resamples(drawn: NDArray[np.float64]) -> float | None:
+    """Two-sided, of the resampled differences: never below 2 / (their number + 1). None without."""
+    drawn = drawn[np.isfinite(drawn)]
+    if not len(drawn):
+        return None
+    side = min(int(np.sum(drawn <= 0)), int(np.sum(drawn >= 0)))
+    return min(1.0, 2 * (side + 1) / (len(drawn) + 1))
 
 
 def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:
@@ -145,33 +168,35 @@ def _is_share(metric: Metric, columns: Sequence[NDArray[np.float64]]) -> bool:
 
 def _paired_shares(
     value: float, here: NDArray[np.float64], there: NDArray[np.float64], *, confidence: float
-) -> Estimate:
+) -> Difference:
     """Of a difference in percent; `value` falls with the column where the metric counts zeros."""
     n, b, c = len(here), int(np.sum(here > there)), int(np.sum(here < there))
     if value * (b - c) < 0:
         b, c = c, b
     low, high = tango(b, c, n, confidence)
-    return Estimate(value, 100 * low, 100 * high, n)
+    return Difference(value, 100 * low, 100 * high, n, _mcnemar(b, c).p, b, c)
 
 
-def _bootstrap(
+def _resampled(
     statistic: Callable[..., NDArray[np.float64]],
     columns: Sequence[NDArray[np.float64]],
     resamples: int,
     seed: int,
     confidence: float,
-) -> Estimate:
+) -> tuple[Estimate, NDArray[np.float64]]:
+    """The statistic with its percentile bootstrap interval, and the resampled values."""
     from scipy.stats import DegenerateDataWarning, bootstrap
 
+    none = np.zeros(0)
     if (n := len(columns[0])) == 0:
-        return Estimate(None, None, None, 0)
+        return Estimate(None, None, None, 0), none
     value = _finite(statistic(*columns, axis=-1))
     if n == 1:
-        return Estimate(value, None, None, 1)
+        return Estimate(value, None, None, 1), none
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         # Raised where a resample has no value, which `_finite` turns into None.
         warnings.simplefilter("ignore", DegenerateDataWarning)
-        bounds = bootstrap(
+        found = bootstrap(
             tuple(columns),
             statistic,
             paired=True,
@@ -181,8 +206,10 @@ def _bootstrap(
             confidence_level=confidence,
             method="percentile",
             rng=np.random.default_rng(seed),
-        ).confidence_interval
-    return Estimate(value, _finite(bounds.low), _finite(bounds.high), n)
+        )
+    bounds = found.confidence_interval
+    estimate = Estimate(value, _finite(bounds.low), _finite(bounds.high), n)
+    return estimate, found.bootstrap_distribution
 
 
 def _columns(metric: Metric, frame: pd.DataFrame) -> list[NDArray[np.float64]]:

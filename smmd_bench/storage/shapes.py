@@ -38,7 +38,10 @@ _MADE_HERE = {
     "generation": dict,
     "plugins": dict,
 }
-_COMPARED = {"difference": _number, "low": _number, "high": _number, "jackknife?": [_number]}
+_COMPARED = {
+    "difference": _number, "low": _number, "high": _number, "p": _number, "b?": _integer,
+    "c?": _integer, "jackknife?": [_number],
+}  # fmt: skip
 _COMPARISON = {
     "metrics": {"*": _COMPARED},
     "mcnemar?": {"b": _integer, "c": _integer, "p": _number},

@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from smmd_bench.publishing import tables
+from smmd_bench.publishing.terminal_table import to_terminal
 
 FRAME = pd.DataFrame(
     {
@@ -67,7 +68,7 @@ def test_markdown_escapes_its_bars_and_aligns_numbers_right():
 
 def rendered(frame, width=100):
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(tables.to_terminal(frame, "A title", "A caption", width))
+    console.print(to_terminal(frame, "A title", "A caption", width))
     return str(console.file.getvalue())
 
 
@@ -156,7 +157,7 @@ def test_the_star_stays_with_its_value_where_a_table_is_broken_and_split():
 
 def test_bold_is_bold_on_a_terminal_with_colours():
     console = Console(file=io.StringIO(), width=100, force_terminal=True)
-    console.print(tables.to_terminal(bold(), "A title"))
+    console.print(to_terminal(bold(), "A title"))
     assert "\x1b[1m1.0* [0.5, 1.5]\x1b[0m" in str(console.file.getvalue())
 
 
@@ -172,5 +173,5 @@ def test_a_wide_table_whose_first_column_stays_with_one_value_is_not_divided_for
     rows.attrs["values"] = ["Loss", "Metric", "Δ"]
     console = Console(width=60, color_system=None)
     with console.capture() as captured:
-        console.print(tables.to_terminal(rows, "title", "", 60))
+        console.print(to_terminal(rows, "title", "", 60))
     assert captured.get().count("SMMD") == 2

@@ -11,6 +11,7 @@ from rich.console import Console
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing import tables
 from smmd_bench.publishing.latex import to_latex
+from smmd_bench.publishing.terminal_table import to_terminal
 
 FOLDER = Path(__file__).parent.parent / "data" / "golden"
 
@@ -20,7 +21,7 @@ def printed(table: pd.DataFrame, caption: str, width: int) -> list[str]:
     console = Console(width=width, color_system=None)
     with console.capture() as captured:
         title = str(table.attrs.get("title", ""))
-        console.print(tables.to_terminal(table, title, caption, 100))
+        console.print(to_terminal(table, title, caption, 100))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats.mstats import trimmed_mean
 from sklearn.metrics import accuracy_score, mean_absolute_error, r2_score
 
 from smmd_bench.contracts import (
@@ -11,11 +12,12 @@ from smmd_bench.contracts import (
     ParseFailureRate,
     RSquared,
     TextMatch,
+    TrimmedAbsoluteError,
     TruncationRate,
 )
 
 SHARES = [ExactMatch(), TextMatch(), TruncationRate()]
-ALL = [*SHARES, MeanAbsoluteError(), RSquared(), ParseFailureRate()]
+ALL = [*SHARES, MeanAbsoluteError(), TrimmedAbsoluteError(), RSquared(), ParseFailureRate()]
 values = st.floats(-1e6, 1e6, allow_subnormal=False)
 pairs = st.integers(2, 30).flatmap(
     lambda n: st.tuples(arrays(float, n, elements=values), arrays(float, n, elements=values))
@@ -30,6 +32,15 @@ def test_shares_are_scikit_learns_accuracy_in_percent(metric):
 
 def test_parse_failures_are_the_rest_of_the_valid():
     assert ParseFailureRate().statistic(np.array([1.0, 0.0, 1.0, 1.0])) == 25.0
+
+
+@pytest.mark.parametrize("n", [1, 7, 10, 100])
+def test_the_trimmed_error_is_scipys_of_one_tail(n):
+    errors = np.random.default_rng(n).exponential(size=n)
+    expected = trimmed_mean(errors, limits=(0, 0.1), relative=True)
+    assert TrimmedAbsoluteError().statistic(errors) == pytest.approx(expected)
+    wild = np.where(errors == errors.max(), np.inf, errors)
+    assert np.isfinite(TrimmedAbsoluteError().statistic(wild)) == (n >= 10)
 
 
 @given(pairs)

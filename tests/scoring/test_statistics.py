@@ -1,3 +1,5 @@
+from dataclasses import asdict
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,10 +9,12 @@ from statsmodels.stats.proportion import proportion_confint
 from smmd_bench.contracts import ExactMatch, MeanAbsoluteError, ParseFailureRate, RSquared
 from smmd_bench.scoring.proportions import tango
 from smmd_bench.scoring.statistics import (
+    Difference,
     Estimate,
     interval,
     mcnemar_exact,
     over_seeds,
+    p_of_resamples,
     paired_difference,
 )
 
@@ -139,10 +143,27 @@ def test_pairing_narrows_the_interval_of_models_that_err_alike():
 
 def test_a_frame_does_not_differ_from_itself():
     frame = scored()
-    assert paired_difference(RSquared(), frame, frame) == Estimate(0.0, 0.0, 0.0, VALID)
+    assert paired_difference(RSquared(), frame, frame) == Difference(0.0, 0.0, 0.0, VALID, 1.0)
     found = paired_difference(ExactMatch(), frame, frame)
     assert (found.low, found.high) == pytest.approx([100 * x for x in tango(0, 0, 400)])
     assert mcnemar_exact(frame, frame).p == 1.0
+
+
+def test_the_p_of_a_share_is_mcnemars_and_of_another_metric_fits_its_interval():
+    a, b = scored(seed=1, accuracy=0.5), scored(seed=2)
+    share = paired_difference(ExactMatch(), a, b)
+    assert (share.b, share.c, share.p) == tuple(asdict(mcnemar_exact(a, b)).values())
+    for seed in range(12):
+        error = paired_difference(MeanAbsoluteError(), scored(seed=seed), b)
+        assert (error.p < 0.05) == (not error.low <= 0 <= error.high) or 0.03 < error.p < 0.07
+        assert (error.b, error.c) == (None, None)
+
+
+def test_the_p_of_resamples_is_never_zero_and_none_without_a_value():
+    assert p_of_resamples(np.ones(1999)) == pytest.approx(2 / 2000)
+    assert p_of_resamples(np.zeros(10)) == 1.0
+    assert p_of_resamples(np.array([-1.0, 1.0, 1.0, 1.0])) == pytest.approx(0.8)
+    assert p_of_resamples(np.full(5, np.nan)) is None
 
 
 def test_mcnemar_is_the_binomial_test_of_the_discordant_pairs():
