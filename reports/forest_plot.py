@@ -77,7 +77,7 @@ class ForestPlot:
                 "disjoint pairs: the noise floor.",
             ),
             _not_drawn("", [model_label(model) for model in models[MODELS:]]),
-            _not_drawn(" for lack of room", [" ".join(b) for b in blocks if b not in drawn]),
+            _not_drawn(" for lack of room", _names(seeds, [b for b in blocks if b not in drawn])),
             _gains.unknown_note(run),
             left,
         )
@@ -89,6 +89,12 @@ class ForestPlot:
 
 def _not_drawn(why: str, names: list[str]) -> str:
     return f"Not drawn{why}: {', '.join(names)}." if names else ""
+
+
+def _names(seeds: pd.DataFrame, blocks: list[tuple[str, str]]) -> list[str]:
+    """`MAE of gsm8k` of each task and metric."""
+    labels = dict(zip(seeds["metric"], seeds["label"], strict=True))
+    return [f"{labels[metric]} of {task}" for task, metric in blocks]
 
 
 def _blocks(run: Run, seeds: pd.DataFrame) -> Blocks:

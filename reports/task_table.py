@@ -94,8 +94,8 @@ def _headings(data: pd.DataFrame) -> dict[str, str]:
 
 def _row(cells: pd.DataFrame, headings: Mapping[str, str], other: str) -> dict[str, str]:
     """The row of one model, task and loss: all metrics of its cells, which differ in seed alone."""
-    judged = {metric.name for metric in judged_metrics(str(cells["task"].iloc[0]))}
     main, *_ = metrics = cells["metric"].unique()
+    judged = {main, *(metric.name for metric in judged_metrics(str(cells["task"].iloc[0])))}
     row = head_of(cells)
     if why := why_missing(cells):
         return {**row, headings[main]: why}

@@ -61,7 +61,8 @@ __all__ = [
     "NumericVocabulary", "ParseFailureRate", "PerCell", "Percentage", "Progress", "RSquared",
     "Report", "Resources", "Run", "Split", "Task", "TextMatch", "TrimmedAbsoluteError",
     "TruncationRate", "UserError", "Weighting", "bandwidth", "cache_folder", "did_you_mean",
-    "first_number", "gumbel", "last_number", "mixed", "non_negative", "parameter", "parse_number", "plain_text", "positive", "share",
+    "first_number", "gumbel", "last_number", "mixed", "non_negative", "parameter", "parse_number",
+    "plain_text", "positive", "share",
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from smmd_bench.reports._gains import OVER_EXAMPLES, OVER_SEEDS, gains, seed_gains
+from smmd_bench.reports._verdicts import judged_metrics
 from smmd_bench.reports.forest_plot import ForestPlot, window
 
 from smmd_bench.plugin_system import registry
@@ -60,13 +61,13 @@ def texts(axis):
     return [text.get_text() for text in axis.texts]
 
 
-def test_over_seeds_the_interval_is_students_t_of_their_differences(three_seeds):
+def test_over_seeds_the_interval_is_that_of_seeds_and_examples(three_seeds):
     row = gains(seed_gains(three_seeds)).set_index("loss").loc["smmd"]
     each = [accuracy(three_seeds, "smmd", s) - accuracy(three_seeds, "ce", s) for s in range(3)]
-    margin = stats.t.ppf(0.975, 2) * np.std(each, ddof=1) / np.sqrt(3)
     assert row["difference"] == pytest.approx(np.mean(each))
-    assert (row["low"], row["high"]) == pytest.approx((row["difference"] - margin,
-                                                       row["difference"] + margin))  # fmt: skip
+    margin = stats.t.ppf(0.975, row["df"]) * row["error"]
+    assert (row["high"] - row["low"]) / 2 == pytest.approx(margin)
+    assert row["error"] >= np.std(each, ddof=1) / np.sqrt(3)
     assert (row["interval"], row["seeds"], row["n"]) == (OVER_SEEDS, 3, 80)
 
 
@@ -80,18 +81,18 @@ def test_of_one_seed_it_is_the_paired_bootstrap_of_the_run(one_seed):
     assert set(found["interval"]) == {OVER_EXAMPLES}
 
 
-def test_seeds_that_agree_give_no_interval(tmp_path):
+def test_seeds_that_agree_say_what_the_examples_say(tmp_path):
     run = planted_run(tmp_path, ANSWERS, {"ce": HALF, "smmd": ANSWERS}, seeds=(0, 1))
     row = gains(seed_gains(run)).iloc[0]
     assert (row["difference"], row["seeds"]) == (50, 2)
-    assert row[["low", "high"]].isna().all()
+    assert row["interval"] == OVER_SEEDS  # the examples differ, the seeds do not
     artefact = ForestPlot().build(run)
-    assert artefact.table["Δ to CE"].tolist() == ["+50.00"]
+    assert artefact.table["Δ to CE"].iloc[0].startswith("+50.0 [")
     artefact.figure.savefig(tmp_path / "figure.png")
 
 
 def test_losses_stand_in_the_order_of_the_run_and_have_no_hue_alone(one_seed):
-    (axis,) = ForestPlot().build(one_seed).figure.axes
+    axis, _ = ForestPlot().build(one_seed).figure.axes
     labels = [label.get_text() for label in axis.get_yticklabels()]
     assert labels == ["NTL", "SMMD", "SMMD[term=mmd]"]
     assert axis.yaxis_inverted()
@@ -101,12 +102,13 @@ def test_losses_stand_in_the_order_of_the_run_and_have_no_hue_alone(one_seed):
 
 def test_each_seed_is_drawn_faintly_and_is_a_row_of_the_data(three_seeds):
     artefact = ForestPlot().build(three_seeds)
-    (axis,) = artefact.figure.axes
+    axis, _ = artefact.figure.axes
     faint = [line for line in axis.lines if line.get_alpha() is not None]
     seeds = seed_gains(three_seeds)
-    differences = seeds.groupby("loss", observed=True)["difference"]
+    differences = seeds[seeds["loss"] != "ce"].groupby("loss", observed=True)["difference"]
     assert [list(line.get_xdata()) for line in faint] == [list(d) for _, d in differences]
-    pd.testing.assert_frame_equal(artefact.data, seeds)
+    seeds = seed_gains(three_seeds, judged_metrics)
+    pd.testing.assert_frame_equal(artefact.data, seeds.drop(columns="jackknife"))
 
 
 def test_two_seeds_do_not_stretch_the_axis_and_an_arrow_says_so(tmp_path):
@@ -116,7 +118,7 @@ def test_two_seeds_do_not_stretch_the_axis_and_an_arrow_says_so(tmp_path):
     row = gains(seeds).iloc[0]
     low, high = window(seeds, gains(seeds))
     assert row["low"] < low < -50 < 60 < high < row["high"]
-    (axis,) = ForestPlot().build(run).figure.axes
+    axis, *_ = ForestPlot().build(run).figure.axes
     assert [line.get_marker() for line in axis.lines if line.get_marker() in "<>"] == ["<", ">"]
 
 
@@ -138,9 +140,9 @@ def test_what_is_missing_is_named_in_place(tmp_path):
     run = quick_run(tmp_path, models=("m/other",), losses=("ce", "ntl"), base=False)
     run = without(run, tmp_path, failure=NO_MEMORY, model="builtin/tiny", loss="ntl")
     artefact = ForestPlot().build(run)
-    first, second = artefact.figure.axes
+    first, second, *_ = artefact.figure.axes
     assert (texts(first), texts(second)) == (["failed in train"], ["not run"])
-    table = artefact.table.set_index(["Model", "Loss"])["Δ to CE"]
+    table = artefact.table.query("Metric == 'Acc (%)'").set_index(["Model", "Loss"])["Δ to CE"]
     assert table["builtin/tiny", "NTL"] == "failed in train"
     assert table["other", "SMMD"] == "not run"
 
@@ -150,8 +152,9 @@ def test_tasks_that_do_not_fit_are_named(tmp_path):
     tasks = ("arithmetic[operations=1..2]", "gsm8k")
     artefact = ForestPlot().build(quick_run(tmp_path, tasks=tasks, losses=losses, n=5, resamples=5))
     assert len(artefact.figure.axes) == 1
-    assert "Not drawn for lack of room: gsm8k." in words(artefact)
-    assert len(artefact.table) == 60
+    left = "MAE of arithmetic[operations=1..2], Acc (%) of gsm8k, MAE of gsm8k"
+    assert f"Not drawn for lack of room: {left}." in words(artefact)
+    assert len(artefact.table) == 120
 
 
 def test_completions_made_elsewhere_are_compared_with_the_first_label(tmp_path):
@@ -166,5 +169,5 @@ def test_completions_made_elsewhere_are_compared_with_the_first_label(tmp_path):
     run = changed(run, tmp_path, "comparison.json", relabelled, loss="new")
     run = with_manifest(run, tmp_path, predictions={"labels": ["old", "new"]})
     table = ForestPlot().build(run).table
-    assert table["Loss"].tolist() == ["new"]
-    assert table["Δ to old"].iloc[0].startswith("+50.00 [")
+    assert table["Loss"].tolist() == ["new", "new"]
+    assert table["Δ to old"].iloc[0].startswith("+50.0 [")

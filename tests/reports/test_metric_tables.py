@@ -217,7 +217,7 @@ def test_a_sweep_in_the_run_changes_nothing_but_the_caption(tmp_path):
     sweep = tuple(f"smmd[sigma={value}]" for value in (1, 3, 5))
     after = ArithmeticTable().build(quick_run(tmp_path, n=60, losses=("ce", *sweep)))
     assert tables.to_csv(after.table) == tables.to_csv(before.table)
-    columns = ["p_holm", "exact_match_value"]
+    columns = ["exact_match_gain_p", "exact_match_value"]
     assert after.data[columns].equals(before.data[columns])
     assert "sweeps: 3 variants" in words(after)
 
@@ -229,7 +229,7 @@ def test_another_task_has_a_table_with_every_metric(tmp_path):
     artefact = TaskTable().build(run)
     table, data = artefact.table, artefact.data
     assert table.attrs["title"] == "Results: halving[digits=3]"
-    assert list(table["vs"]) == ["–", "untuned", "CE", "CE"]
+    assert list(table["Δ Exact match to CE"].str.startswith("–")) == [True, True, False, False]
     headings = ["Exact match", "Mean absolute error", "R squared", "Parse failure rate"]
     assert (table[headings] != "–").all(axis=None)
     key = ["loss", "seed", "metric"]
@@ -243,7 +243,7 @@ def test_another_task_has_a_table_with_every_metric(tmp_path):
 def test_another_task_that_is_known_has_its_own_names_of_metrics(tmp_path):
     load_plugin_file(Path(__file__).parents[2] / "examples" / "own_task.py")
     table = TaskTable().build(quick_run(tmp_path, tasks=("doubling",))).table
-    assert {"Acc (%)", "MAE", "R²", "Parse failures (%)", "Δ Acc"} <= set(table.columns)
+    assert {"Acc (%)", "MAE", "R²", "Parse failures (%)", "Δ Acc to CE"} <= set(table.columns)
     assert "[" in table["Acc (%)"].iloc[0]
 
 

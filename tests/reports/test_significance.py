@@ -1,13 +1,14 @@
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
-from smmd_bench.reports._significance import against_reference, holm
+from scipy.stats import binomtest
+from smmd_bench.reports._significance import holm
+from smmd_bench.reports.math_table import MathTable
+
+from tests.runs import planted_run
 
 MISSING = float("nan")
-T_TEST = stats.ttest_1samp([3.9, 4.0], 0).pvalue
 
 
 def by_hand(p_values):
@@ -32,54 +33,47 @@ def test_missing_p_values_stay_missing_and_do_not_count():
     assert holm([]).size == 0
 
 
-def frame(rows):
-    columns = ["task", "loss", "seed", "against_loss", "difference", "difference_p"]
-    return pd.DataFrame(rows, columns=columns).assign(model="m")
+ANSWERS = [str(at) for at in range(60)]
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        pytest.param(
-            [("a", "ntl", 0, "ce", 2.0, 0.03), ("a", "smmd", 0, "ce", 2.0, 0.04),
-             ("b", "smmd", 0, "ce", 2.0, 0.04)],
-            {("a", "ntl"): (2, 0.03, 0.06, False), ("a", "smmd"): (2, 0.04, 0.06, False),
-             ("b", "smmd"): (2, 0.04, 0.04, True)},
-            id="each task is a family of its own",
-        ),
-        pytest.param(
-            [("a", "ntl", 0, "ce", 2.0, 0.001), ("a", "ntl", 1, "ce", -2.0, 0.001),
-             ("a", "smmd", 0, "ce", 3.9, 0.001), ("a", "smmd", 1, "ce", 4.0, 0.02)],
-            {("a", "ntl"): (0, 1, 1, False), ("a", "smmd"): (3.95, T_TEST, 2 * T_TEST, True)},
-            id="over seeds the paired t-test counts",
-        ),
-        pytest.param(
-            [("a", "ntl", 0, "ce", 3.0, 0.001), ("a", "smmd", 0, "ce", 5.0, 0.001),
-             ("a", "gce", 0, "ce", 5.0, 0.001)],
-            {("a", "ntl"): (3, 0.001, 0.003, False), ("a", "smmd"): (5, 0.001, 0.003, True),
-             ("a", "gce"): (5, 0.001, 0.003, True)},
-            id="two that are equally good are both best",
-        ),
-        pytest.param(
-            [("b", "ntl", 0, "ce", 3.0, 0.001), ("b", "smmd", 0, "ce", 5.0, 0.9)],
-            {("b", "ntl"): (3, 0.001, 0.002, False), ("b", "smmd"): (5, 0.9, 0.9, False)},
-            id="what is best but not significantly better is not marked",
-        ),
-        pytest.param(
-            [("a", "ce", 0, "base", 9.0, 0.001), ("a", "ntl", 0, "ce", -9.0, 0.001)],
-            {("a", "ce"): (MISSING, MISSING, MISSING, False),
-             ("a", "ntl"): (-9, 0.001, 0.001, False)},
-            id="a worse loss is never best, and the untuned model is no reference",
-        ),
-    ],
-)  # fmt: skip
-def test_losses_against_the_reference(rows, expected):
-    columns = ["task", "loss", "seed", "against_loss", "difference", "difference_p"]
-    found = against_reference(pd.DataFrame(rows, columns=columns).assign(model="m"))
-    found = found.drop_duplicates(["task", "loss"]).set_index(["task", "loss"])
-    for key, (difference, p, p_holm, best) in expected.items():
-        row = found.loc[key]
-        assert row[["difference", "p", "p_holm"]].tolist() == pytest.approx(
-            [difference, p, p_holm], nan_ok=True
-        )
-        assert row["best"] == best
+def right(*kept):
+    """Completions that give the answers of these examples alone."""
+    return [text if at in kept else "777" for at, text in enumerate(ANSWERS)]
+
+
+def data_of(path, completions, seeds=(0,)):
+    run = planted_run(path, ANSWERS, completions, seeds=seeds)
+    return MathTable().build(run).data.drop_duplicates("loss").set_index("loss")
+
+
+def test_the_losses_of_a_model_and_task_are_one_family(tmp_path):
+    losses = {"ce": right(*range(20)), "ntl": right(*range(30)), "smmd": right(*range(32))}
+    found = data_of(tmp_path, losses)
+    raw = [binomtest(n, n).pvalue for n in (10, 12)]
+    assert found.loc[["ntl", "smmd"], "exact_match_gain_p"].tolist() == pytest.approx(by_hand(raw))
+    assert found["best"].to_dict() == {"ce": False, "ntl": False, "smmd": True}
+    assert np.isnan(found.loc["ce", "exact_match_gain"])
+
+
+def test_two_that_are_equally_good_are_both_best_and_a_worse_one_never_is(tmp_path):
+    many, few = right(*range(40)), right(*range(2))
+    losses = {"ce": right(*range(20)), "ntl": many, "smmd": many, "gce": few}
+    found = data_of(tmp_path, losses)
+    assert found["best"].to_dict() == {"ce": False, "ntl": True, "smmd": True, "gce": False}
+    assert found.loc["gce", "exact_match_gain_p"] < 0.05
+
+
+def test_what_is_best_but_not_significantly_better_is_not_marked(tmp_path):
+    found = data_of(tmp_path, {"ce": right(*range(20)), "smmd": right(*range(22))})
+    assert found.loc["smmd", "exact_match_gain"] == pytest.approx(100 * 2 / 60)
+    assert not found["best"].any()
+
+
+def test_cross_entropy_of_other_seeds_is_the_noise_floor_and_in_no_family(tmp_path):
+    ce = {seed: right(*range(seed, 20 + seed)) for seed in range(4)}
+    losses = {"ce": ce, "smmd": dict.fromkeys(range(4), right(*range(40)))}
+    found = data_of(tmp_path, losses, seeds=range(4))
+    assert found.loc["ce", "exact_match_gain"] == 0  # seed 2 against 0, and 3 against 1
+    assert found.loc["ce", "exact_match_gain_low"] < 0 < found.loc["ce", "exact_match_gain_high"]
+    assert found.loc["ce", "exact_match_gain_p"] == 1
+    assert found["best"].to_dict() == {"ce": False, "smmd": True}

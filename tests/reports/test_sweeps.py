@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
-from scipy import stats
+from smmd_bench.reports._gains import gains, seed_gains
 from smmd_bench.reports._sweep_axis import scale_of
 from smmd_bench.reports.bandwidth_table import BandwidthTable
 from smmd_bench.reports.lambda_sensitivity import LambdaSensitivity
@@ -160,14 +160,14 @@ def test_below_are_the_paired_differences_to_cross_entropy(report, loss, values,
     assert "Below: the paired difference to CE" in words(drawn(report))
 
 
-def test_over_seeds_the_interval_of_a_difference_is_students(tmp_path):
+def test_over_seeds_the_interval_of_a_difference_is_that_of_the_tables(tmp_path):
     run = quick_run(tmp_path, losses=("ce", *WEIGHT), seeds=(0, 1, 2))
     _, below = built(LambdaSensitivity(), run).figure.axes
-    by_seed = run.comparisons.query("metric == 'exact_match' and loss == 'smmd'")["difference"]
-    expected = stats.t.interval(0.95, 2, by_seed.mean(), stats.sem(by_seed))
+    gain = gains(seed_gains(run)).set_index("loss").loc["smmd"]
     (container,) = below.containers
     at = list(container.lines[0].get_xdata()).index(3)
-    assert container.lines[2][0].get_segments()[at][:, 1] == pytest.approx(expected)
+    ends = container.lines[2][0].get_segments()[at][:, 1]
+    assert ends == pytest.approx((gain["low"], gain["high"]))
 
 
 def test_without_cross_entropy_there_are_no_differences(tmp_path):

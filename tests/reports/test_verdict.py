@@ -5,12 +5,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 from smmd_bench.reports._gains import gains, seed_gains
-from smmd_bench.reports._significance import p_of_seeds
-from smmd_bench.reports._verdicts import judged_metrics, smallest_difference, verdicts
+from smmd_bench.reports._verdicts import judged_metrics, verdicts
+from smmd_bench.reports.arithmetic_table import ArithmeticTable
 from smmd_bench.reports.forest_plot import ForestPlot
 from smmd_bench.reports.verdict import Verdict
-from statsmodels.stats.power import NormalIndPower, TTestPower
+from statsmodels.formula.api import ols
+from statsmodels.stats.anova import anova_lm
 
+from smmd_bench.publishing.tables import with_interval
 from tests.reports.golden import words
 from tests.runs import planted_run, quick_run
 
@@ -33,52 +35,57 @@ def test_a_loss_is_better_worse_or_neither(tmp_path):
     assert exact["GCE"].startswith("cannot tell (below ±")
 
 
-def test_p_is_mcnemars_of_one_seed_and_the_t_tests_of_several(three_seeds, tmp_path):
-    data = verdicts(three_seeds)
-    exact = data[data["metric"] == "exact_match"]
-    for row in exact.to_dict("records"):
-        found = three_seeds.comparisons
-        found = found[(found["loss"] == row["loss"]) & (found["metric"] == "exact_match")]
-        expected = stats.ttest_1samp(found["difference"].astype(float), 0).pvalue
-        assert row["p"] == pytest.approx(expected)
+def test_p_is_that_of_the_mixed_model_over_several_seeds(three_seeds):
+    """A reference in long form: two-way analysis of variance of the seeds' differences."""
+    judged = verdicts(three_seeds)
+    row = judged.query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
+    wide = three_seeds.completions.pivot_table("exact", ["seed", "uid"], "loss", observed=True)
+    difference = 100 * (wide["smmd"] - wide["ce"])
+    long = difference.rename("y").reset_index().astype({"seed": "str"})
+    squares = anova_lm(ols("y ~ C(seed) + C(uid)", long).fit())["mean_sq"]
+    seeds, examples, rest = squares["C(seed)"], squares["C(uid)"], squares["Residual"]
+    if rest > seeds:  # the variance of seeds is estimated as none
+        total, df = examples, 79
+    else:
+        total = seeds + examples - rest
+        df = total**2 / (seeds**2 / 2 + examples**2 / 79 + rest**2 / 158)
+    assert total >= max(seeds, examples)
+    error = np.sqrt(total / (3 * 80))
+    assert row["error"] == pytest.approx(error, rel=1e-3)
+    assert row["p"] == pytest.approx(2 * stats.t.sf(row["difference"] / error, df), rel=1e-2)
+
+
+def test_p_is_mcnemars_of_one_seed(tmp_path):
     one = quick_run(tmp_path, n=80)
     row = verdicts(one).query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
-    (mcnemar,) = one.comparisons.query("metric == 'exact_match' and loss == 'smmd'")["p"]
-    assert row["p"] == mcnemar
+    comparison = one.comparisons.query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
+    b, c = int(comparison["b"]), int(comparison["c"])
+    assert row["p"] == pytest.approx(stats.binomtest(b, b + c).pvalue)
+    assert row["discordant"] == b + c
 
 
-def test_differences_that_do_not_vary_have_no_p_and_no_smallest_difference():
-    assert np.isnan(p_of_seeds(pd.Series([1.0, 1.0]), None))
-    assert np.isnan(smallest_difference({"error": 0.0, "seeds": 2}, 0.05))
-
-
-@pytest.mark.parametrize("seeds", [3, 5, 10])
-@pytest.mark.parametrize("level", [0.05, 0.0125])
-def test_the_smallest_difference_of_several_seeds_has_the_power_of_the_t_test(seeds, level):
-    deviation = 2.0
-    found = smallest_difference({"error": deviation / np.sqrt(seeds), "seeds": seeds}, level)
-    power = TTestPower().power(found / deviation, seeds, level, alternative="larger")
-    two_sided = TTestPower().power(found / deviation, seeds, level)
-    assert two_sided == pytest.approx(0.8, abs=0.01)
-    assert power >= two_sided
-
-
-def test_the_smallest_difference_of_one_seed_has_the_power_of_the_z_test():
-    found = smallest_difference({"error": 0.5, "seeds": 1, "discordant": np.nan}, 0.05)
-    assert NormalIndPower(ddof=0).power(found / 0.5, 1, 0.05, ratio=0) == pytest.approx(
-        0.8, abs=0.01
-    )
-
-
-def test_the_verdict_and_the_forest_plot_name_the_same_differences(three_seeds):
-    plotted = ForestPlot().build(three_seeds).table.set_index("Loss")
+def test_the_noise_floor_is_the_last_row_of_a_run_with_several_seeds(three_seeds):
     table = Verdict().build(three_seeds).table
-    exact = table[table["Metric"] == "Acc (%)"].set_index("Loss")["Δ to CE [95 %]"]
-    for loss, text in exact.items():
-        mean = float(text.split()[0].replace("−", "-"))
-        assert mean == pytest.approx(
-            float(plotted.loc[loss, "Δ to CE"].split()[0].replace("−", "-")), abs=0.05
-        )
+    assert table["Loss"].tolist()[-2:] == ["CE, other seeds"] * 2
+    assert table["Seeds"].tolist()[-2:] == ["1", "1"]
+    pair = [three_seeds.metrics.query(f"loss == 'ce' and seed == {seed}") for seed in (0, 1)]
+    values = [p.set_index("metric")["value"]["exact_match"] for p in pair]
+    shown = float(table["Δ to CE [95 %]"].iloc[-2].split()[0].replace("−", "-"))
+    assert shown == pytest.approx(values[1] - values[0], abs=0.051)
+
+
+def test_the_tables_and_the_forest_plot_show_the_intervals_of_the_verdict(three_seeds):
+    judged = verdicts(three_seeds).query("metric == 'exact_match'").set_index("loss")
+    plotted = ForestPlot().build(three_seeds).table.query("Metric == 'Acc (%)'")
+    listed = ArithmeticTable().build(three_seeds).data.drop_duplicates("loss").set_index("loss")
+    texts = plotted.set_index("Loss")["Δ to CE"]
+    for loss, label in (("ntl", "NTL"), ("smmd", "SMMD"), ("ce", "CE, other seeds")):
+        gain = judged.loc[loss]
+        bounds = (gain["difference"], gain["low"], gain["high"])
+        assert texts[label] == with_interval(*bounds, 1, sign=True)
+        parts = ["", "_low", "_high"]
+        shown = listed.loc[loss, [f"exact_match_gain{part}" for part in parts]].tolist()
+        assert shown == pytest.approx(bounds)
 
 
 def test_the_metrics_are_the_first_and_the_error():
@@ -103,23 +110,6 @@ def test_gains_of_the_first_metric_are_those_of_the_verdict(three_seeds):
     judged = verdicts(three_seeds)
     same = judged[judged["metric"] == "exact_match"]
     assert same["p"].tolist() == first["p"].tolist()
-
-
-@pytest.mark.parametrize(("discordant", "n"), [(10, 2000), (60, 2000), (12, 40)])
-def test_the_smallest_difference_of_exact_match_has_the_power_of_mcnemars_test(discordant, n):
-    found = smallest_difference({"seeds": 1, "discordant": discordant, "n": n}, 0.05)
-    for_one = (1 + found * n / 100 / discordant) / 2
-    wins = stats.binom(discordant, for_one)
-    power = sum(
-        wins.pmf(k) for k in range(discordant + 1) if stats.binomtest(k, discordant).pvalue < 0.05
-    )
-    assert power == pytest.approx(0.8, abs=0.02)
-
-
-def test_too_few_discordant_examples_show_no_difference_below_what_the_test_needs():
-    found = smallest_difference({"seeds": 1, "discordant": 1, "n": 2000}, 0.05)
-    assert found == pytest.approx(100 * 6 / 2000)
-    assert stats.binomtest(6, 6).pvalue < 0.05 < stats.binomtest(5, 5).pvalue
 
 
 def test_two_recipes_are_not_two_seeds(tmp_path):
