@@ -11,7 +11,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Metric, Run
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.scoring.crossed import Crossed, fit, t_interval, t_test
+from smmd_bench.scoring.crossed import fit_cells, t_interval, t_test
 
 from ._cells import KEY, REFERENCE, in_order, measured, metrics_of
 
@@ -92,9 +92,9 @@ def gains(seeds: pd.DataFrame) -> pd.DataFrame:
 
 def _gain(cells: pd.DataFrame) -> dict[str, Any]:
     """The mean difference of the cells of a model, task, loss and metric, with its test."""
-    number = cells["seed"].nunique()
+    number, mean = cells["seed"].nunique(), float(cells["difference"].mean())
     found = {
-        "seeds": number, "difference": float(cells["difference"].mean()),
+        "seeds": number, "difference": mean,
         "n": int(cells["n"].max()), "against": tuple(cells["against"]),
     }  # fmt: skip
     none = dict.fromkeys(("low", "high", "error", "df", "p", "discordant"), math.nan)
@@ -102,21 +102,13 @@ def _gain(cells: pd.DataFrame) -> dict[str, Any]:
         return found | none | {"interval": RECIPES}
     if number == 1:
         return found | none | _of_one_seed(cells.iloc[0])
-    model = crossed_model(cells)
+    model = fit_cells(cells)
     if model.error == 0:
         return found | none | _of_no_variance(cells)
-    low, high = t_interval(found["difference"], model.error, model.df)
-    p = t_test(found["difference"], model.error, model.df)
+    low, high = t_interval(mean, model.error, model.df)
+    p = t_test(mean, model.error, model.df)
     bounds = {"low": low, "high": high, "error": model.error, "df": model.df, "p": p}
     return found | none | bounds | {"interval": OVER_SEEDS}
-
-
-def crossed_model(cells: pd.DataFrame) -> Crossed:
-    """The mixed model of the cells' differences; over seeds alone where the jackknife has none."""
-    tables = [list(values) for values in cells["jackknife"] if isinstance(values, list)]
-    if len(tables) == len(cells) and len({*map(len, tables)}) == 1:
-        return fit(tables)
-    return fit(np.repeat(cells["difference"].to_numpy(np.float64)[:, None], 2, axis=1))
 
 
 def _of_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:

@@ -53,8 +53,8 @@ def gain(cells: pd.DataFrame, prefix: str, digits: int = 1) -> str:
     `prefix` stands before `gain` in the names of the columns.
     """
     first = cells.iloc[0]
-    values = (first[f"{prefix}gain{part}"] for part in ("", "_low", "_high"))
-    text = with_interval(*values, digits, sign=True)
+    value, low, high = (first[f"{prefix}gain{part}"] for part in ("", "_low", "_high"))
+    text = with_interval(value, low, high, digits, sign=True)
     smallest = first[f"{prefix}gain_smallest"]
     return text if pd.isna(smallest) else f"{text} ({number(smallest, digits)})"
 

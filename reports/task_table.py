@@ -59,7 +59,7 @@ class TaskTable(MetricTable):
         groups = data.groupby([*self.key], observed=True)
         rows = [_row(group, headings, opponent(data)) for _, group in groups]
         table = pd.DataFrame(rows).fillna(DASH)
-        found = [name for name in table if name.startswith("Δ") or name == P_HOLM]
+        found = [name for name in table.columns if name.startswith("Δ") or name == P_HOLM]
         table = table.drop(columns=[name for name in found if (table[name] == DASH).all()])
         return table.drop(columns="Task") if data["task"].nunique() == 1 else table
 

@@ -27,8 +27,8 @@ def command(a: Path, b: Path, metric: str | None, as_json: bool) -> None:
     """Compare the cells that two runs share.
 
     These have the same model, task, loss and seed. The difference is B minus A, on the same test
-    examples, with its 95 % paired bootstrap interval and McNemar's exact test. Differences between
-    recipes and versions are listed.
+    examples, with its 95 % interval and its test. Differences between recipes and versions are
+    listed.
 
     \b
     Examples:
@@ -55,8 +55,7 @@ def _print(a: Path, b: Path, found: RunComparison) -> None:
 
     from ..publishing.style import loss_label
     from ..publishing.tables import DASH, number, p_value, with_interval
-    from ..publishing.terminal_table import to_terminal
-    from .terminal import new_console, print_sentence, result_width
+    from .terminal import print_results, print_sentence
 
     table = pd.DataFrame(
         {
@@ -75,12 +74,13 @@ def _print(a: Path, b: Path, found: RunComparison) -> None:
     )
     table.attrs["values"] = ["A", "B", "B − A", "p", "n"]
     caption = (
-        "Brackets: 95 % intervals, paired percentile bootstrap over the n test examples; p: "
-        "McNemar's exact test of exact match, not corrected for the number of comparisons."
+        "Brackets: 95 % intervals over the n test examples. Of a share of these they are Tango's, "
+        "and p is McNemar's exact test; of other metrics both are by the paired bootstrap. p is "
+        "not corrected for the number of comparisons."
     )
     if found.unpaired:
         caption += f" Without an interval: {'; '.join(found.unpaired)}."
-    new_console().print(to_terminal(table, f"A: {a}\nB: {b}", caption, result_width()))
+    print_results(table, f"A: {a}\nB: {b}", caption)
     for run, cells in ((a, found.only_a), (b, found.only_b)):
         if cells:
             print_sentence(f"Only in {run}: {'; '.join(cells)}.")

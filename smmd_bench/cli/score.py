@@ -103,19 +103,18 @@ def command(
 
 def _say_comparisons(voice: Voice, folder: Path) -> None:
     """A line for each file but the first, whatever table the task has."""
+    from ..contracts import ExactMatch
     from ..publishing.style import loss_label
     from ..publishing.tables import p_value, with_interval
     from ..results.frames import read_run
 
     compared = read_run(folder).comparisons
-    tests = compared.dropna(subset="p").set_index("address")[["b", "c", "p"]].to_dict("index")
     for line in compared.drop_duplicates("address").to_dict("records"):  # its first metric
-        test = tests.get(line["address"])
         difference = with_interval(line["difference"], line["low"], line["high"], sign=True)
         exact = (
-            f"; exact by one alone: {test['b']:.0f} and {test['c']:.0f} of {line['n']:,}, McNemar "
-            f"p {p_value(test['p'])}"
-            if test  # else the answers are no numbers
+            f"; exact by one alone: {line['b']:.0f} and {line['c']:.0f} of {line['n']:,}, McNemar "
+            f"p {p_value(line['p'])}"
+            if line["metric"] == ExactMatch.name  # else the answers are no numbers
             else f" (n {line['n']:,})"
         )
         voice.say(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
     from rich.table import Table
 
@@ -33,6 +34,15 @@ def result_width() -> int:
     where there is neither."""
     console = new_console()
     return max(_NARROWEST, console.width) if has_width(console) else _ELSEWHERE
+
+
+def print_results(table: pd.DataFrame, title: str, caption: str) -> None:
+    """Print a table of results, as wide as `result_width` allows."""
+    from ..publishing.terminal_table import to_terminal
+
+    console = new_console()
+    console.width = width = result_width()
+    console.print(to_terminal(table, title, caption, width))
 
 
 def print_sentence(text: str, *, stderr: bool = False) -> None:

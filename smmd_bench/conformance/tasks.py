@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import get_args
 
 from ..contracts import Answer, Example, Modality, Split, Task, first_number, last_number
-from ..results.frames import IDENTITY
+from ..results.summary import IDENTITY
 from ..scoring.score import COMPLETION_COLUMNS, SCORE_COLUMNS, reads_numbers
 from .checks import Checks, Finding, UncheckedError, fail, require
 from .metrics import check_metrics, check_spellings

@@ -42,6 +42,10 @@ class Run(Protocol):
         """One row a compared cell and metric: the difference, its bounds, and McNemar's b, c, p."""
 
     @property
+    def noise(self) -> pd.DataFrame:
+        """The same of cross-entropy against cross-entropy of another seed."""
+
+    @property
     def selection(self) -> pd.DataFrame:
         """One row a cell and epoch: the validation metrics, and whether it was `selected`."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..results.frames import IDENTITY
+from ..results.summary import IDENTITY
 from ..scoring.categories import CATEGORIES
 from ..scoring.score import COMPLETION_COLUMNS
 from .example_digits import digit_distributions

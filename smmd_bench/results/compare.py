@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..contracts import ExactMatch
 from ..errors import UserError, did_you_mean
 from ..plugin_system.registry import load_task
 from ..scoring.measure import compare
@@ -31,8 +30,8 @@ class RunComparison:
     """Cells that two runs share, and what is different besides.
 
     `rows` has one row a cell and metric: the value in the first run (a) and in the second (b),
-    b - a with its 95 % paired bootstrap interval, n examples, and McNemar's exact p of exact match
-    (missing for other metrics). Where the test examples are not the same, or the task's plugin is
+    b - a with its 95 % interval, n examples, and p: McNemar's exact test of a share, else by the
+    paired bootstrap. Where the test examples are not the same, or the task's plugin is
     not here, the interval, n and p are missing, and `unpaired` says why. `only_a` and `only_b` are
     labels of cells that one run alone has, `settings` sentences on what differs.
     """
@@ -102,8 +101,8 @@ def _rows(sides: Sides, metric: str | None, resamples: int) -> list[dict[str, An
         if isinstance(paired, str):
             row["why"] = paired
         elif paired is not None:
-            row |= paired["metrics"].get(name, {})
-            row["p"] = (paired["mcnemar"] or {}).get("p") if name == ExactMatch.name else None
+            test = paired["metrics"].get(name, {})
+            row |= {part: test.get(part) for part in ("difference", "low", "high", "n", "p")}
         rows.append(row)
     return rows
 

@@ -17,26 +17,21 @@ from ..storage.current import CellFile, CurrentCell, current_cell
 from ..storage.files import read_json
 from ..storage.manifest import read_manifest
 from ..storage.shapes import require_shape
-from .opponents import Compared, ComparisonFile, all_compared
-from .summary import in_run_order, what_the_cells_say
+from .comparison_rows import comparison_rows
+from .opponents import Compared, all_compared
+from .summary import IDENTITY, in_run_order, what_the_cells_say
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 2
 """Of a run folder. Raise it when what is written there is read in another way."""
-IDENTITY = ("address", "model", "task", "loss", "seed")
-"""The columns that every frame of a run starts with: which cell a row is of."""
 
 _CELL_COLUMNS = (
     "address", "model", "model_label", "task", "task_name", "loss", "loss_name", "seed", "params",
     "trained_on", "status", "stage", "error", "recipe", "sizes",
 )  # fmt: skip
 _METRIC_COLUMNS = (*IDENTITY, "metric", "value", "low", "high", "n")
-_COMPARISON_COLUMNS = (
-    *IDENTITY, "against", "against_loss", "metric", "difference", "low", "high", "n", "b", "c", "p",
-    "jackknife",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,12 +103,12 @@ class RunFrames:
         examples; of another metric p is by the bootstrap. `jackknife` holds the pseudo-values of
         `smmd_bench.scoring.jackknife`.
         """
-        return self._compared_by("comparison")
+        return self._frame(*comparison_rows(self, "comparison"))
 
     @cached_property
     def noise(self) -> pd.DataFrame:
         """The same of cross-entropy against cross-entropy of another seed, in disjoint pairs."""
-        return self._compared_by("noise")
+        return self._frame(*comparison_rows(self, "noise"))
 
     @cached_property
     def selection(self) -> pd.DataFrame:
@@ -231,24 +226,6 @@ class RunFrames:
         """The pairs of measured cells of which one's file says how they differ."""
         described = self._described.items()
         return all_compared(content for a, content in described if self.current(a).metrics)
-
-    def _compared_by(self, file: ComparisonFile) -> pd.DataFrame:
-        """One row a metric of each of these files, as far as they are current."""
-        against = {pair.mine["address"]: pair.other for pair in self.compared if pair.file == file}
-        rows = [
-            {
-                **identity,
-                "against": other["address"],
-                "against_loss": other["loss"],
-                "metric": metric,
-                **values,
-            }
-            for identity, cell in self._with_files(self._done())
-            if (other := against.get(identity["address"])) is not None
-            and (content := cell.comparison(self.current(other["address"]), file)) is not None
-            for metric, values in content["metrics"].items()
-        ]
-        return self._frame(rows, _COMPARISON_COLUMNS, ("difference", "low", "high", "p"))
 
     def _row(self, address: str) -> dict[str, Any]:
         content, cell = self._described[address], self.current(address)

@@ -80,7 +80,7 @@ def noise_pairs(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     for key in keys:
         if key.loss == REFERENCE and key.reference is None:
             groups.setdefault(key._replace(seed=0), []).append(key)
-    found = {}
+    found: dict[CellKey, CellKey] = {}
     for group in groups.values():
         ordered = sorted(group, key=lambda key: key.seed)
         half = len(ordered) // 2

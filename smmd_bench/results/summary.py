@@ -7,6 +7,9 @@ from typing import Any
 
 from ..storage.current import BASE
 
+IDENTITY = ("address", "model", "task", "loss", "seed")
+"""The columns that every frame of a run starts with: which cell a row is of."""
+
 
 def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The keys experiment, models, data, generation, plugins and cells of a manifest."""

@@ -17,6 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
     from numpy.typing import NDArray
 
 
@@ -43,30 +44,35 @@ class Crossed:
     def df(self) -> float:
         """Satterthwaite's degrees of freedom of `error`."""
         seeds, examples = self.seeds - 1, self.examples - 1
-        if self._square == self.of_example:
-            return float(examples)
-        if self._square == self.of_seed:
+        if self.seeds == 1 or self.of_seed < self.of_both:
+            return float(seeds if self._square == self.of_seed else examples)
+        if self.of_example < self.of_both:
             return float(seeds)
         parts = (self.of_seed, seeds), (self.of_example, examples), (self.of_both, seeds * examples)
-        return self._square**2 / sum(square**2 / df for square, df in parts)
+        spread = sum(square**2 / df for square, df in parts)
+        return self._square**2 / spread if spread else float(examples)
 
     @property
     def _square(self) -> float:
         """Seeds * examples * the variance of the mean; no variance below zero is taken off."""
         return max(self.of_seed + self.of_example - self.of_both, self.of_seed, self.of_example)
 
-    def error_of(self, seeds: int, larger: float = 1.0) -> float:
-        """The standard error with so many seeds, and so many times as many examples.
+    def planned(self, seeds: int, larger: float = 1.0) -> Crossed:
+        """What so many seeds, and so many times as many examples, are expected to give.
 
-        With one seed seen, its variance over seeds is taken for zero.
+        No variance is below zero. With one seed seen, seeds are taken to differ by nothing more
+        than their examples do, which no seed repeats.
         """
-        of_seeds = max(0.0, self.of_seed - self.of_both) / self.examples
-        of_examples = max(0.0, self.of_example - self.of_both) / self.seeds
-        if self.seeds == 1:
-            of_seeds, of_examples = 0.0, self.of_example
-        examples = self.examples * larger
-        rest = self.of_both / (seeds * examples)
-        return math.sqrt(of_seeds / seeds + of_examples / examples + rest)
+        of_both = self.of_both / larger
+        of_seed = max(0.0, self.of_seed - self.of_both) / self.examples
+        of_example = max(0.0, self.of_example - self.of_both) / self.seeds / larger
+        return Crossed(
+            self.examples * of_seed + of_both if seeds > 1 else 0.0,
+            seeds * of_example + of_both,
+            of_both if seeds > 1 else 0.0,
+            seeds,
+            self.examples,
+        )
 
 
 def fit(table: Sequence[Sequence[float]] | NDArray[np.float64]) -> Crossed:
@@ -101,3 +107,15 @@ def t_test(mean: float, error: float, df: float) -> float:
     from scipy.stats import t
 
     return float(2 * t.sf(abs(mean) / error, df)) if error > 0 else math.nan
+
+
+def fit_cells(cells: pd.DataFrame) -> Crossed:
+    """The mean squares of the paired differences of cells that differ in their seed.
+
+    `cells` has the columns difference and jackknife of a run's comparisons. Where a cell has no
+    jackknife, over the seeds alone; these must be several then.
+    """
+    tables = [list(values) for values in cells["jackknife"] if isinstance(values, list)]
+    if len(tables) == len(cells) and len({*map(len, tables)}) == 1:
+        return fit(tables)
+    return fit(np.repeat(cells["difference"].to_numpy(np.float64)[:, None], 2, axis=1))

@@ -93,6 +93,17 @@ def test_a_table_of_many_models_too_wide_for_one_is_split_by_model():
     assert max(map(len, lines)) <= 100
 
 
+def test_a_table_of_one_model_with_too_many_columns_goes_on_below():
+    table = wide(14)
+    table.insert(0, "Loss", ["CE", "SMMD"])
+    lines = (text := rendered(table)).splitlines()
+    assert max(map(len, lines)) <= 100
+    heads = [line.split() for line in lines if line.startswith("Loss")]
+    assert len(heads) == 3
+    assert sum(line.startswith(("CE ", "SMMD ")) for line in lines) == 6
+    assert all(f"[{at}.25, {at}.75]" in text for at in range(14))  # no number is broken
+
+
 def test_columns_that_never_change_go_above_the_table():
     same = FRAME.assign(Model="builtin/tiny")
     lines = rendered(same).splitlines()

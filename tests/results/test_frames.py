@@ -66,12 +66,25 @@ def test_metrics_are_those_of_the_files(run):
     assert {key: found[key] for key in expected} == expected
 
 
-def test_mcnemars_test_stands_in_the_rows_of_exact_match_alone(run):
+def test_mcnemars_test_stands_in_the_rows_of_shares_alone(run):
     rows = run.comparisons
-    exact = rows["metric"] == "exact_match"
-    assert rows.loc[exact, ["b", "c", "p"]].notna().all(axis=None)
-    assert rows.loc[~exact, ["b", "c", "p"]].isna().all(axis=None)
-    assert len(rows) > exact.sum()
+    shares = ["exact_match", "text_match", "truncation_rate", "parse_failure_rate"]
+    share = rows["metric"].isin(shares)
+    assert rows.loc[share, ["b", "c", "p"]].notna().all(axis=None)
+    assert rows.loc[~share, ["b", "c"]].isna().all(axis=None)
+    assert len(rows) > share.sum()
+    exact = rows[rows["metric"] == "exact_match"]
+    other = rows[rows["metric"] == "mean_absolute_error"]
+    assert set(exact["p"]).isdisjoint(other["p"])
+
+
+def test_cross_entropy_of_other_seeds_is_the_noise(tmp_path):
+    run = quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0, 1, 2))
+    (pair,) = run.noise[run.noise["metric"] == "exact_match"].to_dict("records")
+    assert (pair["loss"], pair["against_loss"], pair["seed"]) == ("ce", "ce", 1)
+    assert pair["against"] == run.cells.query("loss == 'ce' and seed == 0")["address"].item()
+    assert len(pair["jackknife"]) == 20
+    assert quick_run(tmp_path / "one").noise.empty
 
 
 def test_losses_are_compared_with_ce_and_ce_with_the_base(run):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smmd_bench.results.opponents import CellKey, cell_key, opponents
+from smmd_bench.results.opponents import CellKey, cell_key, noise_pairs, opponents
 
 
 def key(loss, seed=0, recipe="r", test="all", reference=None):
@@ -44,6 +44,21 @@ def test_files_of_completions_are_compared_with_the_first_of_them():
     mine, base, ce = (key(label, reference="mine") for label in ("mine", "base", "ce"))
     assert opponents([mine, base, ce]) == {base: mine, ce: mine}
     assert opponents([mine, ce, key("ce"), key("smmd")]) == {ce: mine, key("smmd"): key("ce")}
+
+
+@pytest.mark.parametrize(
+    ("seeds", "pairs"),
+    [((0,), {}), ((0, 1), {1: 0}), ((5, 1, 3), {3: 1}), ((0, 1, 2, 3), {2: 0, 3: 1})],
+)
+def test_the_noise_floor_pairs_cross_entropy_with_itself_and_no_seed_twice(seeds, pairs):
+    others = [key("base"), key("smmd"), key("smmd", 1), key("ce", reference="mine")]
+    found = noise_pairs([*(key("ce", seed) for seed in seeds), *others])
+    assert found == {key("ce", mine): key("ce", other) for mine, other in pairs.items()}
+
+
+def test_the_noise_floor_is_of_one_recipe_and_one_test_set():
+    assert noise_pairs([key("ce"), key("ce", 1, recipe="another")]) == {}
+    assert noise_pairs([key("ce"), key("ce", 1, test="half")]) == {}
 
 
 CELL = {

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 from statsmodels.regression.mixed_linear_model import MixedLM
 
-from smmd_bench.scoring.crossed import Crossed, fit, t_interval, t_test
+from smmd_bench.scoring.crossed import fit, fit_cells, t_interval, t_test
 
 
 def drawn(seeds, examples, rng, of_seed=1.0, of_example=2.0, of_both=1.5, mean=0.7):
@@ -71,12 +71,27 @@ def test_more_seeds_and_examples_are_predicted_by_what_they_give():
     pilot = fit(drawn(40, 400, rng))
     for seeds, examples in ((5, 400), (10, 1600), (40, 200)):
         expected = np.sqrt(1 / seeds + 4 / examples + 2.25 / (seeds * examples))
-        assert pilot.error_of(seeds, examples / 400) == pytest.approx(expected, rel=0.2)
-    assert pilot.error_of(40) == pytest.approx(pilot.error)
+        assert pilot.planned(seeds, examples / 400).error == pytest.approx(expected, rel=0.2)
+    same = pilot.planned(40)
+    assert (same.error, same.df) == pytest.approx((pilot.error, pilot.df))
+
+
+def test_a_pilot_of_one_seed_knows_nothing_of_other_seeds():
+    pilot = fit([np.random.default_rng(0).normal(0, 2, 100)])
+    assert pilot.planned(1, 4).error == pytest.approx(pilot.error / 2)
+    assert pilot.planned(5, 4).error == pytest.approx(pilot.error / 2)
+
+
+def test_cells_without_pseudo_values_are_tested_over_their_seeds():
+    cells = pd.DataFrame({"difference": [1.0, 2.5, 0.5], "jackknife": [None, [1.0, 2.0], None]})
+    found = fit_cells(cells)
+    expected = stats.ttest_1samp(cells["difference"], 0)
+    assert t_test(4 / 3, found.error, found.df) == pytest.approx(expected.pvalue)
+    whole = cells.assign(jackknife=[[1.0, 1.0], [2.0, 3.0], [0.5, 0.5]])
+    assert fit_cells(whole) == fit([[1.0, 1.0], [2.0, 3.0], [0.5, 0.5]])
 
 
 def test_nothing_that_differs_gives_no_error():
     found = fit(np.zeros((3, 10)))
     assert found.error == 0
     assert np.isnan(t_test(0.0, found.error, found.df))
-    assert Crossed(0.0, 4.0, 0.0, 1, 100).error_of(4) == pytest.approx(0.2)

@@ -1,0 +1,80 @@
+"""How many seeds and test examples a wanted difference needs, from what a pilot run shows."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UserError, did_you_mean
+from ..scoring.crossed import Crossed, fit_cells
+from ..scoring.power import smallest_by_t
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .frames import RunFrames
+
+SEEDS = (2, 3, 5, 10, 20)
+LARGER = (1, 2, 5, 10)
+"""Times as many test examples as the pilot has."""
+LEVEL = 0.05
+MOST = 1000
+"""Seeds that are tried at most."""
+
+
+def planned_power(
+    run: RunFrames, metric: str = "exact_match", difference: float | None = None
+) -> pd.DataFrame:
+    """One row a model, task, loss and number of examples: what each number of seeds could show.
+
+    model, task, loss, pilot (its seeds), n (test examples), level (0.05 over the losses of the
+    model and task, as Holm's correction begins), seeds_2, seeds_3 and so on: the smallest true
+    difference to cross-entropy that the test finds with a probability of 80 %, in the metric's
+    unit; needed: the fewest seeds for `difference` (missing: more than `MOST`).
+
+    Raises UserError where no loss of the run is compared with cross-entropy by this metric.
+    """
+    import pandas as pd
+
+    found = run.comparisons[run.comparisons["against_loss"] == "ce"]
+    if found.empty:
+        raise UserError(
+            f"{run.path} has no loss beside ce for the same seed: a pilot run needs both, as "
+            "`train-eval --losses ce,smmd` makes it."
+        )
+    known = [*map(str, found["metric"].unique())]
+    found = found[(found["metric"] == metric) & found["difference"].notna()]
+    if found.empty:
+        raise UserError(f"{run.path} compares no losses by {metric}: {did_you_mean(metric, known)}")
+    rows: list[dict[str, Any]] = []
+    for (model, task), cells in found.groupby(["model", "task"], observed=True):
+        level = LEVEL / cells["loss"].nunique()
+        for loss, own in cells.groupby("loss", observed=True):
+            if _is_unknown(own):
+                continue
+            name = {"model": model, "task": task, "loss": loss, "pilot": own["seed"].nunique()}
+            pilot, n = fit_cells(own), int(own["n"].max())
+            for larger in LARGER:
+                row = {**name, "n": n * larger, "level": level}
+                row |= {f"seeds_{s}": _smallest(pilot, s, larger, level) for s in SEEDS}
+                if difference is not None:
+                    row["needed"] = _fewest(pilot, larger, level, difference)
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _is_unknown(cells: pd.DataFrame) -> bool:
+    """Whether the cells say nothing of the variance: one seed without pseudo-values."""
+    return len(cells) == 1 and not isinstance(cells["jackknife"].iloc[0], list)
+
+
+def _smallest(pilot: Crossed, seeds: int, larger: float, level: float) -> float:
+    planned = pilot.planned(seeds, larger)
+    return smallest_by_t(planned.error, planned.df, level)
+
+
+def _fewest(pilot: Crossed, larger: float, level: float, difference: float) -> int | None:
+    """By bisection: more seeds never show less."""
+    tried = range(2, MOST + 1)
+    at = bisect_left(tried, -difference, key=lambda s: -_smallest(pilot, s, larger, level))
+    return tried[at] if at < len(tried) else None

@@ -1,0 +1,53 @@
+"""What a pilot says of the next run, against what a run of that size then shows."""
+
+import numpy as np
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.results.power import LARGER, SEEDS, planned_power
+from smmd_bench.scoring.crossed import fit_cells
+from smmd_bench.scoring.power import smallest_by_t
+from tests.runs import quick_run
+
+
+@pytest.fixture(scope="module")
+def pilot(tmp_path_factory):
+    return quick_run(tmp_path_factory.mktemp("pilot"), seeds=(0, 1, 2), n=100)
+
+
+def test_more_seeds_and_more_examples_show_smaller_differences(pilot):
+    found = planned_power(pilot, difference=5.0)
+    assert found["n"].tolist() == [100 * larger for larger in LARGER] * 2
+    assert found["loss"].tolist() == ["ntl"] * 4 + ["smmd"] * 4
+    assert (found["level"] == 0.025).all()
+    by_seeds = found[[f"seeds_{seeds}" for seeds in SEEDS]].to_numpy()
+    assert (np.diff(by_seeds, axis=1) < 0).all()
+    for _, rows in found.groupby("loss", observed=True):
+        assert (np.diff(rows["seeds_10"]) < 0).all()
+        assert (np.diff(rows["needed"]) <= 0).all()
+
+
+def test_the_seeds_of_a_difference_are_the_fewest_that_show_it(pilot):
+    for at, row in planned_power(pilot, difference=6.0).iterrows():
+        compared = pilot.comparisons.query("metric == 'exact_match'")
+        model = fit_cells(compared[compared["loss"] == row["loss"]])
+        for seeds, enough in ((row["needed"], True), (row["needed"] - 1, False)):
+            if seeds >= 2:
+                planned = model.planned(int(seeds), row["n"] / 100)
+                shown = smallest_by_t(planned.error, planned.df, 0.025)
+                assert (shown <= 6.0) == enough, at
+
+
+def test_the_size_of_the_pilot_shows_what_the_pilot_shows(tmp_path):
+    run = quick_run(tmp_path, seeds=range(10), losses=("ce", "smmd"), n=60)
+    compared = run.comparisons.query("metric == 'exact_match' and loss == 'smmd'")
+    model = fit_cells(compared)
+    expected = smallest_by_t(model.error, model.df, 0.05)
+    assert planned_power(run).iloc[0]["seeds_10"] == pytest.approx(expected, rel=0.25)
+
+
+def test_a_run_without_a_comparison_is_no_pilot(pilot, tmp_path):
+    with pytest.raises(UserError, match="needs both"):
+        planned_power(quick_run(tmp_path, losses=("ce",)))
+    with pytest.raises(UserError, match="did you mean mean_absolute_error"):
+        planned_power(pilot, "mean_absolute_eror")
