@@ -20,6 +20,7 @@ from filelock import FileLock
 from ..errors import UserError, reason_of
 from .addresses import cache_folder, digest_of_files
 from .files import write_text
+from .foreign_parquet import foreign_rows
 
 VARIABLE = "SMMD_BENCH_DATA"
 _STATE = "state.json"
@@ -168,9 +169,7 @@ def _parse(file: Path) -> Any:
 
         return Dataset.load_from_disk(str(file)).to_list()
     if file.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        return pq.read_table(file).to_pylist()
+        return foreign_rows(file)
     text = file.read_text(encoding="utf-8")
     if file.suffix == ".json":
         return json.loads(text)

@@ -11,7 +11,7 @@ import pytest
 from datasets import Dataset
 
 from smmd_bench.errors import UserError
-from smmd_bench.storage.data_files import DataSource, HubData
+from smmd_bench.storage.data_files import DataSource, HubData, read_rows
 
 ROWS = [{"question": "1+1?", "answer": "#### 2"}, {"question": "é", "answer": "#### 3"}]
 SOURCE = DataSource(
@@ -130,3 +130,10 @@ def test_what_was_fetched_is_not_fetched_again(monkeypatch):
     assert SOURCE.rows("test") == ROWS
     splits = ("train", "more", "test")
     assert asked == [("nobody/toy", "main", split, "0" * 40) for split in splits]
+
+
+def test_a_small_parquet_file_of_too_many_rows_is_refused_before_it_is_read(tmp_path):
+    file = tmp_path / "train.parquet"
+    pq.write_table(pa.table({"question": pa.nulls(6_000_000, pa.string())}), file)
+    with pytest.raises(UserError, match="it has 6,000,000 rows, more than any task has"):
+        read_rows(file, ["question"])

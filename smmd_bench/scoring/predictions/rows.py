@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import UserError, reason_of
-
-_MOST_ROWS = 5_000_000
-"""A Parquet file of two megabytes can hold a billion equal rows."""
+from ...storage.foreign_parquet import foreign_rows
 
 
 class Row(NamedTuple):
@@ -117,29 +115,10 @@ def _csv_rows(path: Path, text: str) -> Iterator[Row]:
 
 
 def _parquet_rows(path: Path) -> list[Row]:
-    import pyarrow.parquet as pq
-
     try:
-        with pq.ParquetFile(path) as file:  # unlike read_table, it takes no folder for a partition
-            if (rows := _most_said(file.metadata)) > _MOST_ROWS:
-                raise UserError(
-                    f"{path} has {rows:,} rows, more than any task has examples: check the file."
-                )
-            values = file.read().to_pylist()
-    except UserError:
-        raise
+        values = foreign_rows(path)
     except Exception as error:  # also what Python makes of no text, no date, no time zone
         raise UserError(
             f"{path} is not a readable Parquet file ({reason_of(error)}): write it again."
         ) from error
     return [Row(path, f"row {number}", row) for number, row in enumerate(values, start=1)]
-
-
-def _most_said(metadata: Any) -> int:
-    """The largest number of rows that the file or a part of it claims: Arrow makes room for it.
-
-    Columns are not asked: Arrow ends the process where the footer of one is damaged.
-    """
-    groups = range(metadata.num_row_groups)
-    said: list[int] = [metadata.num_rows, *(metadata.row_group(at).num_rows for at in groups)]
-    return max(said)
