@@ -3,14 +3,15 @@
 import re
 
 import pytest
-from scipy import stats
 from scipy.stats import binomtest
+from smmd_bench.reports._gains import gains, seed_gains
 from smmd_bench.reports.bandwidth_table import BandwidthTable
 from smmd_bench.reports.kernel_table import KernelTable
 from smmd_bench.reports.terms_table import TermsTable
 
 from smmd_bench.publishing import tables
 from smmd_bench.publishing.latex import to_latex
+from smmd_bench.publishing.tables import with_interval
 from tests.changed_runs import NO_MEMORY, with_manifest, without
 from tests.reports.conftest import TERMS, VISION
 from tests.reports.golden import widest_line, words
@@ -32,9 +33,9 @@ def test_values_differences_and_tests_are_those_of_the_completions(runs):
         assert data.loc[loss, "difference"] == pytest.approx(100 * (gained - lost) / len(exact))
         p_values.append(binomtest(int(gained), int(gained + lost)).pvalue)
     ours, corrected = data.loc[[*TERMS[1:]]], by_hand(p_values)
-    assert list(ours["p_holm"]) == pytest.approx(corrected)
+    assert list(ours["exact_match_gain_p"]) == pytest.approx(corrected)
     best = ours["difference"] == max(ours["difference"].max(), 0)
-    assert list(ours["best"]) == [*best & (ours["p_holm"] < 0.05)]
+    assert list(ours["best"]) == [*best & (ours["exact_match_gain_p"] < 0.05)]
 
 
 @REPORTS
@@ -93,17 +94,17 @@ def test_only_the_seeds_that_every_row_has_are_compared(tmp_path):
     assert "; seed 0 (seeds 1, 2 of CE, SMMD left out" in words(artefact)
 
 
-def test_several_seeds_give_a_deviation_and_the_p_of_the_t_test(tmp_path):
+def test_several_seeds_give_a_deviation_and_the_test_of_seeds_and_examples(tmp_path):
     run = quick_run(tmp_path, losses=TERMS, seeds=(0, 1, 2), n=50)
     artefact = TermsTable().build(run)
     row = artefact.table.set_index("Terms").loc["MMD + smoothness"]
     ours = run.metrics.query("metric == 'exact_match' and loss == 'smmd'")["value"]
     assert row["Acc (%)"] == f"{ours.mean():.1f} ± {ours.std():.1f}"
-    differences = run.comparisons.query("metric == 'exact_match' and loss == 'smmd'")["difference"]
-    expected = stats.ttest_1samp(differences.astype(float), 0).pvalue
-    assert artefact.data.query("loss == 'smmd'")["p"].tolist() == pytest.approx([expected] * 3)
+    gain = gains(seed_gains(run)).set_index("loss").loc["smmd"]
+    bounds = with_interval(gain["difference"], gain["low"], gain["high"], 1, sign=True)
+    assert row["Δ to CE"].startswith(f"{bounds} (")
     assert "seeds 0, 1, 2" in words(artefact)
-    assert "Student's t-test of the seeds' differences" in words(artefact)
+    assert "a mixed model of seeds and test examples" in words(artefact)
 
 
 @pytest.mark.parametrize(
