@@ -127,6 +127,8 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
     bound = (replace(loss, noise=0.0) if noisy else loss).bind(vocabulary)
     p = torch.full((n, n), (1 - SHARE) / (n - 1), dtype=torch.float64).fill_diagonal_(SHARE)
     logits, y, zero = p.log(), torch.tensor([target]), torch.zeros(1, dtype=torch.int64)
+    places = dict.fromkeys(("row", "position", "key", "number"), zero)
+    places |= {"target": y, "place": torch.ones(1, dtype=torch.float64)}
     if isinstance(bound, NoAuxiliary):
         how = {"reduction": "none", "label_smoothing": bound.label_smoothing}
         charged = torch.nn.functional.cross_entropy(logits, y.expand(n), **how)
@@ -139,7 +141,8 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
     found = []
     with torch.no_grad(), threadpool_limits(1):  # N small products: threads would only wait
         for x in logits:
-            summed, units = bound(NumericTargets(x[None], x.logsumexp(0)[None], y, *[zero] * 3))
+            numeric = NumericTargets(logits=x[None], log_partition=x.logsumexp(0)[None], **places)
+            summed, units = bound(numeric)
             found.append(weight * float(summed) / max(units, 1))
     return term, found
 

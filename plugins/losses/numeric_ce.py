@@ -26,8 +26,8 @@ class NumericCrossEntropy:
         L_num = -log softmax(l[V_num])_{pi(y)}        support=numeric
 
     averaged over numeric positions. It is in no paper: it is the control for every loss that is
-    added at numeric positions, because each of them also gives these positions more weight. With
-    lambda it weights a numeric token by 1 + lambda T / M, for M numeric ones of T supervised tokens.
+    added at numeric positions, because each of them also gives these positions more weight. It
+    weights a numeric token by 1 + lambda T / M, for M numeric ones of T supervised tokens.
 
     lambda = 1 doubles what a batch of numbers alone would cost; no source gives another.
     """

@@ -30,6 +30,23 @@ def random_targets(values, positions=7, seed=0, dtype=torch.float64, scale=2.0):
         row=torch.zeros(positions, dtype=torch.int64),
         position=torch.arange(positions),
         key=torch.zeros(positions, dtype=torch.int64),
+        number=torch.zeros(positions, dtype=torch.int64),
+        place=10.0 ** torch.arange(positions, dtype=torch.float64).flip(0),
+    )
+
+
+def alone(logits, target):
+    """Numbers of one token, each in a row of its own."""
+    each = torch.arange(len(target))
+    return NumericTargets(
+        logits=logits,
+        log_partition=logits.logsumexp(-1),
+        target=target,
+        row=each,
+        position=torch.zeros_like(each),
+        key=each,
+        number=each,
+        place=torch.ones(len(target), dtype=torch.float64),
     )
 
 
@@ -37,7 +54,7 @@ def perfect_targets(values):
     """Each value predicted with certainty."""
     n = len(values)
     logits = torch.full((n, n), -1e4, dtype=torch.float64).fill_diagonal_(0.0)
-    return NumericTargets(logits, logits.logsumexp(-1), torch.arange(n), *torch.zeros(3, n).long())
+    return alone(logits, torch.arange(n))
 
 
 def of_wrong_prediction(loss, wrong):
