@@ -1,9 +1,13 @@
 """Vocabularies and numeric targets to evaluate losses on."""
 
 import torch
+from transformers import AutoTokenizer
 
 from smmd_bench.contracts import NumericTargets, NumericVocabulary
+from smmd_bench.encoding.numbers import numeric_vocabulary
 from smmd_bench.plugin_system.registry import load_loss
+
+from ..conftest import TOKENIZERS
 
 DIGITS = [float(n) for n in range(10)]
 THOUSAND = [float(n) for n in range(1000)]
@@ -79,3 +83,18 @@ def softmax(logits):
 def predictions(targets):
     """(p, index of the target) position by position, in Python numbers."""
     return zip(softmax(targets.logits), targets.target.tolist(), strict=True)
+
+
+def encoded(name, text):
+    """(tokenizer, its numeric vocabulary, labels [1, T]) of a text."""
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / name)
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    return tokenizer, numeric_vocabulary(tokenizer), torch.tensor([ids])
+
+
+def random_logits(labels, size, seed=0):
+    """[B, T, V] float64, a leaf with gradients."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(
+        *labels.shape, size, generator=generator, dtype=torch.float64
+    ).requires_grad_()

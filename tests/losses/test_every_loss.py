@@ -28,6 +28,7 @@ DEFAULTS = {
     "brier": {"weight": 3.0},
     "ce": {"weight": 0.0},
     "cramer": {"weight": 1.0},
+    "del": {"weight": 0.01},
     "dist2": {"weight": 0.1, "tau": 1.0},
     "gce": {"sigma": 0.5, "support": "numeric", "replaces_cross_entropy": True},
     "gce[add_cross_entropy=true,lambda=0.5]": {"weight": 0.5},
@@ -83,7 +84,7 @@ def test_a_bad_parameter_is_the_users_error(spec, complaint):
 
 
 DIFFERENTIABLE = [
-    "brier", "cramer", "numeric_ce", "numeric_ce[support=numeric]",
+    "brier", "cramer", "del", "numeric_ce", "numeric_ce[support=numeric]",
     "dist2", "dist2[support=vocabulary]", "dist2[tau=3]",
     "gce", "gce[support=vocabulary]", "gce[add_cross_entropy=true]",
     "ntil[temperature=1]", "ntil[noise=0,temperature=1]", "ntil[reduction=authors,temperature=1]",
