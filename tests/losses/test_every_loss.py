@@ -32,6 +32,7 @@ DEFAULTS = {
     "dist2": {"weight": 0.1, "tau": 1.0},
     "gce": {"sigma": 0.5, "support": "numeric", "replaces_cross_entropy": True},
     "gce[add_cross_entropy=true,lambda=0.5]": {"weight": 0.5},
+    "nl_ntl": {"weight": 1.0, "decimals": False, "reweigh": False},
     "ntl": {"weight": 2.0},
     "ntil": {"weight": 2.0, "alpha": 0.2, "beta": 0.2, "tau": 0.2, "epsilon": 1.0,
              "temperature": 0.1, "noise": 1.0, "hard": False},
@@ -85,6 +86,7 @@ def test_a_bad_parameter_is_the_users_error(spec, complaint):
 
 DIFFERENTIABLE = [
     "brier", "cramer", "del", "numeric_ce", "numeric_ce[support=numeric]",
+    "nl_ntl", "nl_ntl[decimals=true]", "nl_ntl[reweigh=true]",
     "dist2", "dist2[support=vocabulary]", "dist2[tau=3]",
     "gce", "gce[support=vocabulary]", "gce[add_cross_entropy=true]",
     "ntil[temperature=1]", "ntil[noise=0,temperature=1]", "ntil[reduction=authors,temperature=1]",

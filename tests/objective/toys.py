@@ -66,7 +66,15 @@ class PerRow(NumericLoss):
 OF_THE_PACKAGE = (
     *("ce", "ce[smoothing=0.3]", "ntl", "ntl[reweigh=true]", "ntil", "gce"),
     *("gce[support=vocabulary]", "dist2", "smmd"),
-    *("numeric_ce", "numeric_ce[support=numeric]", "brier", "cramer", "del"),
+    *(
+        "numeric_ce",
+        "numeric_ce[support=numeric]",
+        "brier",
+        "cramer",
+        "del",
+        "nl_ntl",
+        "nl_ntl[reweigh=true]",
+    ),
 )
 LOSSES = {
     **{spec: partial(load_loss, spec) for spec in OF_THE_PACKAGE},
