@@ -39,9 +39,10 @@ class NumberLevelTokenLoss:
 
     It is `NumberLevelLoss` of the authors' package, ntloss 0.3.2 (github.com/ai4sd/
     number-token-loss), which differs in two ways. It knows single digits alone; here a token of
-    several digits counts 10^(digits after it) times. It has `reweigh` on by default, m L + 1.01 (1 -
-    m) with the mass m on V_num at the number's first token, of which its own documentation says
-    that the loss explodes with it. No paper has this loss, and no source gives lambda; 1 is ours.
+    several digits counts 10^(digits after it) times. It has `reweigh` on by default, m L + 1.01
+    (1 - m) with the mass m on V_num at the number's first token, of which its own documentation
+    says that the loss explodes with it. No paper has this loss, and no source gives lambda: 1 is
+    ours.
 
     At Y = 0 it is X / (X + epsilon): nearly 1, and flat, for any X above 10^-5.
     """

@@ -25,6 +25,8 @@ def bind(values, spec):
 
 
 def random_targets(values, positions=7, seed=0, dtype=torch.float64, scale=2.0):
+    """Numbers of three tokens, and the rest, in one row."""
+    each = torch.arange(positions)
     generator = torch.Generator().manual_seed(seed)
     logits = scale * torch.randn(positions, len(values), generator=generator, dtype=torch.float64)
     return NumericTargets(
@@ -32,10 +34,10 @@ def random_targets(values, positions=7, seed=0, dtype=torch.float64, scale=2.0):
         log_partition=(logits.logsumexp(-1) + 1).to(dtype).requires_grad_(),
         target=torch.randint(len(values), (positions,), generator=generator),
         row=torch.zeros(positions, dtype=torch.int64),
-        position=torch.arange(positions),
+        position=each + each // 3,
         key=torch.zeros(positions, dtype=torch.int64),
-        number=torch.zeros(positions, dtype=torch.int64),
-        place=10.0 ** torch.arange(positions, dtype=torch.float64).flip(0),
+        number=each // 3,
+        place=10.0 ** (2 - each % 3).clamp(max=positions - 1 - each).double(),
     )
 
 

@@ -37,6 +37,8 @@ DEFAULTS = {
     "ntil": {"weight": 2.0, "alpha": 0.2, "beta": 0.2, "tau": 0.2, "epsilon": 1.0,
              "temperature": 0.1, "noise": 1.0, "hard": False},
     "numeric_ce": {"weight": 1.0, "support": "vocabulary"},
+    "raft": {"weight": 1.0, "digits": 3, "support": "numeric"},
+    "raft[add_cross_entropy=false]": {"replaces_cross_entropy": True},
     "smmd": {"weight": 3.0, "sigma": (2.0,), "alpha": None},
 }  # fmt: skip
 
@@ -66,6 +68,8 @@ def test_defaults_are_the_papers(spec):
         ("ntil[temperature=0]", "temperature must be >"),
         ("ntil[epsilon=0]", "epsilon must be >"),
         ("ntil[noise=-1]", "noise must be >"),
+        ("raft[digits=0]", "digits must be from 1 to 15"),
+        ("raft[lambda=2,add_cross_entropy=false]", "lambda weights what is added"),
         ("smmd[sigma=0]", r"sigma must be from 0\.001 to 1,000,000, each"),
         ("smmd[sigma=1+-2]", "000, each"),
         ("smmd[lambda=-1]", "lambda must be >= 0"),
@@ -86,6 +90,7 @@ def test_a_bad_parameter_is_the_users_error(spec, complaint):
 
 DIFFERENTIABLE = [
     "brier", "cramer", "del", "numeric_ce", "numeric_ce[support=numeric]",
+    "raft", "raft[support=vocabulary]", "raft[add_cross_entropy=false]",
     "nl_ntl", "nl_ntl[decimals=true]", "nl_ntl[reweigh=true]",
     "dist2", "dist2[support=vocabulary]", "dist2[tau=3]",
     "gce", "gce[support=vocabulary]", "gce[add_cross_entropy=true]",

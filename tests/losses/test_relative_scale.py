@@ -34,7 +34,17 @@ def measured(loss, n):
 def test_every_additive_loss_states_it_for_both_sizes():
     stated = {plugin.name: set(plugin.relative_scale) for plugin in ADDITIVE}
     assert stated.pop("ntil") == {10}  # it sees no number of several digits in one token
-    assert set(stated) == {"brier", "cramer", "del", "dist2", "nl_ntl", "ntl", "numeric_ce", "smmd"}
+    assert set(stated) == {
+        "brier",
+        "cramer",
+        "del",
+        "dist2",
+        "nl_ntl",
+        "ntl",
+        "numeric_ce",
+        "raft",
+        "smmd",
+    }
     assert all(sizes == {10, 1000} for sizes in stated.values())
 
 

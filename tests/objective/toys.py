@@ -75,6 +75,7 @@ OF_THE_PACKAGE = (
         "nl_ntl",
         "nl_ntl[reweigh=true]",
     ),
+    *("raft", "raft[support=vocabulary,add_cross_entropy=false]"),
 )
 LOSSES = {
     **{spec: partial(load_loss, spec) for spec in OF_THE_PACKAGE},
