@@ -1,5 +1,7 @@
 """Vocabularies and numeric targets to evaluate losses on."""
 
+from functools import cache
+
 import torch
 from transformers import AutoTokenizer
 
@@ -87,9 +89,14 @@ def predictions(targets):
     return zip(softmax(targets.logits), targets.target.tolist(), strict=True)
 
 
+@cache
+def load_tokenizer(name):
+    return AutoTokenizer.from_pretrained(TOKENIZERS / name)
+
+
 def encoded(name, text):
     """(tokenizer, its numeric vocabulary, labels [1, T]) of a text."""
-    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / name)
+    tokenizer = load_tokenizer(name)
     ids = tokenizer.encode(text, add_special_tokens=False)
     return tokenizer, numeric_vocabulary(tokenizer), torch.tensor([ids])
 
