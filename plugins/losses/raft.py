@@ -39,14 +39,15 @@ class RegressionAware:
 
     The text of RAFT (ICLR 2025) and the repository of TRACT (arXiv 2503.04381, github.com/d223302/
     TRACT) could not be opened. Read were their abstracts, the equation in summaries, and a stored
-    copy, of unknown commit, of the function `compute_raft_loss` that TRACT's authors give. There
-    the scores are the single tokens 1 to 5; p is over all tokens (`support=vocabulary`), so mass
-    elsewhere counts as 0; and the score has no cross-entropy (`add_cross_entropy=false`), which is
-    kept here because answers are decoded greedily, and not as expected values: 4 and 6 with half
-    the mass each expect 5. Weight 1 is its weight.
+    copy, without repository or commit, of the function `compute_raft_loss` of what seems to be
+    TRACT's code; this is not claimed to be the authors' code. There the scores are the single
+    tokens 1 to 5; p is over all tokens (`support=vocabulary`), so mass elsewhere counts as 0; the
+    mean over a batch is divided by its size once more; and the score has no cross-entropy
+    (`add_cross_entropy=false`), which is kept here because answers are decoded greedily, and not as
+    expected values: 4 and 6 with half the mass each expect 5. lambda = 1 is its weight.
 
-    The error is in units of squared value, as there, and no source has a scale for larger numbers:
-    longer ones than `digits` are left to the cross-entropy.
+    The error is in units of squared value, as there, and no source that was read has a scale for
+    larger numbers: longer ones than `digits` are left to the cross-entropy.
     """
 
     name: ClassVar[str] = "raft"
