@@ -20,10 +20,11 @@ import torch
 from torch import Tensor
 
 import smmd_bench as sb
-from smmd_bench.contracts import NumericTargets, NumericVocabulary
+from smmd_bench.contracts import NumericVocabulary
 from smmd_bench.objective.numeric_term import NumericShare, NumericTerm
-from smmd_bench.objective.objective import hidden_objective, supervised_targets
+from smmd_bench.objective.objective import hidden_objective
 from smmd_bench.objective.output_head import OutputHead
+from smmd_bench.objective.supervised import numeric_positions, supervised_targets
 
 V, T = 151_936, 512
 
@@ -45,11 +46,11 @@ def term_seconds(spec: str, n: int, hidden: Tensor, weight: Tensor, rounds: int)
     generator = torch.Generator().manual_seed(0)
     target = torch.randint(n, (T,), generator=generator)
     target[::2] = torch.randint(10, (T // 2,), generator=generator)  # NTIL has digits at N = 1000
-    row, position = torch.zeros_like(target), torch.arange(T)
+    targets = supervised_targets(ids[target][None])
+    positions = numeric_positions(loss, targets)
 
     def value(logits: Tensor, log_partition: Tensor, part: slice) -> Tensor:
-        places = (target[part], row[part], position[part], row[part])
-        total, _ = loss(NumericTargets(logits, log_partition, *places))
+        total, _ = loss(positions.targets(logits, log_partition, part))
         return total / T
 
     term = NumericTerm(torch.arange(T), ids, value, loss.separable)

@@ -74,6 +74,7 @@ class LossShapes:
             "others. Every panel has a scale of its own. At N = 1000 the axis is the distance "
             f"from the target, linear up to {NEAR} and logarithmic beyond.",
             when("noise" in " ".join(data["term"]), "Losses with noise are drawn without it."),
+            when("del" in data["loss"].str.partition("[")[0].values, "DEL's logits have mean 0."),
             when(lost, f"Left out (no such loss is installed, or it does not act here): {lost}."),
             when(len(every) > ROWS, f"These are the first {ROWS} of {len(every)} losses."),
         )
@@ -126,7 +127,10 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
     vocabulary = NumericVocabulary(values, values.double(), "integer")
     bound = (replace(loss, noise=0.0) if noisy else loss).bind(vocabulary)
     p = torch.full((n, n), (1 - SHARE) / (n - 1), dtype=torch.float64).fill_diagonal_(SHARE)
-    logits, y, zero = p.log(), torch.tensor([target]), torch.zeros(1, dtype=torch.int64)
+    logits = p.log() - p.log().mean(-1, keepdim=True)  # which matters to DEL alone
+    y, zero = torch.tensor([target]), torch.zeros(1, dtype=torch.int64)
+    places = dict.fromkeys(("row", "position", "key", "number"), zero)
+    places |= {"target": y, "place": torch.ones(1, dtype=torch.float64)}
     if isinstance(bound, NoAuxiliary):
         how = {"reduction": "none", "label_smoothing": bound.label_smoothing}
         charged = torch.nn.functional.cross_entropy(logits, y.expand(n), **how)
@@ -139,7 +143,8 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
     found = []
     with torch.no_grad(), threadpool_limits(1):  # N small products: threads would only wait
         for x in logits:
-            summed, units = bound(NumericTargets(x[None], x.logsumexp(0)[None], y, *[zero] * 3))
+            numeric = NumericTargets(logits=x[None], log_partition=x.logsumexp(0)[None], **places)
+            summed, units = bound(numeric)
             found.append(weight * float(summed) / max(units, 1))
     return term, found
 

@@ -1,4 +1,4 @@
-"""Write docs/images/loss_shapes.png: what each of the six first-party losses charges."""
+"""Write docs/images/loss_shapes.png and loss_shapes_others.png: what each loss here charges."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from smmd_bench.reports.loss_shapes import figure
 
 from smmd_bench.publishing.style import figure_style
 
-TARGET = Path(__file__).parent.parent / "docs" / "images" / "loss_shapes.png"
-LOSSES = ["ce", "gce", "dist2", "ntl", "ntil", "smmd"]
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
+FIGURES = {
+    "loss_shapes.png": ["ce", "gce", "dist2", "ntl", "ntil", "smmd"],
+    "loss_shapes_others.png": ["numeric_ce", "brier", "cramer", "del", "nl_ntl", "raft"],
+}
 
 if __name__ == "__main__":
     with figure_style():
-        figure(LOSSES).savefig(TARGET, metadata={"Software": None})
+        for name, losses in FIGURES.items():
+            figure(losses).savefig(IMAGES / name, metadata={"Software": None})

@@ -40,6 +40,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     "Losses": (
         contracts.Loss,
         contracts.NumericTargets,
+        contracts.NumericPlaces,
         contracts.NumericLoss,
     ),
     "Plugins by name": (registry.load, registry.load_plugin_file, registry.names),

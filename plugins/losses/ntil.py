@@ -11,11 +11,13 @@ from torch import Tensor
 from smmd_bench.contracts import (
     CellSkippedError,
     NumericLoss,
+    NumericPlaces,
     NumericTargets,
     NumericVocabulary,
     gumbel,
     mixed,
     non_negative,
+    number_spans,
     parameter,
     positive,
 )
@@ -102,12 +104,13 @@ class IntegrityTerm(NumericLoss):
         """The single digits."""
         return self.digit.to(target.device)[target] >= 0  # units are counted before the loss moves
 
-    def units(self, target: Tensor, row: Tensor, position: Tensor) -> int:
+    def units(self, places: NumericPlaces) -> int:
         """How many numbers there are, or with reduction=authors how many rows with a number."""
-        kept = self.covers(target)
-        row, position = row[kept], position[kept]
-        starts = _starts(row) if self.loss.reduction == "authors" else _starts(row, position)
-        return int(starts.sum())
+        kept = self.covers(places.target)
+        row, position = places.row[kept], places.position[kept]
+        if self.loss.reduction == "authors":
+            return int(_changes(row).sum())
+        return int(_changes(_digit_runs(row, position)[0]).sum())
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """Sum over numbers (or rows), and how many there are."""
@@ -116,9 +119,8 @@ class IntegrityTerm(NumericLoss):
         logits = numeric.logits[:, self.columns][kept]  # [D, 10]
         truth = self.digit[numeric.target[kept]]  # [D]
         values = torch.arange(10, dtype=logits.dtype, device=logits.device)  # [10]
-        starts = _starts(row, position)
-        number = starts.cumsum(0) - 1  # [D], 0..S-1
-        place = _places_to_the_right(number).clamp(max=_LARGEST_EXPONENT)  # [D], n-k-1
+        number, place = _digit_runs(row, position)  # [D], 0..S-1 and n-k-1
+        starts, place = _changes(number), place.clamp(max=_LARGEST_EXPONENT)
 
         emd = (logits.softmax(-1) * (values - truth[:, None]).abs()).sum(-1)  # [D]
         emd = emd.double() * (1 + self.loss.tau) ** place.double()
@@ -132,11 +134,11 @@ class IntegrityTerm(NumericLoss):
         sequence = self.loss.alpha * (X - Y).abs() / high + self.loss.beta * (high / low).log()
         if self.loss.reduction == "numbers":
             return (emd.sum() + sequence.sum()).to(logits.dtype), len(empty)
-        rows = _starts(row).cumsum(0) - 1  # [D]
+        rows = _changes(row).cumsum(0) - 1  # [D]
         rows_of_numbers = rows[starts]  # [S]
         emd = emd / rows.bincount()[rows]
         sequence = sequence / rows_of_numbers.bincount()[rows_of_numbers]
-        return (emd.sum() + sequence.sum()).to(logits.dtype), int(_starts(row).sum())
+        return (emd.sum() + sequence.sum()).to(logits.dtype), int(_changes(row).sum())
 
     def _digits(self, logits: Tensor, noise: Tensor | None) -> Tensor:
         """The (Gumbel-)softmax: [D, 10]; hard digits have the soft ones' gradient."""
@@ -151,22 +153,17 @@ class IntegrityTerm(NumericLoss):
         """[D, 10] float64, keyed to the example, the place in its row and the digit; or none."""
         if not self.loss.noise:
             return None
-        first = _starts(row)
+        first = _changes(row)
         offset = position - position[first][first.cumsum(0) - 1]  # [D]: padding changes nothing
         keys = mixed(key[:, None], offset[:, None], torch.arange(10, device=key.device))
         return self.loss.noise * gumbel(keys)
 
 
-def _starts(row: Tensor, position: Tensor | None = None) -> Tensor:
-    """Where in reading order a row begins, or a run of neighbouring positions: [D] bool."""
-    starts = torch.ones_like(row, dtype=torch.bool)
-    starts[1:] = row[1:] != row[:-1]
-    if position is not None:
-        starts[1:] |= position[1:] != position[:-1] + 1
-    return starts
+def _digit_runs(row: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
+    """(number, digits after) of single digits that stand there: a point ends a number."""
+    return number_spans(row, position, torch.ones_like(row))
 
 
-def _places_to_the_right(number: Tensor) -> Tensor:
-    """For the digits of ascending numbers [D], how many digits of the same one follow: [D]."""
-    last = number.bincount().cumsum(0) - 1  # [S]
-    return last[number] - torch.arange(len(number), device=number.device)
+def _changes(ascending: Tensor) -> Tensor:
+    """Where a value is not that before it: [D] bool."""
+    return torch.diff(ascending, prepend=ascending[:1] - 1) != 0

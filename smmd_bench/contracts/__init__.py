@@ -28,7 +28,7 @@ from .engine import (
 from .executor import Executor, Job, JobQueue, JobResult, PerCell, Resources
 from .loss import Loss
 from .numbers import first_number, last_number, parse_number, plain_text
-from .numeric import NumericTargets, NumericVocabulary, Weighting
+from .numeric import NumericPlaces, NumericTargets, NumericVocabulary, Weighting
 from .parameters import bandwidth, non_negative, parameter, positive, share
 from .report import Artefact, Report, Run
 from .task import Answer, Example, Metric, Modality, Split, Task
@@ -45,24 +45,27 @@ if TYPE_CHECKING:
         TruncationRate,
     )
     from .numeric_loss import NoAuxiliary, NumericLoss, gumbel, mixed
+    from .spans import number_spans
 
 _LAZY = {
     ".metrics": (
         "ExactMatch", "MeanAbsoluteError", "ParseFailureRate", "Percentage", "RSquared",
         "TextMatch", "TrimmedAbsoluteError", "TruncationRate",
     ),
+    ".spans": ("number_spans",),
     ".numeric_loss": ("NoAuxiliary", "NumericLoss", "gumbel", "mixed"),
 }  # fmt: skip
 __all__ = [
     "Answer", "Artefact", "Canary", "CellSkippedError", "Checkpoint", "CheckpointKind",
     "Completion", "DataSource", "Engine", "EngineSession", "EngineSettings", "ExactMatch",
     "Example", "Executor", "HubData", "Images", "Job", "JobQueue", "JobResult", "Loss",
-    "MeanAbsoluteError", "Metric", "Modality", "NoAuxiliary", "NumericLoss", "NumericTargets",
-    "NumericVocabulary", "ParseFailureRate", "PerCell", "Percentage", "Progress", "RSquared",
-    "Report", "Resources", "Run", "Split", "Task", "TextMatch", "TrimmedAbsoluteError",
-    "TruncationRate", "UserError", "Weighting", "bandwidth", "cache_folder", "did_you_mean",
-    "first_number", "gumbel", "last_number", "mixed", "non_negative", "parameter", "parse_number",
-    "plain_text", "positive", "share",
+    "MeanAbsoluteError", "Metric", "Modality", "NoAuxiliary", "NumericLoss", "NumericPlaces",
+    "NumericTargets", "NumericVocabulary", "ParseFailureRate", "PerCell", "Percentage",
+    "Progress", "RSquared", "Report", "Resources", "Run", "Split", "Task", "TextMatch",
+    "TrimmedAbsoluteError", "TruncationRate", "UserError", "Weighting", "bandwidth",
+    "cache_folder", "did_you_mean", "first_number", "gumbel", "last_number", "mixed",
+    "non_negative", "number_spans", "parameter", "parse_number", "plain_text", "positive",
+    "share",
 ]  # fmt: skip
 
 

@@ -14,12 +14,17 @@ class NumericVocabulary:
     """V_num: the tokens that are numbers, with the bijection pi to 0..N-1 in order of value.
 
     token_ids: [N] int64. values: [N] float64, ascending; equal values are in order of token id.
-    rule: how the tokens were chosen, see `smmd_bench.numeric_vocabulary`.
+    rule: how the tokens were chosen, see `smmd_bench.numeric_vocabulary`. digits: [N] int64, how
+    many digits each token spells, 0 where it spells something else; None: those of an integer.
+    points, minuses: the ids of the tokens that are a decimal point and a minus sign.
     """
 
     token_ids: Tensor
     values: Tensor
     rule: str
+    digits: Tensor | None = None
+    points: tuple[int, ...] = ()
+    minuses: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return int(self.token_ids.numel())
@@ -35,24 +40,49 @@ class NumericVocabulary:
         place = torch.searchsorted(ids, labels.contiguous()).clamp(max=len(self) - 1)
         return order[place].where(ids[place] == labels, -1)
 
+    def digits_of(self, target: Tensor) -> Tensor:
+        """How many digits the tokens of these indices into V_num spell: int64 of any shape."""
+        import torch
 
-@dataclass(frozen=True, slots=True)
-class NumericTargets:
-    """What a loss sees: the positions of a batch whose target is a numeric token.
+        digits = self.digits
+        if digits is None:
+            whole = (self.values >= 0) & (self.values == self.values.floor())
+            powers = 10.0 ** torch.arange(1, 19, dtype=self.values.dtype)
+            lengths = 1 + (self.values[:, None] >= powers).sum(1)
+            digits = lengths.where(whole, 0)
+        return digits.to(target.device)[target]
 
-    logits: [M, N] over V_num, float32 or wider, differentiable.
-    log_partition: [M], logsumexp over the whole vocabulary, differentiable.
-    target: [M] int64, indices into V_num. row, position: [M] int64, where in the batch it stands;
-    in reading order. key: [M] int64, names the example and the optimiser step, however the batch is
-    split: what a loss keys its noise to (`smmd_bench.contracts.numeric_loss.gumbel`).
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumericPlaces:
+    """The positions of a batch whose target is a numeric token, in reading order: [M] each.
+
+    target: int64, indices into V_num. row, position: int64, where in the batch it stands.
+    key: int64, names the example and the optimiser step, however the batch is split: what a loss
+    keys its noise to (`smmd_bench.contracts.numeric_loss.gumbel`).
+    number: int64, which number of the batch the token is a part of. place: float64, what the
+    token's value counts in it, such as 100, 0.1 or -1, so that over a number place * value adds up
+    to what the target says.
     """
 
-    logits: Tensor
-    log_partition: Tensor
     target: Tensor
     row: Tensor
     position: Tensor
     key: Tensor
+    number: Tensor
+    place: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumericTargets(NumericPlaces):
+    """What a loss sees: the numeric positions of a batch, and what the model predicts there.
+
+    logits: [M, N] over V_num, float32 or wider, differentiable.
+    log_partition: [M], logsumexp over the whole vocabulary, differentiable.
+    """
+
+    logits: Tensor
+    log_partition: Tensor
 
 
 class Weighting(Protocol):

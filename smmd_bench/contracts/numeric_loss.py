@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from .numeric import NumericTargets, NumericVocabulary, Weighting
+from .numeric import NumericPlaces, NumericTargets, NumericVocabulary, Weighting
 
 _GAMMA = 0x9E3779B97F4A7C15 - 2**64  # as int64
 _MULTIPLIERS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64))
@@ -56,12 +56,12 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
         """Register a tensor that moves with the module and is in no checkpoint."""
         self.register_buffer(name, value, persistent=False)
 
-    def units(self, target: Tensor, row: Tensor, position: Tensor) -> int:
-        """How many units these numeric positions make; all of [M], known without any logits.
+    def units(self, places: NumericPlaces) -> int:
+        """How many units these numeric positions make, known without any logits.
 
         The Trainer counts with it over the micro-batches of a step before the first forward pass.
         """
-        return int(target.numel())
+        return int(places.target.numel())
 
     def covers(self, target: Tensor) -> Tensor:
         """Which numeric targets [M] the loss acts on: [M] bool, by default all."""
@@ -75,7 +75,7 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
 class NoAuxiliary(NumericLoss):
     """Nothing beside the cross-entropy: a zero over no units."""
 
-    def units(self, target: Tensor, row: Tensor, position: Tensor) -> int:
+    def units(self, places: NumericPlaces) -> int:
         """No position counts."""
         return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
@@ -46,11 +47,30 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
             f"'{other}', or a model whose tokenizer has tokens for digits."
         )
     pairs = sorted((value, token_id) for token_id, value in found.items())
+    spelled = [tokenizer.decode([token_id]).strip() for _, token_id in pairs]
+    digits = [len(text) if text.isdigit() else 0 for text in spelled]
     return NumericVocabulary(
         token_ids=torch.tensor([token_id for _, token_id in pairs], dtype=torch.int64),
         values=torch.tensor([value for value, _ in pairs], dtype=torch.float64),
         rule=rule,
+        digits=torch.tensor(digits, dtype=torch.int64),
+        points=_tokens_of(tokenizer, ("1.5", "=1.5", " 1.5"), "."),
+        minuses=_tokens_of(
+            tokenizer, ("-5", "=-5", " -5", "(-5", "\u22125", " \u22125"), "-\u2212"
+        ),
     )
+
+
+def _tokens_of(tokenizer: Any, texts: Iterable[str], signs: str) -> tuple[int, ...]:
+    """The tokens that are one of these signs, with a space before it or without, in these texts."""
+    ids = {
+        int(token) for text in texts for token in tokenizer.encode(text, add_special_tokens=False)
+    }
+    return tuple(sorted(token for token in ids if _is_sign(tokenizer.decode([token]), signs)))
+
+
+def _is_sign(text: str, signs: str) -> bool:
+    return len(text.strip()) == 1 and text.strip() in signs
 
 
 _known: WeakKeyDictionary[Any, tuple[int, dict[int, float]]] = WeakKeyDictionary()

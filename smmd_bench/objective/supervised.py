@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from torch import Tensor
 
-from ..contracts import NumericLoss, NumericTargets
+from ..contracts import NumericLoss, NumericPlaces, NumericTargets
+from .number_places import number_places
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,23 +29,22 @@ class SupervisedTargets:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumericPositions:
-    """The supervised tokens that are in the V_num of a loss: [M] int64 each.
+    """The supervised tokens that are in the V_num of a loss.
 
-    index: which of the supervised tokens, ascending. target: indices into V_num. row, position and
-    key: as in `SupervisedTargets`. units: of the loss, on these positions.
+    index: [M] int64, which of the supervised tokens, ascending. places: what the loss sees of them
+    without logits. units: of the loss, on these positions.
     """
 
     index: Tensor
-    target: Tensor
-    row: Tensor
-    position: Tensor
-    key: Tensor
+    places: NumericPlaces
     units: int
 
     def targets(self, logits: Tensor, log_partition: Tensor, part: slice) -> NumericTargets:
         """What the loss sees of a part of the positions: logits [m, N], log_partition [m]."""
-        places = (self.target[part], self.row[part], self.position[part], self.key[part])
-        return NumericTargets(logits, log_partition, *places)
+        found = {
+            field.name: getattr(self.places, field.name)[part] for field in fields(self.places)
+        }
+        return NumericTargets(logits=logits, log_partition=log_partition, **found)
 
 
 def supervised_targets(
@@ -63,9 +63,18 @@ def numeric_positions(loss: NumericLoss, targets: SupervisedTargets) -> NumericP
     """The numeric ones among the supervised tokens."""
     target = loss.vocabulary.index_of(targets.label)  # [T]
     index = (target >= 0).nonzero().squeeze(1)  # [M]
-    target, row, position = target[index], targets.row[index], targets.position[index]
-    units = loss.units(target, row, position)
-    return NumericPositions(index, target, row, position, targets.key[index], units)
+    number, place = number_places(
+        loss.vocabulary, targets.label, target, targets.row, targets.position
+    )
+    places = NumericPlaces(
+        target=target[index],
+        row=targets.row[index],
+        position=targets.position[index],
+        key=targets.key[index],
+        number=number,
+        place=place,
+    )
+    return NumericPositions(index, places, loss.units(places))
 
 
 def count_units(loss: NumericLoss | None, labels: Tensor) -> int:

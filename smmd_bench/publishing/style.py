@@ -2,7 +2,8 @@
 
 Colours are Okabe and Ito's, which people with any colour vision can tell apart; every loss also
 has its own line style, marker and hatch, so that nothing differs in hue alone and a figure
-survives a black-and-white printer. The paper's losses look the same in every figure of every run.
+survives a black-and-white printer. The losses that come with smmd-bench look the same in every
+figure of every run.
 
 Figures are made with `new_figure`, without pyplot: no global state, no display.
 """
@@ -43,7 +44,7 @@ class LossStyle:
 
     colour: str
     line: str | tuple[int, tuple[float, ...]]
-    marker: str
+    marker: str | tuple[int, int, int]
     hatch: str
 
     def lined(self, **changes: Any) -> dict[str, Any]:
@@ -64,7 +65,20 @@ _KNOWN = {
     "ntl": LossStyle(BLUE, (0, (3, 1, 1, 1)), "^", ".."),
     "ntil": LossStyle(GREEN, (0, (5, 1, 1, 1, 1, 1)), "D", "xx"),
     "smmd": LossStyle(VERMILION, (0, (9, 1.5)), "*", "--"),
+    "numeric_ce": LossStyle("#546E7A", (0, (6, 2)), "X", "/."),
+    "brier": LossStyle("#7E57C2", (0, (4, 1.5, 1, 1.5)), "H", "\\."),
+    "cramer": LossStyle("#00838F", (0, (7, 1, 3, 1)), "8", "|."),
+    "del": LossStyle("#827717", (0, (2, 1, 1, 1)), (4, 1, 0), "-."),
+    "nl_ntl": LossStyle("#283593", (0, (5, 1, 2, 1)), (6, 1, 0), "+."),
+    "raft": LossStyle("#8E1B1B", (0, (1, 0.8)), (3, 1, 0), "x."),
 }
+_LABELS = {
+    "numeric_ce": "CE at numbers",
+    "brier": "Brier",
+    "cramer": "Cramér",
+    "nl_ntl": "NL-NTL",
+}
+"""Those that are not the name in capitals."""
 _SPARE = (
     LossStyle(PURPLE, (0, (2, 1)), "P", "oo"),
     LossStyle("#B8A000", (0, (7, 2)), "<", "||"),
@@ -76,7 +90,7 @@ _SPARE = (
 
 
 def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
-    """A style for each loss spec; the paper's losses always have the same, others in order."""
+    """A style for each loss spec; losses of the package always have the same, others in order."""
     found: dict[str, LossStyle] = {}
     spare = 0
     for loss in losses:
@@ -94,7 +108,7 @@ def loss_label(loss: str) -> str:
     if loss == "base":
         return "untuned"
     name, bracket, parameters = loss.partition("[")
-    return (name.upper() if name in _KNOWN else name) + bracket + parameters
+    return (_LABELS.get(name, name.upper()) if name in _KNOWN else name) + bracket + parameters
 
 
 def spaced(spec: str) -> str:

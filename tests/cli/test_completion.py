@@ -36,7 +36,7 @@ def complete(*words: str) -> list[str]:
         (["prepare", "gsm8k", "--model", "Qwen/Qwen2.5-1"], ["Qwen/Qwen2.5-1.5B"]),
         (["ls", "lo"], ["losses"]),
         (["validate", "scale"], ["scale_errors"]),
-        (["regress", "x", "--losses", "b"], ["base"]),
+        (["regress", "x", "--losses", "ba"], ["base"]),
         (["train-evil", "--t"], []),
     ],
 )

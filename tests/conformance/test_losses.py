@@ -53,7 +53,7 @@ DEFECTS = [
     ("separable", NOT_SEPARABLE),
     ("deterministic", NOISY),
     ("contract", Trainable),
-    ("no numeric targets", but(units=lambda self, target, *_: max(1, len(target)))),
+    ("no numeric targets", but(units=lambda self, places: max(1, len(places.target)))),
 ]
 
 

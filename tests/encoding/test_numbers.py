@@ -144,3 +144,20 @@ def test_a_tokenizer_without_numbers_and_an_unknown_rule_are_the_users_error():
             numeric_vocabulary(bpe(["a", "b"]), rule)
     with pytest.raises(UserError, match="Unknown rule 'int'"):
         numeric_vocabulary(load("digit"), "int")
+
+
+@pytest.mark.parametrize(("name", "longest"), [("digit", 1), ("triple", 3)])
+def test_it_knows_digits_points_and_signs(name, longest):
+    tokenizer = load(name)
+    vocabulary = numeric_vocabulary(tokenizer)
+    assert vocabulary.digits.tolist() == [len(f"{value:.0f}") for value in vocabulary.values]
+    assert int(vocabulary.digits.max()) == longest
+    assert tokenizer.convert_ids_to_tokens(list(vocabulary.points)) == ["."]
+    assert tokenizer.convert_ids_to_tokens(list(vocabulary.minuses)) == ["-"]
+
+
+def test_a_minus_with_a_space_before_it_is_a_sign():
+    tokens, level = [*DIGITS, "-", "Ġ", "Ġ-", "."], pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer = bpe(tokens, [("Ġ", "-")], level, decoders.ByteLevel())
+    vocabulary = numeric_vocabulary(tokenizer)
+    assert tokenizer.convert_ids_to_tokens(list(vocabulary.minuses)) == ["-", "Ġ-"]

@@ -55,7 +55,7 @@ def tables(data: bytes) -> None:
     assert as_text(frame).shape == (rows, COLUMNS)
     assert re.fullmatch(r"[\w.-]*", folder_name([text], {}))
     assert re.fullmatch(r"[A-Za-z0-9_.-]*", file_stem(text))
-    assert loss_label(text)[-1:] in (text[-1:], text[-1:].upper()[-1:], "d")
+    assert loss_label(text)[-1:] in (text[-1:], text[-1:].upper()[-1:], "d", "s")
 
 
 def page(data: bytes) -> None:

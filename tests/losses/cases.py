@@ -1,9 +1,15 @@
 """Vocabularies and numeric targets to evaluate losses on."""
 
+from functools import cache
+
 import torch
+from transformers import AutoTokenizer
 
 from smmd_bench.contracts import NumericTargets, NumericVocabulary
+from smmd_bench.encoding.numbers import numeric_vocabulary
 from smmd_bench.plugin_system.registry import load_loss
+
+from ..conftest import TOKENIZERS
 
 DIGITS = [float(n) for n in range(10)]
 THOUSAND = [float(n) for n in range(1000)]
@@ -21,6 +27,8 @@ def bind(values, spec):
 
 
 def random_targets(values, positions=7, seed=0, dtype=torch.float64, scale=2.0):
+    """Numbers of three tokens, and the rest, in one row."""
+    each = torch.arange(positions)
     generator = torch.Generator().manual_seed(seed)
     logits = scale * torch.randn(positions, len(values), generator=generator, dtype=torch.float64)
     return NumericTargets(
@@ -28,8 +36,25 @@ def random_targets(values, positions=7, seed=0, dtype=torch.float64, scale=2.0):
         log_partition=(logits.logsumexp(-1) + 1).to(dtype).requires_grad_(),
         target=torch.randint(len(values), (positions,), generator=generator),
         row=torch.zeros(positions, dtype=torch.int64),
-        position=torch.arange(positions),
+        position=each + each // 3,
         key=torch.zeros(positions, dtype=torch.int64),
+        number=each // 3,
+        place=10.0 ** (2 - each % 3).clamp(max=positions - 1 - each).double(),
+    )
+
+
+def alone(logits, target):
+    """Numbers of one token, each in a row of its own."""
+    each = torch.arange(len(target))
+    return NumericTargets(
+        logits=logits,
+        log_partition=logits.logsumexp(-1),
+        target=target,
+        row=each,
+        position=torch.zeros_like(each),
+        key=each,
+        number=each,
+        place=torch.ones(len(target), dtype=torch.float64),
     )
 
 
@@ -37,7 +62,7 @@ def perfect_targets(values):
     """Each value predicted with certainty."""
     n = len(values)
     logits = torch.full((n, n), -1e4, dtype=torch.float64).fill_diagonal_(0.0)
-    return NumericTargets(logits, logits.logsumexp(-1), torch.arange(n), *torch.zeros(3, n).long())
+    return alone(logits, torch.arange(n))
 
 
 def of_wrong_prediction(loss, wrong):
@@ -62,3 +87,23 @@ def softmax(logits):
 def predictions(targets):
     """(p, index of the target) position by position, in Python numbers."""
     return zip(softmax(targets.logits), targets.target.tolist(), strict=True)
+
+
+@cache
+def load_tokenizer(name):
+    return AutoTokenizer.from_pretrained(TOKENIZERS / name)
+
+
+def encoded(name, text):
+    """(tokenizer, its numeric vocabulary, labels [1, T]) of a text."""
+    tokenizer = load_tokenizer(name)
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    return tokenizer, numeric_vocabulary(tokenizer), torch.tensor([ids])
+
+
+def random_logits(labels, size, seed=0):
+    """[B, T, V] float64, a leaf with gradients."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(
+        *labels.shape, size, generator=generator, dtype=torch.float64
+    ).requires_grad_()

@@ -25,13 +25,20 @@ from .test_ntl import VARIANTS as NTL
 from .test_smmd import VARIANTS as SMMD
 
 DEFAULTS = {
+    "brier": {"weight": 3.0},
     "ce": {"weight": 0.0},
+    "cramer": {"weight": 1.0},
+    "del": {"weight": 0.01},
     "dist2": {"weight": 0.1, "tau": 1.0},
     "gce": {"sigma": 0.5, "support": "numeric", "replaces_cross_entropy": True},
     "gce[add_cross_entropy=true,lambda=0.5]": {"weight": 0.5},
+    "nl_ntl": {"weight": 1.0, "decimals": False, "reweigh": False},
     "ntl": {"weight": 2.0},
     "ntil": {"weight": 2.0, "alpha": 0.2, "beta": 0.2, "tau": 0.2, "epsilon": 1.0,
              "temperature": 0.1, "noise": 1.0, "hard": False},
+    "numeric_ce": {"weight": 1.0, "support": "vocabulary"},
+    "raft": {"weight": 1.0, "digits": 3, "support": "numeric"},
+    "raft[add_cross_entropy=false]": {"replaces_cross_entropy": True},
     "smmd": {"weight": 3.0, "sigma": (2.0,), "alpha": None},
 }  # fmt: skip
 
@@ -61,6 +68,8 @@ def test_defaults_are_the_papers(spec):
         ("ntil[temperature=0]", "temperature must be >"),
         ("ntil[epsilon=0]", "epsilon must be >"),
         ("ntil[noise=-1]", "noise must be >"),
+        ("raft[digits=0]", "digits must be from 1 to 15"),
+        ("raft[lambda=2,add_cross_entropy=false]", "lambda weights what is added"),
         ("smmd[sigma=0]", r"sigma must be from 0\.001 to 1,000,000, each"),
         ("smmd[sigma=1+-2]", "000, each"),
         ("smmd[lambda=-1]", "lambda must be >= 0"),
@@ -80,6 +89,9 @@ def test_a_bad_parameter_is_the_users_error(spec, complaint):
 
 
 DIFFERENTIABLE = [
+    "brier", "cramer", "del", "numeric_ce", "numeric_ce[support=numeric]",
+    "raft", "raft[support=vocabulary]", "raft[add_cross_entropy=false]",
+    "nl_ntl", "nl_ntl[decimals=true]", "nl_ntl[reweigh=true]",
     "dist2", "dist2[support=vocabulary]", "dist2[tau=3]",
     "gce", "gce[support=vocabulary]", "gce[add_cross_entropy=true]",
     "ntil[temperature=1]", "ntil[noise=0,temperature=1]", "ntil[reduction=authors,temperature=1]",
@@ -101,6 +113,7 @@ def test_gradient_is_that_of_finite_differences(spec, values):
 
 
 ZERO = [("gce[sigma=0.01]", DIGITS), ("ntil[noise=0]", DIGITS)]
+ZERO += product(["brier", "cramer", "numeric_ce[support=numeric]"], [DIGITS, UNEVEN])
 ZERO += product([*SMMD, *(spec for spec in NTL if "reweigh" not in spec)], [DIGITS, UNEVEN])
 
 
@@ -111,7 +124,17 @@ def test_is_zero_at_the_perfect_prediction(spec, values):
 
 @pytest.mark.parametrize("values", [[1.0], [2.0, 2.0], [0.0, 1.0], [2.0, 2.0, 7.0], THOUSAND])
 @pytest.mark.parametrize(
-    "spec", ["dist2", "gce", "smmd", "smmd[squash=4]", "ntl[squash=4,reweigh=true]"]
+    "spec",
+    [
+        "brier",
+        "cramer",
+        "dist2",
+        "gce",
+        "numeric_ce",
+        "smmd",
+        "smmd[squash=4]",
+        "ntl[squash=4,reweigh=true]",
+    ],
 )
 def test_few_and_far_values_leave_no_nan(spec, values):
     targets = random_targets(values, positions=20, dtype=torch.float32)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from smmd_bench.contracts import NoAuxiliary, NumericTargets
+from smmd_bench.contracts import NoAuxiliary
 from smmd_bench.plugin_system.registry import entries, load_loss
 
-from .cases import DIGITS, vocabulary
+from .cases import DIGITS, alone, vocabulary
 
 COPIES = 2000  # of each target where there is noise, each with its own
 ADDITIVE = [
@@ -26,18 +26,25 @@ def measured(loss, n):
     """The mean over all targets; each is a row of its own, which makes it a number for ntil."""
     bound = loss.bind(vocabulary([float(value) for value in range(n)]))
     target = torch.arange(n).repeat(COPIES if getattr(loss, "noise", 0) else 1)
-    row, position = torch.arange(len(target)), torch.zeros_like(target)
     logits = torch.zeros(len(target), n, dtype=torch.float64)
-    summed, units = bound(
-        NumericTargets(logits, logits.logsumexp(-1), target, row, position, key=row)
-    )
+    summed, units = bound(alone(logits, target))
     return loss.weight * float(summed) / units / math.log(n)
 
 
 def test_every_additive_loss_states_it_for_both_sizes():
     stated = {plugin.name: set(plugin.relative_scale) for plugin in ADDITIVE}
     assert stated.pop("ntil") == {10}  # it sees no number of several digits in one token
-    assert set(stated) == {"dist2", "ntl", "smmd"}
+    assert set(stated) == {
+        "brier",
+        "cramer",
+        "del",
+        "dist2",
+        "nl_ntl",
+        "ntl",
+        "numeric_ce",
+        "raft",
+        "smmd",
+    }
     assert all(sizes == {10, 1000} for sizes in stated.values())
 
 

@@ -52,8 +52,8 @@ class SeparableSoftLabels(SoftLabels):
 class PerRow(NumericLoss):
     """For each row that holds numbers, the square of its summed expected value and log Z."""
 
-    def units(self, target, row, position):
-        return int(row.unique().numel())
+    def units(self, places):
+        return int(places.row.unique().numel())
 
     def forward(self, numeric):
         values = torch.arange(10, dtype=numeric.logits.dtype) / 2
@@ -66,6 +66,16 @@ class PerRow(NumericLoss):
 OF_THE_PACKAGE = (
     *("ce", "ce[smoothing=0.3]", "ntl", "ntl[reweigh=true]", "ntil", "gce"),
     *("gce[support=vocabulary]", "dist2", "smmd"),
+    *(
+        "numeric_ce",
+        "numeric_ce[support=numeric]",
+        "brier",
+        "cramer",
+        "del",
+        "nl_ntl",
+        "nl_ntl[reweigh=true]",
+    ),
+    *("raft", "raft[support=vocabulary,add_cross_entropy=false]"),
 )
 LOSSES = {
     **{spec: partial(load_loss, spec) for spec in OF_THE_PACKAGE},
@@ -103,11 +113,32 @@ def random_batch(dtype=torch.float64, **shares):
     return labels, *random_hidden(labels, dtype=dtype)
 
 
+def numeric_cells(labels):
+    """(row, position) of the numeric labels, in reading order."""
+    cells = map(tuple, (labels != -100).nonzero().tolist())
+    return [cell for cell in cells if int(labels[cell]) in IDS]
+
+
+def literal_places(labels):
+    """(number, place) of the numeric labels: runs of single digits, token by token."""
+    runs = []
+    for row, position in numeric_cells(labels):
+        if not runs or runs[-1][-1] != (row, position - 1):
+            runs.append([])
+        runs[-1].append((row, position))
+    return [
+        (number, 10.0 ** (len(run) - 1 - at))
+        for number, run in enumerate(runs)
+        for at in range(len(run))
+    ]
+
+
 def literal(loss, logits, labels):
     """(total, cross-entropy, auxiliary), by the definition, token by token."""
     cross_entropy = trained = 0.0
     smoothing = loss.label_smoothing
     picked = {f.name: [] for f in fields(NumericTargets)}
+    numbers = dict(zip(numeric_cells(labels), literal_places(labels), strict=True))
     for row, position in (labels != -100).nonzero().tolist():
         x, y = logits[row, position], int(labels[row, position])
         one = F.cross_entropy(x[None], torch.tensor([y]))
@@ -121,6 +152,9 @@ def literal(loss, logits, labels):
             picked["row"].append(torch.tensor(row))
             picked["position"].append(torch.tensor(position))
             picked["key"].append(torch.tensor(row))
+            number, place = numbers[row, position]
+            picked["number"].append(torch.tensor(number))
+            picked["place"].append(torch.tensor(place, dtype=torch.float64))
     tokens = int((labels != -100).sum())
     summed, units = loss(NumericTargets(**{k: torch.stack(v) for k, v in picked.items()}))
     share = summed / tokens

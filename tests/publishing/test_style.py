@@ -2,6 +2,7 @@ import sys
 
 import pytest
 
+from smmd_bench.plugin_system.registry import names
 from smmd_bench.publishing.style import (
     NARROW,
     SCALE,
@@ -17,6 +18,7 @@ from smmd_bench.publishing.style import (
     shortened,
 )
 
+OWN = ["base", *names("losses")]
 PAPER = ["base", "ce", "gce", "ntl", "ntil", "smmd"]
 OTHERS = [f"smmd[sigma={at}]" for at in range(6)]
 
@@ -31,10 +33,21 @@ def test_the_papers_losses_look_the_same_in_every_run():
     assert loss_styles(["smmd"])["smmd"] == loss_styles(PAPER)["smmd"]
 
 
+def test_every_loss_of_the_package_has_a_style_that_no_other_has():
+    known = loss_styles(OWN)
+    own = loss_styles([f"own{at}" for at in range(6)])
+    assert not {style.colour for style in own.values()} & {s.colour for s in known.values()}
+    for part in ("colour", "line", "marker", "hatch"):
+        parts = [getattr(style, part) for style in {**known, **own}.values()]
+        assert len(set(parts)) == len(parts), part
+
+
 def test_labels():
     assert [loss_label(x) for x in ("base", "ntil", "smmd[sigma=1]", "my_own_loss", "ours")] == [
         "untuned", "NTIL", "SMMD[sigma=1]", "my_own_loss", "ours",
     ]  # fmt: skip
+    labels = [loss_label(x) for x in ("numeric_ce[support=numeric]", "brier", "cramer", "nl_ntl")]
+    assert labels == ["CE at numbers[support=numeric]", "Brier", "Cramér", "NL-NTL"]
     assert [model_label(x) for x in ("builtin/tiny", "Qwen/Qwen2.5-0.5B", "/data/llama/")] == [
         "builtin/tiny", "Qwen2.5-0.5B", "llama",
     ]  # fmt: skip

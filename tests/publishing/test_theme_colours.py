@@ -20,6 +20,12 @@ LOSSES = [
     "ntl",
     "ntil",
     "smmd",
+    "numeric_ce",
+    "brier",
+    "cramer",
+    "del",
+    "nl_ntl",
+    "raft",
     *(f"other[a={at}]" for at in range(6)),
 ]
 
@@ -47,7 +53,7 @@ def test_every_loss_is_seen_in_the_dark_in_its_own_hue(loss):
 
 
 def test_no_two_losses_become_one():
-    assert len({dark_colour(style.colour.lower()) for style in loss_styles(LOSSES).values()}) == 13
+    assert len({dark_colour(style.colour.lower()) for style in loss_styles(LOSSES).values()}) == 19
 
 
 @given(COLOURS)

@@ -1,0 +1,54 @@
+"""Brier: the quadratic score (Brier 1950; Gneiting and Raftery 2007), a proper rule that knows no
+distances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from smmd_bench.contracts import (
+    NumericLoss,
+    NumericTargets,
+    NumericVocabulary,
+    non_negative,
+    parameter,
+)
+
+
+@dataclass(frozen=True)
+class BrierScore:
+    """L = L_CE + lambda L_Brier.
+
+    At a position whose target y is in V_num, with p = softmax(l[V_num]) (eq:pq_p),
+
+        L_Brier = sum_i (p_i - [i = pi(y)])^2
+
+    averaged over numeric positions. It is r^T K r of smmd (eq:loss_mmd) with K = I: what is left of
+    the squared MMD without distances. It is strictly proper, bounded by 2, and equal for all wrong
+    values. lambda = 3 is that of smmd, so that the two differ in the kernel alone.
+    """
+
+    name: ClassVar[str] = "brier"
+    version: ClassVar[int] = 1
+    replaces_cross_entropy: ClassVar[bool] = False
+    relative_scale: ClassVar[dict[int, float]] = {10: 1.17, 1000: 0.434}
+    weight: float = parameter(3.0, "weight of the auxiliary", name="lambda", check=non_negative)
+
+    def bind(self, vocabulary: NumericVocabulary) -> BrierTerm:
+        """The score over V_num as a module."""
+        return BrierTerm(self, vocabulary)
+
+
+class BrierTerm(NumericLoss):
+    """|p - e_{pi(y)}|^2, summed over positions."""
+
+    separable = True
+
+    def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
+        """Sum over numeric positions, and how many there are."""
+        p = numeric.logits.softmax(-1)  # [M, N]
+        r = p.scatter_add(1, numeric.target[:, None], -torch.ones_like(p[:, :1]))  # [M, N]
+        return r.square().sum(), numeric.target.numel()

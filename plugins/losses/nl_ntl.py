@@ -1,0 +1,99 @@
+"""NL-NTL: the number token loss of whole numbers (`NumberLevelLoss` of ntloss)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from smmd_bench.contracts import (
+    NumericLoss,
+    NumericPlaces,
+    NumericTargets,
+    NumericVocabulary,
+    non_negative,
+    number_spans,
+    parameter,
+)
+
+_EPSILON = torch.finfo(torch.float32).eps
+_LARGEST_EXPONENT = 300
+"""Places beyond it count like it: 10^308 is the largest power in float64."""
+
+
+@dataclass(frozen=True)
+class NumberLevelTokenLoss:
+    """L = L_CE + lambda L_NL-NTL.
+
+    For a number whose tokens y_k have the place values b_k (100, 10, 1), with p^(k) = softmax of
+    the logits of V_num at the k-th (eq:pq_p),
+
+        X = sum_k b_k sum_i p_i^(k) v_i          Y = sum_k b_k v_{pi(y_k)}
+        L_NL-NTL = |X - Y| / (|X| + |Y| + epsilon)
+
+    averaged over numbers: the error of the number rebuilt from expected digits, relative, so from 0
+    to 1 whatever its size. epsilon = 2^-23. A point ends a number, as in the source: 12.34 is 12
+    and 34. With `decimals` it is one number (`float_level`). Signs cancel: that of X is Y's.
+
+    It is `NumberLevelLoss` of the authors' package, ntloss 0.3.2 (github.com/ai4sd/
+    number-token-loss), which differs in two ways. It knows single digits alone; here a token of
+    several digits counts 10^(digits after it) times. It has `reweigh` on by default, m L + 1.01
+    (1 - m) with the mass m on V_num at the number's first token, of which its own documentation
+    says that the loss explodes with it. No paper has this loss, and no source gives lambda: 1 is
+    ours.
+
+    At Y = 0 it is X / (X + epsilon): nearly 1, and flat, for any X above 10^-5.
+    """
+
+    name: ClassVar[str] = "nl_ntl"
+    version: ClassVar[int] = 1
+    replaces_cross_entropy: ClassVar[bool] = False
+    relative_scale: ClassVar[dict[int, float]] = {10: 0.144, 1000: 0.0417}
+    relative_scale_of: ClassVar[str] = "numbers of one token"
+    weight: float = parameter(1.0, "weight of the auxiliary", name="lambda", check=non_negative)
+    decimals: bool = parameter(False, "a number goes on after its decimal point")
+    reweigh: bool = parameter(False, "charge probability outside V_num, as ntloss does by default")
+
+    def bind(self, vocabulary: NumericVocabulary) -> NumberLevelTerm:
+        """The loss with the values of V_num as a module."""
+        return NumberLevelTerm(self, vocabulary)
+
+
+class NumberLevelTerm(NumericLoss):
+    """L_NL-NTL, summed over numbers."""
+
+    def numbers(self, places: NumericPlaces) -> tuple[Tensor, Tensor]:
+        """(number [M] int64, place value [M] float64)."""
+        if self.loss.decimals:
+            return places.number, places.place
+        digits = self.vocabulary.digits_of(places.target)
+        number, after = number_spans(places.row, places.position, digits)
+        return number, 10.0 ** after.clamp(max=_LARGEST_EXPONENT).double()
+
+    def units(self, places: NumericPlaces) -> int:
+        """How many numbers there are."""
+        number, _ = self.numbers(places)
+        return _count(number)
+
+    def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
+        """Sum over numbers, and how many there are."""
+        x = numeric.logits  # [M, N]
+        v = self.values.to(x.device)  # [N] float64
+        number, place = self.numbers(numeric)
+        empty = place.new_zeros(_count(number))  # [S]
+        expected = (x.softmax(-1) @ v.to(x.dtype)).double()  # [M]
+        X = empty.index_add(0, number, place * expected)
+        Y = empty.index_add(0, number, place * v[numeric.target])
+        error = (X - Y).abs() / (X.abs() + Y.abs() + _EPSILON)  # [S]
+        if self.loss.reweigh:
+            starts = torch.diff(number, prepend=number.new_tensor([-1])) > 0  # [M]
+            mass = (x.logsumexp(-1) - numeric.log_partition).exp()[starts]  # [S]
+            error = mass * error + 1.01 * (1 - mass)
+        return error.sum().to(x.dtype), len(empty)
+
+
+def _count(number: Tensor) -> int:
+    """S of numbers 0..S-1, ascending."""
+    return int(number[-1]) + 1 if len(number) else 0

@@ -1,0 +1,117 @@
+"""The numbers of real token ids against those that a regular expression reads in the text."""
+
+import re
+from fractions import Fraction
+from functools import cache
+
+import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+from transformers import AutoTokenizer
+
+from smmd_bench.contracts import NumericVocabulary, number_spans
+from smmd_bench.encoding.numbers import numeric_vocabulary
+from smmd_bench.objective.supervised import numeric_positions, supervised_targets
+from smmd_bench.plugin_system.registry import load_loss
+
+from ..conftest import TOKENIZERS
+
+CHAIN = re.compile(r"(-?)(\d+(?:\.\d+)*)")
+
+
+@cache
+def load(name):
+    """A tokenizer, and a loss bound to its numeric vocabulary."""
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / name)
+    return tokenizer, load_loss("smmd").bind(numeric_vocabulary(tokenizer))
+
+
+def places(name, *texts):
+    """The numeric places of texts, each a row of labels, padded."""
+    tokenizer, loss = load(name)
+    rows = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    width = max(map(len, rows))
+    labels = torch.tensor([row + [-100] * (width - len(row)) for row in rows])
+    return numeric_positions(loss, supervised_targets(labels)).places, loss
+
+
+def numbers(name, *texts):
+    """What the numbers of these texts add up to, by their places."""
+    found, loss = places(name, *texts)
+    values = loss.vocabulary.values[found.target]
+    sums = {}
+    for number, place, value in zip(found.number.tolist(), found.place, values, strict=True):
+        sums[number] = sums.get(number, 0) + float(place) * float(value)
+    assert list(sums) == list(range(len(sums)))
+    return list(sums.values())
+
+
+def literal(text):
+    """The numbers of a text: several points part it, a hyphen after a digit is no sign."""
+    found = []
+    for match in CHAIN.finditer(text):
+        parts = match[2].split(".")
+        sign = -1 if match[1] and not text[: match.start()][-1:].isdigit() else 1
+        each = [match[2]] if len(parts) < 3 else parts
+        found += [sign * Fraction(each[0]), *(Fraction(one) for one in each[1:])]
+    return found
+
+
+@pytest.mark.parametrize("name", ["digit", "triple"])
+@given(st.lists(st.text("0123456789.-, a", max_size=12), min_size=1, max_size=3))
+@example(["x = -12.5, 3,456 v3.11.2 7--8", "-1234567.8901", ".5 5. ..5 -.5 0.05"])
+@example(["12", "34"])
+def test_places_add_up_to_the_numbers_of_the_text(name, texts):
+    if any(texts):
+        wanted = [number for text in texts for number in literal(text)]
+        assert numbers(name, *texts) == pytest.approx([float(x) for x in wanted], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("digit", [1e4, 1e3, 100, 10, 1, 0.1, 0.01]),
+        ("triple", [100, 1, 0.01]),  # 123, 45, 67
+    ],
+)
+def test_the_place_of_a_token_counts_the_digits_after_it(name, place):
+    found, _ = places(name, "12345.67")
+    assert found.place.tolist() == pytest.approx(place)
+    assert set(found.number.tolist()) == {0}
+
+
+def test_a_row_ends_a_number_and_an_unsupervised_token_does():
+    tokenizer, loss = load("digit")
+    labels = torch.tensor([tokenizer.encode("1.23456", add_special_tokens=False)] * 2)
+    labels[1, 1] = labels[1, 4] = -100  # the point, and a 4
+    found = numeric_positions(loss, supervised_targets(labels)).places
+    assert found.number.tolist() == [0] * 6 + [1, 2, 2, 3, 3]
+
+
+def test_a_number_beyond_float64_keeps_finite_places():
+    found, _ = places("digit", "9" * 400)
+    assert bool(found.place.isfinite().all())
+    assert found.place[0] == 1e300
+
+
+def test_a_vocabulary_without_points_and_signs_has_whole_numbers_alone():
+    tokenizer, loss = load("digit")
+    plain = NumericVocabulary(loss.vocabulary.token_ids, loss.vocabulary.values, "test")
+    labels = torch.tensor([tokenizer.encode("-1.5", add_special_tokens=False)])
+    found = numeric_positions(load_loss("smmd").bind(plain), supervised_targets(labels)).places
+    assert found.number.tolist() == [0, 1]
+    assert found.place.tolist() == [1, 1]
+
+
+def test_tokens_that_spell_no_digits_are_numbers_of_their_own():
+    digits = torch.tensor([1, 0, 2, 2])
+    number, after = number_spans(torch.zeros(4).long(), torch.arange(4), digits)
+    assert number.tolist() == [0, 1, 2, 2]
+    assert after.tolist() == [0, 0, 2, 0]
+
+
+def test_digits_follow_from_the_values_where_a_vocabulary_does_not_give_them():
+    values = torch.tensor([-3.5, -1, 0, 0.25, 7, 10, 999], dtype=torch.float64)
+    vocabulary = NumericVocabulary(torch.arange(7), values, "test")
+    assert vocabulary.digits_of(torch.arange(7)).tolist() == [0, 0, 1, 0, 1, 2, 3]
