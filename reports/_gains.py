@@ -10,7 +10,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Metric, Run
 
-from ._cells import KEY, REFERENCE, in_order, measured, metrics_of
+from ._cells import KEY, REFERENCE, in_order, is_reference, measured, metrics_of
 from ._significance import p_of_seeds, standard_error
 
 METRIC = ["metric", "label", "better"]
@@ -46,7 +46,7 @@ def seed_gains(
     Of these metrics of each task (its first) whose plugin is here; `low` and `high` are the bounds
     of the paired bootstrap, `p` is McNemar's.
     """
-    found = run.comparisons[run.comparisons["against_loss"] == reference_of(run)]
+    found = run.comparisons[is_reference(run.comparisons["against_loss"], reference_of(run))]
     found = found[found["difference"].notna()]
     columns = [*KEY, "seed", *METRIC, "difference", "low", "high", "n", "p", "b", "c", "against"]
     parts = [pd.DataFrame(columns=columns)]

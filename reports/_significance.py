@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ._cells import KEY, REFERENCE
+from ._cells import KEY, REFERENCE, is_reference
 
 LEVEL = 0.05
 """A corrected p below it counts as significant."""
@@ -84,7 +84,7 @@ def against_reference(data: pd.DataFrame, other: str = REFERENCE) -> pd.DataFram
     over the losses of a model and task. `best` is the largest difference of these, if it is above
     zero and its p_holm below `LEVEL`.
     """
-    compared = data["against_loss"] == other
+    compared = is_reference(data["against_loss"], other)
     values = data.assign(
         difference=data["difference"].astype("float64").where(compared),
         p=data["difference_p"].astype("float64").where(compared),

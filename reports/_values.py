@@ -12,6 +12,7 @@ from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 from smmd_bench.scoring.statistics import over_seeds
 
+from ._cells import is_reference
 from ._paper import paper_model
 
 P_HOLM, TO_PAPER = "p (Holm)", "Δ to paper"
@@ -48,7 +49,7 @@ def estimate(cells: pd.DataFrame, prefix: str, digits: int, *, interval: bool) -
 
 def difference_to(cells: pd.DataFrame, other: str) -> str:
     """The paired difference of a loss to `other`; a dash if no cell was compared with it."""
-    compared = cells[cells["against_loss"] == other]
+    compared = cells[is_reference(cells["against_loss"], other)]
     if compared.empty:
         return DASH
     first = compared.iloc[0]
