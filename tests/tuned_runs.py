@@ -64,10 +64,11 @@ def _tune(folder: Path, grid: Sequence[str], chosen: int) -> list[str]:
     points = [{"text": text, "loss": content["loss_name"], "settings": {}} for text in grid]
     content |= {"grid": points, "trials": trials}
     write_json(folder / "cell.json", content)
+    values = [50.0 + (1 + content["seed"]) * (at == chosen) for at in range(len(grid))]
     lines = [
-        {"address": a, "text": text, "epoch": 1, "value": 50.0 + (1 + content["seed"]) * (at == chosen), "low": 40.0,
-         "high": 60.0, "n": 100}
-        for at, (a, text) in enumerate(zip(trials, grid, strict=True))
+        {"address": address, "text": text, "epoch": 1, "value": value, "low": 40.0, "high": 60.0,
+         "n": 100}
+        for address, text, value in zip(trials, grid, values, strict=True)
     ]  # fmt: skip
     said = {"metric": "exact_match", "chosen": trials[chosen], "trials": lines}
     stamp = current_cell(folder, content).choice_stamp

@@ -35,7 +35,7 @@ def choose(cell: Cell, run: Path) -> None:
     write_json(now.folder / "choice.json", {"address": now.choice_stamp, **content})
 
 
-def tested_cell(cell: Cell, run: Path) -> Cell:
+def find_trained_cell(cell: Cell, run: Path) -> Cell:
     """The cell whose weights this one tests: itself, its source, or the trial that was chosen."""
     owner = cell.owner
     home = owner.files(run).home

@@ -41,7 +41,7 @@ from ..models.loading import load_tokenizer, quiet_libraries
 from ..models.processor import load_processor
 from ..plugin_system.registry import load_engine
 from ..storage.files import write_json, write_parquet
-from .choice import tested_cell
+from .choice import find_trained_cell
 from .decode import decode_checkpoint
 from .probe import answer_digits, probe, shifted
 from .selection import require_whole, settle
@@ -157,7 +157,7 @@ def _together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
 
 def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
     run = folder.parents[1]
-    checkpoint = _select(tested_cell(cell, run), run, running, name)
+    checkpoint = _select(find_trained_cell(cell, run), run, running, name)
     if cell.trial is not None:
         return
     tokenizer, progress = running.tokenizer, running.progress

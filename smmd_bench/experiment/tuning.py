@@ -89,11 +89,6 @@ def tuning_grids(
     return grids
 
 
-def budget_of(grids: Mapping[str, Sequence[Configuration]]) -> int:
-    """How many configurations each loss has."""
-    return len(next(iter(grids.values()), ()))
-
-
 def _require_known(axes: Sequence[Axis], losses: Sequence[str]) -> None:
     """Raise UserError for an axis that no loss can be tuned along."""
     for axis in axes:
