@@ -33,8 +33,17 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
+def _as_axes(value: Any) -> tuple[Any, ...]:
+    """The same; `ce: learning_rate=1,2` without quotes, a mapping in YAML, as a text."""
+    return tuple(
+        ": ".join(map(str, *item.items())) if isinstance(item, dict) and len(item) == 1 else item
+        for item in _as_tuple(value)
+    )
+
+
 Name = Annotated[str, Field(pattern=r"\S")]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_as_tuple)]
+Axes = Annotated[tuple[Name, ...], BeforeValidator(_as_axes)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]  # NumPy takes no larger one
 Seeds = Annotated[tuple[Seed, ...], BeforeValidator(_as_tuple)]
 
@@ -62,7 +71,7 @@ class Experiment(Settings):
         default_factory=dict
     )
     plugins: Names = ()
-    tune: Names = ()
+    tune: Axes = ()
     tune_trials: Count | None = None
 
     repeated: ClassVar[tuple[str, ...]] = ()

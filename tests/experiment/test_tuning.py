@@ -107,6 +107,14 @@ def test_flags_and_yaml_mean_the_same():
     assert "tune" not in Experiment(("arithmetic",), ("ce",)).to_yaml()
 
 
+def test_yaml_may_leave_out_the_quotes_of_a_loss_and_its_values():
+    text = f"tasks: arithmetic\nlosses: [ce, smmd]\ntune:\n  - {RATES}\n  - lambda=1,3"
+    (read,) = experiment_file(text, "x.yaml").experiments
+    assert read.tune == (RATES, "lambda=1,3")
+    with pytest.raises(UserError, match="tune"):
+        experiment_file(text.replace(RATES, "{}"), "x.yaml")
+
+
 def rows(experiment):
     return [(c.loss, c.seed, c.trial) for c in experiment.cells]
 
