@@ -89,11 +89,9 @@ def test_killed_among_its_trials_it_ends_as_undisturbed(smmd_bench, finished, tm
     out, again = finished[0], tmp_path / "run"
     words = (JOB, "--test-examples", 12, "--out")
     trials, tuned = folders(out)
-    first, second = (again / "cells" / trial.name for trial in trials)
-    smmd_bench.kill_when((first / "train.json").exists, *words, again)
-    smmd_bench.kill_when((second / "selection.json").exists, *words, again)
-    chosen = [again / "cells" / folder.name / "choice.json" for folder in tuned.values()]
-    smmd_bench.kill_when(chosen[0].exists, *words, again)
+    places = [again / "cells" / folder.name for folder in (*trials, *tuned.values())]
+    for file in (places[0] / "train.json", places[-1] / "choice.json"):
+        smmd_bench.kill_when(file.exists, *words, again)
     smmd_bench.finish(*words, again)
     for file in (*out.glob("cells/*/choice.json"), *out.glob("cells/*/metrics.json")):
         there = again / file.relative_to(out)
