@@ -19,6 +19,7 @@ from smmd_bench.results.opponents import WITHOUT_EFFECT
 from ._cells import KEY, measured, why_of
 from ._paper import reference
 from ._significance import LEVEL
+from ._tuning import tuning_note
 from ._values import P_HOLM, TO_PAPER
 
 INTERVALS = (
@@ -37,14 +38,15 @@ class Words(TypedDict):
 def write_caption(
     run: Run, cells: pd.DataFrame, shown: str, *notes: str, sample: str | None = None
 ) -> Words:
-    """The first sentence of `shown`, the sample, and which of the cells have no result; the rest of
-    `shown` and the notes, each of one or several sentences, or empty, become notes.
+    """The first sentence of `shown`, the sample, what was tuned, and which of the cells have no
+    result; the rest of `shown` and the notes, each of some sentences, or empty, become notes.
 
     `sample` replaces the sentence with the examples, seeds and parse failures of the cells
     (`sample_note`).
     """
     sample = sample_note(run, cells) if sample is None else sample
-    return split_caption(shown, *notes, more=join_sentences(sample, missing_note(cells)))
+    more = join_sentences(sample, tuning_note(run, cells), missing_note(cells))
+    return split_caption(shown, *notes, more=more)
 
 
 def split_caption(shown: str, *notes: str, more: str = "") -> Words:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Metric, Run, UserError
 from smmd_bench.plugin_system.registry import load_task
+from smmd_bench.plugin_system.tuned_label import tuned_label
 
 from ._setting import published_beside, setting_label
 
@@ -150,6 +151,11 @@ def in_order(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     for column in KEY:
         data[column] = pd.Categorical(data[column], categories=cells[column].cat.categories)
     return data
+
+
+def is_reference(against: pd.Series[str], other: str) -> pd.Series[bool]:
+    """Where a loss is compared with `other`: a tuned loss with that tuned, too."""
+    return against.isin([other, tuned_label(other)])
 
 
 def opponent(data: pd.DataFrame) -> str:

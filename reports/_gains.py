@@ -13,7 +13,7 @@ from smmd_bench.contracts import Metric, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.scoring.crossed import fit_cells, t_interval, t_test
 
-from ._cells import KEY, REFERENCE, in_order, measured, metrics_of
+from ._cells import KEY, REFERENCE, in_order, is_reference, measured, metrics_of
 
 METRIC = ["metric", "label", "better"]
 _NORMAL = 1.959964
@@ -70,7 +70,7 @@ def paired(run: Run, other: str) -> pd.DataFrame:
         *("n", "p", "b", "c", "jackknife", "against"),
     ]
     noise = run.noise if other == REFERENCE else run.noise[:0]
-    found = [run.comparisons[run.comparisons["against_loss"] == other], noise]
+    found = [run.comparisons[is_reference(run.comparisons["against_loss"], other)], noise]
     every = pd.concat([part for part in found if len(part)] or found[:1], ignore_index=True)
     return in_order(every.loc[every["difference"].notna(), kept], run.cells)
 

@@ -17,6 +17,7 @@ from ._cells import main_losses, measured, why_missing
 from ._columns import row_head
 from ._gains import noise_label, reference_of, unknown_note
 from ._significance import TESTS
+from ._tuning import tuning_note
 from ._values import P_HOLM, delta
 from ._verdicts import digits_of, judged_metrics, verdicts
 
@@ -60,6 +61,7 @@ class Verdict:
             sample_note(run, run.cells),
             when(found.empty and _known(run), _advice(run, other)),
             unknown_note(run),
+            tuning_note(run, run.cells),
             left,
             missing_note(run.cells),
         )

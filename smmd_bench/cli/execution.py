@@ -13,7 +13,7 @@ from ..experiment.file import ExperimentFile
 from ..run.run_directory import RunDirectory
 from ..storage.sizes import spell_bytes
 from .interruption import keeping
-from .plan_notes import plan_notes
+from .plan_notes import plan_notes, tuning_notes
 from .terminal import print_json
 from .voice import Voice, advise_retry
 
@@ -132,7 +132,8 @@ def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
     for model in dict.fromkeys(cell.model for cell in cells):
         here = [cell for cell in cells if cell.model == model]
         transfers = {cell.task: cell for cell in here if cell.source is not None}
-        for cell in {c.task: c for c in here if c.task not in transfers}.values():
+        plain = [c for c in here if c.task not in transfers and c.trial is None]
+        for cell in {c.task: c for c in plain}.values():
             r = cell.recipe
             adapter = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
             voice.say(
@@ -140,6 +141,8 @@ def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
                 f"{r.epochs} epochs, batch {r.batch_size}, learning rate {r.learning_rate:g}; "
                 f"validation {count(cell, 'validation')}, test {count(cell, 'test')}."
             )
+        for sentence in tuning_notes(here):
+            voice.say(f"  {sentence}")
         for cell in transfers.values():
             voice.say(f"  and a test of transfer on {cell.task}: {count(cell, 'test')}.")
         if (note := here[0].engine_note) is not None:
@@ -174,9 +177,10 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Exe
         voice.say(f"{model} {task}")
         rows = []
         for cell in (c for c in todo if (c.model, c.task) == (model, task)):
-            what = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
             left = f"to do: {', '.join(todo[cell])}, about {spell_seconds(found[cell].seconds)}"
-            rows.append((f"  {cell.addresses['train']}", what, left if todo[cell] else "done"))
+            rows.append(
+                (f"  {cell.addresses['train']}", cell.short_label, left if todo[cell] else "done")
+            )
         voice.rows(rows[:_LISTED])
         if len(rows) > _LISTED:
             voice.say(f"  and {len(rows) - _LISTED:,} more: --json lists all")
@@ -204,7 +208,7 @@ def _list_kept(run: RunDirectory, cells: Sequence[Cell]) -> list[str]:
         if not stages or cell.is_base:
             continue
         epochs = len([*run.cell_folder(cell).glob("epochs/[0-9]*/canary.json")])
-        if "train" not in stages and cell.source is None:
+        if "train" not in stages and cell.source is None and not cell.grid:
             rest = "measured" if stages == ["measure"] else "decoded"
             said.append(f"{cell.label}: trained, to be {rest}")
         elif epochs:

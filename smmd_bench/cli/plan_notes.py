@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
+from ..plugin_system.tuned_label import untuned_label
 from ..results.opponents import REFERENCE
 from ..run.run_directory import RunDirectory
 from ..storage.files import read_own_json
@@ -28,6 +29,26 @@ def plan_notes(
             f"Weights take at most about {spell_bytes(disk)}, and the disk of {run.path} has "
             f"{spell_bytes(free)} left: free some, or choose another with --out."
         )
+
+
+def tuning_notes(cells: Sequence[Cell]) -> Iterator[str]:
+    """What the losses of one model are tuned over: the budget, each grid, and which of the grids
+    lack the published setting."""
+    tuned = {cell.loss: cell for cell in cells if cell.grid and cell.source is None}
+    if not tuned:
+        return
+    budget = len(next(iter(tuned.values())).grid)
+    seeds = len({cell.seed for cell in cells if cell.grid})
+    yield (
+        f"Tuned: {budget} configurations each of {len(tuned)} losses for "
+        f"{seeds} seed{'s' * (seeds > 1)}, chosen on the validation examples of each."
+    )
+    for loss, cell in tuned.items():
+        points = "; ".join(point.text for point in cell.grid)
+        published = untuned_label(loss)
+        tried = any((t.loss, t.recipe) == (published, cell.recipe) for t in cell.trials)
+        candidate = "" if tried else f" (not {published} as published, which has its own row)"
+        yield f"  {published}: {points}{candidate}"
 
 
 def _without_reference(run: RunDirectory, cells: Sequence[Cell]) -> Iterator[str]:

@@ -81,6 +81,20 @@ def _read_settings(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     callback=_read_settings,
     help="Any other recipe setting (docs/recipes.md); may be repeated.",
 )
+@click.option(
+    "--tune",
+    "tune",
+    multiple=True,
+    metavar="NAME=VALUE,...",
+    help="Values of a parameter or recipe setting to choose from by validation, as in 'lambda=1,3' "
+    "or 'ce: learning_rate=1e-4,3e-4'; may be repeated (docs/tuning.md).",
+)
+@click.option(
+    "--tune-trials",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Draw N configurations of each loss's grid at random, instead of trying all.",
+)
 @options.execution
 @options.voice
 @click.option("--print-yaml", is_flag=True, help="Print the YAML file that means the same.")
@@ -103,6 +117,8 @@ def command(
       smmd-bench train-eval --task arithmetic --losses ce,'smmd[sigma=1]'
       smmd-bench train-eval --task arithmetic --losses ce --model ./my-checkpoint
       smmd-bench train-eval --task clock_time --losses ce,ntl,smmd
+      smmd-bench train-eval --task arithmetic --losses ce,smmd \\
+        --tune 'smmd: lambda=1,3' --tune 'ce: learning_rate=2e-4,5e-4'
     """
     from ..plugin_system.registry import require_known
 
@@ -121,6 +137,8 @@ def command(
         models=models,
         recipe={**{k: v for k, v in shortcuts.items() if v is not None}, **settings},
         plugins=tuple(map(str, plugins)),
+        tune=given.pop("tune"),
+        tune_trials=given.pop("tune_trials"),
         **{name: given.pop(name) for name in ("seeds", "data_seed", "engine", "base", "transfers")},
     )
     if print_yaml:

@@ -50,6 +50,10 @@ class Run(Protocol):
         """One row a cell and epoch: the validation metrics, and whether it was `selected`."""
 
     @property
+    def tuning(self) -> pd.DataFrame:
+        """One row a tuned cell and configuration: how it validated, and whether it was `chosen`."""
+
+    @property
     def regression(self) -> pd.DataFrame:
         """One row a checkpoint, suite, task or group, and metric of `smmd-bench regress`."""
 

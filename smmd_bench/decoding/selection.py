@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..scoring.score import score_frame
 from ..storage.addresses import digest_of_weights
 from ..storage.files import DamagedError, read_parquet, write_json
+from .choice import choose
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,8 +41,11 @@ def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
 
 def settle(cell: Cell, run: Path) -> None:
     """Do what needs no engine: select again after a change of parser or metric, and keep the
-    selected weights alone."""
+    selected weights alone; of a tuned cell, choose among its trials, which are settled before."""
     if cell.is_base or cell.source is not None:
+        return
+    if cell.grid:
+        choose(cell, run)
         return
     now = cell.files(run)
     if now.receipt is not None and now.selection is None and now.has_validation:

@@ -19,6 +19,7 @@ from ..storage.current import BASE
 from ..storage.files import read_own_json
 from ..training.canary_texts import canary_from
 from .canary_check import indistinguishable, resolution
+from .choice import find_trained_cell
 
 _NAMED = 4
 Canaries = dict[Path, dict[int, Canary]]
@@ -46,8 +47,8 @@ def session_canaries(cells: Sequence[tuple[Cell, Path]]) -> Canaries:
     """
     owners: dict[Path, Cell] = {}  # by the folders that hold the weights
     for cell, folder in cells:
-        home = folder.parent / cell.owner.addresses["train"]
-        owners[home] = cell.owner
+        owner = find_trained_cell(cell, folder.parents[1])
+        owners[folder.parent / owner.addresses["train"]] = owner
     receipts = {folder: read_own_json(folder / "train.json") for folder in owners}
     named: dict[str, Canary] = {}
     places: dict[tuple[Path, int], str] = {}

@@ -1,7 +1,8 @@
 """The decode stage: every checkpoint of one base, in one engine start.
 
 For each cell: its epochs on the validation split, the best one kept, then the test split and the
-digit probes with that one. Completions are on disk before anything scores them.
+digit probes with that one. Completions are on disk before anything scores them. A trial of a tuned
+cell ends with the validation split; the tuned cell takes the weights of the best one to the test.
 
     CELL/validation.parquet   completions of the validation split with every epoch's weights
     CELL/selection.json       address, best epoch, validation metrics of every epoch
@@ -40,6 +41,7 @@ from ..models.loading import load_tokenizer, quiet_libraries
 from ..models.processor import load_processor
 from ..plugin_system.registry import load_engine
 from ..storage.files import write_json, write_parquet
+from .choice import find_trained_cell
 from .decode import decode_checkpoint
 from .probe import answer_digits, probe, shifted
 from .selection import require_whole, settle
@@ -114,8 +116,7 @@ def _decode_group(
         for cell, folder in turns:
             failure = None
             try:
-                name = cell.loss if cell.is_base else f"{cell.loss} seed {cell.seed}"
-                name = f"{cell.task} {name}" if several else name
+                name = f"{cell.task} {cell.short_label}" if several else cell.short_label
                 _decode_cell(cell, folder, running, name)
             except Exception as error:
                 traceback.print_exc()
@@ -156,7 +157,9 @@ def _together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
 
 def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
     run = folder.parents[1]
-    checkpoint = _select(cell.owner, run, running, name)
+    checkpoint = _select(find_trained_cell(cell, run), run, running, name)
+    if cell.trial is not None:
+        return
     tokenizer, progress = running.tokenizer, running.progress
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
     now, chat, software = cell.files(run), cell.recipe.chat_template, made_with("decode")

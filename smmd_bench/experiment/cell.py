@@ -20,6 +20,7 @@ from ..scoring.measure import measure_identity
 from ..storage.addresses import address
 from ..storage.current import BASE, CurrentCell
 from .suitability import refusal
+from .tuning import Configuration
 
 PROBE_VERSION = 2
 """Of `smmd_bench.decoding.probe`. Raise it when probes of the same weights come out differently."""
@@ -32,6 +33,10 @@ class Cell:
     A transfer cell tests what another cell, its `source`, has trained: `trained_on` is the task of
     that one, and `task` the test. It has no train stage and no validation of its own. `engine` is
     what decodes; `asked_engine` another one that was asked for and refuses the model.
+
+    A tuned cell (`smmd[tuned]`) tests the best of its `trials`, one a configuration of its `grid`,
+    and trains nothing. A trial, whose `trial` says what it changes of the recipe, is trained and
+    validated and never tested; its addresses are those of the cell that would be.
     """
 
     model: str
@@ -43,6 +48,8 @@ class Cell:
     engine: str
     trained_on: str | None = None
     asked_engine: str | None = None
+    grid: tuple[Configuration, ...] = ()
+    trial: str | None = None
 
     def folder(self, run: Path) -> Path:
         """Where the cell's files are in the folder of a run: it is named by the train address."""
@@ -51,14 +58,21 @@ class Cell:
     def files(self, run: Path) -> CurrentCell:
         """The cell's files in the folder of a run, as they are now."""
         source = None if self.source is None else self.source.files(run)
-        return CurrentCell(self.folder(run), self.addresses, self.is_base, source)
+        trials = tuple(trial.files(run) for trial in self.trials)
+        return CurrentCell(self.folder(run), self.addresses, self.is_base, source, trials)
 
     @property
     def label(self) -> str:
         """What people read in progress lines and summaries."""
-        return f"{self.model} {self.task} {self.loss}" + (
-            "" if self.is_base else f" seed {self.seed}"
-        )
+        return f"{self.model} {self.task} {self.short_label}"
+
+    @property
+    def short_label(self) -> str:
+        """The same without model and task."""
+        if self.is_base:
+            return self.loss
+        changed = f" with {self.trial}" if self.trial else ""
+        return f"{self.loss} seed {self.seed}{changed}{'' if self.trial is None else ' (trial)'}"
 
     @property
     def is_base(self) -> bool:
@@ -74,8 +88,24 @@ class Cell:
 
     @property
     def owner(self) -> Cell:
-        """The cell whose weights this one tests: its source, or itself."""
+        """The cell that decides which weights this one tests: its source, or itself."""
         return self.source or self
+
+    @cached_property
+    def trials(self) -> tuple[Cell, ...]:
+        """The trials of a tuned cell, in the order of its grid."""
+        if self.source is not None:
+            return ()
+        return tuple(
+            dataclasses.replace(
+                self,
+                loss=configuration.loss,
+                recipe=configuration.recipe(self.recipe),
+                grid=(),
+                trial=configuration.spelled_settings,
+            )
+            for configuration in self.grid
+        )
 
     @cached_property
     def card(self) -> ModelCard:
@@ -89,8 +119,8 @@ class Cell:
 
     @cached_property
     def loss_plugin(self) -> Loss:
-        """The loss (not for the base)."""
-        return load_loss(self.loss)
+        """The loss (not for the base); of a tuned cell that of its first trial."""
+        return load_loss(self.grid[0].loss if self.grid else self.loss)
 
     @property
     def engine_note(self) -> str | None:
@@ -115,7 +145,9 @@ class Cell:
     def splits(self) -> tuple[Split, ...]:
         """The splits that the cell uses."""
         whole: tuple[Split, ...] = ("train", "validation", "test")
-        return whole if self.source is None and not self.is_base else whole[-1:]
+        if self.trial is not None:
+            return whole[:2]
+        return whole[-1:] if self.source is not None or self.is_base or self.grid else whole
 
     def examples_there(self, split: Split) -> int:
         """How many examples the cell has of a split: fewer than `size` in a smaller copy."""
@@ -144,6 +176,8 @@ class Cell:
         train: dict[str, Any] = {"model": self.card.identity, "code": TRAINING_VERSION}
         if self.source is not None:
             train = {"source": self.source.addresses["train"], "test": self.task}
+        elif self.grid:
+            train = {"trials": [trial.addresses["train"] for trial in self.trials]}
         elif not self.is_base:
             settings = training_settings(self.recipe)
             del settings["min_pixels"], settings["max_pixels"]  # `_pixels` has them
@@ -190,6 +224,11 @@ class Cell:
         """The addresses of validation and selection; a transfer cell has those of its source."""
         if self.source is not None:
             return self.source.addresses["validate"], self.source.addresses["select"]
+        if self.grid:
+            chosen_by = measure_identity(self.task_plugin)
+            stages = ([t.addresses[s] for t in self.trials] for s in ("validate", "select"))
+            validated, selected = ({"trials": addresses} for addresses in stages)
+            return address(validated), address({**selected, **chosen_by})
         validation = None if self.is_base else self._data("validation")
         validate = address({"train": train, "validation": validation, **greedy})
         parser = [self.task_plugin.name, version_of(self.task_plugin)]
@@ -207,7 +246,7 @@ class Cell:
         return EngineSettings(
             dtype=self.recipe.dtype,
             max_model_length=self.recipe.max_length + self.task_plugin.max_new_tokens,
-            max_lora_rank=self.recipe.lora_rank,
+            max_lora_rank=max(cell.recipe.lora_rank for cell in (self, *self.owner.trials)),
             adapters=self.recipe.method == "lora",
             min_pixels=self.recipe.min_pixels if self.reads_images else None,
             max_pixels=self.recipe.max_pixels if self.reads_images else None,

@@ -16,14 +16,16 @@ from pydantic.dataclasses import dataclass
 
 from ..errors import UserError
 from ..models.cards import local_path, model_card
-from ..models.recipe import checked_settings
+from ..models.recipe import Count, Recipe, checked_settings
 from ..models.settings import Settings
 from ..plugin_system.parameters import canonical, spell
 from ..plugin_system.registry import load_engine, load_loss, load_task, require_known
+from ..plugin_system.tuned_label import tuned_label
 from ..storage.addresses import folder_name
 from ..storage.current import BASE
 from .cell import Cell
 from .suitability import INSTEAD, default_model, refusal, require_images
+from .tuning import Configuration, read_axis, tuning_grids
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -31,8 +33,17 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
+def _as_axes(value: Any) -> tuple[Any, ...]:
+    """The same; `ce: learning_rate=1,2` without quotes, a mapping in YAML, as a text."""
+    return tuple(
+        ": ".join(map(str, *item.items())) if isinstance(item, dict) and len(item) == 1 else item
+        for item in _as_tuple(value)
+    )
+
+
 Name = Annotated[str, Field(pattern=r"\S")]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_as_tuple)]
+Axes = Annotated[tuple[Name, ...], BeforeValidator(_as_axes)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]  # NumPy takes no larger one
 Seeds = Annotated[tuple[Seed, ...], BeforeValidator(_as_tuple)]
 
@@ -60,6 +71,8 @@ class Experiment(Settings):
         default_factory=dict
     )
     plugins: Names = ()
+    tune: Axes = ()
+    tune_trials: Count | None = None
 
     repeated: ClassVar[tuple[str, ...]] = ()
     """What was given more than once, in whatever spelling, and counts once; an experiment's own."""
@@ -76,6 +89,10 @@ class Experiment(Settings):
         counts = ((name, Counter(values)) for name, values in read.items())
         found = [f"{v} ({name})" for name, count in counts for v, n in count.items() if n > 1]
         object.__setattr__(self, "repeated", tuple(found))
+        for text in self.tune:
+            read_axis(text)
+        if self.tune_trials is not None and not self.tune:
+            raise UserError("--tune-trials draws from the values of --tune: give these, too.")
 
     def require_known(self) -> None:
         """Raise UserError for an unknown task, loss or engine, without importing any."""
@@ -97,22 +114,39 @@ class Experiment(Settings):
                 task = canonical(load_task(card.task_spec(spec)))
                 require_images(task, card)
                 recipe = card.recipe(task.partition("[")[0]).changed(self.recipe)
-                if recipe.batch_size % recipe.micro_batch_size:
-                    raise UserError(
-                        f"batch_size={recipe.batch_size} is not a multiple of "
-                        f"micro_batch_size={recipe.micro_batch_size}: set one of them with --set."
-                    )
                 rows = [(BASE, 0)] if self.base else []
                 rows += [(loss, seed) for loss in losses for seed in self.seeds]
+                cells = [Cell(model, task, *row, self.data_seed, recipe, engine) for row in rows]
+                if refused:
+                    cells = [dataclasses.replace(cell, asked_engine=asked) for cell in cells]
+                cells = self._with_tuned(cells)
+                for cell in cells:
+                    _check_batches(cell.recipe)
                 tests = getattr(load_task(task), "transfers", ()) if self.transfers else ()
-                for test in (None, *tests):
-                    for loss, seed in rows:
-                        cell = Cell(model, task, loss, seed, self.data_seed, recipe, engine)
-                        if refused:
-                            cell = dataclasses.replace(cell, asked_engine=asked)
-                        found[cell if test is None else _transfer(cell, test)] = None
+                tested = [cell for cell in cells if cell.trial is None]
+                found |= dict.fromkeys(cells)
+                found |= {_transfer(cell, test): None for test in tests for cell in tested}
         _check_transfers(found)
-        return list(found)
+        return each_once(found)
+
+    @cached_property
+    def grids(self) -> dict[str, tuple[Configuration, ...]]:
+        """The configurations that each loss is tuned over; empty: none is tuned."""
+        if not self.tune:
+            return {}
+        losses = dict.fromkeys(canonical(load_loss(loss)) for loss in self.losses)
+        return tuning_grids(self.tune, [*losses], self.tune_trials, self.data_seed)
+
+    def _with_tuned(self, cells: list[Cell]) -> list[Cell]:
+        """The cells of a model and task; after those of each loss that is tuned, its trials and its
+        tuned ones."""
+        found: list[Cell] = []
+        for loss in dict.fromkeys(cell.loss for cell in cells):
+            mine = [cell for cell in cells if cell.loss == loss]
+            grid, label = self.grids.get(loss, ()), tuned_label(loss)
+            tuned = [dataclasses.replace(cell, loss=label, grid=grid) for cell in mine if grid]
+            found += [*mine, *(trial for cell in tuned for trial in cell.trials), *tuned]
+        return found
 
     @property
     def name(self) -> str:
@@ -133,6 +167,8 @@ class Experiment(Settings):
             **({} if self.transfers else {"transfers": False}),
             "recipe": dict(self.recipe),
             "plugins": list(self.plugins),
+            **({"tune": list(self.tune)} if self.tune else {}),
+            **({"tune_trials": self.tune_trials} if self.tune_trials else {}),
         }
 
     def to_yaml(self) -> str:
@@ -155,6 +191,9 @@ class Experiment(Settings):
         words += [] if self.transfers else ["--no-transfers"]
         for key, value in self.recipe.items():
             words += ["--set", f"{key}={spell(value)}"]
+        for text in self.tune:
+            words += ["--tune", text]
+        words += [] if self.tune_trials is None else ["--tune-trials", str(self.tune_trials)]
         for plugin in self.plugins:
             words += ["--plugin", plugin]
         return shlex.join(words)
@@ -178,6 +217,29 @@ def _shortest(spec: str) -> str:
         return canonical(load_loss(spec))
     except UserError:
         return spec  # said in planning
+
+
+def each_once(cells: Iterable[Cell]) -> list[Cell]:
+    """Each cell once: a trial that is a row as well is the row, and of two losses that try one
+    setting the first has it."""
+    cells = list(dict.fromkeys(cells))
+    known = {cell for cell in cells if cell.trial is None}
+    found = []
+    for cell in cells:
+        row = dataclasses.replace(cell, trial=None)
+        if cell.trial is None or row not in known:
+            found.append(cell)
+            known.add(row)
+    return found
+
+
+def _check_batches(recipe: Recipe) -> None:
+    """Raise UserError where a batch is no whole number of micro-batches."""
+    if recipe.batch_size % recipe.micro_batch_size:
+        raise UserError(
+            f"batch_size={recipe.batch_size} is not a multiple of "
+            f"micro_batch_size={recipe.micro_batch_size}: set one of them with --set."
+        )
 
 
 def _transfer(cell: Cell, test: str) -> Cell:

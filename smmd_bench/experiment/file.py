@@ -22,7 +22,7 @@ from pydantic.dataclasses import dataclass
 from ..errors import UserError, quoted
 from ..models.settings import Settings, read_mapping, spelled
 from .cell import Cell
-from .experiment import Experiment
+from .experiment import Experiment, each_once
 
 FolderName = Annotated[str, BeforeValidator(spelled), Field(pattern=r"^[\w.-]*\w[\w.-]*$")]
 
@@ -75,7 +75,7 @@ class ExperimentFile(Settings):
     @property
     def cells(self) -> list[Cell]:
         """The cells of all parts, each once."""
-        return list(dict.fromkeys(cell for part in self.experiments for cell in part.cells))
+        return each_once(cell for part in self.experiments for cell in part.cells)
 
 
 def experiment_file(text: str, origin: str) -> ExperimentFile:

@@ -25,6 +25,11 @@ _SCORING = {
     "probe_vectors",
 }  # fmt: skip
 """Settings that change no weights."""
+TUNABLE = (
+    "learning_rate", "weight_decay", "warmup_ratio", "schedule", "batch_size", "epochs",
+    "max_grad_norm", "lora_rank", "lora_alpha", "lora_dropout",
+)  # fmt: skip
+"""Settings that a loss can be tuned over: they change how it trains, not what it is asked."""
 _SEPARATORS = re.compile(r"[\s,+]+")
 _WORDS = {"true": True, "false": False, "none": None}
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..plugin_system.registry import Group, plugin_files, points
 from ..results.frames import read_run
 from ..results.regression import current_evaluations
+from ..results.tuning import trial_status
 from ..storage.addresses import address
 from ..storage.files import parquet_made_with, read_own_json, write_text
 
@@ -76,6 +77,7 @@ def report_stamp(folder: Path) -> str:
         {
             "manifest": run.manifest,
             "cells": {a: _state(cell, differences.get(a, {})) for a, cell in cells.items()},
+            "trials": {a: [trial_status(t) for t in cell.trials] for a, cell in cells.items()},
             "regression": checks,
             "overhead": {f.name: _digest([f]) for f in sorted(folder.glob("*.parquet"))},
             "code": _digest(sorted(_code())),
@@ -94,6 +96,7 @@ def _state(cell: CurrentCell, against: dict[str, str | None]) -> dict[str, Any]:
         "trained": cell.receipt,
         "log": cell.has("train_log"),
         "selected": cell.selection,
+        "chosen": cell.choice,
         "measured": None if cell.metrics is None else cell.measure_stamp,
         "decoded with": parquet_made_with(cell.folder / "completions.parquet"),
         "against": against,

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..plugin_system.tuned_label import TUNED, is_tuned, untuned_label
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -103,10 +105,12 @@ def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
 
 
 def loss_label(loss: str) -> str:
-    """`smmd[sigma=1]` -> `SMMD[sigma=1]`; `base` -> `untuned`; other losses, and labels of files of
-    completions, as they are."""
+    """`smmd[sigma=1]` -> `SMMD[sigma=1]`; `smmd[tuned]` -> `SMMD (tuned)`; `base` -> `untuned`;
+    other losses, and labels of files of completions, as they are."""
     if loss == "base":
         return "untuned"
+    if is_tuned(loss):
+        return f"{loss_label(untuned_label(loss))} ({TUNED})"
     name, bracket, parameters = loss.partition("[")
     return (_LABELS.get(name, name.upper()) if name in _KNOWN else name) + bracket + parameters
 

@@ -93,7 +93,8 @@ def _dtype(cell: Any) -> str:
 def _canary(run: RunFrames, address: str, epoch: int) -> Any:
     """What training wrote down of a cell's weights; None: nothing."""
     now = run.current(address)
-    content = read_own_json(now.folder / "train.json") if now.receipt is not None else None
+    home = now.home if now.receipt is not None else None
+    content = None if home is None else read_own_json(home.folder / "train.json")
     epochs = {int(e["epoch"]): e.get("canary") for e in (content or {}).get("epochs", ())}
     return epochs.get(epoch)
 

@@ -131,6 +131,9 @@ def _settings(pairs: list[Sides]) -> list[str]:
             if name not in WITHOUT_EFFECT and left.get(name) != right.get(name):
                 task = sides[0][1]["task"]
                 found[f"{task}: {name} is {left.get(name)} and {right.get(name)}"] = None
+        grids = [run.described(cell["address"]).get("grid") for run, cell in sides]
+        if grids[0] != grids[1]:
+            found[f"{sides[0][1]['task']}: {sides[0][1]['loss']} had other settings to try"] = None
         software = differences([run.current(cell["address"]) for run, cell in sides])
         for name, values in software.items():
             found[f"{name} is {' and '.join(values)}"] = None

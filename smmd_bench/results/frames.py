@@ -17,9 +17,11 @@ from ..storage.current import CellFile, CurrentCell, current_cell
 from ..storage.files import read_json
 from ..storage.manifest import read_manifest
 from ..storage.shapes import require_shape
+from .cell_row import CELL_COLUMNS, cell_row
 from .comparison_rows import comparison_rows
 from .opponents import Compared, all_compared
 from .summary import IDENTITY, in_run_order, what_the_cells_say
+from .tuning import TUNING_COLUMNS, tuning_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,10 +29,6 @@ if TYPE_CHECKING:
 FORMAT = 2
 """Of a run folder. Raise it when what is written there is read in another way."""
 
-_CELL_COLUMNS = (
-    "address", "model", "model_label", "task", "task_name", "loss", "loss_name", "seed", "params",
-    "trained_on", "status", "stage", "error", "recipe", "sizes",
-)  # fmt: skip
 _METRIC_COLUMNS = (*IDENTITY, "metric", "value", "low", "high", "n")
 
 
@@ -66,8 +64,9 @@ class RunFrames:
         """
         import pandas as pd
 
-        rows = in_run_order([self._row(address) for address in self._described], self.manifest)
-        frame = pd.DataFrame(rows, columns=list(_CELL_COLUMNS))
+        described = [(said, self.current(address)) for address, said in self._described.items()]
+        rows = in_run_order([cell_row(*pair) for pair in described], self.manifest)
+        frame = pd.DataFrame(rows, columns=list(CELL_COLUMNS))
         frame["seed"] = frame["seed"].astype("int64")
         frame["params"] = frame["params"].astype("Int64")
         for column in ("stage", "error", "trained_on"):
@@ -79,6 +78,10 @@ class RunFrames:
     def current(self, address: str) -> CurrentCell:
         """The files of a cell, as far as they are current."""
         return self._current[address]
+
+    def described(self, address: str) -> dict[str, Any]:
+        """The cell.json of a cell."""
+        return self._described[address]
 
     @cached_property
     def gone(self) -> list[str]:
@@ -130,6 +133,20 @@ class RunFrames:
         columns = [*IDENTITY, "selection_metric", "epoch", "n", "selected"]
         extra = [c for c in dict.fromkeys(key for row in rows for key in row) if c not in columns]
         return self._frame(rows, (*columns, *extra), extra)
+
+    @cached_property
+    def tuning(self) -> pd.DataFrame:
+        """One row a tuned cell and configuration: how it validated, and whether it was `chosen`.
+
+        `smmd_bench.results.tuning` says the columns.
+        """
+        rows = [
+            {**identity, **row}
+            for identity, cell in self._with_files(self.cells)
+            for row in tuning_rows(self.described(identity["address"]), cell)
+        ]
+        frame = self._frame(rows, (*IDENTITY, *TUNING_COLUMNS), ("value", "low", "high"))
+        return frame.astype({"epoch": "Int64", "n": "Int64", "chosen": "bool"})
 
     @cached_property
     def regression(self) -> pd.DataFrame:
@@ -226,23 +243,6 @@ class RunFrames:
         """The pairs of measured cells of which one's file says how they differ."""
         described = self._described.items()
         return all_compared(content for a, content in described if self.current(a).metrics)
-
-    def _row(self, address: str) -> dict[str, Any]:
-        content, cell = self._described[address], self.current(address)
-        failure = cell.failure
-        status = "pending" if cell.metrics is None else "done"
-        if failure:
-            status = "skipped" if failure.get("skipped") else "failed"
-        return {
-            **{column: content.get(column) for column in _CELL_COLUMNS},
-            "address": address,
-            "model_label": content.get("model_label") or content["model"],
-            "recipe": content.get("recipe") or {},
-            "sizes": (content.get("data") or {}).get("sizes", {}),
-            "status": status,
-            "stage": failure.get("stage"),
-            "error": failure.get("error"),
-        }
 
     def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], CurrentCell]]:
         rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")

@@ -14,7 +14,7 @@ _ONE_PROCESS = {"processes": "1", "strategy": "ddp"}
 def made_with(cell: CurrentCell) -> dict[str, str]:
     """By `torch in training`, `device in decoding`, ...; of completions made elsewhere nothing is
     known, and the untuned base is not trained."""
-    receipt = {} if cell.is_base else (cell.source or cell).receipt or {}
+    receipt = {} if cell.is_base or cell.home is None else cell.home.receipt or {}
     training = receipt.get("made_with")
     stages = {
         "training": {**_ONE_PROCESS, **training} if training else {},

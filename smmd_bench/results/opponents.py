@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ..plugin_system.tuned_label import tuned_label, untuned_label
 from ..storage.current import BASE, ComparisonFile
 
 REFERENCE = "ce"
@@ -20,6 +21,7 @@ class CellKey(NamedTuple):
     trained_on: of a test of transfer. test: which examples it answers and how, without which two
     cells cannot be paired. recipe: empty for the untuned base, which follows none. reference: the
     file that a file of completions made elsewhere is compared with; None: the cell was made here.
+    budget: how many configurations a tuned cell had to choose from; 0: it is not tuned.
     """
 
     model: str
@@ -30,6 +32,7 @@ class CellKey(NamedTuple):
     loss: str
     seed: int
     reference: str | None = None
+    budget: int = 0
 
 
 def cell_key(cell: Mapping[str, Any]) -> CellKey:
@@ -48,6 +51,7 @@ def cell_key(cell: Mapping[str, Any]) -> CellKey:
         loss,
         int(cell["seed"]),
         reference,
+        len(cell.get("grid") or ()),
     )
 
 
@@ -55,17 +59,22 @@ def opponents(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     """What each measured cell is compared with, where that is measured.
 
     A loss is compared with cross-entropy of the same recipe and seed; cross-entropy, and a loss
-    where no cell of that recipe has cross-entropy, with the untuned base. A file of completions
-    made elsewhere is compared with its reference.
+    where no cell of that recipe has cross-entropy, with the untuned base. A tuned loss is compared
+    with tuned cross-entropy of as many configurations; that, and a tuned loss without one, with
+    cross-entropy. A file of completions made elsewhere is compared with its reference.
     """
-    with_ce = {key._replace(seed=0) for key in keys if key.loss == REFERENCE}
+    with_ce = {key._replace(seed=0) for key in keys if untuned_label(key.loss) == REFERENCE}
     found = {}
     for key in keys:
-        other = key._replace(loss=key.reference or REFERENCE)
-        if key.reference is None and (
-            key.loss == REFERENCE or other._replace(seed=0) not in with_ce
-        ):
-            other = key._replace(trained_on=None, recipe="", loss=BASE, seed=0)
+        base = key._replace(trained_on=None, recipe="", loss=BASE, seed=0, budget=0)
+        plain = key._replace(loss=REFERENCE, budget=0)
+        others = [key._replace(loss=tuned_label(REFERENCE))] * bool(key.budget) + [plain]
+        known = (o for o in others if o.loss != key.loss and o._replace(seed=0) in with_ce)
+        other = next(known, base)
+        if key.loss == REFERENCE:
+            other = base
+        if key.reference is not None:
+            other = key._replace(loss=key.reference)
         if key != other and other in keys:
             found[key] = other
     return found

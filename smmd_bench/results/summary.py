@@ -12,7 +12,8 @@ IDENTITY = ("address", "model", "task", "loss", "seed")
 
 
 def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The keys experiment, models, data, generation, plugins and cells of a manifest."""
+    """The keys experiment, models, data, generation, plugins and cells of a manifest; trials, where
+    a cell has some that are no cells themselves."""
     models: dict[str, Any] = {}
     data: dict[str, dict[str, Any]] = {}
     generation: dict[str, dict[str, Any]] = {}
@@ -33,6 +34,9 @@ def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for name, digest in cell["plugins"].items():
             plugins[name] = distinct([*plugins.get(name, ()), digest])
     own = [cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")] or cells
+    rows = [cell["address"] for cell in cells]
+    tried = distinct(address for cell in cells for address in cell.get("trials") or ())
+    trials = [address for address in tried if address not in {*rows}]
     keys = {"models": "model", "tasks": "task", "losses": "loss", "seeds": "seed"}
     return {
         "experiment": {name: distinct(cell[key] for cell in own) for name, key in keys.items()},
@@ -40,7 +44,8 @@ def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "data": data,
         "generation": generation,
         "plugins": plugins,
-        "cells": [cell["address"] for cell in cells],
+        "cells": rows,
+        **({"trials": trials} if trials else {}),
     }
 
 

@@ -1,9 +1,11 @@
 """cell.json: what a cell is, and what identifies its model, data and plugins."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..experiment.cell import Cell
+from ..experiment.tuning import Configuration
 from ..models.recipe import Recipe
 from ..plugin_system.checked_task import take_identity
 from ..plugin_system.plugin_source import source_digest
@@ -12,6 +14,8 @@ from ..plugin_system.registry import engine_identity, load_engine
 
 def cell_to_json(cell: Cell) -> dict[str, Any]:
     """What a worker needs to make the cell again."""
+    grid = [{**point._asdict(), "settings": dict(point.settings)} for point in cell.grid]
+    trials = [trial.addresses["train"] for trial in cell.trials]
     return {
         "address": cell.addresses["train"],
         "model": cell.model,
@@ -29,20 +33,37 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         **({} if cell.engine_note is None else {"engine_note": cell.engine_note}),
         "recipe": dict(vars(cell.recipe)),
         "addresses": cell.addresses,
+        **({"grid": grid} if grid else {}),
+        **({"trials": trials} if trials else {}),
+        **({} if cell.trial is None else {"trial": cell.trial}),
     }
 
 
 def cell_from_json(content: Mapping[str, Any]) -> Cell:
     """The cell that a request or a cell.json describes."""
     same = ("model", "task", "loss", "seed", "data_seed", "engine", "trained_on")
-    return Cell(recipe=Recipe().changed(content["recipe"]), **{key: content[key] for key in same})
+    return Cell(
+        recipe=Recipe().changed(content["recipe"]),
+        grid=grid_from_json(content),
+        trial=content.get("trial"),
+        **{key: content[key] for key in same},
+    )
+
+
+def grid_from_json(content: Mapping[str, Any]) -> tuple[Configuration, ...]:
+    """The configurations of the tuned cell that a cell.json describes; none: it is not tuned."""
+    points = content.get("grid") or ()
+    return tuple(Configuration(p["text"], p["loss"], (*p["settings"].items(),)) for p in points)
 
 
 def describe_cells(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """The cell.json of each cell; data is looked at once a task and size."""
+    """The cell.json of each cell; data is looked at once a task and size.
+
+    That of a trial is that of the same cell as a row: a run folder may have it as either.
+    """
     data: dict[tuple[Any, ...], dict[str, Any]] = {}
     found = []
-    for cell in cells:
+    for cell in (replace(cell, trial=None) for cell in cells):
         key = (cell.task, cell.data_seed, *((split, cell.size(split)) for split in cell.splits))
         if key not in data:
             data[key] = _data(cell)

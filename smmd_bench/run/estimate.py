@@ -60,7 +60,7 @@ def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
     A cell in training has the Trainer's last two states; trained ones keep every epoch until a job
     has decoded them, which starts when enough of a base wait.
     """
-    trained = [cell for cell in cells if not cell.is_base and cell.source is None]
+    trained = [cell for cell in cells if not (cell.is_base or cell.source or cell.grid)]
     saved = {cell: _saved_bytes(cell) for cell in trained}
     kept = {c: b * (1 + c.recipe.epochs * c.recipe.keep_epochs) for c, b in saved.items()}
     epochs = sorted((b * cell.recipe.epochs for cell, b in saved.items()), reverse=True)
@@ -95,8 +95,8 @@ def _operations(cell: Cell, stages: Sequence[Stage], tokens: float) -> tuple[flo
         a_token = 6 if cell.recipe.method == "full" else 4
         trained = a_token * weights * tokens * cell.size("train") * cell.recipe.epochs
     if "decode" in stages:
-        examples = 2 * cell.size("test")  # decoding and probes
-        if not cell.is_base:
+        examples = 0 if cell.trial is not None else 2 * cell.size("test")  # decoding and probes
+        if not (cell.is_base or cell.grid):
             examples += cell.size("validation") * cell.recipe.epochs
         decoded = 2 * weights * tokens * 2 * examples
     return trained, decoded

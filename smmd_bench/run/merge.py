@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,9 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     for run, frame in zip(runs, frames, strict=True):
         if frame.cells.empty:
             raise UserError(f"{run} has no cells (it may be of smmd-bench overhead): leave it out.")
-    chosen = _chosen(frames)
+    cells = _chosen(frames)
+    folders, chosen = _with_trials(cells.values()), {k: c.folder for k, c in cells.items()}
     write_json(out / "manifest.json", {"merged": names})  # a killed call is known by it
-    folders = {folder.name: folder for folder in chosen.values()}
     _link_all(out / "cells", folders)
     found = [f for run in runs for f in sorted((run / "regression").glob("[!.]*")) if f.is_dir()]
     _link_all(out / "regression", {folder.name: folder for folder in reversed(found)})
@@ -45,8 +45,8 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     return out
 
 
-def _chosen(frames: Sequence[RunFrames]) -> dict[tuple[Any, ...], Path]:
-    """The folder of each cell, in order: from the first run that has its results.
+def _chosen(frames: Sequence[RunFrames]) -> dict[tuple[Any, ...], CurrentCell]:
+    """The files of each cell, in order: from the first run that has its results.
 
     Raises UserError where two runs have one cell with other stages, such as another test split,
     engine or recipe, or with other weights: the rows of one table could not be set side by side.
@@ -64,7 +64,26 @@ def _chosen(frames: Sequence[RunFrames]) -> dict[tuple[Any, ...], Path]:
                 )
             if known.metrics is None and now.metrics is not None:
                 found[key] = (frame, now)
-    return {key: cell.folder for key, (_, cell) in found.items()}
+    return {key: cell for key, (_, cell) in found.items()}
+
+
+def _with_trials(cells: Iterable[CurrentCell]) -> dict[str, Path]:
+    """The folders of the cells and of the trials of tuned ones, by name.
+
+    Raises UserError where a trial is there with other weights: the choice would not hold.
+    """
+    found = {cell.folder.name: cell for cell in cells}
+    for trial in [trial for cell in found.values() for trial in cell.trials]:
+        first = found.setdefault(trial.folder.name, trial)
+        if first.tested is None:
+            found[trial.folder.name] = trial
+        elif trial.tested not in (None, first.tested):
+            raise UserError(
+                f"{first.folder.parents[1]} and {trial.folder.parents[1]} have different cells of "
+                f"the trial {trial.folder.name} (they test other weights): compare them with "
+                "smmd-bench compare."
+            )
+    return {name: cell.folder for name, cell in found.items()}
 
 
 def _difference(one: CurrentCell, other: CurrentCell) -> str | None:

@@ -3,11 +3,11 @@
 Killed at any point, the same call later does only what is missing.
 """
 
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ..contracts import Executor, Progress
 from ..errors import UserError, did_you_mean
@@ -17,16 +17,16 @@ from ..plugin_system.consent import load_named, load_of_run
 from ..plugin_system.registry import load
 from ..results.frames import read_run
 from ..storage.files import read_own_json, write_json_if_new
+from ..storage.manifest import cells_and_trials
 from ..storage.run_storage import RunStorage
-from .cell_json import cell_from_json, cell_to_json
+from .cell_json import cell_from_json, cell_to_json, grid_from_json
 from .comparison import write_comparisons
 from .lease import Leases
 from .preflight import preflight
-from .run_directory import Outcome, RunDirectory, record_failure
-from .schedule import Schedule, home_of, settle_all
+from .run_directory import Outcome, RunDirectory
+from .schedule import settle_all
 from .staging import StagedLeases, fetch_run, put_run, require_idle
-
-_SECONDS = 2.0
+from .work import Work
 
 
 def run_file(
@@ -58,7 +58,7 @@ def run_file(
         run.claim(plan.experiments, plan.name)
         run.keep_plugins()
         with display() as progress, Leases(out) as leases:
-            work = _Work(run, runner, progress, leases, track)
+            work = Work(run, runner, progress, leases, track)
             earlier = _earlier_cells(run, plan.cells)
             outcome.worked = any(run.missing(cell) for cell in earlier)
             work.do(earlier)
@@ -107,7 +107,7 @@ def work_on(
     leasing = Leases(path) if stored is None else StagedLeases(stored, path, cells)
     with display() as progress, leasing as leases:
         broken = _check(run, cells, progress)
-        _Work(run, runner, progress, leases, None).finish(cells, broken, outcome, waits=False)
+        Work(run, runner, progress, leases, None).finish(cells, broken, outcome, waits=False)
     return outcome
 
 
@@ -124,13 +124,15 @@ def _check(run: RunDirectory, cells: Sequence[Cell], progress: Progress) -> dict
 
 
 def _planned_cells(run: RunDirectory, addresses: Sequence[str]) -> list[Cell]:
-    """The cells of a run with these addresses, or that test the weights of one of these."""
+    """The cells and trials of a run with these addresses, or that test the weights of one."""
     manifest = run.manifest
     if not manifest:
         raise UserError(f"{run.path} holds no plan: make one with `smmd-bench plan --out`.")
     for file in run.plugin_files:  # a plan is run as an experiment file is
         load_named(file)
-    there = {a: read_own_json(run.path / "cells" / a / "cell.json") for a in manifest["cells"]}
+    files = {a: run.path / "cells" / a / "cell.json" for a in cells_and_trials(manifest)}
+    there = {address: read_own_json(file) for address, file in files.items()}
+    tried = _tried(filter(None, there.values()))
     for address in addresses:
         if address not in there:
             raise UserError(f"{run.path} has no cell {address}: {did_you_mean(address, there)}")
@@ -146,63 +148,18 @@ def _planned_cells(run: RunDirectory, addresses: Sequence[str]) -> list[Cell]:
                     f"A plugin, data or a library of {cell.label} is another one than when "
                     f"{run.path} was planned: plan it again."
                 )
-            found.append(cell)
+            is_trial = address in manifest.get("trials", ())
+            found.append(replace(cell, trial=tried.get(address)) if is_trial else cell)
     return found
 
 
-@dataclass(frozen=True)
-class _Work:
-    """Does the missing stages of an experiment's cells."""
-
-    run: RunDirectory
-    runner: Executor
-    progress: Progress
-    leases: Leases
-    track: str | None
-
-    def finish(
-        self,
-        cells: Sequence[Cell],
-        broken: Mapping[Cell, Exception],
-        outcome: Outcome,
-        *,
-        waits: bool = True,
-    ) -> None:
-        """Train, decode and measure what is missing, without `broken` cells; add to `outcome`.
-
-        waits: until other processes have done, or left, what they work on.
-        """
-        run = self.run
-        for cell in (cell for cell in cells if cell in broken):
-            record_failure(run.cell_folder(cell), "decode", broken[cell])
-        given_up = {c for c in cells if c in broken or run.failure(c).get("skipped")}
-        todo = [cell for cell in cells if cell not in given_up and run.missing(cell)]
-        outcome.worked |= bool(todo)
-        left = self.do(todo)
-        while left and waits:
-            if (holder := self.leases.holder(home_of(left[0]))) is not None:
-                self.progress(f"{len(left)} cells are left to other processes, as {holder}", 0, 0)
-            while self.leases.holder(home_of(left[0])) is not None:
-                time.sleep(_SECONDS)
-            left = self.do(left)
-        ended = "a process that has ended since"
-        outcome.elsewhere |= {c.label: self.leases.holder(home_of(c)) or ended for c in left}
-        outcome.notes |= {cell.label: run.notes(cell) for cell in cells}
-        unfinished = given_up.union(cell for cell in todo if run.missing(cell))
-        no_reason = {"stage": "run", "error": f"left no reason, see {run.path / 'logs'}"}
-        for cell in (cell for cell in cells if cell in unfinished and cell not in left):
-            failure = run.failure(cell) or no_reason
-            reasons = outcome.skipped if failure.get("skipped") else outcome.failed
-            reasons[cell.label] = f"{failure['stage']}: {failure['error']}"
-
-    def do(self, cells: Sequence[Cell]) -> list[Cell]:
-        """Do what these cells miss; returns those that are left to other processes."""
-        if not cells:
-            return []
-        schedule = Schedule(self.run, cells, self.runner.slots, self.leases, self.track)
-        for result in self.runner.run(schedule, self.run.path, self.progress):
-            schedule.end(result)
-        return schedule.elsewhere
+def _tried(described: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What each trial of the tuned cells among these changes of the recipe, by address."""
+    return {
+        address: point.spelled_settings
+        for content in described
+        for address, point in zip(content.get("trials", ()), grid_from_json(content), strict=False)
+    }
 
 
 def _earlier_cells(run: RunDirectory, own: Collection[Cell]) -> list[Cell]:
@@ -213,7 +170,7 @@ def _earlier_cells(run: RunDirectory, own: Collection[Cell]) -> list[Cell]:
             load_of_run(file)
     found = []
     mine = {cell.addresses["train"] for cell in own}
-    for address in run.manifest["cells"]:
+    for address in cells_and_trials(run.manifest):
         content = (
             None if address in mine else read_own_json(run.path / "cells" / address / "cell.json")
         )
@@ -224,9 +181,12 @@ def _earlier_cells(run: RunDirectory, own: Collection[Cell]) -> list[Cell]:
             known = cell.addresses["train"] == address
         except UserError:  # its model or plugin is gone, or has changed
             continue
+        if address in run.manifest.get("trials", ()):
+            cell = replace(cell, trial="")
         if known and not settle_all(run, [cell]) and "decode" not in run.missing(cell):
             write_json_if_new(
-                run.cell_folder(cell) / "cell.json", {**content, **cell_to_json(cell)}
+                run.cell_folder(cell) / "cell.json",
+                {**content, **cell_to_json(replace(cell, trial=None))},
             )
             found.append(cell)
     return found

@@ -70,12 +70,17 @@ class Part:
 def run_parts(path: Path) -> list[Part]:
     """The parts that a run has; raises UserError if the folder is not a run."""
     run = read_run(path)
-    status = dict(zip(run.cells["address"], run.cells["status"], strict=True))
+    rows = dict(zip(run.cells["address"], run.cells["status"], strict=True))
+    status = {**dict(zip(run.tuning["trial"], run.tuning["trial_status"], strict=True)), **rows}
+    tried = {cell.folder.name: cell for a in rows for cell in run.current(a).trials}
     folders: dict[str | None, list[Path]] = {}
     for file in sorted((path / "cells").glob("*/cell.json")):
         folders.setdefault(status.get(file.parent.name), []).append(file.parent)
     failed, replaced = folders.get("failed", []), folders.get(None, [])
-    done = [run.current(folder.name) for folder in folders.get("done", ())]
+    done = [
+        run.current(folder.name) if folder.name in rows else tried[folder.name]
+        for folder in folders.get("done", ())
+    ]
     whole = [cell.folder for cell in done if cell.checkpoint is not None]
     started = [c.folder for c in done if not (c.folder / "checkpoint").exists()]
     started = [*folders.get("pending", ()), *started]

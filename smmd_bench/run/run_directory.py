@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
-from ..experiment.experiment import Experiment
+from ..experiment.experiment import Experiment, each_once
 from ..models.circumstances import circumstances
 from ..results.frames import FORMAT
 from ..results.summary import distinct, what_the_cells_say
@@ -67,17 +67,26 @@ class RunDirectory:
 
     def missing(self, cell: Cell) -> list[Stage]:
         """The stages that are still to do, in order; each implies those after it."""
+        if cell.trial is not None:
+            return self._untrained(cell)[:2]
+        if found := self._untrained(cell):
+            return found
         now = self.current(cell)
-        trained = now.source or now
-        if trained.tested is None:
-            again = not cell.is_base and trained.has_every_epoch
-            return _from("decode" if again or now.source else "train")
-        if not cell.is_base and trained.checkpoint is None:
-            kept = trained.has_epoch(trained.tested.epoch)
-            return _from("decode" if kept or now.source else "train")
         if not now.is_decoded:
             return _from("decode")
         return _from("measure") if now.metrics is None else []
+
+    def _untrained(self, cell: Cell) -> list[Stage]:
+        """The same as long as the weights to test are not selected, or not there."""
+        now = self.current(cell)
+        home, borrowed = now.home, now.home is not now
+        if home is None or home.tested is None:
+            again = home is not None and not cell.is_base and home.has_every_epoch
+            return _from("decode" if again or borrowed else "train")
+        if not cell.is_base and home.checkpoint is None:
+            kept = home.has_epoch(home.tested.epoch)
+            return _from("decode" if kept or borrowed else "train")
+        return []
 
     def failure(self, cell: Cell) -> dict[str, Any]:
         """The cell's FAILED.json; empty: it did not fail."""
@@ -174,18 +183,20 @@ class RunDirectory:
 
         `name` is that of a new run (None: the first experiment's). A cell with the same model,
         task, loss and seed as an earlier one takes its place; the files of that one stay. A test of
-        transfer goes with the cell that trained its weights. Cells that another version of this
-        package wrote in another format are dropped.
+        transfer goes with the cell that trained its weights, and a trial with the tuned cells that
+        it is of. Cells that another version of this package wrote in another format are dropped.
         """
         before = self.manifest
-        own = describe_cells([*dict.fromkeys(cell for e in experiments for cell in e.cells)])
-        asked = [experiment.to_dict() for experiment in experiments]
+        asked = each_once(cell for e in experiments for cell in e.cells)
+        described = describe_cells(asked)
+        own = [said for cell, said in zip(asked, described, strict=True) if cell.trial is None]
+        written = [experiment.to_dict() for experiment in experiments]
         flags = [experiment.to_flags() for experiment in experiments]
         places = {file: str(Path(file).resolve()) for e in experiments for file in e.plugins}
         manifest: dict[str, Any] = {
             "format": FORMAT,
             "name": before.get("name") or name or experiments[0].name,
-            "experiments": distinct([*before.get("experiments", ()), *asked]),
+            "experiments": distinct([*before.get("experiments", ()), *written]),
             "flags": distinct([*before.get("flags", ()), *flags]),
             PLUGIN_PATHS: {**before.get(PLUGIN_PATHS, {}), **places},
             **circumstances(),
@@ -193,9 +204,9 @@ class RunDirectory:
         }
         if not before:  # what a killed claim leaves is this experiment's
             write_json(self.path / "manifest.json", {**manifest, **what_the_cells_say([])})
-        paths = [self.path / "cells" / content["address"] / "cell.json" for content in own]
+        paths = [self.path / "cells" / content["address"] / "cell.json" for content in described]
         with ThreadPoolExecutor(_WRITERS) as pool:  # most of a write is waiting for the disk
-            list(pool.map(write_json_if_new, paths, own))
+            list(pool.map(write_json_if_new, paths, described))
         known = before["cells"] if before.get("format") == FORMAT else ()
         replacing = {identity_of(content): content for content in own}
         held = [replacing.pop(identity_of(c), c) for c in self._described(known)]

@@ -8,7 +8,9 @@ untuned base goes first: an engine that cannot run a model says so before much i
 
 from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from ..contracts import Job, JobQueue, JobResult, Resources
 from ..decoding.selection import settle
@@ -138,7 +140,8 @@ class Schedule(JobQueue):
         following = self.tests.pop(cell, [])
         if failure:
             for test in following:
-                self._follow(test, failure)
+                where = f"in training on {test.trained_on}"
+                record_following(self.run.cell_folder(test), failure, where)
         else:
             broken = settle_all(self.run, [cell, *following])
             for one in [cell, *following]:
@@ -150,13 +153,6 @@ class Schedule(JobQueue):
                 elif missing:
                     self._put("measure", [one])
         self._release(base)
-
-    def _follow(self, test: Cell, failure: Mapping[str, object]) -> None:
-        """A test of transfer fails, or is skipped, with the training of its source."""
-        reason = f"{failure['error']} (in training on {test.trained_on})"
-        kind = CellSkippedError if failure["skipped"] else UserError
-        error = kind(reason) if failure["skipped"] or failure["user_error"] else reason
-        record_failure(self.run.cell_folder(test), str(failure["stage"]), error)
 
     def _after_the_base(self, cells: Sequence[Cell]) -> None:
         """Train no more on a base that the engine cannot run: its cells fail as the base did."""
@@ -209,14 +205,14 @@ class Schedule(JobQueue):
             },
             resources=_resources(stage, first),
             place=place if self.several and stage != "measure" else "",
-            folders=tuple(
-                dict.fromkeys(
-                    f"cells/{one.addresses['train']}"
-                    for cell in cells
-                    for one in (cell.owner, cell)
-                )
-            ),
+            folders=tuple(dict.fromkeys(f for cell in cells for f in self._folders(cell))),
         )
+
+    def _folders(self, cell: Cell) -> Iterator[str]:
+        """What a job of a cell reads and writes: the folders of its weights, and its own."""
+        owner = cell.owner
+        for one in (*owner.trials, owner, cell):
+            yield f"cells/{one.addresses['train']}"
 
     def _rank(self, job: Job) -> tuple[int, int]:
         """What is short, or frees the disk, goes first; of trainings side by side the longest, so
@@ -230,10 +226,19 @@ class Schedule(JobQueue):
         return 3, -length if self.slots > 1 else 0
 
 
+def record_following(folder: Path, failure: Mapping[str, Any], where: str) -> None:
+    """A cell fails, or is skipped, with the one whose weights it was to test."""
+    reason = f"{failure['error']} ({where})"
+    kind = CellSkippedError if failure["skipped"] else UserError
+    error = kind(reason) if failure["skipped"] or failure["user_error"] else reason
+    record_failure(folder, str(failure["stage"]), error)
+
+
 def settle_all(run: RunDirectory, cells: Iterable[Cell]) -> dict[Cell, Exception]:
-    """Settle each cell; returns the errors of those whose epochs a task's own code cannot score."""
+    """Settle each cell, the tuned ones after their trials; returns the errors of those whose epochs
+    a task's own code cannot score."""
     failed: dict[Cell, Exception] = {}
-    for cell in cells:
+    for cell in sorted(cells, key=lambda cell: bool(cell.grid)):
         try:
             settle(cell, run.path)
         except Exception as error:  # a plugin's own: the other cells go on

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..experiment.cell import Cell
-from ..storage.manifest import PLUGINS, read_manifest
+from ..storage.manifest import PLUGINS, cells_and_trials, read_manifest
 from ..storage.run_storage import RunStorage
 from .lease import Leases
 from .schedule import home_of
@@ -21,14 +21,14 @@ def fetch_run(storage: RunStorage, run: Path, *, weights: bool) -> None:
     epochs."""
     storage.fetch_file(run / MANIFEST, MANIFEST)
     storage.fetch(run, PLUGINS)
-    for cell in read_manifest(run).get("cells", ()):
+    for cell in cells_and_trials(read_manifest(run)):
         storage.fetch(run, f"cells/{cell}", weights=weights)
 
 
 def put_run(storage: RunStorage, run: Path) -> None:
     """Put plugin files and the folder of every cell where they belong, and then the manifest."""
     storage.put(run, PLUGINS)
-    for cell in read_manifest(run).get("cells", ()):
+    for cell in cells_and_trials(read_manifest(run)):
         storage.put(run, f"cells/{cell}")
     storage.put_file(run / MANIFEST, MANIFEST)
 

@@ -6,6 +6,7 @@ Every file carries a stamp: a digest of its stage's address and of what it was m
     train_log.parquet     the train address, the weights of every epoch
     validation.parquet    the validate address, the weights of every epoch
     selection.json        the select address, the stamp of the validation completions
+    choice.json           of a tuned cell: the select address, the selections of all its trials
     checkpoint/           the weights of the selected epoch (in its canary.json)
     completions.parquet,  the decode address, the selected epoch, its weights
     probes.parquet,
@@ -54,16 +55,47 @@ class CurrentCell:
 
     folder: RUN/cells/ADDRESS. addresses: those of the cell's stages; completions made elsewhere
     have neither `validate` nor `select`. source: the cell whose weights a test of transfer tests.
+    trials: of a tuned cell, which tests the weights of the chosen one, and has no others.
     """
 
     folder: Path
     addresses: Mapping[str, str]
     is_base: bool
     source: CurrentCell | None = None
+    trials: tuple[CurrentCell, ...] = ()
+
+    @property
+    def home(self) -> CurrentCell | None:
+        """The cell whose folder has the weights to test; None: no trial is chosen."""
+        if self.source is not None:
+            return self.source.home
+        return self.chosen if self.trials else self
+
+    @cached_property
+    def choice_stamp(self) -> str | None:
+        """The stamp that the choice among the trials carries; None: not all of them have a
+        selection."""
+        found = [(trial.folder.name, trial.selection_stamp, trial.tested) for trial in self.trials]
+        if not found or any(tested is None for _, _, tested in found):
+            return None
+        return address({"select": self.addresses["select"], "trials": found})
+
+    @cached_property
+    def choice(self) -> dict[str, Any] | None:
+        """What choice.json says: which trial is tested, and how each of them validated."""
+        return None if self.choice_stamp is None else self._json("choice", self.choice_stamp)
+
+    @property
+    def chosen(self) -> CurrentCell | None:
+        """The trial that is tested."""
+        name = None if self.choice is None else self.choice["chosen"]
+        return next((trial for trial in self.trials if trial.folder.name == name), None)
 
     @cached_property
     def receipt(self) -> dict[str, Any] | None:
         """What training left in train.json, without the canaries."""
+        if self.trials:
+            return self.chosen.receipt if self.chosen is not None else None
         found = _receipt(self.folder / "train.json")
         return found if found and found.get("address") == self.addresses["train"] else None
 
@@ -92,6 +124,8 @@ class CurrentCell:
     @cached_property
     def selection(self) -> dict[str, Any] | None:
         """What selection.json says: which epoch is tested."""
+        if self.trials:
+            return self.chosen.selection if self.chosen is not None else None
         made = self.receipt is not None and self._made_here
         return self._json("selection", self.selection_stamp) if made else None
 
@@ -101,6 +135,8 @@ class CurrentCell:
         if self.source is not None:
             same = self.source.addresses.get("select") == self.addresses.get("select")
             return self.source.tested if same else None
+        if self.trials:
+            return self.chosen.tested if self.chosen is not None else None
         if not self._made_here:
             return Weights(0, "")
         if self.receipt is None:
@@ -115,6 +151,8 @@ class CurrentCell:
     @property
     def checkpoint(self) -> Path | None:
         """The folder with the selected weights; None: they are not there, or no longer."""
+        if self.trials:
+            return self.chosen.checkpoint if self.chosen is not None else None
         return self.folder / "checkpoint" if self._holds("checkpoint", self.tested) else None
 
     def has_epoch(self, epoch: int) -> bool:
@@ -197,11 +235,25 @@ def current_cell(folder: Path, content: Mapping[str, Any]) -> CurrentCell:
     """The cell that a cell.json describes, in its folder."""
     source = None
     if content.get("source") is not None:
-        home = folder.parent / require_inside(str(content["source"]), folder / "cell.json")
-        described = read_own_json(home / "cell.json")
-        described = described and _whole(described, home / "cell.json")
-        source = CurrentCell(home, (described or {}).get("addresses") or _GONE, is_base=False)
-    return CurrentCell(folder, content["addresses"], content["loss"] == BASE, source)
+        source = _trained(*_beside(folder, content["source"]))
+    return _trained(folder, content, source)
+
+
+def _trained(
+    folder: Path, content: Mapping[str, Any], source: CurrentCell | None = None
+) -> CurrentCell:
+    """A cell with its trials, if it has any."""
+    places = [_beside(folder, name) for name in content.get("trials") or ()]
+    trials = tuple(CurrentCell(home, said["addresses"], is_base=False) for home, said in places)
+    return CurrentCell(folder, content["addresses"], content.get("loss") == BASE, source, trials)
+
+
+def _beside(folder: Path, name: Any) -> tuple[Path, Mapping[str, Any]]:
+    """The folder that a cell.json names, and its own cell.json."""
+    home = folder.parent / require_inside(str(name), folder / "cell.json")
+    described = read_own_json(home / "cell.json")
+    described = described and _whole(described, home / "cell.json")
+    return home, described or {"addresses": _GONE}
 
 
 def _whole(content: dict[str, Any], file: Path) -> dict[str, Any] | None:

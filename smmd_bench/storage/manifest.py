@@ -21,9 +21,14 @@ def read_manifest(run: Path) -> dict[str, Any]:
     """
     content = read_json(run / "manifest.json") or {}
     require_shape(content, run / "manifest.json")
-    for cell in content.get("cells") or ():
+    for cell in cells_and_trials(content):
         require_inside(cell, run / "manifest.json")
     return content
+
+
+def cells_and_trials(manifest: Mapping[str, Any]) -> list[str]:
+    """The addresses of the trials of a run's tuned cells, and then of its cells."""
+    return [*(manifest.get("trials") or ()), *(manifest.get("cells") or ())]
 
 
 def plugin_files_of(run: Path, manifest: Mapping[str, Any]) -> dict[str, Path]:

@@ -31,7 +31,8 @@ _CELL = {
     "address": str, "addresses": _ADDRESSES, "model": str, "model_label?": str, "task": str,
     "task_name?": str, "loss": str, "loss_name?": str, "seed": _integer, "params?": _integer,
     "recipe?": dict, "trained_on?": str, "source?": str, "reference?": str, "identity?": dict,
-    "data?": {"sizes?": _SIZES, "identity?": dict}, "plugins?": {"*": str},
+    "data?": {"sizes?": _SIZES, "identity?": dict}, "plugins?": {"*": str}, "trials?": [str],
+    "grid?": [{"text": str, "loss": str, "settings": dict}],
 }  # fmt: skip
 _MADE_HERE = {
     "data": {"licence": str, "sizes": _SIZES, "there": _SIZES, "identity": dict},
@@ -48,7 +49,8 @@ _COMPARISON = {
 }
 _SHAPES: Mapping[str, Any] = {
     "manifest": {
-        "cells?": [str], "experiment?": {"*": (str, int, list, dict, type(None))}, "flags?": [str],
+        "cells?": [str], "trials?": [str],
+        "experiment?": {"*": (str, int, list, dict, type(None))}, "flags?": [str],
         "plugin_paths?": {"*": str},
         "name?": str, "versions?": dict, "data?": {"*": dict},
     },
@@ -56,6 +58,13 @@ _SHAPES: Mapping[str, Any] = {
     "train": {"epochs": [{"epoch": _integer, "weights": str}]},
     "selection": {
         "metric": str, "best_epoch": _integer, "epochs": [{"epoch": _integer, "*": _number}],
+    },
+    "choice": {
+        "metric": str, "chosen": str,
+        "trials": [{
+            "address": str, "text": str, "epoch": _integer,
+            "value": _number, "low": _number, "high": _number, "n": _integer,
+        }],
     },
     "metrics": {"metrics": {"*": {"value": _number, "low": _number, "high": _number}}},
     "comparison": _COMPARISON,

@@ -71,7 +71,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
         _write_receipt(cell, folder, "base", [{"epoch": 0, "weights": BASE, "canary": canary}])
         return
     loss = cell.loss_plugin.bind(numeric_vocabulary(tokenizer, recipe.numeric_rule))
-    label = f"train {cell.loss} seed {cell.seed}"
+    label = f"train {cell.short_label}"
     examples = cell.task_plugin.examples("train", cell.data_seed, cell.size("train"))
     longest = at_most_positions(cell.card.folder, recipe.max_length)
     chat = recipe.chat_template

@@ -21,6 +21,7 @@ from smmd_bench.storage.sizes import size_of
 from tests.conftest import read_files
 from tests.run.finished_cells import ALL, PLAIN, finish
 from tests.runs import write_failure
+from tests.tuned_runs import tuned_run
 
 from .conftest import cell_folder
 
@@ -247,3 +248,22 @@ def test_epochs_logs_leftovers_and_the_cache_redo_nothing_as_is_said(finished):
     for name in ("training", "epochs"):
         assert not (run.cell_folder(cell) / name).exists()
     assert run.missing(cell) == []
+
+
+def test_a_trial_is_replaced_only_when_no_tuned_loss_names_it(tmp_path):
+    run = tuned_run(tmp_path / "run").path
+    assert "replaced" not in {part.name for part in run_parts(run)}
+    manifest = read_json(run / "manifest.json") or {}
+    kept = [a for a in manifest["cells"] if (run / "cells" / a / "choice.json").exists()]
+    gone = [a for a in manifest["cells"] if a not in kept]
+    write_json(run / "manifest.json", {**manifest, "cells": gone, "trials": []})
+    (part,) = (part for part in run_parts(run) if part.name == "replaced")
+    assert {path.name for path in part.paths} == {*kept, *manifest["trials"]}
+
+
+def test_the_checkpoint_of_a_trial_is_one_of_a_finished_cell(tmp_path):
+    run = tuned_run(tmp_path / "run").path
+    (trial, *_) = (read_json(run / "manifest.json") or {})["trials"]
+    put(run / "cells" / trial / "checkpoint" / "model.safetensors")
+    (part,) = (part for part in run_parts(run) if part.name == "checkpoints")
+    assert [path.parent.name for path in part.paths] == [trial]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
+from smmd_bench.experiment.cell import Cell
 from smmd_bench.publishing.report_stamp import reports_are_current
 from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.storage.current import CurrentCell
@@ -15,38 +17,49 @@ from smmd_bench.storage.files import read_json
 from .folders import Fresh, Spec, Workshop, experiment_of, files_in, report_files
 
 Addresses = tuple[tuple[str, str], ...]
-Asked = tuple[list[str], bool, float, str, int, bool]
-"""Losses, base, learning rate, engine, test examples, keep_epochs."""
+Asked = tuple[list[str], bool, float, str, int, bool, tuple[str, ...]]
+"""Losses, base, learning rate, engine, test examples, keep_epochs, --tune."""
+FAILS = 0.3
+"""The learning rate with which every training fails."""
+
+
+def fails(cell: Cell) -> bool:
+    """Whether a cell fails with its training, or that of a trial."""
+    own = not (cell.is_base or cell.grid) and cell.recipe.learning_rate == FAILS
+    return own or any(trial.recipe.learning_rate == FAILS for trial in cell.trials)
 
 
 class Books:
-    """The cells that were asked for, by their addresses; the last command of each folder."""
+    """The cells that were asked for, by their addresses; the train addresses of those that were
+    tested anywhere; the last command of each folder."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.workshop = Workshop(root / "plugins")
         self.fresh = Fresh(self.workshop, root / "fresh")
         self.asked: dict[Addresses, Spec] = {}
+        self.rows: set[str] = set()
         self.last: dict[str, Asked] = {}
 
     def ask(self, folder: str, asked: Asked) -> Any:
         """The experiment; its cells are remembered as they are asked for."""
-        losses, base, rate, engine, size, keep = asked
-        if engine == "stub[flavour=3]" and rate == 0.3:  # two faults: which is met first depends
-            rate = 0.2  # on whether the base is in the same command
-            asked = (losses, base, rate, engine, size, keep)
+        losses, base, rate, engine, size, keep, tune = asked
+        if engine == "stub[flavour=3]":  # two faults: which is met first depends on whether the
+            rate = 0.2 if rate == FAILS else rate  # base is in the same command
+            tune = tuple(text.replace(f",{FAILS}", "") for text in tune)
+            asked = (losses, base, rate, engine, size, keep, tune)
         given = (("learning_rate", rate), ("test_examples", size), ("keep_epochs", keep))
         world = self.workshop.world
-        spec = Spec("", 0, engine, given, world)
+        spec = Spec("", 0, engine, given, world, tune)
         experiment = experiment_of(losses, base, spec, [0])
-        for cell in experiment.cells:
-            self.asked[_key(cell.addresses)] = Spec(cell.loss, cell.seed, engine, given, world)
+        for cell in (cell for cell in experiment.cells if cell.trial is None):
+            asked_for = replace(spec, loss=cell.loss, seed=cell.seed)
+            self.asked[_key(cell.addresses)] = asked_for
+            self.rows.add(cell.addresses["train"])
         for spec in [spec for name in ("one", "two") for spec in self.specs(name)]:
-            again = Spec(spec.loss, spec.seed, spec.engine, spec.settings, world)
-            loss = "ce" if spec.loss == "base" else spec.loss
-            for cell in experiment_of([loss], spec.loss == "base", again, [spec.seed]).cells:
-                if cell.loss == spec.loss:
-                    self.asked.setdefault(_key(cell.addresses), again)
+            again = replace(spec, world=world)
+            _, (*_, cell) = again.alone()
+            self.asked.setdefault(_key(cell.addresses), again)
         self.last[folder] = asked
         return experiment
 
@@ -61,11 +74,13 @@ class Books:
         return [self.asked[_key(content["addresses"])] for content in found]
 
     def roundings(self, folder: str) -> dict[tuple[str, int], int]:
-        """Of the machine that trained each cell of a folder."""
+        """Of the machine that trained each cell of a folder, and each trial, by its address."""
         path, trained = self.root / folder, self.workshop.edge.trained
         manifest = read_json(path / "manifest.json") or {"cells": []}
         pairs = zip(manifest["cells"], self.specs(folder), strict=True)
-        return {spec.identity: trained.get((str(path), a), 0) for a, spec in pairs}
+        found = {spec.identity: trained.get((str(path), a), 0) for a, spec in pairs}
+        tried = [a for name in manifest["cells"] for a in _trials(path / "cells" / name)]
+        return found | {(a, 0): trained.get((str(path), a), 0) for a in tried}
 
     def cells(self, run: RunFrames) -> Iterator[tuple[Spec, CurrentCell, int]]:
         """Of each cell of a folder: what it was asked to be, its files, its machine's rounding."""
@@ -75,16 +90,20 @@ class Books:
 
     def require_finished(self, folder: str) -> None:
         """Every cell of the last command is done, with its weights in place, or has failed."""
-        _, _, rate, engine, _, keep = self.last[folder]
+        _, _, _, engine, _, keep, _ = self.last[folder]
         experiment = self.ask(folder, self.last[folder])
         found = read_run(self.root / folder)
-        status = found.cells.set_index("address")["status"]
+        status = found.cells.set_index("address")["status"].to_dict()
+        trials = found.tuning.set_index("trial")["trial_status"].to_dict()
         for cell in experiment.cells:
             address = cell.addresses["train"]
-            fails = engine == "stub[flavour=3]" or (rate == 0.3 and not cell.is_base)
-            assert status[address] == ("failed" if fails else "done"), (cell.label, status)
-            if not fails and not cell.is_base:
-                now = found.current(address)
+            failed = engine == "stub[flavour=3]" or fails(cell)
+            state = {**trials, **status}[address]
+            assert state == ("failed" if failed else "done"), (cell.label, state)
+            now = cell.files(self.root / folder)
+            if cell.trial is not None and address not in self.rows:
+                assert not (now.folder / "completions.parquet").exists()
+            if not failed and not cell.is_base:
                 assert now.checkpoint is not None
                 assert keep or not (now.folder / "epochs").exists()
 
@@ -105,6 +124,11 @@ class Books:
                 if name != "index.html" and found.get(name) != content
             ]
             assert not stale, f"{stale} count as current"
+
+
+def _trials(folder: Path) -> list[str]:
+    """The addresses of the trials of a cell."""
+    return (read_json(folder / "cell.json") or {}).get("trials", [])
 
 
 def _key(addresses: dict[str, str]) -> Addresses:

@@ -17,11 +17,13 @@ from typing import Any
 import pytest
 
 from smmd_bench.decoding import stage
+from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.experiment.file import ExperimentFile
 from smmd_bench.models import loading as models
 from smmd_bench.models import recipe
 from smmd_bench.plugin_system import registry
+from smmd_bench.plugin_system.tuned_label import is_tuned, untuned_label
 from smmd_bench.publishing import write_reports as publishing
 from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.results.frames import RunFrames, read_run
@@ -30,6 +32,7 @@ from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.run.pipeline import run_file
 from smmd_bench.run.run_directory import Outcome
 from smmd_bench.scoring import statistics
+from smmd_bench.storage.current import CurrentCell
 from smmd_bench.storage.files import read_json, write_json
 
 PLUGINS = Path(__file__).parent / "plugins"
@@ -71,11 +74,20 @@ class Spec:
     engine: str
     settings: tuple[tuple[str, Any], ...]
     world: World
+    tune: tuple[str, ...] = ()
 
     @property
     def identity(self) -> tuple[str, int]:
         """What it shares with the cells whose place it takes."""
         return self.loss, self.seed
+
+    def alone(self) -> tuple[Experiment, list[Cell]]:
+        """An experiment with this cell, and its cells: this one, after the trials that it has."""
+        loss = "ce" if self.loss == "base" else untuned_label(self.loss)
+        tuned = dataclasses.replace(self, tune=self.tune if is_tuned(self.loss) else ())
+        experiment = experiment_of([loss], self.loss == "base", tuned, [self.seed])
+        (cell,) = [c for c in experiment.cells if c.loss == self.loss and c.trial is None]
+        return experiment, [*cell.trials, cell]
 
 
 class Workshop:
@@ -142,7 +154,7 @@ def experiment_of(
     """What a command asks for."""
     return Experiment(
         tasks=("toy",), losses=tuple(losses), seeds=tuple(seeds), engine=spec.engine, base=base,
-        recipe={**SMALL, **dict(spec.settings)},
+        recipe={**SMALL, **dict(spec.settings)}, tune=spec.tune,
     )  # fmt: skip
 
 
@@ -165,7 +177,7 @@ class Fresh:
     ) -> dict[str, bytes]:
         """The files of the reports, where the cells that `like` has not finished are as there."""
         world = self.workshop.world
-        state = {str(a): _state(like, str(a)) for a in like.cells["address"]}
+        state = _states(like)
         shown = held, sorted(rounding.items()), sorted(state.items()), world.edits[-1]
         key = repr((like.path.name, *shown))  # the page names its folder
         if key not in self.known:
@@ -185,14 +197,16 @@ class Fresh:
         addresses: dict[tuple[str, int], str] = {}
         for spec in held:
             self.workshop.enter(spec.world)
-            machine["rounding"] = rounding.get(spec.identity, 0)
-            loss = "ce" if spec.loss == "base" else spec.loss
-            whole = experiment_of([loss], spec.loss == "base", spec, [spec.seed])
-            cells = [cell for cell in whole.cells if cell.loss == spec.loss]
-            only = experiment_of([loss], spec.loss == "base", spec, [spec.seed])
-            only.__dict__["cells"] = cells  # where cached_property looks
-            run(only, folder)
-            addresses[spec.identity] = cells[0].addresses["train"]
+            _, cells = spec.alone()
+            for count, cell in enumerate(cells, start=1):  # each trial on the machine that it had
+                here = cell.addresses["train"], 0
+                machine["rounding"] = rounding.get(spec.identity, 0)
+                if cell.trial is not None:
+                    machine["rounding"] = rounding[here]
+                only, _ = spec.alone()
+                only.__dict__["cells"] = cells[:count]  # where cached_property looks
+                run(only, folder)
+            addresses[spec.identity] = cells[-1].addresses["train"]
         machine["rounding"] = usual
         reorder(folder, list(addresses.values()))
 
@@ -204,17 +218,27 @@ def reorder(folder: Path, addresses: Sequence[str]) -> None:
     write_json(folder / "manifest.json", {**manifest, **what_the_cells_say(cells)})
 
 
-def _state(run: RunFrames, address: str) -> tuple[Any, ...]:
-    cell = run.current(address)
+def _states(run: RunFrames) -> dict[str, tuple[Any, ...]]:
+    """What a run has of each cell, and of each trial that is no cell itself."""
+    cells = {str(a): run.current(str(a)) for a in run.cells["address"]}
+    trials = {trial.folder.name: trial for cell in cells.values() for trial in cell.trials}
+    return {name: _state(cell) for name, cell in {**trials, **cells}.items()}
+
+
+def _state(cell: CurrentCell) -> tuple[Any, ...]:
     done = cell.metrics is not None
     chosen = cell.selection is not None
     trained, logged = cell.receipt is not None, cell.has("train_log")
-    return done, done or chosen, done or trained, done or logged, bool(cell.failure)
+    failed, choice = bool(cell.failure), cell.choice is not None
+    return done, done or chosen, done or trained, done or logged, failed, choice
 
 
 def _unfinish(folder: Path, state: dict[str, tuple[Any, ...]], like: RunFrames) -> None:
     """Take from a finished folder what another one has not made of its cells."""
-    names = ("metrics.json", "selection.json", "train.json", "train_log.parquet", "FAILED.json")
+    names = (
+        "metrics.json", "selection.json", "train.json", "train_log.parquet", "FAILED.json",
+        "choice.json",
+    )  # fmt: skip
     for address, present in state.items():
         for name, there in zip(names, present, strict=True):
             if not there:

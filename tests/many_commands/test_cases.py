@@ -24,12 +24,17 @@ from .test_folder import ManyCommands
 
 pytestmark = pytest.mark.slow
 
-PLAIN = (True, 0.1, "stub", 9, False)
+PLAIN = (True, 0.1, "stub", 9, False, ())
 
 
 def asked(losses, rate=0.1, engine="stub"):
     """A step: `train-eval --extend` in the first folder, without the base."""
     return ("train_eval", "one", losses.split(","), False, rate, engine, 9, False)
+
+
+def tuned(losses, rates, engine="stub"):
+    """The same with `--tune learning_rate=...`."""
+    return (*asked(losses, engine=engine), (f"learning_rate={rates}",))
 
 
 def stamp_of_files(patch):
@@ -64,6 +69,11 @@ def no_engine(patch):
     patch.setattr(Cell, "_selection", selection)
 
 
+def no_trials(patch):
+    """A choice is stamped with what was asked for, not with the weights of the trials."""
+    patch.setattr(CurrentCell, "choice_stamp", property(lambda cell: cell.addresses["select"]))
+
+
 SEQUENCES = {
     "a difference to a CE that is not in the table": [asked("ce,smmd"), asked("ce", 0.2)],
     "reports of another state count as current": [
@@ -82,12 +92,32 @@ SEQUENCES = {
         asked("ce,mine,smmd"), asked("ce,mine,smmd", engine="stub[flavour=2]")
     ],
     "probes of a failed cell": [asked("ce"), asked("ce", engine="stub[flavour=3]")],
+    "a tuned loss": [tuned("ce,smmd", "0.1,0.2,0.4"), tuned("ce,smmd", "0.1,0.2,0.4")],
+    "a grid that changes": [tuned("ce", "0.1,0.2"), tuned("ce", "0.4,0.2"), tuned("ce", "0.1,0.2")],
+    "a row that becomes a trial": [asked("ce", 0.2), tuned("ce", "0.1,0.2"), asked("ce", 0.2)],
+    "a trial that becomes a row": [
+        tuned("ce", "0.1,0.2"), asked("ce", 0.2), tuned("ce", "0.1,0.4")
+    ],
+    "a tuned loss whose trials are killed": [
+        ("killed_train_eval", "one", ["ce"], 0.1, "stub", 9, count, ("learning_rate=0.1,0.2",))
+        for count in range(0, 40, 5)
+    ] + [tuned("ce", "0.1,0.2")],
+    "a trial that fails": [tuned("ce", "0.1,0.3"), tuned("ce", "0.1,0.2")],
+    "trials with other weights": [
+        tuned("ce", "0.1,0.2"), ("clean", "one", "checkpoints"), ("move_to_another_machine", 1),
+        tuned("ce", "0.1,0.2"),
+    ],
+    "a choice by another validation": [
+        tuned("mine", "0.1,0.2,0.4"), tuned("mine", "0.1,0.2,0.4", "stub[flavour=2]"),
+        ("edit_a_plugin", "mine.py", 1), tuned("mine", "0.1,0.2,0.4"),
+    ],
 }  # fmt: skip
 TAKEN_OUT = {
     "reports of another state count as current": stamp_of_files,
     "an edited plugin keeps its results": no_source,
     "new weights inherit old completions": no_weights,
     "one address, two selected epochs": no_engine,
+    "trials with other weights": no_trials,
 }
 
 

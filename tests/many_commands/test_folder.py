@@ -30,7 +30,7 @@ from smmd_bench.storage.current import CurrentCell
 from smmd_bench.storage.files import write_text
 from smmd_bench.storage.run_storage import RunStorage
 
-from .books import Books
+from .books import Books, fails
 from .folders import EDITED, VERSIONS, Killed, Spec, killed_at, report_files, run
 
 pytestmark = pytest.mark.slow
@@ -40,6 +40,10 @@ LOSSES = st.lists(st.sampled_from(["ce", "mine", "smmd"]), min_size=1, max_size=
 RATES = st.sampled_from([0.1, 0.1, 0.2, 0.3])
 ENGINES = st.sampled_from(["stub", "stub", "stub[flavour=2]", "stub[flavour=3]"])
 SIZES = st.sampled_from([9, 9, 5])
+TUNE = st.sampled_from([
+    (), (), (), ("learning_rate=0.1,0.2",), ("learning_rate=0.4,0.2,0.1",),
+    ("learning_rate=0.2,0.1,0.3",), ("learning_rate=0.1,0.2", "weight_decay=0,0.1"),
+])  # fmt: skip
 
 
 class ManyCommands(RuleBasedStateMachine):
@@ -61,25 +65,26 @@ class ManyCommands(RuleBasedStateMachine):
 
     @rule(
         folder=FOLDERS, losses=LOSSES, base=st.booleans(), rate=RATES, engine=ENGINES, size=SIZES,
-        keep=st.booleans(),
+        keep=st.booleans(), tune=TUNE,
     )  # fmt: skip
     def train_eval(
         self, folder, losses, base, rate, engine, size,
-        keep,
+        keep, tune=(),
     ):  # fmt: skip
         self.touched.add(folder)
-        experiment = self.books.ask(folder, (losses, base, rate, engine, size, keep))
+        experiment = self.books.ask(folder, (losses, base, rate, engine, size, keep, tune))
         outcome = run(experiment, self.root / folder)
-        assert bool(outcome.failed) == (engine == "stub[flavour=3]" or rate == 0.3)
+        failed = engine == "stub[flavour=3]" or any(map(fails, experiment.cells))
+        assert bool(outcome.failed) == failed
         self.books.require_finished(folder)
 
     @rule(
         folder=FOLDERS, losses=LOSSES, rate=RATES, engine=ENGINES, size=SIZES,
-        count=st.integers(0, 40),
+        count=st.integers(0, 60), tune=TUNE,
     )  # fmt: skip
-    def killed_train_eval(self, folder, losses, rate, engine, size, count):
+    def killed_train_eval(self, folder, losses, rate, engine, size, count, tune=()):
         self.touched.add(folder)
-        experiment = self.books.ask(folder, (losses, True, rate, engine, size, False))
+        experiment = self.books.ask(folder, (losses, True, rate, engine, size, False, tune))
         with suppress(Killed), killed_at(count):
             run(experiment, self.root / folder)
 
@@ -90,8 +95,9 @@ class ManyCommands(RuleBasedStateMachine):
             return
         asked = self.books.last[folder]
         self.train_eval(folder, *asked)
-        if asked[2] != 0.3 and asked[3] != "stub[flavour=3]":
-            assert not run(self.books.ask(folder, asked), self.root / folder).worked
+        again = self.books.ask(folder, asked)
+        if asked[3] != "stub[flavour=3]" and not any(map(fails, again.cells)):
+            assert not run(again, self.root / folder).worked
 
     @precondition(lambda self: self.held())
     @rule(folder=FOLDERS, part=st.sampled_from(sorted(p for p in PARTS if "cache" not in p)))
@@ -212,12 +218,24 @@ class ManyCommands(RuleBasedStateMachine):
             conflict |= all(done) and cell.tested != first[1].tested
             if done == (True, False):
                 chosen[spec.identity] = found
+        places = {cell.folder.name: cell for _, cell, _ in chosen.values()}
+        for trial in [trial for cell in places.values() for trial in cell.trials]:
+            first_trial = places.setdefault(trial.folder.name, trial)
+            if first_trial.tested is None:
+                places[trial.folder.name] = trial
+            conflict |= trial.tested not in (None, places[trial.folder.name].tested)
         if conflict:
             with pytest.raises(UserError, match="have different cells"):
                 merge_runs(runs, out)
             return
         merge_runs(runs, out)
-        roundings = {spec.identity: rounding for spec, _, rounding in chosen.values()}
+        trained = self.workshop.edge.trained
+        roundings = {
+            key: trained.get((str(places[name].folder.parents[1]), name), 0)
+            for spec, cell, _ in chosen.values()
+            for name in (cell.folder.name, *(trial.folder.name for trial in cell.trials))
+            for key in ((name, 0), *([spec.identity] if name == cell.folder.name else []))
+        }
         self.books.require_fresh(out, [spec for spec, _, _ in chosen.values()], roundings)
 
     def is_run(self, folder):

@@ -40,6 +40,18 @@ def test_cells_that_answer_other_examples_are_not_paired():
     assert opponents(keys) == {key("ce"): key("base"), key("ntl"): key("ce")}
 
 
+def test_a_tuned_loss_with_tuned_ce_of_as_many_settings():
+    ce, smmd = (key(f"{loss}[tuned]")._replace(budget=5) for loss in ("ce", "smmd"))
+    plain = [key("base"), key("ce"), key("smmd")]
+    found = {key("ce"): key("base"), key("smmd"): key("ce")}
+    assert opponents([*plain, ce, smmd]) == {**found, ce: key("ce"), smmd: ce}
+    more = smmd._replace(budget=9)
+    assert opponents([*plain, ce, more]) == {**found, ce: key("ce"), more: key("ce")}
+    assert opponents([key("base"), smmd]) == {smmd: key("base")}
+    assert opponents([*plain, ce._replace(seed=1), smmd])[key("smmd")] == key("ce")
+    assert smmd not in opponents([*plain, ce._replace(seed=1), smmd])
+
+
 def test_files_of_completions_are_compared_with_the_first_of_them():
     mine, base, ce = (key(label, reference="mine") for label in ("mine", "base", "ce"))
     assert opponents([mine, base, ce]) == {base: mine, ce: mine}

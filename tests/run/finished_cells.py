@@ -52,8 +52,10 @@ def finish(run: RunDirectory, cell: Cell, *, best: int = 2) -> None:
     rate(run, cell)
 
 
-def train(run: RunDirectory, cell: Cell, *, best: int = 2, weights: str = "weights") -> None:
-    """Write what training and selection leave."""
+def train(
+    run: RunDirectory, cell: Cell, *, best: int = 2, weights: str = "weights", right: int = 3
+) -> None:
+    """Write what training and selection leave: so many of 4 answers are right in the best epoch."""
     folder = run.cell_folder(cell)
     epochs = [0] if cell.is_base else [1, 2]
     lines = [{"epoch": e, "weights": BASE if cell.is_base else f"{weights} {e}"} for e in epochs]
@@ -62,7 +64,9 @@ def train(run: RunDirectory, cell: Cell, *, best: int = 2, weights: str = "weigh
     if not cell.is_base:
         for line in lines:
             write_json(folder / "epochs" / str(line["epoch"]) / "canary.json", line)
-        frames = [completions(3 if epoch == best else 0).assign(epoch=epoch) for epoch in epochs]
+        frames = [
+            completions(right if epoch == best else 0).assign(epoch=epoch) for epoch in epochs
+        ]
         stamp = run.current(cell).validation_stamp
         write_parquet(folder / "validation.parquet", pd.concat(frames), stamp)
         settle(cell, run.path)

@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 
 import smmd_bench as sb
+from smmd_bench.conformance.stamped_cell import write_trained
 from smmd_bench.errors import UserError
 from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.run.merge import merge_runs
 from smmd_bench.storage.files import read_json, write_json
-from tests.runs import write_run
+from tests.runs import quick_run, write_run
+from tests.tuned_runs import tuned_run
 
 
 @pytest.fixture(scope="module")
@@ -192,3 +194,36 @@ def test_comparisons_between_the_runs_are_made_once(halves, out, monkeypatch):
     own = {file: file.read_bytes() for file in first.rglob("comparison.json")}
     merge_runs([first, second], out)
     assert own == {file: file.read_bytes() for file in first.rglob("comparison.json")}
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    return tuned_run(tmp_path_factory.mktemp("tuned") / "run").path
+
+
+def test_a_tuned_loss_brings_its_trials_and_its_choice(tuned, out, tmp_path):
+    other = quick_run(tmp_path / "other", losses=("ntl",), seeds=(0, 1), base=False).path
+    merge_runs([tuned, other], out)
+    merged, before = sb.read_run(out), sb.read_run(tuned)
+    pd.testing.assert_frame_equal(merged.tuning.astype("str"), before.tuning.astype("str"))
+    assert merged.manifest["trials"] == before.manifest["trials"]
+    status = merged.cells.set_index("loss")["status"]
+    assert {*status[["ce[tuned]", "smmd[tuned]", "ntl"]]} == {"done"}
+
+
+def test_a_trial_with_other_weights_elsewhere_is_refused(tuned, out, tmp_path):
+    """There it is a row, of which the choice here does not hold."""
+    other = tmp_path / "other"
+    shutil.copytree(tuned, other)
+    manifest = read_json(other / "manifest.json") or {}
+    row = manifest["trials"][0]
+    folder = other / "cells" / row
+    content, selection = (read_json(folder / f"{n}.json") or {} for n in ("cell", "selection"))
+    log = pd.read_parquet(folder / "train_log.parquet")
+    del selection["address"]
+    write_trained(folder, content, log, selection, weights="other")
+    write_json(other / "manifest.json", {**manifest, "cells": [row], "trials": []})
+    with pytest.raises(
+        UserError, match=r"different cells of the trial \w+ \(they test other weights\)"
+    ):
+        merge_runs([other, tuned], out)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...contracts import Modality
+from ...results.tuning import chosen_point
 from ...storage.current import BASE
 from ...storage.files import write_text
 from .exported_cell import ExportedCell
@@ -89,7 +90,11 @@ def _parts(cell: ExportedCell, *, adapter: bool, vision: bool) -> Iterable[str]:
         )  # fmt: skip
     if row["loss"] != BASE:
         yield "## Recipe"
-        yield _table(("Setting", "Value"), ((k, _code(v)) for k, v in row["recipe"].items()))
+        recipe = row["recipe"]
+        if (point := chosen_point(cell.run.described(row["address"]), now)) is not None:
+            recipe = {**recipe, **point["settings"], "loss": point["loss"]}
+            yield f"Chosen by validation, as one of the settings tried: {_code(point['text'])}."
+        yield _table(("Setting", "Value"), ((k, _code(v)) for k, v in recipe.items()))
     yield "## Command"
     yield _block("sh", str(manifest.get("command", "")))
     yield (

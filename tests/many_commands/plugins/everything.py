@@ -10,7 +10,9 @@ from smmd_bench.results.frames import RunFrames
 
 NUMBER = 0
 TITLE = f"Everything {NUMBER}"
-FRAMES = ("cells", "metrics", "comparisons", "selection", "completions", "probes", "train_log")
+FRAMES = (
+    "cells", "metrics", "comparisons", "selection", "tuning", "completions", "probes", "train_log"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,121 @@
+"""Which trial of a tuned cell is tested."""
+
+import dataclasses
+
+import pytest
+
+from smmd_bench.decoding.choice import find_trained_cell
+from smmd_bench.decoding.selection import settle
+from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.run.run_directory import RunDirectory
+from smmd_bench.storage.files import read_json, write_parquet
+from tests.run.finished_cells import PLAIN, claim, completions, decode, rate, train
+
+TUNED = dataclasses.replace(
+    PLAIN, losses=("ce",), tune=("learning_rate=1e-4,2e-4,3e-4",), base=False
+)
+
+
+@pytest.fixture
+def run(tmp_path):
+    found = RunDirectory(tmp_path)
+    claim(found, TUNED)
+    return found
+
+
+def tuned_cell(experiment: Experiment = TUNED):
+    (cell,) = [cell for cell in experiment.cells if cell.grid]
+    return cell
+
+
+def validate(run, *right, cell=None):
+    """Train the trials, each with so many right answers, and choose."""
+    cell = cell or tuned_cell()
+    for trial, count in zip(cell.trials, right, strict=False):
+        train(run, trial, right=count)
+    settle(cell, run.path)
+    return run.current(cell)
+
+
+@pytest.mark.parametrize(
+    ("right", "chosen"),
+    [((1, 3, 2), 1), ((2, 2, 2), 0), ((1, 3, 3), 1), ((0, 0, 4), 2)],
+)
+def test_the_best_in_validation_is_chosen_and_of_equals_the_first(run, right, chosen):
+    now = validate(run, *right)
+    assert [line["value"] for line in now.choice["trials"]] == [25.0 * count for count in right]
+    assert now.chosen == now.trials[chosen]
+    assert find_trained_cell(tuned_cell(), run.path) == tuned_cell().trials[chosen]
+
+
+def test_every_value_has_its_interval_and_the_epoch_that_it_is_of(run):
+    for line in validate(run, 1, 3, 2).choice["trials"]:
+        assert line["low"] <= line["value"] <= line["high"]
+        assert (line["epoch"], line["n"]) == (2, 4)
+
+
+def test_a_lower_value_is_better_where_the_metric_says_so(run, monkeypatch):
+    metric = tuned_cell().task_plugin.metrics()[0]
+    monkeypatch.setattr(type(metric), "better", "lower")
+    now = validate(run, 1, 3, 2)
+    assert now.chosen == now.trials[0]
+
+
+def test_nothing_is_chosen_before_every_trial_is_validated(run):
+    now = validate(run, 1, 3)
+    assert (now.choice, now.home, now.tested, now.receipt) == (None, None, None, None)
+    assert run.missing(tuned_cell()) == ["decode", "measure"]
+    with pytest.raises(RuntimeError, match="is chosen yet"):
+        find_trained_cell(tuned_cell(), run.path)
+
+
+def test_other_weights_of_any_trial_make_the_choice_again(run):
+    cell = tuned_cell()
+    assert validate(run, 1, 3, 2).choice is not None
+    train(run, cell.trials[0], right=4, weights="others")
+    assert run.current(cell).choice is None
+    settle(cell, run.path)
+    assert run.current(cell).chosen == run.current(cell).trials[0]
+
+
+def test_a_tuned_cell_is_tested_with_the_weights_of_the_chosen_trial(run):
+    cell = tuned_cell()
+    now = validate(run, 1, 3, 2)
+    assert now.tested == now.trials[1].tested
+    assert now.checkpoint == now.trials[1].checkpoint
+    assert now.selection == now.trials[1].selection
+    decode(run, cell)
+    rate(run, cell)
+    assert run.missing(cell) == []
+    train(run, cell.trials[2], right=4, weights="others")
+    settle(cell, run.path)
+    assert run.missing(cell) == ["decode", "measure"]
+
+
+def test_no_answer_of_a_test_changes_a_choice(run):
+    cell = tuned_cell()
+    choice = validate(run, 1, 3, 2).choice
+    for trial in cell.trials:  # as a row of another command would have them
+        stamp = run.current(trial).decode_stamp
+        assert stamp is not None
+        write_parquet(run.cell_folder(trial) / "completions.parquet", completions(4), stamp)
+    (run.cell_folder(cell) / "choice.json").unlink()
+    settle(cell, run.path)
+    assert run.current(cell).choice == choice
+
+
+def test_a_trial_misses_no_test(run):
+    trial = tuned_cell().trials[0]
+    assert run.missing(trial) == ["train", "decode"]
+    train(run, trial)
+    assert run.missing(trial) == []
+    assert run.missing(dataclasses.replace(trial, trial=None)) == ["decode", "measure"]
+
+
+def test_the_folder_names_its_trials_apart_from_its_cells(run):
+    manifest = read_json(run.path / "manifest.json") or {}
+    cell = tuned_cell()
+    published = {c.addresses["train"] for c in TUNED.cells if c.loss == "ce" and c.trial is None}
+    assert {*manifest["cells"]} == {*published, cell.addresses["train"]}
+    trials = [trial.addresses["train"] for trial in cell.trials]
+    assert manifest["trials"] == [a for a in trials if a not in published]

@@ -1,0 +1,185 @@
+"""What each loss is tuned over: as many settings, on which no test example has any influence."""
+
+import dataclasses
+
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.experiment import cell as cells_module
+from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.experiment.file import ExperimentFile, experiment_file
+from smmd_bench.experiment.tuning import read_axis, tuning_grids
+from smmd_bench.plugin_system.checked_task import take_identity
+
+RATES = "ce: learning_rate=1e-4,3e-4,1e-3"
+TUNED = Experiment(("arithmetic",), ("ce", "smmd"), tune=("smmd: lambda=1,3,10", RATES))
+
+
+def points(tune, losses=("ce", "smmd"), trials=None, seed=0):
+    grids = tuning_grids(tune, losses, trials, seed)
+    return {loss: [point.text for point in grid] for loss, grid in grids.items()}
+
+
+def test_values_for_all_losses_hold_where_a_loss_has_the_parameter():
+    found = points(["lambda=1,10", "ce: learning_rate=1e-4,1e-3"], ("ce", "ntl", "smmd"))
+    assert found == {
+        "ce": ["learning_rate=0.0001", "learning_rate=0.001"],
+        "ntl": ["lambda=1", "lambda=10"],
+        "smmd": ["lambda=1", "lambda=10"],
+    }
+
+
+def test_several_names_make_a_grid_in_the_order_of_the_values():
+    found = points(["lambda=1,10", "sigma=1,1+2", "ce: learning_rate=1e-4,2e-4,3e-4,4e-4"])
+    assert found["smmd"] == [
+        "lambda=1,sigma=1", "lambda=1,sigma=1+2", "lambda=10,sigma=1", "lambda=10,sigma=1+2"
+    ]  # fmt: skip
+    assert len(found["ce"]) == 4
+
+
+def test_the_values_of_one_loss_replace_those_for_all():
+    found = points(["lambda=1,10", "ntl: lambda=0.1,0.2"], ("ntl", "smmd"))
+    assert found == {"ntl": ["lambda=0.1", "lambda=0.2"], "smmd": ["lambda=1", "lambda=10"]}
+
+
+def test_a_recipe_setting_is_tuned_for_every_loss_and_a_name_means_all_its_variants():
+    found = points(["learning_rate=1e-4,1e-3"], ("ce", "smmd"))
+    assert found["ce"] == found["smmd"]
+    variants = ("smmd", "smmd[sigma=1]")
+    grids = tuning_grids(["smmd: lambda=1,5"], variants, None, 0)
+    assert [p.loss for p in grids["smmd[sigma=1]"]] == [
+        "smmd[lambda=1,sigma=1]", "smmd[lambda=5,sigma=1]"
+    ]  # fmt: skip
+    only = tuning_grids(["smmd[sigma=1.0]: lambda=1,5", "smmd: lambda=2,4"], variants, None, 0)
+    assert {p.loss for p in only["smmd"]} == {"smmd[lambda=2]", "smmd[lambda=4]"}
+
+
+def test_so_many_are_drawn_of_each_grid_by_the_seed():
+    tune = ["lambda=1,2,4,5,6,7,8,9", "ce: learning_rate=1e-4,2e-4,3e-4,4e-4,5e-4,6e-4,7e-4,8e-4"]
+    whole, drawn = points(tune), points(tune, trials=3)
+    assert {loss: len(found) for loss, found in drawn.items()} == {"ce": 3, "smmd": 3}
+    places = {loss: [whole[loss].index(text) for text in drawn[loss]] for loss in drawn}
+    assert places["ce"] == places["smmd"] == sorted(places["ce"])
+    assert points(tune, trials=3) == drawn
+    assert len({str(points(tune, trials=3, seed=seed)) for seed in range(9)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("tune", "trials", "said"),
+    [
+        (["lambda"], None, "--tune 'lambda' is not of the form NAME=VALUE,VALUE"),
+        ([": lambda=1,2"], None, "is not of the form"),
+        (["lambda=1,2"], None, "unequal numbers of configurations (ce 1, smmd 2): give ce 2"),
+        (["lambda=1"], None, "one configuration: give at least two values"),
+        (["lambdaa=1,2"], None, "'lambdaa' is no parameter of the losses: did you mean lambda"),
+        (["ce: lambda=1,2"], None, "'lambda' is no parameter of ce"),
+        (["ntl: lambda=1,2"], None, "names 'ntl', which is not in the losses"),
+        (["test_examples=1,2"], None, "'test_examples' is no parameter of the losses"),
+        (["smmd: lambda=3,3.0", RATES], None, "gives smmd the same setting twice"),
+        (["smmd: sigma=-1,2", RATES], None, "sigma must be"),
+        (["learning_rate=fast,slow"], None, "learning_rate must be a number"),
+        (["smmd: lambda=1,3", RATES], 3, "is more than the 2 configurations of smmd"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence(tune, trials, said):
+    with pytest.raises(UserError) as error:
+        points(tune, trials=trials)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_draw_needs_values_to_draw_from():
+    with pytest.raises(UserError, match="give these, too"):
+        Experiment(("arithmetic",), ("ce",), tune_trials=3)
+
+
+def test_a_batch_that_is_no_multiple_is_found_in_the_trials():
+    with pytest.raises(UserError, match="not a multiple"):
+        _ = dataclasses.replace(TUNED, tune=("batch_size=30,32",), recipe={}).cells
+
+
+def test_flags_and_yaml_mean_the_same():
+    drawn = dataclasses.replace(TUNED, tune_trials=2)
+    (again,) = experiment_file(drawn.to_yaml(), "x.yaml").experiments
+    assert again == drawn
+    assert "--tune 'smmd: lambda=1,3,10'" in drawn.to_flags()
+    assert drawn.to_flags().endswith("--tune-trials 2")
+    assert "tune" not in Experiment(("arithmetic",), ("ce",)).to_yaml()
+
+
+def test_yaml_may_leave_out_the_quotes_of_a_loss_and_its_values():
+    text = f"tasks: arithmetic\nlosses: [ce, smmd]\ntune:\n  - {RATES}\n  - lambda=1,3"
+    (read,) = experiment_file(text, "x.yaml").experiments
+    assert read.tune == (RATES, "lambda=1,3")
+    with pytest.raises(UserError, match="tune"):
+        experiment_file(text.replace(RATES, "{}"), "x.yaml")
+
+
+def rows(experiment):
+    return [(c.loss, c.seed, c.trial) for c in experiment.cells]
+
+
+def test_each_loss_has_its_published_row_its_trials_and_its_tuned_row():
+    two = dataclasses.replace(TUNED, seeds=(0, 1), recipe={"learning_rate": 3e-4})
+    assert rows(two)[:9] == [
+        ("base", 0, None), ("ce", 0, None), ("ce", 1, None),
+        ("ce", 0, "learning_rate=0.0001"), ("ce", 0, "learning_rate=0.001"),
+        ("ce", 1, "learning_rate=0.0001"), ("ce", 1, "learning_rate=0.001"),
+        ("ce[tuned]", 0, None), ("ce[tuned]", 1, None),
+    ]  # fmt: skip
+    assert [loss for loss, seed, _ in rows(two) if seed == 0][5:] == [
+        "smmd", "smmd[lambda=1]", "smmd[lambda=10]", "smmd[tuned]"
+    ]  # fmt: skip
+
+
+def test_the_published_setting_is_trained_once_as_a_row_and_as_a_trial():
+    (tuned,) = [c for c in TUNED.cells if c.loss == "smmd[tuned]"]
+    (published,) = [c for c in TUNED.cells if c.loss == "smmd"]
+    addresses = [trial.addresses for trial in tuned.trials]
+    assert addresses[1] == published.addresses
+    trained = [c.addresses["train"] for c in TUNED.cells if not c.grid]
+    assert len(trained) == len({*trained})
+
+
+def test_a_trial_of_one_part_that_is_a_row_of_another_is_the_row():
+    other = dataclasses.replace(TUNED, losses=("ce", "smmd[lambda=10]"), tune=())
+    both = ExperimentFile("both", (TUNED, other)).cells
+    assert [c.trial for c in both if c.loss == "smmd[lambda=10]"] == [None]
+
+
+def test_a_trial_has_no_test_split_and_a_tuned_cell_no_other():
+    splits = {c.loss: c.splits for c in TUNED.cells if c.trial is not None or c.grid}
+    assert splits["smmd[lambda=10]"] == ("train", "validation")
+    assert splits["smmd[tuned]"] == ("test",)
+
+
+def test_other_test_data_change_no_address_that_a_choice_follows_from(monkeypatch):
+    """The identity of the data is all that an address sees of it."""
+
+    def addresses(name):
+        def identity(task, split, seed):
+            found = take_identity(task, split, seed)
+            return {**found, "edited": name} if split == name else found
+
+        monkeypatch.setattr(cells_module, "take_identity", identity)
+        return {c.label: c.addresses for c in dataclasses.replace(TUNED).cells}
+
+    before, tested, validated = addresses("none"), addresses("test"), addresses("validation")
+    for label, found in before.items():
+        same = {stage for stage in found if found[stage] == tested[label][stage]}
+        assert same == ({"train", "validate", "select"}), label
+    tuned = "builtin/tiny arithmetic[level=medium,operations=1..2] smmd[tuned] seed 0"
+    same = {s for s in before[tuned] if before[tuned][s] == validated[tuned][s]}
+    assert same == {"train", "decode"}
+
+
+def test_the_engine_of_a_tuned_cell_takes_the_largest_adapter_of_its_trials():
+    tune = ("lora_rank=4,32",)
+    found = dataclasses.replace(TUNED, tune=tune, recipe={"method": "lora"})
+    assert {c.engine_settings.max_lora_rank for c in found.cells if c.grid} == {32}
+
+
+def test_an_axis_is_read_with_the_commas_in_brackets_kept():
+    assert read_axis("smmd[sigma=1,lambda=2]: term=mmd, both") == (
+        "smmd[sigma=1,lambda=2]", "term", ("mmd", "both")
+    )  # fmt: skip
