@@ -13,8 +13,7 @@ Every file carries a stamp: a digest of its stage's address and of what it was m
     decode.json
     scores.parquet,       the measure address, the stamp of the completions
     metrics.json
-    comparison.json,      the stamps of the metrics of both cells
-    noise.json
+    comparison.json       the stamps of the metrics of both cells; noise.json likewise
     FAILED.json           the measure address, which follows from all others
 
 A file with another stamp counts as absent, for what writes a run as for what reads it.

@@ -226,8 +226,7 @@ def _states(run: RunFrames) -> dict[str, tuple[Any, ...]]:
 
 
 def _state(cell: CurrentCell) -> tuple[Any, ...]:
-    done = cell.metrics is not None
-    chosen = cell.selection is not None
+    done, chosen = cell.metrics is not None, cell.selection is not None
     trained, logged = cell.receipt is not None, cell.has("train_log")
     failed, choice = bool(cell.failure), cell.choice is not None
     return done, done or chosen, done or trained, done or logged, failed, choice
