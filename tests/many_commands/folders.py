@@ -243,7 +243,7 @@ def _unfinish(folder: Path, state: dict[str, tuple[Any, ...]], like: RunFrames) 
             if not there:
                 (folder / "cells" / address / name).unlink(missing_ok=True)
         if not present[0]:
-            for name in ("comparison.json", "scores.parquet"):
+            for name in ("comparison.json", "noise.json", "scores.parquet"):
                 (folder / "cells" / address / name).unlink(missing_ok=True)
     write_comparisons(read_run(folder))
 
