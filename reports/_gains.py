@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Metric, Run
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.scoring.crossed import fit_cells, t_interval, t_test
+from smmd_bench.scoring.gain import gain_of
 
 from ._cells import KEY, REFERENCE, in_order, is_reference, measured, metrics_of
 
 METRIC = ["metric", "label", "better"]
-_NORMAL = 1.959964
-"""Half of a 95 % interval in standard errors."""
 WIDEST = 3.0
 """How far an axis goes at most, in units of the largest difference of one seed."""
-OVER_SEEDS, OVER_EXAMPLES = "seeds and examples", "examples"
-RECIPES = "none: several recipes"
 INTERVALS = (
     "95 % intervals, not corrected for their number: of several seeds (filled markers) by a mixed "
     "model of seeds and test examples, which covers both; of one seed (open markers) over the test "
@@ -78,54 +72,13 @@ def paired(run: Run, other: str) -> pd.DataFrame:
 def gains(seeds: pd.DataFrame) -> pd.DataFrame:
     """One row a model, task, loss and metric of `seed_gains`: the mean over its seeds.
 
-    metric, label, better, seeds (their number), difference, low, high, interval (what it covers),
-    n (test examples of one seed), error (the standard error), df (its degrees of freedom), p,
-    discordant (McNemar's b + c of one seed) and against (addresses). Cells of one seed that differ
-    in their recipes have neither interval nor p.
+    metric, label, better, and what `gain_of` says.
     """
     rows = [
-        {**group.iloc[0][[*KEY, *METRIC]], **_gain(group)}
+        {**group.iloc[0][[*KEY, *METRIC]], **gain_of(group)}
         for _, group in seeds.groupby([*KEY, "metric"], observed=True, sort=False)
     ]
     return in_order(pd.DataFrame(rows), seeds)
-
-
-def _gain(cells: pd.DataFrame) -> dict[str, Any]:
-    """The mean difference of the cells of a model, task, loss and metric, with its test."""
-    number, mean = cells["seed"].nunique(), float(cells["difference"].mean())
-    found = {
-        "seeds": number, "difference": mean,
-        "n": int(cells["n"].max()), "against": tuple(cells["against"]),
-    }  # fmt: skip
-    none = dict.fromkeys(("low", "high", "error", "df", "p", "discordant"), math.nan)
-    if number < len(cells):
-        return found | none | {"interval": RECIPES}
-    if number == 1:
-        return found | none | _of_one_seed(cells.iloc[0])
-    model = fit_cells(cells)
-    if model.error == 0:
-        return found | none | _of_no_variance(cells)
-    low, high = t_interval(mean, model.error, model.df)
-    p = t_test(mean, model.error, model.df)
-    bounds = {"low": low, "high": high, "error": model.error, "df": model.df, "p": p}
-    return found | none | bounds | {"interval": OVER_SEEDS}
-
-
-def _of_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
-    """The interval and the p of its comparison; the error by the interval's width."""
-    found = {name: float(cell[name]) for name in ("low", "high", "p")}
-    error = (found["high"] - found["low"]) / (2 * _NORMAL)
-    discordant = float(cell["b"]) + float(cell["c"])
-    more = {"error": error, "df": math.inf, "discordant": discordant}
-    return {**found, **more, "interval": OVER_EXAMPLES}
-
-
-def _of_no_variance(cells: pd.DataFrame) -> dict[str, Any]:
-    """No seed and no example differs: as far as one seed's interval has a width."""
-    first = cells.iloc[0]
-    same = bool((cells["difference"] == 0).all()) and first["low"] < first["high"]
-    bounds = {"low": first["low"], "high": first["high"], "p": 1.0} if same else {}
-    return {**bounds, "interval": OVER_EXAMPLES}
 
 
 def window(seeds: pd.DataFrame, found: pd.DataFrame) -> tuple[float, float]:

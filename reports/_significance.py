@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ._cells import KEY
 
@@ -21,18 +17,6 @@ TESTS = (
     "Holm's correction is over the losses of a model, task and metric. The row of CE compares it "
     "with CE of other seeds, in disjoint pairs: the noise floor.",
 )
-
-
-def holm(p_values: Sequence[float] | pd.Series[float]) -> NDArray[np.float64]:
-    """The p-values of one family, corrected by Holm; missing ones stay so and do not count."""
-    from statsmodels.stats.multitest import multipletests
-
-    p = np.asarray(p_values, dtype=np.float64)
-    found = np.isfinite(p)
-    adjusted = np.full(p.shape, np.nan)
-    if found.any():
-        adjusted[found] = multipletests(p[found], method="holm")[1]
-    return adjusted
 
 
 def bold_best(data: pd.DataFrame, column: str) -> list[tuple[int, str]]:

@@ -10,11 +10,11 @@ import pandas as pd
 
 from smmd_bench.contracts import ExactMatch, Metric, Run
 from smmd_bench.publishing.tables import number
-from smmd_bench.scoring.power import smallest_by_mcnemar, smallest_by_t
+from smmd_bench.scoring.gain import holm, smallest_difference
 
 from ._cells import KEY, REFERENCE, in_order, metrics_of, opponent
 from ._gains import first_metric, gains, paired, seed_gains
-from ._significance import LEVEL, holm
+from ._significance import LEVEL
 
 _PARTS = ("gain", "gain_low", "gain_high", "gain_p", "gain_smallest")
 _POINTS = 100
@@ -93,18 +93,6 @@ def _best(data: pd.DataFrame, prefix: str) -> pd.Series[bool]:
     gain = data[f"{prefix}gain"].where(data["loss"] != REFERENCE)
     largest = gain.groupby([data["model"], data["task"]], observed=True).transform("max")
     return (gain == largest) & (gain > 0) & (data[f"{prefix}gain_p"] < LEVEL)
-
-
-def smallest_difference(gain: dict[Any, Any], level: float) -> float:
-    """The true difference that the test of a gain finds with a probability of 80 %, at this level.
-
-    Of several seeds by the t-test's power; of one seed's exact match by that of McNemar's exact
-    test at the discordance that was seen, of other metrics by the bootstrap's standard error.
-    Missing where the differences do not vary.
-    """
-    if gain["seeds"] == 1 and not math.isnan(gain["discordant"]):
-        return _POINTS * smallest_by_mcnemar(int(gain["discordant"]), int(gain["n"]), level)
-    return smallest_by_t(gain["error"], gain["df"], level)
 
 
 def _verdict(gain: dict[Any, Any]) -> str:

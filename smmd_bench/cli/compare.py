@@ -1,4 +1,4 @@
-"""`smmd-bench compare RUN_A RUN_B`: the same cells in two runs."""
+"""`smmd-bench compare`: the same cells in two runs, or two losses of one run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import UserError
 from . import completion, options
 from .terminal import print_json
 from .voice import Voice, rows_of
@@ -17,37 +18,55 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("a", type=options.PATH, shell_complete=completion.runs)
-@click.argument("b", type=options.PATH, shell_complete=completion.runs)
+@click.argument("b", type=options.PATH, shell_complete=completion.runs, required=False)
+@options.commas(
+    "--losses", word="loss", help="In place of B: the first of these against the others."
+)
 @click.option(
     "--metric", help="A metric such as exact_match, or all (default: the first of each task)."
 )
 @options.as_json
 @options.plugin
-def command(a: Path, b: Path, metric: str | None, as_json: bool) -> None:
-    """Compare the cells that two runs share.
+def command(
+    a: Path, b: Path | None, losses: list[str] | None, metric: str | None, as_json: bool
+) -> None:
+    """Compare the cells that two runs share, or losses of one run.
 
     These have the same model, task, loss and seed. The difference is B minus A, on the same test
     examples, with its 95 % interval and its test. Differences between recipes and versions are
     listed.
 
+    With `--losses` the difference is the first loss minus each other one, over all seeds that both
+    have, by the test of the verdict; p is corrected by Holm over the other losses.
+
     \b
     Examples:
       smmd-bench compare runs/BEFORE runs/AFTER
       smmd-bench compare runs/BEFORE runs/AFTER --metric all --json
+      smmd-bench compare runs/NAME --losses 'smmd,numeric_ce,smmd[kernel=shuffled]'
     """
     from ..results.compare import compare_runs
     from ..results.frames import read_run
     from .run_plugins import load_plugins_of
 
-    voice, runs = Voice(as_json=as_json), (read_run(a), read_run(b))
+    voice = Voice(as_json=as_json)
+    if (b is None) == (losses is None) or len(losses or "ab") < 2:
+        raise UserError(
+            "compare takes two runs, or one with --losses A,B of at least two losses: give one of "
+            "these."
+        )
+    if b is None:
+        _compare_losses(a, losses or [], metric, voice)
+        return
+    runs = (read_run(a), read_run(b))
     load_plugins_of((a, b), voice)
     for run in runs:
         voice.note_gone(run)
     found = compare_runs(*runs, metric)
-    if not as_json:
+    if as_json:
+        print_json({"a": str(a), "b": str(b), **vars(found), "rows": rows_of(found.rows)})
+    else:
         _print(a, b, found)
-        return
-    print_json({"a": str(a), "b": str(b), **vars(found), "rows": rows_of(found.rows)})
 
 
 def _print(a: Path, b: Path, found: RunComparison) -> None:
@@ -86,3 +105,42 @@ def _print(a: Path, b: Path, found: RunComparison) -> None:
             print_sentence(f"Only in {run}: {'; '.join(cells)}.")
     for sentence in found.settings:
         print_sentence(f"Differs: {sentence}.")
+
+
+def _compare_losses(path: Path, losses: list[str], metric: str | None, voice: Voice) -> None:
+    import pandas as pd
+
+    from ..publishing.style import loss_label
+    from ..publishing.tables import DASH, number, p_value, with_interval
+    from ..results.contrasts import contrasts
+    from ..results.frames import read_run
+    from .run_plugins import load_plugins_of
+    from .terminal import print_results
+
+    load_plugins_of((path,), voice)
+    found = contrasts(read_run(path), losses, metric)
+    if voice.as_json:
+        print_json({"run": str(path), "rows": rows_of(found)})
+        return
+    first, heading = loss_label(losses[0]), f"{loss_label(losses[0])} − it [95 %]"
+    table = pd.DataFrame(
+        {
+            "Model": row["model"],
+            "Task": row["task"],
+            "Metric": row["metric"],
+            "Against": loss_label(row["against"]),
+            heading: with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
+            "p (Holm)": DASH if pd.isna(row["p_holm"]) else p_value(row["p_holm"]),
+            "Detectable": number(row["smallest"]),
+            "Seeds": str(row["seeds"]),
+            "n": f"{row['n']:,}",
+        }
+        for row in found.to_dict("records")
+    )
+    table.attrs["values"] = ["Against", heading, "p (Holm)", "Detectable", "Seeds", "n"]
+    caption = (
+        "Paired differences over the seeds that both have, by the test of the verdict. p (Holm): "
+        "corrected over the losses that it is compared with. Detectable: the smallest true "
+        "difference that the test finds with a probability of 80 %."
+    )
+    print_results(table, f"{first} against others, {path}", caption)

@@ -241,8 +241,12 @@ class RunFrames:
     @cached_property
     def compared(self) -> list[Compared]:
         """The pairs of measured cells of which one's file says how they differ."""
-        described = self._described.items()
-        return all_compared(content for a, content in described if self.current(a).metrics)
+        return all_compared(self.measured)
+
+    @property
+    def measured(self) -> list[dict[str, Any]]:
+        """cell.json of each measured cell."""
+        return [content for a, content in self._described.items() if self.current(a).metrics]
 
     def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], CurrentCell]]:
         rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")

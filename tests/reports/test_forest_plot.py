@@ -2,11 +2,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from smmd_bench.reports._gains import OVER_EXAMPLES, OVER_SEEDS, gains, seed_gains
+from smmd_bench.reports._gains import gains, seed_gains
 from smmd_bench.reports._verdicts import judged_metrics
 from smmd_bench.reports.forest_plot import ForestPlot, window
 
 from smmd_bench.plugin_system import registry
+from smmd_bench.scoring.gain import OVER_EXAMPLES, OVER_SEEDS
 from tests.changed_runs import NO_MEMORY, changed, with_manifest, without
 from tests.reports.golden import words
 from tests.runs import planted_run, quick_run

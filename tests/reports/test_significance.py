@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
-from smmd_bench.reports._significance import holm
 from smmd_bench.reports.math_table import MathTable
 
+from smmd_bench.scoring.gain import holm
 from tests.runs import planted_run
 
 MISSING = float("nan")

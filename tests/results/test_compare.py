@@ -104,3 +104,17 @@ def test_the_command_prints_a_table_and_json(pair, tmp_path):
     assert p["mean_absolute_error"] == 1  # by the resamples: none differs
     with pytest.raises(UserError, match="nowhere is not a run folder"):
         call(["compare", a, "nowhere"], tmp_path)
+
+
+def test_two_losses_of_one_run_are_compared(pair, tmp_path):
+    said = call(["compare", str(pair[0]), "--losses", "smmd,ntl"], tmp_path, COLUMNS="120")
+    assert "SMMD − it [95 %]" in said.stdout
+    text = call(["compare", str(pair[0]), "--losses", "smmd,ntl", "--json"], tmp_path).stdout
+    (row,) = json.loads(text)["rows"]
+    assert (row["loss"], row["against"], row["metric"]) == ("smmd", "ntl", "exact_match")
+
+
+@pytest.mark.parametrize("words", [[], ["--losses", "smmd"], ["OTHER", "--losses", "smmd,ce"]])
+def test_two_runs_or_two_losses_are_asked_for(pair, tmp_path, words):
+    with pytest.raises(UserError, match="takes two runs, or one with --losses A,B"):
+        call(["compare", str(pair[0]), *words], tmp_path)

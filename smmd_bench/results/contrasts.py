@@ -1,0 +1,97 @@
+"""Two losses of one run against each other, over all seeds that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UserError, did_you_mean
+from ..plugin_system.registry import load_task
+from ..scoring.gain import gain_of, holm, smallest_difference
+from ..scoring.measure import compare
+from ..scoring.statistics import RESAMPLES
+from .opponents import CellKey, cell_key
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..contracts import Task
+    from .frames import RunFrames
+
+COLUMNS = (
+    "model", "task", "loss", "against", "metric", "seeds", "n", "difference", "low", "high", "p",
+    "p_holm", "smallest",
+)  # fmt: skip
+LEVEL = 0.05
+
+
+def contrasts(
+    run: RunFrames, losses: Sequence[str], metric: str | None = None, *, resamples: int = RESAMPLES
+) -> pd.DataFrame:
+    """The first of the losses minus each of the others: one row a model, task, loss and metric.
+
+    Of the first metric of each task, or of `metric`; "all" for all of them. The columns are those
+    of `COLUMNS`: what `smmd_bench.scoring.gain.gain_of` says of the seeds that both losses have,
+    p_holm (corrected over the other losses), and the smallest difference that the test finds with a
+    probability of 80 %.
+
+    Raises UserError for a loss that the run has not measured, and where no seed has both.
+    """
+    import pandas as pd
+
+    held = {cell_key(cell): cell for cell in run.measured}
+    known = {*run.cells["loss"]}
+    for loss in losses:
+        if loss not in known:
+            raise UserError(f"{run.path} has no loss '{loss}': {did_you_mean(loss, known)}")
+    rows = []
+    for other in losses[1:]:
+        for task, seeds in _paired(run, held, losses[0], other, resamples):
+            names = [m.name for m in task.metrics()]
+            wanted = names if metric == "all" else [metric or names[0]]
+            same = ["model", "task", "metric"]
+            for key, cells in seeds[seeds["metric"].isin(wanted)].groupby(same, observed=True):
+                gain = gain_of(cells)
+                row = dict(zip(same, key, strict=True)) | {"loss": losses[0], "against": other}
+                rows.append({**gain, **row})
+    if not rows:
+        raise UserError(
+            f"{run.path} has no {metric or 'result'} of {losses[0]} and of another of these losses "
+            "for the same seed: `smmd-bench report` says what it has."
+        )
+    found = pd.DataFrame(rows)
+    families = found.groupby(["model", "task", "metric"])
+    found["p_holm"] = families["p"].transform(holm)
+    sizes = families["p"].transform("count").clip(lower=1)
+    pairs = zip(rows, sizes, strict=True)
+    found["smallest"] = [smallest_difference(row, LEVEL / size) for row, size in pairs]
+    return found[list(COLUMNS)]
+
+
+def _paired(
+    run: RunFrames, held: Mapping[CellKey, Any], loss: str, other: str, resamples: int
+) -> Iterator[tuple[Task, pd.DataFrame]]:
+    """For each model and task, one row a seed and metric, as a run's comparisons have them."""
+    import pandas as pd
+
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for key, mine in held.items():
+        theirs = held.get(key._replace(loss=other, **_of_base(other)))
+        if key.loss != loss or theirs is None:
+            continue
+        task = load_task(str(mine["task"]))
+        scores = [run.read("scores", None, [cell["address"]]) for cell in (mine, theirs)]
+        name = {"model": mine["model"], "task": mine["task"], "seed": mine["seed"]}
+        found = compare(task, *scores, resamples=resamples)["metrics"]
+        groups.setdefault((str(mine["model"]), str(mine["task"])), []).extend(
+            {**name, "metric": metric, "against": theirs["address"], **values}
+            for metric, values in found.items()
+            if values["difference"] is not None
+        )
+    for (_, name), rows in groups.items():
+        yield load_task(name), pd.DataFrame(rows)
+
+
+def _of_base(loss: str) -> dict[str, Any]:
+    """What the key of the untuned base has in place of that of a loss."""
+    return {"trained_on": None, "recipe": "", "seed": 0, "budget": 0} if loss == "base" else {}

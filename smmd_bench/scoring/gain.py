@@ -1,0 +1,89 @@
+"""The difference between two losses, over the seeds that both have: the one test of all tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .crossed import fit_cells, t_interval, t_test
+from .power import smallest_by_mcnemar, smallest_by_t
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+OVER_SEEDS, OVER_EXAMPLES = "seeds and examples", "examples"
+RECIPES = "none: several recipes"
+_NORMAL = 1.959964
+"""Half of a 95 % interval in standard errors."""
+
+
+def holm(p_values: Sequence[float] | pd.Series[float]) -> NDArray[np.float64]:
+    """The p-values of one family, corrected by Holm; missing ones stay so and do not count."""
+    from statsmodels.stats.multitest import multipletests
+
+    p = np.asarray(p_values, dtype=np.float64)
+    found = np.isfinite(p)
+    adjusted = np.full(p.shape, np.nan)
+    if found.any():
+        adjusted[found] = multipletests(p[found], method="holm")[1]
+    return adjusted
+
+
+def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
+    """The mean difference of the comparisons of a model, task, loss and metric, with its test.
+
+    `cells` are rows of a run's comparisons, one a seed. seeds (their number), difference, low,
+    high, interval (what it covers), n (test examples of one seed), error (the standard error), df
+    (its degrees of freedom), p, discordant (McNemar's b + c of one seed) and against (addresses).
+    Cells of one seed that differ in their recipes have neither interval nor p.
+    """
+    number, mean = cells["seed"].nunique(), float(cells["difference"].mean())
+    found = {
+        "seeds": number, "difference": mean,
+        "n": int(cells["n"].max()), "against": tuple(cells["against"]),
+    }  # fmt: skip
+    none = dict.fromkeys(("low", "high", "error", "df", "p", "discordant"), math.nan)
+    if number < len(cells):
+        return found | none | {"interval": RECIPES}
+    if number == 1:
+        return found | none | _of_one_seed(cells.iloc[0])
+    model = fit_cells(cells)
+    if model.error == 0:
+        return found | none | _of_no_variance(cells)
+    low, high = t_interval(mean, model.error, model.df)
+    p = t_test(mean, model.error, model.df)
+    bounds = {"low": low, "high": high, "error": model.error, "df": model.df, "p": p}
+    return found | none | bounds | {"interval": OVER_SEEDS}
+
+
+def _of_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
+    """The interval and the p of its comparison; the error by the interval's width."""
+    found = {name: float(cell[name]) for name in ("low", "high", "p")}
+    error = (found["high"] - found["low"]) / (2 * _NORMAL)
+    discordant = float(cell["b"]) + float(cell["c"])
+    more = {"error": error, "df": math.inf, "discordant": discordant}
+    return {**found, **more, "interval": OVER_EXAMPLES}
+
+
+def _of_no_variance(cells: pd.DataFrame) -> dict[str, Any]:
+    """No seed and no example differs: as far as one seed's interval has a width."""
+    first = cells.iloc[0]
+    same = bool((cells["difference"] == 0).all()) and first["low"] < first["high"]
+    bounds = {"low": first["low"], "high": first["high"], "p": 1.0} if same else {}
+    return {**bounds, "interval": OVER_EXAMPLES}
+
+
+def smallest_difference(gain: dict[Any, Any], level: float) -> float:
+    """The true difference that the test of a gain finds with a probability of 80 %, at this level.
+
+    Of several seeds by the t-test's power; of one seed's exact match by that of McNemar's exact
+    test at the discordance that was seen, of other metrics by the bootstrap's standard error.
+    Missing where the differences do not vary.
+    """
+    if gain["seeds"] == 1 and not math.isnan(gain["discordant"]):
+        return 100 * smallest_by_mcnemar(int(gain["discordant"]), int(gain["n"]), level)
+    return smallest_by_t(gain["error"], gain["df"], level)

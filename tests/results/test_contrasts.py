@@ -1,0 +1,62 @@
+"""Two losses of one run against each other."""
+
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.results.contrasts import contrasts
+from smmd_bench.scoring.crossed import fit
+from smmd_bench.scoring.gain import gain_of, holm
+from tests.runs import quick_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    losses = ("ce", "gce", "ntl", "smmd")
+    return quick_run(tmp_path_factory.mktemp("run"), losses=losses, seeds=(0, 1, 2), n=60)
+
+
+def test_against_cross_entropy_it_is_what_the_tables_say(run):
+    (row,) = contrasts(run, ["smmd", "ce"], resamples=20).to_dict("records")
+    known = run.comparisons.query("loss == 'smmd' and metric == 'exact_match'")
+    gain = gain_of(known)
+    for name in ("difference", "low", "high", "p", "seeds", "n"):
+        assert row[name] == pytest.approx(gain[name])
+
+
+def test_any_two_losses_are_paired_by_example_and_seed(run):
+    (row,) = contrasts(run, ["smmd", "ntl"], resamples=20).to_dict("records")
+    wide = run.completions.pivot_table("exact", ["seed", "uid"], "loss", observed=True)
+    table = 100 * (wide["smmd"] - wide["ntl"]).unstack("uid").to_numpy()
+    assert row["difference"] == pytest.approx(table.mean())
+    error = fit(table).error
+    assert row["high"] - row["low"] >= 2 * 1.9 * error
+    assert (row["loss"], row["against"], row["seeds"]) == ("smmd", "ntl", 3)
+
+
+def test_p_is_corrected_over_the_others(run):
+    found = contrasts(run, ["smmd", "ntl", "gce"], resamples=20)
+    assert found["p_holm"].tolist() == pytest.approx(holm(found["p"]))
+    alone = contrasts(run, ["smmd", "ntl"], resamples=20)
+    assert alone["smallest"].iloc[0] < found["smallest"].iloc[0]
+
+
+def test_the_untuned_base_is_paired_with_every_seed(run):
+    (row,) = contrasts(run, ["smmd", "base"], resamples=20).to_dict("records")
+    assert row["seeds"] == 3
+    assert row["difference"] > 0
+
+
+def test_all_metrics_can_be_asked_for(run):
+    found = contrasts(run, ["smmd", "ce"], "all", resamples=20)
+    assert {"exact_match", "mean_absolute_error", "r_squared"} <= {*found["metric"]}
+
+
+def test_what_the_run_lacks_is_named(run, tmp_path):
+    with pytest.raises(UserError, match="no loss 'smmmd': did you mean smmd"):
+        contrasts(run, ["smmmd", "ce"])
+    with pytest.raises(UserError, match="for the same seed"):
+        contrasts(run, ["smmd", "ce"], "no_metric", resamples=20)
+    quick_run(tmp_path, losses=("ce",), seeds=(1,))
+    other = quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0,), base=False)
+    found = contrasts(other, ["smmd", "ce"], resamples=20)
+    assert found["seeds"].tolist() == [1]
