@@ -15,6 +15,7 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing import style
 from smmd_bench.publishing.style import folded, loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
+from smmd_bench.scoring.gain import OVER_SEEDS
 
 from . import _gains
 from ._caption import when, write_caption
@@ -201,7 +202,7 @@ def _panel(
 def _row(axis: Axes, at: int, seeds: pd.DataFrame, how: style.LossStyle) -> None:
     """The mean with its interval, as far as the axis goes, and each of several seeds."""
     gain = gains(seeds).iloc[0]
-    filled = how.colour if gain["interval"] == _gains.OVER_SEEDS else "white"
+    filled = how.colour if gain["interval"] == OVER_SEEDS else "white"
     if len(seeds) > 1:
         faint: Any = {"alpha": 0.4, "markersize": 2.8, "markeredgewidth": 0}
         places = np.full(len(seeds), at + 0.27)

@@ -10,6 +10,7 @@ from ..plugin_system.registry import load_task
 from ..scoring.gain import gain_of, holm, smallest_difference
 from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
+from ..storage.current import BASE
 from .opponents import CellKey, cell_key
 
 if TYPE_CHECKING:
@@ -76,7 +77,10 @@ def _paired(
 
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for key, mine in held.items():
-        theirs = held.get(key._replace(loss=other, **_of_base(other)))
+        wanted = key._replace(loss=other)
+        if other == BASE:
+            wanted = wanted._replace(trained_on=None, recipe="", seed=0, budget=0)
+        theirs = held.get(wanted)
         if key.loss != loss or theirs is None:
             continue
         task = load_task(str(mine["task"]))
@@ -90,8 +94,3 @@ def _paired(
         )
     for (_, name), rows in groups.items():
         yield load_task(name), pd.DataFrame(rows)
-
-
-def _of_base(loss: str) -> dict[str, Any]:
-    """What the key of the untuned base has in place of that of a loss."""
-    return {"trained_on": None, "recipe": "", "seed": 0, "budget": 0} if loss == "base" else {}
