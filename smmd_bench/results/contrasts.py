@@ -92,5 +92,5 @@ def _paired(
             for metric, values in found.items()
             if values["difference"] is not None
         )
-    for (_, name), rows in groups.items():
-        yield load_task(name), pd.DataFrame(rows)
+    for (_, task_name), rows in groups.items():
+        yield load_task(task_name), pd.DataFrame(rows)
