@@ -33,7 +33,7 @@ PAIRS, LOSSES = 3, 8
 """Models and tasks, and losses of each, drawn at most; the table of the verdict has all."""
 ROOM = 1.5
 """How far an axis goes at least, in units of the smallest difference that could be found."""
-BAND = "#E3E6EA"
+BAND = "#D9DCDF"
 COLOURS = {"better": "#1B5E20", "worse": "#A01313"}
 """Of the words; those of the losses are others."""
 BANDED = "too small to be found with a probability of 80 %"

@@ -126,15 +126,12 @@ def _taken(take: Callable[[], str]) -> str | None:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Inside, garbage is collected rarely, and not looked for among what was there before:
-    statsmodels collects it for each correction of p-values."""
+    """Inside, garbage is collected rarely."""
     before = gc.get_threshold()
     gc.set_threshold(*RARELY)
-    gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
         gc.set_threshold(*before)
 
 
@@ -157,7 +154,6 @@ def _begin(folder: Path, files: Sequence[Path]) -> None:
         load_plugin_file(file)
     _run(folder)
     gc.set_threshold(*RARELY)
-    gc.freeze()
 
 
 def _remote(folder: Path, name: str, formats: Collection[str]) -> Section:

@@ -25,6 +25,7 @@ from .preflight import preflight
 from .run_directory import Outcome, RunDirectory, record_failure
 from .schedule import Schedule, home_of, settle_all
 from .staging import StagedLeases, fetch_run, put_run, require_idle
+from .trials import try_engines
 
 _SECONDS = 2.0
 
@@ -178,7 +179,10 @@ class _Work:
         given_up = {c for c in cells if c in broken or run.failure(c).get("skipped")}
         todo = [cell for cell in cells if cell not in given_up and run.missing(cell)]
         outcome.worked |= bool(todo)
-        left = self.do(todo)
+        refused = set()
+        if waits:  # other processes of `work` would each try the same
+            refused = try_engines(run, todo, self.runner, self.progress, self.leases)
+        left = self.do([cell for cell in todo if cell not in refused])
         while left and waits:
             if (holder := self.leases.holder(home_of(left[0]))) is not None:
                 self.progress(f"{len(left)} cells are left to other processes, as {holder}", 0, 0)
