@@ -61,10 +61,14 @@ class Ablation:
     def skip(self, run: Run) -> str | None:
         """At least one loss that is not usual must have results."""
         if self._varied(run.cells[run.cells["loss"].isin([*self.labels(run)])]).empty:
-            return f"the run varies no {self.heading.lower()} of smmd"
+            return self.unvaried()
         if self.data(run).empty:
             return f"no variant of the {self.heading.lower()} of smmd has an accuracy yet"
         return None
+
+    def unvaried(self) -> str:
+        """Why a run without a varied loss has no table."""
+        return f"the run varies no {self.heading.lower()} of smmd"
 
     def build(self, run: Run) -> Artefact:
         """One row a variant; tasks are columns."""

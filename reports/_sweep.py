@@ -55,12 +55,15 @@ class Sweep:
 
     def skip(self, run: Run) -> str | None:
         """At least three values of the parameter must have been tried."""
+        what = f"{self.parameter} of {self.loss}"
+        few = f"the run has fewer than {LEAST} values of {what}"
+        specs = [spec for spec in map(str, run.cells["loss"].unique()) if self._may_vary(spec)]
+        if len(specs) < LEAST:
+            return few  # no loss is imported for that
         if (why := unreadable(run, self.loss)) is not None:
             return why
-        what = f"{self.parameter} of {self.loss}"
-        values = {self._value(str(loss), self.loss) for loss in run.cells["loss"].unique()}
-        if len(values - {None}) < LEAST:
-            return f"the run has fewer than {LEAST} values of {what}"
+        if len({self._value(spec, self.loss) for spec in specs} - {None}) < LEAST:
+            return few
         if self.data(run).empty:
             return f"no model and task has {LEAST} values of {what} with an accuracy"
         return None
@@ -134,9 +137,14 @@ class Sweep:
         named = pd.DataFrame(found, cells.index, ["series", "value"])
         return cells.assign(**named.astype({"series": "object", "value": "float64"}))
 
+    def _may_vary(self, loss: str, name: str | None = None) -> bool:
+        """Whether a spec is the loss (the swept one) itself, or begins with the parameter."""
+        name = name or self.loss
+        return loss == name or loss.startswith(f"{name}[{self.parameter}=")
+
     def _value(self, loss: str, name: str) -> float | None:
         """The parameter's value in a spec that changes it alone; None for any other spec."""
-        if loss != name and not loss.startswith(f"{name}[{self.parameter}="):
+        if not self._may_vary(loss, name):
             return None
         found = values_of(loss, name, self.parameter)
         return found[0] if found is not None and len(found) == 1 else None

@@ -6,13 +6,13 @@ import os
 # work of one with two threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # reports have no helper: the other core has tests
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
-import gc
 import random
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -49,16 +49,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long files come first, so that no process is left alone with one at the end."""
     long = {item.path for item in items if LONG & {mark.name for mark in item.iter_markers()}}
     items.sort(key=lambda item: item.path not in long)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtestloop() -> Generator[None, object, object]:
-    """statsmodels collects garbage at every correction: 0.3 s where all that is loaded counts."""
-    gc.freeze()
-    try:
-        return (yield)
-    finally:
-        gc.unfreeze()
 
 
 def read_files(folder: Path) -> dict[str, bytes]:

@@ -88,7 +88,7 @@ def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict
     tokenizer = load_tokenizer(cells[0][0].card.folder)
     several = len({cell.task for cell, _ in cells}) > 1
     ended: dict[Path, Exception | None] = {}
-    for group in _by_pixels(cells):
+    for group in by_pixels(cells):
         try:
             for folder, failure in _decode_group(group, tokenizer, progress, several=several):
                 ended[folder] = failure
@@ -104,7 +104,7 @@ def _decode_group(
 ) -> Iterator[tuple[Path, Exception | None]]:
     """Decode cells in one engine; each one's folder once it has ended, with its error."""
     engine, base = cells[0][0].engine, cells[0][0].card.folder
-    together = _together([cell for cell, _ in cells], tokenizer)
+    together = settings_together([cell for cell, _ in cells], tokenizer)
     limits = together.min_pixels, together.max_pixels
     processor = load_processor(base, *limits) if together.images else None
     progress("start engine", 0, 1)
@@ -124,7 +124,7 @@ def _decode_group(
             yield folder, failure
 
 
-def _by_pixels(cells: Iterable[tuple[Cell, Path]]) -> list[list[tuple[Cell, Path]]]:
+def by_pixels(cells: Iterable[tuple[Cell, Path]]) -> list[list[tuple[Cell, Path]]]:
     """Cells with the same limits on pixels; those without images go with the first of them."""
     groups: dict[tuple[int | None, int | None], list[tuple[Cell, Path]]] = {}
     without = []
@@ -139,7 +139,7 @@ def _by_pixels(cells: Iterable[tuple[Cell, Path]]) -> list[list[tuple[Cell, Path
     return [[*without, *first], *others]
 
 
-def _together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
+def settings_together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
     """The settings of one engine that serves all the cells."""
     settings = [cell.engine_settings for cell in cells]
     vision = [s for s in settings if s.images] or settings[:1]

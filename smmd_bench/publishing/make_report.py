@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Collection
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from ..contracts import Artefact, Report
 from ..storage.files import atomic, write_text
 from .latex import to_page
+from .pdf_fonts import small_fonts
 from .style import figure_style, file_stem
 from .tables import to_csv, to_markdown
 
@@ -148,7 +150,8 @@ def write_artefact(
         _lay_out(artefact.figure)
         for form in (form for form in FORMATS if form in FIGURE_METADATA and form in formats):
             files.append(folder / "figures" / f"{name}.{form}")
-            with atomic(files[-1]) as temporary, figure_style():
+            fonts = small_fonts() if form == "pdf" else nullcontext()
+            with atomic(files[-1]) as temporary, figure_style(), fonts:
                 artefact.figure.savefig(temporary, format=form, metadata=FIGURE_METADATA[form])
     return files
 

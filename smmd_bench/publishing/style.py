@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,8 +146,16 @@ def figure_style() -> Iterator[None]:
     import matplotlib
 
     matplotlib.use("Agg")
-    with matplotlib.rc_context(fname=STYLE):
+    with matplotlib.rc_context(_settings()):
         yield
+
+
+@cache
+def _settings() -> dict[str, Any]:
+    """What the style file says, read once."""
+    import matplotlib
+
+    return dict(matplotlib.rc_params_from_file(STYLE, use_default_template=False))
 
 
 def new_figure(width: float = WIDTH, height: float = 3.2) -> Figure:

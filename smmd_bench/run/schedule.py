@@ -65,8 +65,8 @@ class Schedule(JobQueue):
         self.tests: dict[Cell, list[Cell]] = defaultdict(list)
         missing = {cell: run.missing(cell) for cell in cells}
         for cell in (cell for cell in cells if "train" in missing[cell]):
-            self.untrained[_base(cell)] += 1
-            self.untrained_bases[_base(cell)] += cell.is_base
+            self.untrained[base_of(cell)] += 1
+            self.untrained_bases[base_of(cell)] += cell.is_base
             self._put("train", [cell])
         measured = []
         for cell in (cell for cell in cells if missing[cell][:1] not in ([], ["train"])):
@@ -75,7 +75,7 @@ class Schedule(JobQueue):
             elif cell.source is not None and "train" in missing.get(cell.source, ()):
                 self.tests[cell.source].append(cell)
             else:
-                self.trained[_base(cell)].append(cell)
+                self.trained[base_of(cell)].append(cell)
         for start in range(0, len(measured), MEASURED_AT_A_TIME):
             self._put("measure", measured[start : start + MEASURED_AT_A_TIME])
         for base in [*self.trained]:
@@ -107,9 +107,9 @@ class Schedule(JobQueue):
         """Leave a cell, and what follows from it, to the process that has it."""
         self.elsewhere += [cell, *self.tests.pop(cell, [])]
         if stage == "train":
-            self.untrained[_base(cell)] -= 1
-            self.untrained_bases[_base(cell)] -= cell.is_base
-            self._release(_base(cell))
+            self.untrained[base_of(cell)] -= 1
+            self.untrained_bases[base_of(cell)] -= cell.is_base
+            self._release(base_of(cell))
 
     def end(self, result: JobResult) -> None:
         """Take in how a job ended: what it left undone has failed, and what follows may begin."""
@@ -134,7 +134,7 @@ class Schedule(JobQueue):
         return bool(self.run.missing(cell)) and not self.run.failure(cell)
 
     def _after_training(self, cell: Cell) -> None:
-        base, failure = _base(cell), self.run.failure(cell)
+        base, failure = base_of(cell), self.run.failure(cell)
         self.untrained[base] -= 1
         self.untrained_bases[base] -= cell.is_base
         following = self.tests.pop(cell, [])
@@ -159,11 +159,11 @@ class Schedule(JobQueue):
         failures = [self.run.failure(cell) for cell in cells]
         if not all(failure and failure["stage"] == "decode" for failure in failures):
             return
-        base, first = _base(cells[0]), failures[0]
+        base, first = base_of(cells[0]), failures[0]
         error = UserError(first["error"]) if first["user_error"] else first["error"]
         for job in [job for job in self.waiting if job.stage == "train"]:
             (cell,) = self.serves[job.name]
-            if _base(cell) == base:
+            if base_of(cell) == base:
                 self.waiting.remove(job)
                 del self.serves[job.name]
                 record_failure(self.run.cell_folder(cell), "decode", error)
@@ -203,7 +203,7 @@ class Schedule(JobQueue):
                 "cells": [cell_to_json(cell) for cell in cells],
                 "track": self.track,
             },
-            resources=_resources(stage, first),
+            resources=resources_of(stage, first),
             place=place if self.several and stage != "measure" else "",
             folders=tuple(dict.fromkeys(f for cell in cells for f in self._folders(cell))),
         )
@@ -251,17 +251,18 @@ def home_of(cell: Cell) -> str:
     return cell.owner.addresses["train"]
 
 
-def _base(cell: Cell) -> Base:
+def base_of(cell: Cell) -> Base:
     """What one start of an engine serves: model, engine, dtype."""
     return cell.model, cell.engine, cell.recipe.dtype
 
 
-def _resources(stage: str, cell: Cell) -> Resources:
+def resources_of(stage: str, cell: Cell) -> Resources:
+    """What a job of that stage needs for the model of a cell."""
     if stage == "measure":
         return Resources(memory_gb=_PROCESS_GB)
     weights = cell.card.parameter_count()
     floats = _FLOATS_A_WEIGHT[cell.recipe.method] if stage == "train" else 1
     memory = _PROCESS_GB + 4 * floats * weights / 2**30
-    if stage == "decode":
+    if stage != "train":
         memory += cell.engine_settings.memory_gb
     return Resources(1, 1 if weights < _SMALL else None, memory)

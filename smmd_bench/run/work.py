@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..contracts import Executor, Progress
 from ..experiment.cell import Cell
+from .engine_trials import try_engines
 from .lease import Leases
 from .run_directory import Outcome, RunDirectory, record_failure
 from .schedule import Schedule, home_of, record_following, settle_all
@@ -46,7 +47,11 @@ class Work:
         given_up = {c for c in cells if c in broken or run.failure(c).get("skipped")}
         todo = [cell for cell in cells if cell not in given_up and run.missing(cell)]
         outcome.worked |= bool(todo)
-        left = self._do_all([cell for cell in todo if not cell.grid], waits=waits)
+        refused = set()
+        if waits:  # other processes of `work` would each try the same
+            refused = try_engines(run, todo, self.runner, self.progress, self.leases)
+        plain = [cell for cell in todo if not cell.grid and cell not in refused]
+        left = self._do_all(plain, waits=waits)
         ready, waiting = self._chosen([cell for cell in todo if cell.grid])
         left += self._do_all(ready, waits=waits)
         outcome.elsewhere |= {c.label: self.leases.holder(home_of(c)) or _ENDED for c in left}

@@ -15,6 +15,7 @@ from ..contracts import Progress
 from ..experiment.cell import Cell
 from ..training.processes import Start, is_first, with_others
 from .cell_json import cell_from_json
+from .engine_trials import TRY
 from .process import WorkerProcess, start
 from .run_directory import record_failure
 
@@ -51,6 +52,11 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[Path, BaseExcept
             for cell, folder in ready:
                 with with_others(_starter(request, cell, folder), _failer(folder)):
                     train_cell(cell, folder, progress, request.get("track"))
+            return failures
+        if stage == TRY:
+            from ..decoding.trial import try_engine
+
+            try_engine([cell for cell, _ in ready], progress)
             return failures
         if stage == "decode" and ready:
             from ..decoding.stage import decode_cells

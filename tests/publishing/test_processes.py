@@ -59,11 +59,12 @@ def test_processes_and_some_reports_change_no_byte(written, tmp_path, monkeypatc
     only(monkeypatch, *SOME)
     registry.load_plugin_file(write_plugin(tmp_path / "plugin.py", cells=CELLS, broken=BROKEN))
     alone = shutil.copytree(written, tmp_path / "alone" / "run")
-    in_order = write_reports(alone)
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "_cores", lambda: 1)
+        in_order = write_reports(alone)
     expected = contents(alone)
     write_some_reports(alone, ["arithmetic_table", "error_histogram"])
     assert contents(alone) == expected
-    monkeypatch.setattr(processes, "LARGE", 1)
     monkeypatch.chdir(tmp_path)
     elsewhere = shutil.copytree(written, tmp_path / "elsewhere" / "run").relative_to(tmp_path)
     heard: list[tuple[str, int, int]] = []
@@ -81,34 +82,56 @@ def test_processes_and_some_reports_change_no_byte(written, tmp_path, monkeypatc
     assert heard == [("make reports", done, 6) for done in range(7)]
 
 
-def test_small_runs_stay_in_this_process_and_large_ones_leave_it_until_one_is_killed(
-    written, tmp_path, monkeypatch
-):
-    def process_of_a_report(body):
-        forget_plugins(monkeypatch)
-        plugin = write_plugin(tmp_path / "plugin.py", process=body, cells=CELLS)
+@pytest.fixture
+def makers(written, tmp_path, monkeypatch):
+    """`makers(first=..., last=...)`: the processes that made two reports with that code."""
+
+    def make(**bodies):
+        only(monkeypatch)
+        plugin = write_plugin(tmp_path / "plugin.py", **{k: v + PROCESS for k, v in bodies.items()})
         registry.load_plugin_file(plugin)
         write_reports(written)
-        tables = written / "reports" / "tables"
-        assert {"arithmetic_table.csv", "cells.csv"} <= {path.name for path in tables.iterdir()}
-        return int((tables / "process.csv").read_text().split()[1])
+        files = [written / "reports" / "tables" / f"{name}.csv" for name in bodies]
+        return [int(file.read_text().split()[1]) for file in files]
 
-    only(monkeypatch, "arithmetic_table")
-    assert process_of_a_report(PROCESS) == os.getpid()
-    monkeypatch.setattr(processes, "LARGE", 1)
-    assert process_of_a_report(PROCESS) != os.getpid()
-    killed = f"import os\nos._exit(1) if os.getpid() != {os.getpid()} else None\n"
-    assert process_of_a_report(killed + PROCESS) == os.getpid()
+    return make
 
 
-@pytest.mark.parametrize("processes_start", [True, False])
-def test_another_content_of_the_run_is_read_anew(
-    written, tmp_path, monkeypatch, *, processes_start
-):
-    monkeypatch.setattr(processes, "LARGE", 1)
-    only(monkeypatch, "arithmetic_table")
-    if not processes_start:  # as joblib has it where there are no semaphores
-        monkeypatch.setattr("joblib._parallel_backends.mp", None)
+def until_both_began(folder):
+    """Code of a report: wait until another one waits in the same folder, a minute at most."""
+    return (
+        f"import os, pathlib, time\nfolder = pathlib.Path({str(folder)!r})\n"
+        "folder.mkdir(exist_ok=True)\n(folder / self.name).touch()\nend = time.time() + 60\n"
+        "while len([*folder.iterdir()]) < 2 and time.time() < end:\n    time.sleep(0.01)\n"
+    )
+
+
+def test_two_cores_make_two_reports_at_once(makers, tmp_path):
+    wait = until_both_began(tmp_path / "began")
+    first, last = makers(first=wait, last=wait)
+    assert first == os.getpid() != last
+
+
+def test_this_process_makes_what_a_killed_one_left(makers, tmp_path):
+    wait = until_both_began(tmp_path / "began")
+    killed = f"os._exit(1) if os.getpid() != {os.getpid()} else None\n"
+    assert makers(first=wait, last=wait + killed) == [os.getpid()] * 2
+
+
+def cannot_start(_):
+    raise OSError("no semaphores")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("_cores", lambda: 1), ("SEVERAL", 3), ("_processes", cannot_start)]
+)
+def test_else_this_process_makes_all(makers, monkeypatch, name, value):
+    monkeypatch.setattr(processes, name, value)
+    assert makers(first="", last="") == [os.getpid()] * 2
+
+
+def test_another_content_of_the_run_is_read_anew(written, tmp_path, monkeypatch):
+    only(monkeypatch, "arithmetic_table", "scale_errors")
     folder = shutil.copytree(written, tmp_path / "run")
     table = folder / "reports" / "tables" / "arithmetic_table.csv"
     for value in (11.1, 99.9):

@@ -58,6 +58,7 @@ SKIPPED = {
         "digit_distribution": "no cell has digit probes",
         "error_histogram": "no cell has results",
         "forest_plot": "no cell has results",
+        "overview": "no cell has results",
         "kernel_spectrum": "no cell has digit probes, which tell the size N",
         "scale_errors": "no cell has results",
         "signed_errors": "no cell has results",
@@ -72,6 +73,7 @@ SKIPPED = {
         "cost_gain": ALONE,
         "error_histogram": NO_PAIR,
         "forest_plot": ALONE,
+        "overview": ALONE,
         "kernel_spectrum": "no loss of the run has a kernel",
         "signed_errors": NO_PAIR,
     },
@@ -107,12 +109,12 @@ SKIPPED = {
     },
 }
 SAMPLED = ("arithmetic_operations", "arithmetic_table", "calibration", "cost_gain",
-           "digit_distribution", "forest_plot", "scale_errors")  # fmt: skip
+           "digit_distribution", "forest_plot", "overview", "scale_errors")  # fmt: skip
 FIGURES = (
     "arithmetic_operations", "auxiliary_magnitude", "calibration", "cost_gain", "dataset_samples",
     "digit_distribution[digit=5]", "digit_probe", "error_histogram", "forest_plot",
-    "kernel_spectrum", "lambda_sensitivity", "loss_shapes", "ntl_lambda_scan", "sigma_sensitivity",
-    "signed_errors", "training_curves",
+    "kernel_spectrum", "lambda_sensitivity", "loss_shapes", "ntl_lambda_scan", "overview",
+    "sigma_sensitivity", "signed_errors", "training_curves",
 )  # fmt: skip
 MANY = ("ce", "smmd", *(f"smmd[lambda={at}]" for at in range(4, 12)))
 

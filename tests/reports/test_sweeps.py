@@ -14,6 +14,7 @@ from smmd_bench.reports.sigma_sensitivity import SigmaSensitivity
 
 from smmd_bench.errors import UserError
 from smmd_bench.publishing.style import figure_style, loss_styles
+from smmd_bench.results.frames import read_run
 from tests.changed_runs import NO_MEMORY, without
 from tests.reports.golden import words
 from tests.runs import quick_run
@@ -259,3 +260,9 @@ def test_where_the_loss_cannot_be_loaded_that_is_the_reason(report, run, monkeyp
 
     monkeypatch.setattr("smmd_bench.reports._variants.load_loss", fails)
     assert report.skip(run) == "The loss 'smmd' cannot be used: No module named 'torch'"
+
+
+@pytest.mark.parametrize("report", [SigmaSensitivity(), LambdaSensitivity(), BandwidthTable()])
+def test_a_run_that_varies_nothing_imports_no_loss(report, run_folder, monkeypatch):
+    monkeypatch.setattr("smmd_bench.reports._variants.load_loss", None)
+    assert str(report.skip(read_run(run_folder))).startswith("the run ")
