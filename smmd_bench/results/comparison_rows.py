@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..storage.current import ComparisonFile
+from ..storage.current import ComparisonFile, CurrentCell
 from .summary import IDENTITY
 
 if TYPE_CHECKING:
-    from .frames import RunFrames
+    import pandas as pd
+
+    from .opponents import Compared
 
 _NUMBERS = ("difference", "low", "high", "p")
 _COLUMNS = (
@@ -19,11 +21,14 @@ _COLUMNS = (
 
 
 def comparison_rows(
-    run: RunFrames, file: ComparisonFile
+    cells: pd.DataFrame,
+    compared: Iterable[Compared],
+    current: Callable[[str], CurrentCell],
+    file: ComparisonFile,
 ) -> tuple[list[dict[str, Any]], Sequence[str], Sequence[str]]:
     """What each of these files says of each metric, as far as it is current; the columns, and those
     that are numbers."""
-    against = {pair.mine["address"]: pair.other for pair in run.compared if pair.file == file}
+    against = {pair.mine["address"]: pair.other for pair in compared if pair.file == file}
     rows = [
         {
             **{name: mine[name] for name in IDENTITY},
@@ -32,11 +37,9 @@ def comparison_rows(
             "metric": metric,
             **values,
         }
-        for mine in run.cells[run.cells["status"] == "done"].to_dict("records")
+        for mine in cells[cells["status"] == "done"].to_dict("records")
         if (other := against.get(mine["address"])) is not None
-        and (
-            content := run.current(mine["address"]).comparison(run.current(other["address"]), file)
-        )
+        and (content := current(mine["address"]).comparison(current(other["address"]), file))
         is not None
         for metric, values in content["metrics"].items()
     ]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
-from ..storage.current import CellFile, CurrentCell, current_cell
+from ..storage.current import CellFile, ComparisonFile, CurrentCell, current_cell
 from ..storage.files import read_json
 from ..storage.manifest import read_manifest
 from ..storage.shapes import require_shape
@@ -106,12 +106,12 @@ class RunFrames:
         examples; of another metric p is by the bootstrap. `jackknife` holds the pseudo-values of
         `smmd_bench.scoring.jackknife`.
         """
-        return self._frame(*comparison_rows(self, "comparison"))
+        return self._compared_by("comparison")
 
     @cached_property
     def noise(self) -> pd.DataFrame:
         """The same of cross-entropy against cross-entropy of another seed, in disjoint pairs."""
-        return self._frame(*comparison_rows(self, "noise"))
+        return self._compared_by("noise")
 
     @cached_property
     def selection(self) -> pd.DataFrame:
@@ -247,6 +247,9 @@ class RunFrames:
     def measured(self) -> list[dict[str, Any]]:
         """cell.json of each measured cell."""
         return [content for a, content in self._described.items() if self.current(a).metrics]
+
+    def _compared_by(self, file: ComparisonFile) -> pd.DataFrame:
+        return self._frame(*comparison_rows(self.cells, self.compared, self.current, file))
 
     def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], CurrentCell]]:
         rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")
