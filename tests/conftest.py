@@ -113,6 +113,15 @@ def times(tmp_path_factory):
     ]
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium without a window."""
+    from .chromium import chromium
+
+    with chromium() as opened:
+        yield opened
+
+
 @pytest.fixture(scope="session")
 def tiny_vlm(tmp_path_factory):
     """`tiny_vlm("mllama")`: the folder of a random checkpoint of an architecture of

@@ -6,7 +6,7 @@ import pytest
 
 from smmd_bench.publishing.page import EXAMPLE_SCRIPTS as OF_EXAMPLES
 from smmd_bench.publishing.page import SCRIPTS as OF_PAGE
-from tests.chromium import CHROMIUM, chromium
+from tests.chromium import CHROMIUM
 
 from .corpus import files_of
 from .outputs import page_of
@@ -33,12 +33,6 @@ ATTACKS = """() => {
     link.click();
     fetch("http://localhost:1/").catch(() => null);
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -31,14 +31,6 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from tests.chromium import chromium
-
-    with chromium() as opened:
-        yield opened
-
-
 @pytest.fixture
 def open_page(browser, folder):
     """Opens a page once its completions are shown; at the end nothing may have gone wrong."""

@@ -6,15 +6,14 @@ import re
 import shutil
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from smmd_bench.tasks.gsm8k import GSM8K
 
-from smmd_bench.contracts import Answer, ExactMatch, Example
+from smmd_bench.contracts import Answer, Example
 from smmd_bench.encoding.data import TokenisedExamples
 from smmd_bench.encoding.prompts import encode_targets
 from smmd_bench.errors import UserError
@@ -22,34 +21,13 @@ from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.cards import model_card
 from smmd_bench.models.loading import load_tokenizer
 from smmd_bench.models.processor import load_processor
-from smmd_bench.run.preflight import preflight, rehearse
+from smmd_bench.run.preflight import preflight
 from smmd_bench.run.room import largest_need
 from smmd_bench.training.stage import train_cell
 
 from ..conftest import DATA
 
 FEW = {"train_examples": 4, "validation_examples": 2, "test_examples": 2}
-
-
-class Doubling:
-    """A task of five examples, with the attributes of the class."""
-
-    attributes: ClassVar[dict[str, Any]] = {"digits": 1}
-    name = "doubling"
-
-    def examples(self, split: str, seed: int, limit: int) -> list[Example]:
-        return [
-            Example(
-                f"{n}", f"Double {n}.", f"{2 * n}", Answer(Fraction(2 * n)), (), self.attributes
-            )
-            for n in range(limit)
-        ]
-
-    def parse(self, completion: str) -> Answer:
-        return Answer(Fraction(completion))
-
-    def metrics(self) -> list[Any]:
-        return [ExactMatch()]
 
 
 @pytest.fixture
@@ -182,38 +160,6 @@ def test_the_longest_of_all_is_named_where_it_is_a_training_example(short):
     assert re.search(r"\(a prompt of \d+ and a target of \d+\), but training \S+ has room", message)
     both = refusal(words(short, max_length=150, train_examples=54))
     assert re.search(r"positions or more and add --set max_length=\d+\.$", both)
-
-
-def by_zero(*_: Any) -> None:
-    raise ZeroDivisionError("by zero")
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"attributes": {"prompt_tokens": 1}}, "attribute 'prompt_tokens' of the examples is the"),
-        ({"attributes": {"exact": 1}}, "attribute exact of task doubling has the name of a column"),
-        (
-            {"parse": by_zero},
-            "doubling, test: the target of example 0 or of one after it cannot be scored "
-            "(ZeroDivisionError: by zero): correct the task, for which `smmd-bench validate",
-        ),
-        (
-            {"metrics": lambda _: [SimpleNamespace(name="m", columns=("x",), subset=None)]},
-            "The metric m, which selects the epoch of doubling, needs the column x",
-        ),
-        ({}, None),
-    ],
-)
-def test_what_scoring_would_refuse_is_refused_before_training(changes, said):
-    task = type("Changed", (Doubling,), changes)()
-    cell, examples = SimpleNamespace(task="doubling", task_plugin=task), task.examples("test", 0, 5)
-    if said is None:
-        rehearse(cell, "test", examples)
-        return
-    with pytest.raises(UserError) as error:
-        rehearse(cell, "test", examples)
-    assert said in str(error.value)
 
 
 def test_a_lora_target_that_is_no_layer_is_found_before_anything_starts():

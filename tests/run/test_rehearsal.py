@@ -1,0 +1,64 @@
+"""What scoring would refuse is found on the first targets of a split, before training."""
+
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from smmd_bench.contracts import Answer, ExactMatch, Example
+from smmd_bench.errors import UserError
+from smmd_bench.run.preflight import rehearse
+
+
+class Doubling:
+    """A task of five examples, with the attributes of the class."""
+
+    attributes: ClassVar[dict[str, Any]] = {"digits": 1}
+    name = "doubling"
+
+    def examples(self, split: str, seed: int, limit: int) -> list[Example]:
+        return [
+            Example(
+                f"{n}", f"Double {n}.", f"{2 * n}", Answer(Fraction(2 * n)), (), self.attributes
+            )
+            for n in range(limit)
+        ]
+
+    def parse(self, completion: str) -> Answer:
+        return Answer(Fraction(completion))
+
+    def metrics(self) -> list[Any]:
+        return [ExactMatch()]
+
+
+def by_zero(*_: Any) -> None:
+    raise ZeroDivisionError("by zero")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"attributes": {"prompt_tokens": 1}}, "attribute 'prompt_tokens' of the examples is the"),
+        ({"attributes": {"exact": 1}}, "attribute exact of task doubling has the name of a column"),
+        (
+            {"parse": by_zero},
+            "doubling, test: the target of example 0 or of one after it cannot be scored "
+            "(ZeroDivisionError: by zero): correct the task, for which `smmd-bench validate",
+        ),
+        (
+            {"metrics": lambda _: [SimpleNamespace(name="m", columns=("x",), subset=None)]},
+            "The metric m, which selects the epoch of doubling, needs the column x",
+        ),
+        ({}, None),
+    ],
+)
+def test_what_scoring_would_refuse_is_refused_before_training(changes, said):
+    task = type("Changed", (Doubling,), changes)()
+    cell, examples = SimpleNamespace(task="doubling", task_plugin=task), task.examples("test", 0, 5)
+    if said is None:
+        rehearse(cell, "test", examples)
+        return
+    with pytest.raises(UserError) as error:
+        rehearse(cell, "test", examples)
+    assert said in str(error.value)
