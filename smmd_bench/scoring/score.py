@@ -121,7 +121,7 @@ def score(
     `task` is a spec such as `gsm8k` or `arithmetic[operations=1..2]`, or a task. A reference is
     a number or a target text that the task can parse; for a task without numeric answers, such as
     `samsum`, any text. The frame is that of `score_frame`, with the texts; `.attrs["metrics"]`
-    holds, by metric name, its value, low, high (the bootstrap 95 % interval) and n.
+    holds, by metric name, its value, low, high (the 95 % interval) and n.
 
     Raises UserError if there is nothing to score, the lengths differ, a completion is not text
     or a reference holds no number.
