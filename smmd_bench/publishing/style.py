@@ -146,16 +146,16 @@ def figure_style() -> Iterator[None]:
     import matplotlib
 
     matplotlib.use("Agg")
-    with matplotlib.rc_context(_settings()):
+    with matplotlib.rc_context(_settings(STYLE)):
         yield
 
 
 @cache
-def _settings() -> dict[str, Any]:
-    """What the style file says, read once."""
+def _settings(file: Path) -> dict[str, Any]:
+    """What a style file says, read once."""
     import matplotlib
 
-    return dict(matplotlib.rc_params_from_file(STYLE, use_default_template=False))
+    return dict(matplotlib.rc_params_from_file(file, use_default_template=False))
 
 
 def new_figure(width: float = WIDTH, height: float = 3.2) -> Figure:

@@ -97,15 +97,19 @@ SMALL = {
 }  # fmt: skip
 
 
+FULL = {"method": "full", "group_by_length": True}
+LORA = {"method": "lora", "lora_dropout": 0.1, "group_by_length": False}
+
+
 @pytest.mark.parametrize(
-    "recipe",
+    ("model", "recipe"),
     [
-        {"method": "full", "group_by_length": True},
-        {"method": "lora", "lora_dropout": 0.1, "group_by_length": False},
+        pytest.param("builtin/tiny", LORA, id="text, LoRA"),
+        pytest.param("builtin/tiny-vl", FULL, id="vision, full"),
+        pytest.param("builtin/tiny", FULL, id="text, full", marks=pytest.mark.slow),
+        pytest.param("builtin/tiny-vl", LORA, id="vision, LoRA", marks=pytest.mark.slow),
     ],
-    ids=["full", "lora"],
 )
-@pytest.mark.parametrize("model", ["builtin/tiny", "builtin/tiny-vl"])
 def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_path):
     def trained(folder, stop=None, kindly=False, **more):
         steps = []
