@@ -16,9 +16,9 @@ from ..contracts import ExactMatch
 from ..errors import UserError
 from ..storage.current import CellFile, CurrentCell, current_cell
 from ..storage.files import read_json
-from ..storage.manifest import read_manifest
+from ..storage.manifest import is_row, read_manifest
 from ..storage.shapes import require_shape
-from .cell_row import CELL_COLUMNS, cell_row
+from .cell_row import CELL_COLUMNS, COMPARISON_COLUMNS, METRIC_COLUMNS, cell_row
 from .opponents import cell_key, opponents
 from .summary import in_run_order, what_the_cells_say
 from .tuning import TUNING_COLUMNS, tuning_rows
@@ -30,11 +30,6 @@ FORMAT = 2
 """Of a run folder. Raise it when what is written there is read in another way."""
 IDENTITY = ("address", "model", "task", "loss", "seed")
 """The columns that every frame of a run starts with: which cell a row is of."""
-
-_METRIC_COLUMNS = (*IDENTITY, "metric", "value", "low", "high", "n")
-_COMPARISON_COLUMNS = (
-    *IDENTITY, "against", "against_loss", "metric", "difference", "low", "high", "n", "b", "c", "p",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,7 @@ class RunFrames:
     @cached_property
     def gone(self) -> list[str]:
         """The addresses of cells that the manifest lists, and that have no folder any more."""
-        return [str(a) for a in self._file.get("cells") or () if a not in self._described]
+        return [str(a) for a in self._file.get("cells") or () if a not in self._listed]
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
@@ -101,7 +96,7 @@ class RunFrames:
             for identity, cell in self._with_files(self._done())
             for metric, values in (cell.metrics or {})["metrics"].items()
         ]
-        return self._frame(rows, _METRIC_COLUMNS, ("value", "low", "high"))
+        return self._frame(rows, (*IDENTITY, *METRIC_COLUMNS), ("value", "low", "high"))
 
     @cached_property
     def comparisons(self) -> pd.DataFrame:
@@ -125,7 +120,9 @@ class RunFrames:
             and (content := cell.comparison(self.current(other["address"]))) is not None
             for metric, values in content["metrics"].items()
         ]
-        return self._frame(rows, _COMPARISON_COLUMNS, ("difference", "low", "high", "p"))
+        return self._frame(
+            rows, (*IDENTITY, *COMPARISON_COLUMNS), ("difference", "low", "high", "p")
+        )
 
     @cached_property
     def selection(self) -> pd.DataFrame:
@@ -150,10 +147,7 @@ class RunFrames:
 
     @cached_property
     def tuning(self) -> pd.DataFrame:
-        """One row a tuned cell and configuration: how it validated, and whether it was `chosen`.
-
-        `smmd_bench.results.tuning` says the columns.
-        """
+        """One row a tuned cell and configuration: see `smmd_bench.results.tuning`."""
         rows = [
             {**identity, **row}
             for identity, cell in self._with_files(self.cells)
@@ -239,6 +233,12 @@ class RunFrames:
 
     @cached_property
     def _described(self) -> dict[str, dict[str, Any]]:
+        """The cell.json of each row of the tables, by address."""
+        cells = self.path / "cells"
+        return {at: content for at, content in self._listed.items() if is_row(cells, content)}
+
+    @cached_property
+    def _listed(self) -> dict[str, dict[str, Any]]:
         """The cell.json of each cell that the manifest lists, by address, where it has one."""
         listed = [str(address) for address in self._file.get("cells") or ()]
         files = {at: self.path / "cells" / at / "cell.json" for at in listed}
