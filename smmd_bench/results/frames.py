@@ -197,7 +197,7 @@ class RunFrames:
 
         return self._concatenated(
             self.having(file, addresses),
-            lambda folder: columns_of(folder / f"{file}.parquet", columns),
+            lambda folder: columns_of(self.current(folder.name).place(file), columns),
         )
 
     def having(self, file: CellFile, addresses: Iterable[str] | None = None) -> pd.DataFrame:
