@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
+from smmd_bench.plugin_system.tuned_label import untuned_label
 from smmd_bench.publishing.style import LossStyle, loss_label, model_label
 from smmd_bench.publishing.tables import number
 
@@ -93,7 +94,7 @@ def _without_log(run: Run, data: pd.DataFrame) -> str:
     lost = []
     for key, cells in run.cells.groupby(KEY, observed=True):
         model, task, loss = map(str, key)
-        if loss not in ("base", REFERENCE) and (model, task, loss) not in known:
+        if untuned_label(loss) not in ("base", REFERENCE) and (model, task, loss) not in known:
             states = " and ".join(cells["status"].unique())
             lost.append(f"{loss_label(loss)} ({model_label(model)} on {task}, {states})")
     return f"Without an auxiliary in a training log: {'; '.join(lost)}." if lost else ""

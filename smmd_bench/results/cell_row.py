@@ -11,6 +11,8 @@ CELL_COLUMNS = (
     "address", "model", "model_label", "task", "task_name", "loss", "loss_name", "seed", "params",
     "trained_on", "status", "stage", "error", "recipe", "sizes",
 )  # fmt: skip
+METRIC_COLUMNS = ("metric", "value", "low", "high", "n")
+"""Of `RunFrames.metrics` and `comparisons`, after those that tell the cell."""
 
 
 def cell_row(content: Mapping[str, Any], cell: CurrentCell) -> dict[str, Any]:

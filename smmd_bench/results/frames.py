@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UserError
 from ..storage.current import CellFile, ComparisonFile, CurrentCell, current_cell
 from ..storage.files import read_json
-from ..storage.manifest import read_manifest
+from ..storage.manifest import is_row, read_manifest
 from ..storage.shapes import require_shape
-from .cell_row import CELL_COLUMNS, cell_row
+from .cell_row import CELL_COLUMNS, METRIC_COLUMNS, cell_row
 from .comparison_rows import comparison_rows
 from .opponents import Compared, all_compared
 from .summary import IDENTITY, in_run_order, what_the_cells_say
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 """Of a run folder. Raise it when what is written there is read in another way."""
-
-_METRIC_COLUMNS = (*IDENTITY, "metric", "value", "low", "high", "n")
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class RunFrames:
     @cached_property
     def gone(self) -> list[str]:
         """The addresses of cells that the manifest lists, and that have no folder any more."""
-        return [str(a) for a in self._file.get("cells") or () if a not in self._described]
+        return [str(a) for a in self._file.get("cells") or () if a not in self._listed]
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
@@ -96,7 +94,7 @@ class RunFrames:
             for identity, cell in self._with_files(self._done())
             for metric, values in (cell.metrics or {})["metrics"].items()
         ]
-        return self._frame(rows, _METRIC_COLUMNS, ("value", "low", "high"))
+        return self._frame(rows, (*IDENTITY, *METRIC_COLUMNS), ("value", "low", "high"))
 
     @cached_property
     def comparisons(self) -> pd.DataFrame:
@@ -136,10 +134,7 @@ class RunFrames:
 
     @cached_property
     def tuning(self) -> pd.DataFrame:
-        """One row a tuned cell and configuration: how it validated, and whether it was `chosen`.
-
-        `smmd_bench.results.tuning` says the columns.
-        """
+        """One row a tuned cell and configuration: see `smmd_bench.results.tuning`."""
         rows = [
             {**identity, **row}
             for identity, cell in self._with_files(self.cells)
@@ -189,7 +184,7 @@ class RunFrames:
 
         return self._concatenated(
             self.having(file, addresses),
-            lambda folder: columns_of(folder / f"{file}.parquet", columns),
+            lambda folder: columns_of(self.current(folder.name).place(file), columns),
         )
 
     def having(self, file: CellFile, addresses: Iterable[str] | None = None) -> pd.DataFrame:
@@ -225,6 +220,12 @@ class RunFrames:
 
     @cached_property
     def _described(self) -> dict[str, dict[str, Any]]:
+        """The cell.json of each row of the tables, by address."""
+        cells = self.path / "cells"
+        return {at: content for at, content in self._listed.items() if is_row(cells, content)}
+
+    @cached_property
+    def _listed(self) -> dict[str, dict[str, Any]]:
         """The cell.json of each cell that the manifest lists, by address, where it has one."""
         listed = [str(address) for address in self._file.get("cells") or ()]
         files = {at: self.path / "cells" / at / "cell.json" for at in listed}

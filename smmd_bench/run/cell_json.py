@@ -10,12 +10,14 @@ from ..models.recipe import Recipe
 from ..plugin_system.checked_task import take_identity
 from ..plugin_system.plugin_source import source_digest
 from ..plugin_system.registry import engine_identity, load_engine
+from ..storage.manifest import KEPT_APART
 
 
 def cell_to_json(cell: Cell) -> dict[str, Any]:
     """What a worker needs to make the cell again."""
     grid = [{**point._asdict(), "settings": dict(point.settings)} for point in cell.grid]
     trials = [trial.addresses["train"] for trial in cell.trials]
+    stages = [{name: trial.addresses[name] for name in KEPT_APART} for trial in cell.trials]
     return {
         "address": cell.addresses["train"],
         "model": cell.model,
@@ -34,7 +36,7 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         "recipe": dict(vars(cell.recipe)),
         "addresses": cell.addresses,
         **({"grid": grid} if grid else {}),
-        **({"trials": trials} if trials else {}),
+        **({"trials": trials, "trial_stages": stages} if trials else {}),
         **({} if cell.trial is None else {"trial": cell.trial}),
     }
 
@@ -59,17 +61,18 @@ def grid_from_json(content: Mapping[str, Any]) -> tuple[Configuration, ...]:
 def describe_cells(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     """The cell.json of each cell; data is looked at once a task and size.
 
-    That of a trial is that of the same cell as a row: a run folder may have it as either.
+    That of a trial is that of the same cell as a row, and says that it is a trial.
     """
     data: dict[tuple[Any, ...], dict[str, Any]] = {}
     found = []
-    for cell in (replace(cell, trial=None) for cell in cells):
+    for asked in cells:
+        cell = replace(asked, trial=None)
         key = (cell.task, cell.data_seed, *((split, cell.size(split)) for split in cell.splits))
         if key not in data:
             data[key] = _data(cell)
         found.append(
             {
-                **cell_to_json(cell),
+                **cell_to_json(asked),
                 "identity": dict(cell.card.identity),
                 "data": data[key],
                 "generation": _generation(cell),

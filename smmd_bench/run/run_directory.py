@@ -26,7 +26,14 @@ from ..storage.files import (
     write_json_if_new,
     write_text,
 )
-from ..storage.manifest import PLUGIN_PATHS, kept_plugin, plugin_files_of, read_manifest
+from ..storage.manifest import (
+    PLUGIN_PATHS,
+    are_alike,
+    is_row,
+    kept_plugin,
+    plugin_files_of,
+    read_manifest,
+)
 from .cell_json import describe_cells
 
 Stage = Literal["train", "decode", "measure"]
@@ -184,7 +191,8 @@ class RunDirectory:
         `name` is that of a new run (None: the first experiment's). A cell with the same model,
         task, loss and seed as an earlier one takes its place; the files of that one stay. A test of
         transfer goes with the cell that trained its weights, and a trial with the tuned cells that
-        it is of. Cells that another version of this package wrote in another format are dropped.
+        it is of. What is no row any longer (`is_row`) goes, too. Cells that another version of this
+        package wrote in another format are dropped.
         """
         before = self.manifest
         asked = each_once(cell for e in experiments for cell in e.cells)
@@ -204,16 +212,24 @@ class RunDirectory:
         }
         if not before:  # what a killed claim leaves is this experiment's
             write_json(self.path / "manifest.json", {**manifest, **what_the_cells_say([])})
+        known = before["cells"] if before.get("format") == FORMAT else ()
+        rows = {c["address"]: c["addresses"] for c in self._rows(known)}
+        for said in described:
+            if are_alike(said["addresses"], rows.get(said["address"], {})):
+                said.pop("trial", None)  # it stays the row that it is
         paths = [self.path / "cells" / content["address"] / "cell.json" for content in described]
         with ThreadPoolExecutor(_WRITERS) as pool:  # most of a write is waiting for the disk
             list(pool.map(write_json_if_new, paths, described))
-        known = before["cells"] if before.get("format") == FORMAT else ()
         replacing = {identity_of(content): content for content in own}
-        held = [replacing.pop(identity_of(c), c) for c in self._described(known)]
+        held = [replacing.pop(identity_of(c), c) for c in self._rows(known)]
         held += replacing.values()
         there = {None, *(content["address"] for content in held)}
         cells = [content for content in held if content.get("source") in there]
         write_json_if_new(self.path / "manifest.json", {**manifest, **what_the_cells_say(cells)})
+
+    def _rows(self, addresses: Iterable[str]) -> list[dict[str, Any]]:
+        """The same of those that are rows of the tables."""
+        return [c for c in self._described(addresses) if is_row(self.path / "cells", c)]
 
     def _described(self, addresses: Iterable[str]) -> list[dict[str, Any]]:
         """The cell.json of these cells, where they have one."""

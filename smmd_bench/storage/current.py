@@ -25,25 +25,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from .addresses import address, require_inside
-from .files import DamagedError, parquet_address, read_own_json, set_aside
-from .remembered import remembered
-from .shapes import require_shape
+from .files import parquet_address, read_own_json
+from .own_files import Weights, keep_whole, read_receipt, read_weights
 
 CellFile = Literal["completions", "scores", "probes", "train_log"]
 ComparisonFile = Literal["comparison", "noise"]
 """Of a cell: how it differs from its opponent, and cross-entropy from that of another seed."""
 BASE = "base"
 """The loss of a cell that trains nothing, and the weights that it is tested with."""
-
-
-class Weights(NamedTuple):
-    """The weights that a cell tests: the epoch (0: untrained), and the digest of their files."""
-
-    epoch: int
-    digest: str
 
 
 @dataclass(frozen=True)
@@ -95,7 +87,7 @@ class CurrentCell:
         """What training left in train.json, without the canaries."""
         if self.trials:
             return self.chosen.receipt if self.chosen is not None else None
-        found = _receipt(self.folder / "train.json")
+        found = read_receipt(self.folder / "train.json")
         return found if found and found.get("address") == self.addresses["train"] else None
 
     @property
@@ -207,8 +199,15 @@ class CurrentCell:
         """What the file says of how this cell differs from another, as both are now."""
         return self._json(file, comparison_stamp(self, other))
 
+    def place(self, file: CellFile) -> Path:
+        """Where a Parquet file is; the training log of a tuned cell is that of the chosen trial."""
+        chosen = self.chosen if file == "train_log" else None
+        return (chosen or self).folder / f"{file}.parquet"
+
     def has(self, file: CellFile) -> bool:
         """Whether a Parquet file is there, and current."""
+        if file == "train_log" and self.chosen is not None:
+            return self.chosen.has(file)
         wanted = self.measure_stamp if file == "scores" else self.decode_stamp
         if file == "train_log":
             trained = self.receipt is not None
@@ -219,14 +218,14 @@ class CurrentCell:
         """The content of a JSON file if it carries this stamp."""
         file = self.folder / f"{name}.json"
         found = read_own_json(file)
-        return _whole(found, file) if found and found.get("address") == stamp else None
+        return keep_whole(found, file) if found and found.get("address") == stamp else None
 
     @property
     def _made_here(self) -> bool:
         return {"validate", "select"} <= self.addresses.keys()
 
     def _holds(self, folder: str, weights: Weights | None) -> bool:
-        found = _kept(self.folder / folder / "canary.json")
+        found = read_weights(self.folder / folder / "canary.json")
         return found is not None and found == weights
 
 
@@ -251,39 +250,8 @@ def _beside(folder: Path, name: Any) -> tuple[Path, Mapping[str, Any]]:
     """The folder that a cell.json names, and its own cell.json."""
     home = folder.parent / require_inside(str(name), folder / "cell.json")
     described = read_own_json(home / "cell.json")
-    described = described and _whole(described, home / "cell.json")
+    described = described and keep_whole(described, home / "cell.json")
     return home, described or {"addresses": _GONE}
-
-
-def _whole(content: dict[str, Any], file: Path) -> dict[str, Any] | None:
-    """The content of a file that the run can make again; None: it is not what is written there,
-    and the file is set aside."""
-    try:
-        require_shape(content, file)
-    except DamagedError as error:
-        set_aside(file, error)
-        return None
-    return content
-
-
-@remembered
-def _receipt(file: Path) -> dict[str, Any] | None:
-    """The content of a train.json without the canaries, which are most of it: those of 1,000 cells
-    would not fit the memory."""
-    content = read_own_json(file)
-    if content is not None and (content := _whole(content, file)) is not None:
-        content.pop("base", None)
-        for epoch in content["epochs"]:
-            epoch.pop("canary", None)
-    return content
-
-
-@remembered
-def _kept(file: Path) -> Weights | None:
-    """Which weights are beside this canary.json."""
-    found = read_own_json(file)
-    found = found and _whole(found, file)
-    return Weights(found["epoch"], found["weights"]) if found else None
 
 
 _GONE = {"train": "", "validate": "", "select": ""}

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from .addresses import address, require_inside
-from .files import read_json
+from .files import read_json, read_own_json
 from .shapes import require_shape
 
 PLUGINS = "plugins"
 """The folder of a run with copies of its plugin files."""
+KEPT_APART = ("select", "decode")
+"""The stages in which a row and a trial with the same training must not differ."""
 PLUGIN_PATHS = "plugin_paths"
 """Key: the plugin files as experiments spell them -> where they were when the run was made."""
 
@@ -29,6 +31,25 @@ def read_manifest(run: Path) -> dict[str, Any]:
 def cells_and_trials(manifest: Mapping[str, Any]) -> list[str]:
     """The addresses of the trials of a run's tuned cells, and then of its cells."""
     return [*(manifest.get("trials") or ()), *(manifest.get("cells") or ())]
+
+
+def is_row(cells: Path, content: Mapping[str, Any]) -> bool:
+    """Whether a cell.json is that of a row of the tables, in the folder `cells` of a run.
+
+    That of a trial is not, nor that of a tuned cell of which a trial has since been asked for with
+    another validation or test: a folder cannot hold both.
+    """
+    trials = zip(content.get("trials") or (), content.get("trial_stages") or (), strict=False)
+    for name, stages in trials:
+        trial = read_own_json(cells / require_inside(name, cells) / "cell.json")
+        if trial is not None and not are_alike(trial.get("addresses") or {}, stages):
+            return False
+    return content.get("trial") is None
+
+
+def are_alike(addresses: Mapping[str, str], others: Mapping[str, str]) -> bool:
+    """Whether two cells with the same training can be one: as a row and as a trial."""
+    return all(addresses.get(stage) == others.get(stage) for stage in KEPT_APART)
 
 
 def plugin_files_of(run: Path, manifest: Mapping[str, Any]) -> dict[str, Path]:

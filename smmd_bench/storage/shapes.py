@@ -32,6 +32,7 @@ _CELL = {
     "task_name?": str, "loss": str, "loss_name?": str, "seed": _integer, "params?": _integer,
     "recipe?": dict, "trained_on?": str, "source?": str, "reference?": str, "identity?": dict,
     "data?": {"sizes?": _SIZES, "identity?": dict}, "plugins?": {"*": str}, "trials?": [str],
+    "trial_stages?": [{"select": str, "decode": str}], "trial?": str,
     "grid?": [{"text": str, "loss": str, "settings": dict}],
 }  # fmt: skip
 _MADE_HERE = {

@@ -13,6 +13,7 @@ from smmd_bench.publishing.report_stamp import reports_are_current
 from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.storage.current import CurrentCell
 from smmd_bench.storage.files import read_json
+from smmd_bench.storage.manifest import is_row
 
 from .folders import Fresh, Spec, Workshop, experiment_of, files_in, report_files
 
@@ -68,25 +69,30 @@ class Books:
 
     def specs(self, folder: str) -> list[Spec]:
         """What the cells that a folder holds were asked to be, in order."""
-        path = self.root / folder
-        manifest = read_json(path / "manifest.json") or {"cells": []}
-        found = (read_json(path / "cells" / a / "cell.json") or {} for a in manifest["cells"])
-        return [self.asked[_key(content["addresses"])] for content in found]
+        return [self.asked[_key(content["addresses"])] for content in self._rows(folder)]
+
+    def _rows(self, folder: str) -> list[dict[str, Any]]:
+        """The cell.json of each row of the tables."""
+        cells = self.root / folder / "cells"
+        manifest = read_json(cells.parent / "manifest.json") or {"cells": []}
+        found = (read_json(cells / address / "cell.json") or {} for address in manifest["cells"])
+        return [content for content in found if is_row(cells, content)]
 
     def roundings(self, folder: str) -> dict[tuple[str, int], int]:
         """Of the machine that trained each cell of a folder, and each trial, by its address."""
-        path, trained = self.root / folder, self.workshop.edge.trained
-        manifest = read_json(path / "manifest.json") or {"cells": []}
-        pairs = zip(manifest["cells"], self.specs(folder), strict=True)
-        found = {spec.identity: trained.get((str(path), a), 0) for a, spec in pairs}
-        tried = [a for name in manifest["cells"] for a in _trials(path / "cells" / name)]
-        return found | {(a, 0): trained.get((str(path), a), 0) for a in tried}
+        path, trained = str(self.root / folder), self.workshop.edge.trained
+        rows = self._rows(folder)
+        pairs = zip(rows, self.specs(folder), strict=True)
+        found = {spec.identity: trained.get((path, c["address"]), 0) for c, spec in pairs}
+        tried = [address for content in rows for address in content.get("trials", ())]
+        return found | {(a, 0): trained.get((path, a), 0) for a in tried}
 
     def cells(self, run: RunFrames) -> Iterator[tuple[Spec, CurrentCell, int]]:
         """Of each cell of a folder: what it was asked to be, its files, its machine's rounding."""
         roundings = self.roundings(run.path.name)
-        for address, spec in zip(run.manifest["cells"], self.specs(run.path.name), strict=True):
-            yield spec, run.current(address), roundings.get(spec.identity, 0)
+        rows = self._rows(run.path.name)
+        for content, spec in zip(rows, self.specs(run.path.name), strict=True):
+            yield spec, run.current(content["address"]), roundings.get(spec.identity, 0)
 
     def require_finished(self, folder: str) -> None:
         """Every cell of the last command is done, with its weights in place, or has failed."""
@@ -124,11 +130,6 @@ class Books:
                 if name != "index.html" and found.get(name) != content
             ]
             assert not stale, f"{stale} count as current"
-
-
-def _trials(folder: Path) -> list[str]:
-    """The addresses of the trials of a cell."""
-    return (read_json(folder / "cell.json") or {}).get("trials", [])
 
 
 def _key(addresses: dict[str, str]) -> Addresses:

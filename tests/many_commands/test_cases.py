@@ -71,7 +71,9 @@ def no_engine(patch):
 
 def no_trials(patch):
     """A choice is stamped with what was asked for, not with the weights of the trials."""
-    patch.setattr(CurrentCell, "choice_stamp", property(lambda cell: cell.addresses["select"]))
+    whole = vars(CurrentCell)["choice_stamp"].func
+    asked_for = property(lambda cell: cell.addresses["select"] if whole(cell) else None)
+    patch.setattr(CurrentCell, "choice_stamp", asked_for)
 
 
 SEQUENCES = {
@@ -106,6 +108,14 @@ SEQUENCES = {
     "trials with other weights": [
         tuned("ce", "0.1,0.2"), ("clean", "one", "checkpoints"), ("move_to_another_machine", 1),
         tuned("ce", "0.1,0.2"),
+    ],
+    "a row with another test that becomes a trial": [
+        ("train_eval", "one", ["ce"], False, 0.2, "stub", 5, False), tuned("ce", "0.1,0.2"),
+        ("train_eval", "one", ["ce"], False, 0.2, "stub", 5, False),
+    ],
+    "a trial that is validated otherwise as a row": [
+        tuned("ce,mine", "0.2,0.1"), asked("ce", 0.2, "stub[flavour=3]"), asked("ce", 0.1),
+        tuned("ce", "0.2,0.1", "stub[flavour=2]"),
     ],
     "a choice by another validation": [
         tuned("mine", "0.1,0.2,0.4"), tuned("mine", "0.1,0.2,0.4", "stub[flavour=2]"),

@@ -1,5 +1,6 @@
 """What tables say of tuned losses, and what they are compared with."""
 
+import pandas as pd
 import pytest
 from smmd_bench.reports._tuning import tuning_note
 from smmd_bench.reports.arithmetic_table import ArithmeticTable
@@ -76,6 +77,15 @@ def test_a_tuning_that_is_not_over_is_no_result(tuned, tmp_path):
     assert "SMMD (tuned) not chosen yet" in tuning_note(run, run.cells)
     table = TuningTable().build(run).table
     assert set(table["Chosen"]) == {"–"}
+
+
+def test_a_tuned_loss_has_the_training_log_of_the_chosen_trial(tuned):
+    logs = tuned.train_log.groupby(["loss", "seed"], observed=True)["loss_value"].sum()
+    (cell,) = tuned.cells[(tuned.cells["loss"] == "smmd[tuned]") & (tuned.cells["seed"] == 0)].index
+    now = tuned.current(str(tuned.cells.loc[cell, "address"]))
+    assert logs["smmd[tuned]", 0] == pd.read_parquet(now.place("train_log"))["loss"].sum()
+    assert now.place("train_log").parent == now.chosen.folder
+    assert now.place("scores").parent == now.folder
 
 
 @pytest.mark.parametrize(
