@@ -41,9 +41,9 @@ class TuningTable:
         caption = split_caption(
             f"Of {budgets(data)}, the one that validates best for each seed; no test example is "
             "read for it.",
-            "Validation: of the chosen setting, and so the best of several: it is too high. What "
-            "tuning gains is the difference between the rows of a loss in the tables of the test "
-            "split.",
+            "Validation: of the chosen setting, and so the best of several: it is too high. The "
+            "gain from tuning is the difference between the rows of a loss in the tables of the "
+            "test split.",
             when(one, "Brackets: 95 % intervals, percentile bootstrap over the examples."),
             when(several, "±: standard deviation over training seeds."),
             "Ties go to the setting that is named first.",

@@ -100,7 +100,7 @@ def _require_known(axes: Sequence[Axis], losses: Sequence[str]) -> None:
             known = {key for loss in meant for key in _parameters(loss)} | {*TUNABLE}
             what = "the losses" if axis.loss is None else axis.loss
             hint = did_you_mean(axis.key, sorted(known))
-            raise UserError(f"{FLAG}: '{axis.key}' is no parameter of {what}: {hint}")
+            raise UserError(f"{FLAG}: '{axis.key}' is not a parameter of {what}: {hint}")
 
 
 def _is_for(axis: Axis, loss: str) -> bool:

@@ -13,7 +13,7 @@ IDENTITY = ("address", "model", "task", "loss", "seed")
 
 def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The keys experiment, models, data, generation, plugins and cells of a manifest; trials, where
-    a cell has some that are no cells themselves."""
+    a cell has some that are not cells themselves."""
     models: dict[str, Any] = {}
     data: dict[str, dict[str, Any]] = {}
     generation: dict[str, dict[str, Any]] = {}

@@ -191,8 +191,8 @@ class RunDirectory:
         `name` is that of a new run (None: the first experiment's). A cell with the same model,
         task, loss and seed as an earlier one takes its place; the files of that one stay. A test of
         transfer goes with the cell that trained its weights, and a trial with the tuned cells that
-        it is of. What is no row any longer (`is_row`) goes, too. Cells that another version of this
-        package wrote in another format are dropped.
+        it is of. A cell that is no longer a row (`is_row`) goes, too. Cells that another version of
+        this package wrote in another format are dropped.
         """
         before = self.manifest
         asked = each_once(cell for e in experiments for cell in e.cells)
