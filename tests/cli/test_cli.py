@@ -9,6 +9,7 @@ import yaml
 from filelock import FileLock
 
 from smmd_bench.cli import cli
+from tests.plugin_system.loss_file import LOSS
 
 from .conftest import run_here
 
@@ -157,6 +158,17 @@ def test_a_loss_of_a_plugin_has_one_spelling_in_a_file_too(tmp_path):
         ),
         ("JOB --seeds a", ["--seeds", "0,1,2"]),
         ("JOB --set x", ["KEY=VALUE"]),
+        ("JOB --set epochs=1 --epochs 2", ["--epochs 2 and --set epochs=1 contradict"]),
+        ("JOB --set epochs=1 --set epochs=2", ["epochs is given as 1 and as 2"]),
+        ("JOB --stall nan", ["--stall", "nan is no number of minutes"]),
+        ("JOB --tune=", ["tune[0] must name something"]),
+        ("train-eval --task= --losses ce", ["--task", "give at least one TASK"]),
+        ("train-eval --task arithmetic --losses=", ["--losses", "give at least one LOSS"]),
+        ("report RUN --only=", ["--only", "give at least one NAME"]),
+        ("sample arithmetic --seed -1", ["--seed", "0<=x"]),
+        ("ls --plugin A.py --plugin B.py", ["B.py both define the loss mine"]),
+        ("run TWICE", ["TWICE is not valid YAML", "the key tasks stands twice"]),
+        ("run FILE", ["FILE is empty"]),
         ("JOB --set epochs=inf", ["epochs must be an integer, not inf"]),
         ("JOB --dry-run --executor loacl", ["did you mean local"]),
         ("JOB --dry-run --engine vlm", ["did you mean vllm"]),
@@ -170,7 +182,13 @@ def test_a_loss_of_a_plugin_has_one_spelling_in_a_file_too(tmp_path):
     ],
 )
 def test_a_mistake_is_one_sentence_with_status_2(arguments, words, tmp_path):
-    files = {"FILE": b"", "LATIN": b"tasks: [arithmetic]\nlosses: [c\xff]\n"}
+    files = {
+        "FILE": b"",
+        "LATIN": b"tasks: [arithmetic]\nlosses: [c\xff]\n",
+        "TWICE": b"tasks: [arithmetic]\nlosses: [ce]\ntasks: [gsm8k]\n",
+        "A.py": LOSS.encode(),
+        "B.py": LOSS.encode(),
+    }
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     job = MAIN_JOB if arguments.startswith("JOB") else []
