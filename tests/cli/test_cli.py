@@ -49,6 +49,7 @@ COMPLETION = {
         ("train-eval --task arithmetic --losses ce,smd", "did you mean smmd?", {"numpy"}),
         ("train-eval --task arithmetic --losses ce --engine vlm", "mean vllm?", {"numpy"}),
         ("train-eval --task arithmetic --losses ce --executor x", "known: local", {"numpy"}),
+        ("train-eval --task arithmetic[levle=x] --losses ce", "did you mean level?", {"pandas"}),
         ("run FILE", "Unknown task 'arithmatic'", {"pandas"}),
         ("score --task arithmatic --predictions x", "did you mean arithmetic?", {"numpy"}),
         ("train-eval --task arithmetic --losses ce --model builtin/tini", "mean builtin/", set()),

@@ -141,3 +141,10 @@ def test_a_comparison_of_an_earlier_version_without_a_test_has_no_verdict(tmp_pa
     run = planted_run(tmp_path, ANSWERS, {"base": HALF, "ce": HALF, "ntl": ANSWERS})
     run.comparisons["p"] = np.nan
     assert set(Verdict().build(run).table["Verdict"]) == {"not tested: run it again"}
+
+
+def test_the_caption_explains_the_number_of_cannot_tell_where_there_is_one(tmp_path):
+    alike = planted_run(tmp_path / "alike", ANSWERS, {"ce": HALF, "smmd": HALF})
+    assert "Below ±x: a true difference of x" in Verdict().build(alike).caption
+    alike.comparisons["p"] = np.nan
+    assert "Below" not in Verdict().build(alike).caption
