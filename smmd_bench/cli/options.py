@@ -84,6 +84,18 @@ def commas(*flags: str, word: str, **settings: Any) -> Decorator:
     return click.option(*flags, metavar=f"{word},...", callback=split_commas, **settings)
 
 
+def require_place(folder: Path) -> None:
+    """Raise UserError if an output folder is a file, or would lie below one."""
+    from ..errors import UserError
+
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise UserError(
+            f"The output folder {folder} cannot be made, because {there} is a file: choose another "
+            "with --out."
+        )
+
+
 class _Folder(click.Path):
     """A folder that has a name: `--out ''`, as of a variable that is not set, is none."""
 
@@ -92,7 +104,9 @@ class _Folder(click.Path):
 
         if not str(value).strip():
             raise UserError("--out names no folder: give it one, or leave it out.")
-        return super().convert(value, *given)
+        folder = Path(os.fsdecode(super().convert(value, *given)))
+        require_place(folder)
+        return folder
 
 
 FOLDER = _Folder(path_type=Path)

@@ -39,7 +39,7 @@ def _read_settings(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
         raise click.BadParameter(f"{wrong[0]!r} is not of the form KEY=VALUE.")
     settings: dict[str, str] = {}
     for text in texts:
-        key, _, value = (part.strip() for part in text.partition("="))
+        key, value = (part.strip() for part in text.split("=", 1))
         if settings.setdefault(key, value) != value:
             raise click.BadParameter(f"{key} is given as {settings[key]} and as {value}: keep one.")
     return settings

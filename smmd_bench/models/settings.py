@@ -58,6 +58,15 @@ def spelled(value: Any) -> str:
     return str(value) if isinstance(value, (str, datetime.date)) else quoted(value)
 
 
+def _complaint(error: yaml.YAMLError) -> str:
+    """What PyYAML says, without the lines that it quotes, and where."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return " ".join(str(error).split())
+    said = filter(None, (getattr(error, "context", None), getattr(error, "problem", None)))
+    return f"{', '.join(said)} (line {mark.line + 1}, column {mark.column + 1})"
+
+
 class _Loader(yaml.SafeLoader):
     """Refuses a key that stands twice, of which the first would be lost."""
 
@@ -80,8 +89,7 @@ def read_mapping(text: str | bytes, origin: str) -> dict[Any, Any]:
     except RecursionError as error:
         raise UserError(f"{origin} is not valid YAML: it is nested too deeply.") from error
     except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{origin} is not valid YAML in UTF-8: {reason}.") from error
+        raise UserError(f"{origin} is not valid YAML in UTF-8: {_complaint(error)}.") from error
     except Exception as error:  # whatever PyYAML's readers of numbers and dates raise
         reason = f"a value is not what its form or tag says: {reason_of(error)}"
         raise UserError(f"{origin} is not valid YAML in UTF-8: {reason}.") from error
