@@ -31,7 +31,8 @@ def judged_metrics(task: str) -> list[Metric]:
 
 def verdicts(run: Run) -> pd.DataFrame:
     """One row a model, task, loss and metric of `judged_metrics`, where there is a difference: what
-    `tested` says, and verdict: better, worse, or "cannot tell (below ±4.5)"."""
+    `tested` says, and verdict: better, worse, or "cannot tell (below ±4.5)"; "not tested: run it
+    again" of one seed whose comparison an earlier version made, without a test."""
     by_task = {str(task): judged_metrics(str(task)) for task in run.cells["task"].unique()}
     data = tested(seed_gains(run, by_task.__getitem__))
     if len(data):
@@ -98,6 +99,8 @@ def _best(data: pd.DataFrame, prefix: str) -> pd.Series[bool]:
 def _verdict(gain: dict[Any, Any]) -> str:
     if gain["p_holm"] < LEVEL:
         return "better" if (gain["difference"] > 0) == (gain["better"] == "higher") else "worse"
+    if gain["seeds"] == 1 and math.isnan(gain["p_holm"]):
+        return "not tested: run it again"
     if math.isnan(gain["smallest"]):
         return "cannot tell"
     if "%" in gain["label"] and gain["smallest"] > _POINTS:

@@ -54,10 +54,12 @@ class Verdict:
         lower = ", ".join(dict.fromkeys(errors))
         found = data[data["loss"] != reference_of(run)] if len(data) else data
         one = bool((found["seeds"] == 1).any()) if len(found) and "Seeds" in table else False
+        below = len(data) > 0 and data["verdict"].str.contains("below").any()
         caption = join_sentences(
             f"{delta(reference_of(run))} on the same test examples.",
             when(one, "One seed: no interval covers the randomness of training."),
-            when(lower, f"{lower}: lower is better, of examples that both answer."),
+            when(lower, f"{lower}: lower is better, where both answer."),
+            when(below, "Below ±x: a true difference of x is found 4 times in 5."),
             sample_note(run, run.cells),
             when(found.empty and _known(run), _advice(run, other)),
             unknown_note(run),

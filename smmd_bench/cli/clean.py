@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     "--what",
     word="PART",
     default="",
+    show_default=False,
     help="Only these parts, by the names that --dry-run shows; all: every one.",
 )
 @click.option("--yes", is_flag=True, help="Remove what --what names without asking.")

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ..contracts import Executor, Split
-from ..errors import UserError
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
 from ..run.run_directory import RunDirectory
 from ..storage.sizes import spell_bytes
 from .interruption import keeping
+from .options import require_place
 from .plan_notes import plan_notes, tuning_notes
 from .terminal import print_json
 from .voice import Voice, advise_retry
@@ -90,12 +90,7 @@ def folder_of(plan: ExperimentFile, out: Path | None) -> Path:
     Raises UserError if it is a file, or would lie below one.
     """
     folder = out or Path("runs") / plan.folder_name
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise UserError(
-            f"The output folder {folder} cannot be made, because {there} is a file: choose another "
-            "with --out."
-        )
+    require_place(folder)
     return folder
 
 

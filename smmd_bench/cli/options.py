@@ -1,5 +1,6 @@
 """Options that several commands share, and how their values are read."""
 
+import math
 import os
 from collections.abc import Callable
 from functools import wraps
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from . import completion
 from .voice import Voice
@@ -15,12 +17,21 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
 
 
-def split_commas(_: click.Context, __: click.Parameter, value: Any) -> list[str] | None:
+def split_commas(
+    context: click.Context, parameter: click.Parameter, value: Any
+) -> list[str] | None:
     """`ce,smmd[sigma=1,lambda=5]` -> its parts; of an option that may be repeated, all of them."""
     from ..plugin_system.parameters import split_list
 
     texts = (value,) if isinstance(value, str) else value
-    return None if texts is None else [part for text in texts for part in split_list(text)]
+    if texts is None:
+        return None
+    parts = [part for text in texts for part in split_list(text)]
+    given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+    if given and not parts:
+        word = str(parameter.metavar).partition(",")[0]
+        raise click.BadParameter(f"it is empty: give at least one {word}.")
+    return parts
 
 
 def load_plugins(
@@ -28,10 +39,20 @@ def load_plugins(
 ) -> tuple[Path, ...]:
     """Register the plugins of files, unless a shell only completes the command."""
     if files and not context.resilient_parsing:
+        from ..errors import UserError
         from ..plugin_system.consent import load_named
+        from ..plugin_system.registry import titles_of_file
 
-        for file in files:
+        owners: dict[str, Path] = {}
+        for file in dict.fromkeys(file.resolve() for file in files):
             load_named(file)
+            for title in titles_of_file(file):
+                if title in owners:
+                    raise UserError(
+                        f"{owners[title]} and {file} both define the {title}: give one of them "
+                        "another name, or leave its file out."
+                    )
+                owners[title] = file
     return files
 
 
@@ -51,6 +72,8 @@ def _set_stall(context: click.Context, _: click.Parameter, minutes: float) -> No
     """Set the environment variable that the processes of jobs read."""
     if context.resilient_parsing:
         return
+    if not math.isfinite(minutes):
+        raise click.BadParameter(f"{minutes} is no number of minutes: give one, or 0 for never.")
     from ..run.stall import STALL
 
     os.environ[STALL] = str(minutes)
@@ -61,6 +84,18 @@ def commas(*flags: str, word: str, **settings: Any) -> Decorator:
     return click.option(*flags, metavar=f"{word},...", callback=split_commas, **settings)
 
 
+def require_place(folder: Path) -> None:
+    """Raise UserError if an output folder is a file, or would lie below one."""
+    from ..errors import UserError
+
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise UserError(
+            f"The output folder {folder} cannot be made, because {there} is a file: choose another "
+            "with --out."
+        )
+
+
 class _Folder(click.Path):
     """A folder that has a name: `--out ''`, as of a variable that is not set, is none."""
 
@@ -69,7 +104,9 @@ class _Folder(click.Path):
 
         if not str(value).strip():
             raise UserError("--out names no folder: give it one, or leave it out.")
-        return super().convert(value, *given)
+        folder = Path(os.fsdecode(super().convert(value, *given)))
+        require_place(folder)
+        return folder
 
 
 FOLDER = _Folder(path_type=Path)

@@ -1,5 +1,6 @@
 """`smmd-bench plan`: the folder of a run, for workers that share it; the size of the next one."""
 
+import math
 from pathlib import Path
 
 import click
@@ -84,8 +85,8 @@ def _say_power(
 
     if pilot is None or file is not None:
         raise UserError("Give a YAML FILE, or a finished run as --power RUN: one of them.")
-    if difference is not None and difference <= 0:
-        raise UserError(f"--difference {difference:g} is not above 0: give its size, such as 2.")
+    if difference is not None and not 0 < difference < math.inf:
+        raise UserError(f"--difference {difference:g} is no size above 0: give one, such as 2.")
     metric = metric or "exact_match"
     found = planned_power(read_run(pilot), metric, difference)
     if voice.as_json:

@@ -41,4 +41,7 @@ def print_power(pilot: Path, found: pd.DataFrame, metric: str, difference: float
         caption += (
             " One seed says nothing of how seeds differ: the numbers are the least that is needed."
         )
+    if left_out := found.attrs["left_out"]:
+        names = ", ".join(map(loss_label, left_out))
+        caption += f" Left out, because the pilot shows no spread of their differences: {names}."
     print_results(table, f"What a run like {pilot} can show", caption)

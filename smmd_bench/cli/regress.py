@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     "--losses",
     word="LOSS",
     default="",
+    show_default=False,
     shell_complete=completion.run_losses,
     help="Only the cells of these losses; base is the untuned model (default: all).",
 )

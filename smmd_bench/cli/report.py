@@ -26,7 +26,7 @@ from .voice import Voice, summary_of
 )
 @click.option(
     "--out",
-    type=options.PATH,
+    type=options.FOLDER,
     help="A folder for one report of several runs (their cells as links, without checkpoints).",
 )
 @options.voice

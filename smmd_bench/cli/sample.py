@@ -12,7 +12,7 @@ from . import completion, options
 @click.argument("task", shell_complete=completion.tasks)
 @click.option("-n", "count", default=5, type=click.IntRange(1), help="How many examples.")
 @options.choice("--split", "train", "validation", "test", help="Which split.")
-@click.option("--seed", default=0, help="Of the data.")
+@click.option("--seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Of the data.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 @options.data_dir
 @options.plugin

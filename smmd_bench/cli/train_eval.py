@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ..errors import UserError
 from . import completion, options
 from .voice import Voice
 
@@ -36,8 +37,23 @@ def _read_seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, 
 def _read_settings(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
     if wrong := [text for text in texts if "=" not in text]:
         raise click.BadParameter(f"{wrong[0]!r} is not of the form KEY=VALUE.")
-    parts = (text.partition("=") for text in texts)
-    return {key.strip(): value.strip() for key, _, value in parts}
+    settings: dict[str, str] = {}
+    for text in texts:
+        key, value = (part.strip() for part in text.split("=", 1))
+        if settings.setdefault(key, value) != value:
+            raise click.BadParameter(f"{key} is given as {settings[key]} and as {value}: keep one.")
+    return settings
+
+
+def _require_one_value(shortcuts: dict[str, str], settings: dict[str, str]) -> None:
+    """Raise UserError for a setting that has one value by its own flag, another by --set."""
+    for name in shortcuts.keys() & settings.keys():
+        if shortcuts[name] != settings[name]:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(
+                f"{flag} {shortcuts[name]} and --set {name}={settings[name]} contradict each "
+                "other: keep one of them."
+            )
 
 
 @click.command()
@@ -120,22 +136,26 @@ def command(
       smmd-bench train-eval --task arithmetic --losses ce,smmd \\
         --tune 'smmd: lambda=1,3' --tune 'ce: learning_rate=2e-4,5e-4'
     """
-    from ..plugin_system.registry import require_known
+    from ..plugin_system.registry import load_task, require_known
 
     require_known("tasks", tasks)  # before what takes seconds to import
     require_known("losses", losses)
     require_known("engines", [given["engine"]])
     require_known("executors", [given["executor"]])
+    for task in tasks:
+        load_task(task)
     from ..experiment.experiment import Experiment
     from ..experiment.file import ExperimentFile
     from .execution import execute
 
     shortcuts = {name: given.pop(name) for name in _SHORTCUTS}
+    shortcuts = {name: value for name, value in shortcuts.items() if value is not None}
+    _require_one_value(shortcuts, settings)
     experiment = Experiment(
         tasks=tuple(tasks),
         losses=tuple(losses),
         models=models,
-        recipe={**{k: v for k, v in shortcuts.items() if v is not None}, **settings},
+        recipe={**shortcuts, **settings},
         plugins=tuple(map(str, plugins)),
         tune=given.pop("tune"),
         tune_trials=given.pop("tune_trials"),

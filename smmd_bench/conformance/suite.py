@@ -139,8 +139,8 @@ def _named(word: str) -> list[Target]:
     if not found:
         known = [*GROUPS, *(name for group in GROUPS for name in names(group))]
         raise UserError(
-            f"Unknown plugin '{name}': {did_you_mean(name, known)} Name a file by its path, such "
-            "as ./my_task.py."
+            f"Unknown plugin '{name}' (name a file by its path, such as ./my_task.py): "
+            f"{did_you_mean(name, known)}"
         )
     if "[" in word:
         for target in found:

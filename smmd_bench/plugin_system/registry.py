@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -137,6 +138,7 @@ def load_plugin_file(path: str | Path) -> None:
             for group, protocol in _PROTOCOLS.items():
                 named = isinstance(getattr(value, "name", None), str)
                 if named and not _lacking(value, protocol):
+                    _require_spelling(path, group, str(value.name))  # type: ignore[attr-defined]
                     _from_files[group][str(value.name)] = value  # type: ignore[attr-defined]
                     found = True
     if not found:
@@ -146,6 +148,24 @@ def load_plugin_file(path: str | Path) -> None:
     _files.append(path)
     for loader in (load_task, load_loss, load_engine, engine_identity):
         loader.cache_clear()
+
+
+def _require_spelling(path: Path, group: Group, name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z][\w-]*", name):
+        raise UserError(
+            f"The plugin file {path} calls a {singular(group)} '{name}': take letters, digits, "
+            "hyphens and underscores, a letter first."
+        )
+
+
+def titles_of_file(path: Path) -> list[str]:
+    """What a file given by `--plugin` defines, such as "loss mine"."""
+    return [
+        f"{singular(group)} {name}"
+        for group, plugins in _from_files.items()
+        for name, plugin in plugins.items()
+        if sys.modules[plugin.__module__].__file__ == str(path.resolve())
+    ]
 
 
 def plugin_files() -> list[Path]:

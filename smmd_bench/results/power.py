@@ -31,8 +31,10 @@ def planned_power(
     model and task, as Holm's correction begins), seeds_2, seeds_3 and so on: the smallest true
     difference to cross-entropy that the test finds with a probability of 80 %, in the metric's
     unit; needed: the fewest seeds for `difference` (missing: more than `MOST`).
+    Its `attrs["left_out"]` names the losses whose differences in the pilot show no spread.
 
-    Raises UserError where no loss of the run is compared with cross-entropy by this metric.
+    Raises UserError where no loss of the run is compared with cross-entropy by this metric, and
+    where none of them shows a spread.
     """
     import pandas as pd
 
@@ -47,20 +49,30 @@ def planned_power(
     if found.empty:
         raise UserError(f"{run.path} compares no losses by {metric}: {did_you_mean(metric, known)}")
     rows: list[dict[str, Any]] = []
+    left_out: dict[str, None] = {}
     for (model, task), cells in found.groupby(["model", "task"], observed=True):
         level = LEVEL / cells["loss"].nunique()
         for loss, own in cells.groupby("loss", observed=True):
-            if _is_unknown(own):
+            pilot = None if _is_unknown(own) else fit_cells(own)
+            if pilot is None or not pilot.error > 0:
+                left_out[str(loss)] = None
                 continue
             name = {"model": model, "task": task, "loss": loss, "pilot": own["seed"].nunique()}
-            pilot, n = fit_cells(own), int(own["n"].max())
+            n = int(own["n"].max())
             for larger in LARGER:
                 row = {**name, "n": n * larger, "level": level}
                 row |= {f"seeds_{s}": _smallest(pilot, s, larger, level) for s in SEEDS}
                 if difference is not None:
                     row["needed"] = _fewest(pilot, larger, level, difference)
                 rows.append(row)
-    return pd.DataFrame(rows)
+    if not rows:
+        raise UserError(
+            f"{run.path} shows no spread of {metric}: its losses answer alike, or its one seed was "
+            "measured by an earlier version; give a pilot with more seeds, or another --metric."
+        )
+    table = pd.DataFrame(rows)
+    table.attrs["left_out"] = [*left_out]
+    return table
 
 
 def _is_unknown(cells: pd.DataFrame) -> bool:

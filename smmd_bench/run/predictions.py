@@ -33,6 +33,8 @@ from .run_directory import Outcome, RunDirectory
 _LM_EVAL = re.compile(r"^samples_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
 """The stem of a file of lm-eval's samples: samples_gsm8k_2026-11-20T10-31-09.123456."""
 
+_LONGEST_LABEL = 60
+
 
 def score_predictions(
     task: str,
@@ -58,11 +60,11 @@ def score_predictions(
     Raises UserError for a file that is not right, and for a folder that holds something else.
     """
     plugin = load_task(task)
-    names = _labels(files, labels)
     read = [
         read_predictions(file, id_column=id_column, completion_column=completion_column)
         for file in files
     ]
+    names = _labels(files, labels)
     examples = _examples(plugin, split, data_seed, limit, max(map(_answered, read)))
     asked = len(examples) if limit is None else min(limit, len(examples))
     scope = f"the {asked:,} examples of {canonical(plugin)}, {split}"
@@ -112,7 +114,7 @@ def _answered(file: Predictions) -> int:
 def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     if given and len(given) != len(files):
         raise UserError(
-            f"{len(given)} labels and {len(files)} files of predictions were given: give one "
+            f"--label is given {len(given)} times and --predictions {len(files)} times: give one "
             "--label a file, in the same order, or none."
         )
     labels = [label.strip() for label in given] or _names(files)
@@ -120,6 +122,11 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     for label in labels:
         if not label or not label.isprintable():
             raise UserError(f"The label {label!r} is not a line of text: name it with --label.")
+        if len(label) > _LONGEST_LABEL:
+            raise UserError(
+                f"The label '{label[:20]}…' has {len(label)} characters, of which tables have room "
+                f"for {_LONGEST_LABEL}: give a shorter one with --label."
+            )
         if plain.count(label.casefold()) > 1:
             raise UserError(
                 f"Two files have the label '{label}', in capitals or not: name each file with a "

@@ -9,6 +9,7 @@ import yaml
 from filelock import FileLock
 
 from smmd_bench.cli import cli
+from tests.plugin_system.loss_file import LOSS
 
 from .conftest import run_here
 
@@ -48,6 +49,7 @@ COMPLETION = {
         ("train-eval --task arithmetic --losses ce,smd", "did you mean smmd?", {"numpy"}),
         ("train-eval --task arithmetic --losses ce --engine vlm", "mean vllm?", {"numpy"}),
         ("train-eval --task arithmetic --losses ce --executor x", "known: local", {"numpy"}),
+        ("train-eval --task arithmetic[levle=x] --losses ce", "did you mean level?", {"pandas"}),
         ("run FILE", "Unknown task 'arithmatic'", {"pandas"}),
         ("score --task arithmatic --predictions x", "did you mean arithmetic?", {"numpy"}),
         ("train-eval --task arithmetic --losses ce --model builtin/tini", "mean builtin/", set()),
@@ -157,11 +159,26 @@ def test_a_loss_of_a_plugin_has_one_spelling_in_a_file_too(tmp_path):
         ),
         ("JOB --seeds a", ["--seeds", "0,1,2"]),
         ("JOB --set x", ["KEY=VALUE"]),
+        ("JOB --set epochs=1 --epochs 2", ["--epochs 2 and --set epochs=1 contradict"]),
+        ("JOB --set epochs=1 --set epochs=2", ["epochs is given as 1 and as 2"]),
+        ("JOB --stall nan", ["--stall", "nan is no number of minutes"]),
+        ("JOB --tune=", ["tune[0] must name something"]),
+        ("train-eval --task= --losses ce", ["--task", "give at least one TASK"]),
+        ("train-eval --task arithmetic --losses=", ["--losses", "give at least one LOSS"]),
+        ("report RUN --only=", ["--only", "give at least one NAME"]),
+        ("sample arithmetic --seed -1", ["--seed", "0<=x"]),
+        ("ls --plugin A.py --plugin B.py", ["B.py both define the loss mine"]),
+        (
+            "run TWICE",
+            ["TWICE is not valid YAML", "the key tasks stands twice (line 3, column 1)."],
+        ),
+        ("run FILE", ["FILE is empty"]),
         ("JOB --set epochs=inf", ["epochs must be an integer, not inf"]),
         ("JOB --dry-run --executor loacl", ["did you mean local"]),
         ("JOB --dry-run --engine vlm", ["did you mean vllm"]),
         ("JOB --dry-run --out FILE", ["FILE cannot be made, because", "--out"]),
         ("JOB --dry-run --out FILE/x/y", ["FILE/x/y cannot be made, because"]),
+        ("export RUN --out FILE/x", ["FILE/x cannot be made, because", "is a file"]),
         ("run none.yaml", ["none.yaml cannot be read"]),
         ("run LATIN", ["The experiment file LATIN is not UTF-8: save it as UTF-8."]),
         ("report none", ["none"]),
@@ -170,7 +187,13 @@ def test_a_loss_of_a_plugin_has_one_spelling_in_a_file_too(tmp_path):
     ],
 )
 def test_a_mistake_is_one_sentence_with_status_2(arguments, words, tmp_path):
-    files = {"FILE": b"", "LATIN": b"tasks: [arithmetic]\nlosses: [c\xff]\n"}
+    files = {
+        "FILE": b"",
+        "LATIN": b"tasks: [arithmetic]\nlosses: [c\xff]\n",
+        "TWICE": b"tasks: [arithmetic]\nlosses: [ce]\ntasks: [gsm8k]\n",
+        "A.py": LOSS.encode(),
+        "B.py": LOSS.encode(),
+    }
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     job = MAIN_JOB if arguments.startswith("JOB") else []

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from smmd_bench.cli.plan import command
 from smmd_bench.errors import UserError
-from tests.runs import quick_run
+from tests.runs import planted_run, quick_run
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,8 @@ def test_machines_get_the_rows(pilot):
     [
         ((), "Give a YAML FILE"),
         (("experiment.yaml", "--difference", "2"), "go with --power RUN"),
-        (("--power", "PILOT", "--difference", "-2"), "not above 0"),
+        (("--power", "PILOT", "--difference", "-2"), "no size above 0"),
+        (("--power", "PILOT", "--difference", "nan"), "no size above 0"),
         (("experiment.yaml", "--power", "PILOT"), "one of them"),
     ],
 )
@@ -55,3 +56,9 @@ def test_a_mistake_is_named(pilot, args, named):
     result = run(*(pilot if arg == "PILOT" else arg for arg in args))
     assert isinstance(result.exception, UserError)
     assert named in str(result.exception)
+
+
+def test_a_loss_that_answers_as_cross_entropy_is_named_and_has_no_row(tmp_path):
+    planted_run(tmp_path, ["1", "2"], {"ce": ["1", "3"], "ntl": ["1", "3"], "smmd": ["4", "2"]})
+    text = " ".join(run("--power", str(tmp_path), "--difference", "2").stdout.split())
+    assert "the pilot shows no spread of their differences: NTL." in text

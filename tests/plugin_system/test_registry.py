@@ -34,6 +34,7 @@ def test_a_plugin_file_registers_its_classes(tmp_path):
         ("1/0", "ZeroDivisionError"),
         ("import sys; sys.exit(3)", "SystemExit: 3"),
         ("x = 1", "defines no task"),
+        (LOSS.replace('"mine"', '"My loss"'), "calls a loss 'My loss': take letters"),
         (None, "does not exist"),
     ],
 )

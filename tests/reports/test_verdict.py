@@ -135,3 +135,16 @@ def test_a_loss_that_gives_no_number_has_no_error_to_compare_and_the_caption_say
     rows = artefact.table.set_index("Metric")["Verdict"]
     assert (rows["Acc (%)"], rows["MAE"]) == ("worse", "no answers to compare")
     assert "100.0 % (NTL)" in artefact.caption
+
+
+def test_a_comparison_of_an_earlier_version_without_a_test_has_no_verdict(tmp_path):
+    run = planted_run(tmp_path, ANSWERS, {"base": HALF, "ce": HALF, "ntl": ANSWERS})
+    run.comparisons["p"] = np.nan
+    assert set(Verdict().build(run).table["Verdict"]) == {"not tested: run it again"}
+
+
+def test_the_caption_explains_the_number_of_cannot_tell_where_there_is_one(tmp_path):
+    alike = planted_run(tmp_path / "alike", ANSWERS, {"ce": HALF, "smmd": HALF})
+    assert "Below ±x: a true difference of x" in Verdict().build(alike).caption
+    alike.comparisons["p"] = np.nan
+    assert "Below" not in Verdict().build(alike).caption

@@ -91,7 +91,7 @@ def match(
         count = len(found) if missing[0] == len(found) else 0
         limit = f"--limit {count} to score the first ones, or " if count else ""
         raise UserError(
-            f"{file.path} has no completion for {len(missing)} of {scope} (the first: {where}): "
+            f"{file.path} has no completion for {len(missing):,} of {scope} (the first: {where}): "
             f"add them, or give {limit}--partial to score the others."
         )
     return Matched(file, by, found)

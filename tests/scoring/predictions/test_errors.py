@@ -179,10 +179,11 @@ def test_a_mistake_in_the_second_file_writes_nothing(tmp_path, first, second, pa
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        (["ce"], "1 labels and 2 files of predictions were given: give one --label a file"),
+        (["ce"], "--label is given 1 times and --predictions 2 times: give one --label a file"),
         (["ce", "ce"], "Two files have the label 'ce', in capitals or not: name each file with a"),
         (["CE", "ce"], "Two files have the label 'CE', in capitals or not"),
         (["ce", " "], "The label '' is not a line of text"),
+        (["ce", "x" * 300], "has 300 characters, of which tables have room for 60"),
         (["ce", "a\nb"], r"The label 'a\\nb' is not a line of text"),
     ],
 )
@@ -215,3 +216,9 @@ def test_a_small_file_of_too_many_rows_is_refused_before_it_is_read(tmp_path):
     pq.write_table(pa.table({"completion": pa.nulls(6_000_000, pa.string())}), file)
     assert file.stat().st_size < 20_000
     require(file, "is not a readable Parquet file (...): write it again.")
+
+
+def test_a_folder_is_no_file_of_predictions(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"The file of predictions \. is a folder"):
+        score_predictions(TASK, [Path()], out=tmp_path / "out")
