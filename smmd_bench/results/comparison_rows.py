@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .opponents import Compared
 
-_NUMBERS = ("difference", "low", "high", "p")
+_NUMBERS = ("difference", "low", "high", "b", "c", "p")
 _COLUMNS = (
     *IDENTITY, "against", "against_loss", "metric", "difference", "low", "high", "n", "b", "c", "p",
     "jackknife",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-OVER_SEEDS, OVER_EXAMPLES = "seeds and examples", "examples"
+OVER_SEEDS, OVER_SEEDS_ALONE, OVER_EXAMPLES = "seeds and examples", "seeds", "examples"
 RECIPES = "none: several recipes"
 _NORMAL = 1.959964
 """Half of a 95 % interval in standard errors."""
@@ -62,16 +62,19 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
     low, high = t_interval(mean, model.error, model.df)
     p = t_test(mean, model.error, model.df)
     bounds = {"low": low, "high": high, "error": model.error, "df": model.df, "p": p}
-    return found | none | bounds | {"interval": OVER_SEEDS}
+    covers = OVER_SEEDS if model.examples > 2 else OVER_SEEDS_ALONE
+    return found | none | bounds | {"interval": covers}
 
 
 def _of_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
     """The interval and the p of its comparison; the error by the interval's width."""
-    found = {name: float(cell[name]) for name in ("low", "high", "p")}
-    error = (found["high"] - found["low"]) / (2 * _NORMAL)
-    discordant = float(cell["b"]) + float(cell["c"])
-    more = {"error": error, "df": math.inf, "discordant": discordant}
-    return {**found, **more, "interval": OVER_EXAMPLES}
+    known = {
+        name: float(cell[name]) for name in ("low", "high", "p", "b", "c") if cell[name] is not None
+    }
+    low, high, p, b, c = (known.get(name, math.nan) for name in ("low", "high", "p", "b", "c"))
+    error = {"error": (high - low) / (2 * _NORMAL), "df": math.inf}
+    found = {"low": low, "high": high, "p": p, "discordant": b + c}
+    return {**found, **error, "interval": OVER_EXAMPLES}
 
 
 def _of_no_variance(cells: pd.DataFrame) -> dict[str, Any]:
