@@ -69,7 +69,7 @@ def test_weights_are_counted_over_all_files(folder):
     ("text", "message"),
     [
         (b"label: \xff", "is not valid YAML in UTF-8"),
-        ("", "must be a mapping of names to values, not None"),
+        ("", "is empty: write names and their values into it"),
         ("recipe: 3", "recipe must be a mapping"),
         ("recipe: {epoch: 3}", "did you mean epochs"),
         ("label: 3", "label must be text, not 3"),
