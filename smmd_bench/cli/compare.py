@@ -43,7 +43,7 @@ def command(
     Examples:
       smmd-bench compare runs/BEFORE runs/AFTER
       smmd-bench compare runs/BEFORE runs/AFTER --metric all --json
-      smmd-bench compare runs/NAME --losses 'smmd,numeric_ce,smmd[kernel=shuffled]'
+      smmd-bench compare runs/NAME --losses smmd,numeric_ce,brier
     """
     from ..results.compare import compare_runs
     from ..results.frames import read_run

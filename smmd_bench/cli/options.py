@@ -29,8 +29,10 @@ def split_commas(
     parts = [part for text in texts for part in split_list(text)]
     given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
     if given and not parts:
+        from ..errors import UserError
+
         word = str(parameter.metavar).partition(",")[0]
-        raise click.BadParameter(f"it is empty: give at least one {word}.")
+        raise UserError(f"{parameter.opts[0]} is empty: give at least one {word}.")
     return parts
 
 

@@ -47,10 +47,10 @@ class Work:
         given_up = {c for c in cells if c in broken or run.failure(c).get("skipped")}
         todo = [cell for cell in cells if cell not in given_up and run.missing(cell)]
         outcome.worked |= bool(todo)
-        refused = set()
+        plain = [cell for cell in todo if not cell.grid]
         if waits:  # other processes of `work` would each try the same
-            refused = try_engines(run, todo, self.runner, self.progress, self.leases)
-        plain = [cell for cell in todo if not cell.grid and cell not in refused]
+            refused = try_engines(run, plain, self.runner, self.progress, self.leases)
+            plain = [cell for cell in plain if cell not in refused]
         left = self._do_all(plain, waits=waits)
         ready, waiting = self._chosen([cell for cell in todo if cell.grid])
         left += self._do_all(ready, waits=waits)

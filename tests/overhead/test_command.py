@@ -24,7 +24,7 @@ SMALL = ["overhead", "--geometry", "tiny", "--steps", "3", "--drop", "1", "--rep
         ("--geometry config.json", "--numeric-tokens, such as 10"),
         ("--losses smd", "did you mean smmd"),
         ("--losses smmd[sigma=0]", "sigma must be from 0.001"),
-        ("--losses ,", "--losses names no loss"),
+        ("--losses ,", "--losses is empty: give at least one LOSS"),
         ("--losses ntil --numeric-tokens 5", "ntil cannot be measured here"),
         ("--steps 20", "--drop 20 leaves none of 20 steps"),
         ("--device gpu", "'gpu' is not one of"),

@@ -37,7 +37,7 @@ def test_two_suites_in_one_call_and_nothing_the_second_time(make_run, mmlu):
 def test_mistakes_are_one_sentence(make_run, tmp_path):
     run = make_run(losses=("smmd",))
     for arguments, words in (
-        (("--suite", ""), "--suite names no suite"),
+        (("--suite", ""), "--suite is empty: give at least one"),
         (("--losses", "smd"), "did you mean smmd"),
         (("--checkpoint", "nowhere"), "nowhere does not exist: give one"),
         (("--data-dir", "nowhere"), "check --data-dir"),

@@ -88,8 +88,8 @@ def test_an_interval_beyond_the_panel_ends_in_an_arrow(tmp_path):
     assert [set(line.get_ydata()) for line in arrows] == [{1}, {1}]
 
 
-def test_there_is_no_band_where_the_seeds_agree(tmp_path):
-    run = planted_run(tmp_path, ANSWERS, {"ce": HALF, "smmd": ANSWERS}, seeds=(0, 1))
+def test_there_is_no_band_where_neither_seeds_nor_examples_differ(tmp_path):
+    run = planted_run(tmp_path, ANSWERS, {"ce": HALF, "smmd": HALF}, seeds=(0, 1))
     assert bands(Overview().build(run).figure.axes[0]) == {}
 
 
