@@ -42,6 +42,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "ce,ntl,smmd": ("ce,smmd",),
     "ce,gce,ntl,ntil,smmd": ("ce,smmd",),
     "runs/arithmetic_tiny_ce_ntl_smmd_1a2b3c": ("runs/NAME",),
+    "smmd,numeric_ce,brier": ("smmd,ce",),
+    "smmd,numeric_ce,brier,smmd[kernel=shuffled]": ("smmd,ce",),
     "mmlu": ("mmlu_anatomy,samsum",),  # one of the 57 subjects
     "mmlu,samsum": ("mmlu_anatomy,samsum",),
 }

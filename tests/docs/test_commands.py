@@ -35,6 +35,10 @@ ELSEWHERE = {
         ],
         "tests/end_to_end/test_shared_run.py",
     ),
+    "smmd-bench plan --power runs/PILOT --difference 2": "tests/cli/test_plan_power.py",
+    "smmd-bench plan --power runs/PILOT --metric mean_absolute_error --json": (
+        "tests/cli/test_plan_power.py"
+    ),
     "smmd-bench plan experiment.yaml --storage s3://bucket/run": "tests/end_to_end/test_storage.py",
     "smmd-bench work --run /tmp/here --storage s3://bucket/run": "tests/end_to_end/test_storage.py",
     "smmd-bench doctor --json": "tests/cli/test_doctor.py",
@@ -42,6 +46,7 @@ ELSEWHERE = {
 }
 PAGES_ELSEWHERE = {
     "docs/cluster.md": "tests/docs/test_cluster.py",
+    "docs/replication.md": "tests/results/test_contrasts.py",  # hours
     "examples/smmd-bench-celsius/README.md": "tests/examples",
 }
 _AGAIN = ("train-eval", "run", "regress", "score", "overhead", "report", "validate", "doctor")
