@@ -81,6 +81,7 @@ def test_the_same_command_again_has_nothing_to_do(smmd_bench, finished):
     assert {p for p in after if after[p] != before.get(p)} <= {out / ".lock"}
 
 
+@pytest.mark.slow
 def test_the_reports_are_made_again_without_torch(smmd_bench, finished):
     file = finished[0] / "reports" / "index.html"
     page = file.read_bytes()

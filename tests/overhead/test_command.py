@@ -71,6 +71,7 @@ class BrokenTerm(NumericLoss):
 """
 
 
+@pytest.mark.slow
 def test_a_loss_that_fails_gives_status_1_and_a_row_and_the_others_finish(tmp_path):
     (tmp_path / "broken.py").write_text(FAILING)
     words = ["--losses", "broken", "--plugin", "broken.py", "--length", "16", "--threads", "1"]
