@@ -1,5 +1,6 @@
 """A cell that several processes train, killed in the middle: what it leaves is that of one run."""
 
+import contextlib
 import signal
 import subprocess
 import time
@@ -96,8 +97,9 @@ def test_a_process_that_dies_ends_the_training_in_a_sentence(smmd_bench, tmp_pat
     victim = None
     while victim is None:
         assert process.poll() is None, process.stdout.read()
-        children = psutil.Process(process.pid).children(recursive=True)
-        victim = next((c for c in children if "-rank1.json" in " ".join(c.cmdline())), None)
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):  # it ended since
+                victim = child if "-rank1.json" in " ".join(child.cmdline()) else victim
         time.sleep(0.2)
     time.sleep(8)
     victim.kill()

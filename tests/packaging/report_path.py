@@ -18,6 +18,7 @@ from ..runs import write_run
 
 TASKS = ("arithmetic[operations=1..2]", "gsm8k", "svamp", "clock_time", "chartqa", "samsum")
 LOSSES = ("ce", "smmd", "smmd[kernel=random,term=mmd]", "smmd[term=mmd]")
+SWEEP = ("ce", "smmd", "smmd[sigma=1]", "smmd[sigma=3]")
 TABLES = (
     "arithmetic_table", "math_table", "clock_table", "chart_table", "samsum_table", "task_table",
     "terms_table", "kernel_table", "dataset_sizes", "scale_errors", "arithmetic_operations",
@@ -44,8 +45,9 @@ def main() -> None:
     for command in commands:
         print(f"$ {command}")
         cli.main(command.split(), standalone_mode=False)
+    write_run(Path("sweep"), losses=SWEEP, seeds=(0,), n=4, steps=2, resamples=10)
     for name in ("kernel_spectrum", "loss_shapes", "bandwidth_table", "sigma_sensitivity"):
-        print(name, registry.load("reports", name).skip(read_run("run")), sep=": ")
+        print(name, registry.load("reports", name).skip(read_run("sweep")), sep=": ")
     cells = read_run("run").cells
     trained_on = cells["trained_on"]
     assert list(trained_on.dropna().unique()) == ["gsm8k"]
