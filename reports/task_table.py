@@ -9,6 +9,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Run
 from smmd_bench.publishing.tables import DASH
+from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
 from ._caption import significance_note, spread_note
 from ._cells import metrics_of, one_row_a_metric, opponent, why_missing, why_no_row
@@ -49,7 +50,8 @@ class TaskTable(MetricTable):
         parts = []
         for _, of_task in cells.groupby("task", observed=True):
             found = run.metrics.loc[run.metrics["address"].isin(of_task["address"]), "metric"]
-            parts.append(one_row_a_metric(run, of_task, [*found.unique()] or [EXACT]))
+            greedy = [name for name in found.unique() if split_rule(str(name))[1] == GREEDY]
+            parts.append(one_row_a_metric(run, of_task, greedy or [EXACT]))
         data = pd.concat(parts, ignore_index=True)
         return with_tests_by_metric(data, run.only(cells))
 

@@ -88,6 +88,20 @@ class CheckpointSession(ABC):
         report = _reporter(progress, f"probe {checkpoint.name}", len(prefixes))
         return self._probabilities(rows, [int(token) for token in token_ids], report)
 
+    def likeliest_tokens(
+        self,
+        prefixes: Sequence[Sequence[int]],
+        checkpoint: Checkpoint,
+        *,
+        most: int,
+        images: Images | None = None,
+        progress: Progress | None = None,
+    ) -> list[dict[int, float]]:
+        rows = self._rows(prefixes, images, 1)
+        self._use(checkpoint)
+        report = _reporter(progress, f"beams of {checkpoint.name}", len(prefixes))
+        return self._likeliest(rows, most, report)
+
     def log_probabilities(
         self,
         sequences: Sequence[Sequence[int]],
@@ -109,6 +123,10 @@ class CheckpointSession(ABC):
         self, rows: Rows, token_ids: Sequence[int], report: Report
     ) -> NDArray[np.float64]:
         """`next_token_probabilities` with the current checkpoint."""
+
+    @abstractmethod
+    def _likeliest(self, rows: Rows, most: int, report: Report) -> list[dict[int, float]]:
+        """`likeliest_tokens` with the current checkpoint."""
 
     @abstractmethod
     def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:

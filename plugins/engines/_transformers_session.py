@@ -78,6 +78,19 @@ class TransformersSession(CheckpointSession):
             report(done)
         return probabilities
 
+    def _likeliest(self, rows: Rows, most: int, report: Report) -> list[dict[int, float]]:
+        import torch
+
+        found: dict[int, dict[int, float]] = {}
+        for batch in _batches(rows, DECODE_TOKENS):
+            with torch.inference_mode():
+                logits = self._logits(self._inputs(rows, batch), keep=1)[:, -1]  # [B, V]
+                log_p, ids = logits.float().log_softmax(-1).topk(min(most, logits.shape[-1]))
+            for index, *row in zip(batch, ids.tolist(), log_p.tolist(), strict=True):
+                found[index] = dict(zip(*row, strict=True))
+            report(len(found))
+        return [found[index] for index in range(len(rows.ids))]
+
     def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:
         import torch
 

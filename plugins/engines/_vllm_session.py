@@ -90,6 +90,16 @@ class VllmSession(CheckpointSession):
         p = np.exp(log_p - log_p.max(axis=1, keepdims=True, initial=-np.inf))
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
+    def _likeliest(self, rows: Rows, most: int, report: Report) -> list[dict[int, float]]:
+        from vllm import SamplingParams
+
+        params = SamplingParams(
+            temperature=0.0, max_tokens=1, detokenize=False, flat_logprobs=True, logprobs=most
+        )
+        outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, report)
+        found = (output.outputs[0].logprobs for output in outputs)
+        return [dict(zip(row.token_ids, row.logprobs, strict=True)) for row in found]
+
     def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:
         """One request a token, the way that decoding takes: with LoRA enabled, `prompt_logprobs`
         fails on a CPU, because the head's LoRA layer expects one row a request."""

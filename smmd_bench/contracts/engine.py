@@ -115,6 +115,18 @@ class EngineSession(Protocol):
     ) -> NDArray[np.float64]:
         """softmax over `token_ids` of the next token's logits after each prefix: [n, N]."""
 
+    def likeliest_tokens(
+        self,
+        prefixes: Sequence[Sequence[int]],
+        checkpoint: Checkpoint,
+        *,
+        most: int,
+        images: Images | None = None,
+        progress: Progress | None = None,
+    ) -> list[dict[int, float]]:
+        """The `most` likeliest next tokens after each prefix: token id and log p over the whole
+        vocabulary. Decoding rules other than greedy need it."""
+
     def log_probabilities(
         self,
         sequences: Sequence[Sequence[int]],

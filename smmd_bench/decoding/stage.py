@@ -9,6 +9,7 @@ cell ends with the validation split; the tuned cell takes the weights of the bes
     CELL/checkpoint/          the best epoch's weights
     CELL/decode.json          what the canary could not tell the decoded weights from
     CELL/completions.parquet  prompt, target and completion of every test example
+    CELL/beams.parquet        likely completions with their probabilities, for other decoders
     CELL/probes.parquet       digit distributions
 """
 
@@ -36,11 +37,13 @@ from ..contracts import (
 from ..encoding.numbers import numeric_vocabulary
 from ..encoding.prompts import encode_examples, encode_targets, images_of
 from ..experiment.cell import Cell
+from ..models.checkpoints import stop_token_ids
 from ..models.circumstances import made_with
 from ..models.loading import load_tokenizer, quiet_libraries
 from ..models.processor import load_processor
 from ..plugin_system.registry import load_engine
 from ..storage.files import write_json, write_parquet
+from .beams import WIDTH, beams_frame, find_beams
 from .choice import find_trained_cell
 from .decode import decode_checkpoint
 from .probe import answer_digits, probe, shifted
@@ -150,7 +153,8 @@ def settings_together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
         max_model_length=max(s.max_model_length for s in settings),
         max_lora_rank=max(s.max_lora_rank for s in settings),
         max_log_probabilities=max(
-            len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)) for cell in cells
+            WIDTH,
+            *(len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)) for cell in cells),
         ),
     )
 
@@ -161,6 +165,7 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
     if cell.trial is not None:
         return
     tokenizer, progress = running.tokenizer, running.progress
+    processor = running.processor_for(cell)
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
     now, chat, software = cell.files(run), cell.recipe.chat_template, made_with("decode")
     assert now.decode_stamp is not None
@@ -171,6 +176,19 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
         test = partial(_named, progress, f"test {name}")
         frame = running.decode(cell, checkpoint, examples, test)
         write_parquet(folder / "completions.parquet", frame, now.decode_stamp, software)
+    if now.beams_stamp is not None and not now.has("beams"):
+        found = find_beams(
+            running.session,
+            checkpoint,
+            encode_examples(tokenizer, processor, examples, chat=chat),
+            stop_token_ids(cell.card.folder, tokenizer),
+            cell.task_plugin.max_new_tokens,
+            never=() if processor is None else (processor.image_token_id,),
+            images=images_of(examples),
+            progress=partial(_named, progress, f"beams {name}"),
+        )
+        frame = beams_frame(found, [example.uid for example in examples], tokenizer)
+        write_parquet(folder / "beams.parquet", frame, now.beams_stamp, software)
     if not now.has("probes"):
         count = cell.recipe.probe_examples
         probed = list(examples if count is None else examples[:count])
@@ -178,7 +196,7 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
         frame = probe(
             running.session,
             checkpoint,
-            encode_examples(tokenizer, running.processor_for(cell), probed, chat=chat),
+            encode_examples(tokenizer, processor, probed, chat=chat),
             targets,
             [e.uid for e in probed],
             numeric_vocabulary(tokenizer, cell.recipe.numeric_rule),

@@ -24,6 +24,8 @@ from .tuning import Configuration
 
 PROBE_VERSION = 2
 """Of `smmd_bench.decoding.probe`. Raise it when probes of the same weights come out differently."""
+BEAMS_VERSION = 1
+"""The same of `smmd_bench.decoding.beams`."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class Cell:
     A tuned cell (`smmd[tuned]`) tests the best of its `trials`, one a configuration of its `grid`,
     and trains nothing. A trial, whose `trial` says what it changes of the recipe, is trained and
     validated and never tested; its addresses are those of the cell that would be.
+
+    `decoders` are the decoding rules that answer beside greedy decoding; the address of their beams
+    is one more.
     """
 
     model: str
@@ -50,6 +55,7 @@ class Cell:
     asked_engine: str | None = None
     grid: tuple[Configuration, ...] = ()
     trial: str | None = None
+    decoders: tuple[str, ...] = ()
 
     def folder(self, run: Path) -> Path:
         """Where the cell's files are in the folder of a run: it is named by the train address."""
@@ -172,7 +178,7 @@ class Cell:
 
     @cached_property
     def addresses(self) -> dict[str, str]:
-        """The chained addresses: train; validate, select; decode; measure."""
+        """The chained addresses: train; validate, select; decode, beams; measure."""
         train: dict[str, Any] = {"model": self.card.identity, "code": TRAINING_VERSION}
         if self.source is not None:
             train = {"source": self.source.addresses["train"], "test": self.task}
@@ -209,14 +215,18 @@ class Cell:
                 **greedy,
             }
         )
-        measure = address(
-            {"select": select, "decode": decode, **measure_identity(self.task_plugin)}
-        )
+        beams: dict[str, str] = {}
+        if self.decoders:
+            content = {"train": first, "test": self._data("test"), "code": BEAMS_VERSION}
+            beams = {"beams": address({**content, **greedy})}
+        measured = measure_identity(self.task_plugin, self.decoders)
+        measure = address({"select": select, "decode": decode, **beams, **measured})
         return {
             "train": first,
             "validate": validate,
             "select": select,
             "decode": decode,
+            **beams,
             "measure": measure,
         }
 

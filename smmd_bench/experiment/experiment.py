@@ -14,13 +14,14 @@ import yaml
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from ..errors import UserError
+from ..errors import UserError, did_you_mean
 from ..models.cards import local_path, model_card
 from ..models.recipe import Count, Recipe, checked_settings
 from ..models.settings import Settings
 from ..plugin_system.parameters import canonical, spell
 from ..plugin_system.registry import load_engine, load_loss, load_task, require_known
 from ..plugin_system.tuned_label import tuned_label
+from ..scoring.decoding_rules import GREEDY, RULES, rules_of
 from ..storage.addresses import folder_name
 from ..storage.current import BASE
 from .cell import Cell
@@ -73,6 +74,7 @@ class Experiment(Settings):
     plugins: Names = ()
     tune: Axes = ()
     tune_trials: Count | None = None
+    decoders: Names = (GREEDY,)
 
     repeated: ClassVar[tuple[str, ...]] = ()
     """What was given more than once, in whatever spelling, and counts once; an experiment's own."""
@@ -89,6 +91,10 @@ class Experiment(Settings):
         counts = ((name, Counter(values)) for name, values in read.items())
         found = [f"{v} ({name})" for name, count in counts for v, n in count.items() if n > 1]
         object.__setattr__(self, "repeated", tuple(found))
+        for decoder in self.decoders:
+            if decoder not in (known := (GREEDY, *RULES)):
+                raise UserError(f"There is no decoder '{decoder}': {did_you_mean(decoder, known)}")
+        object.__setattr__(self, "decoders", (GREEDY, *rules_of(self.decoders)))
         for text in self.tune:
             read_axis(text)
         if self.tune_trials is not None and not self.tune:
@@ -119,6 +125,8 @@ class Experiment(Settings):
                 cells = [Cell(model, task, *row, self.data_seed, recipe, engine) for row in rows]
                 if refused:
                     cells = [dataclasses.replace(cell, asked_engine=asked) for cell in cells]
+                if rules := rules_of(self.decoders):
+                    cells = [dataclasses.replace(cell, decoders=rules) for cell in cells]
                 cells = self._with_tuned(cells)
                 for cell in cells:
                     _check_batches(cell.recipe)
@@ -169,6 +177,7 @@ class Experiment(Settings):
             "plugins": list(self.plugins),
             **({"tune": list(self.tune)} if self.tune else {}),
             **({"tune_trials": self.tune_trials} if self.tune_trials else {}),
+            **({"decoders": list(self.decoders)} if rules_of(self.decoders) else {}),
         }
 
     def to_yaml(self) -> str:
@@ -194,6 +203,7 @@ class Experiment(Settings):
         for text in self.tune:
             words += ["--tune", text]
         words += [] if self.tune_trials is None else ["--tune-trials", str(self.tune_trials)]
+        words += ["--decoders", ",".join(self.decoders)] if rules_of(self.decoders) else []
         for plugin in self.plugins:
             words += ["--plugin", plugin]
         return shlex.join(words)
@@ -221,8 +231,12 @@ def _shortest(spec: str) -> str:
 
 def each_once(cells: Iterable[Cell]) -> list[Cell]:
     """Each cell once: a trial that is a row as well is the row, and of two losses that try one
-    setting the first has it."""
-    cells = list(dict.fromkeys(cells))
+    setting the first has it. What is asked for with several decoders has all of them."""
+    rules: dict[Cell, tuple[str, ...]] = {}
+    for cell in cells:
+        plain = dataclasses.replace(cell, decoders=())
+        rules[plain] = rules_of((*rules.get(plain, ()), *cell.decoders))
+    cells = [dataclasses.replace(cell, decoders=found) for cell, found in rules.items()]
     known = {cell for cell in cells if cell.trial is None}
     found = []
     for cell in cells:

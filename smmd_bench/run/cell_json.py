@@ -38,6 +38,7 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         **({"grid": grid} if grid else {}),
         **({"trials": trials, "trial_stages": stages} if trials else {}),
         **({} if cell.trial is None else {"trial": cell.trial}),
+        **({"decoders": list(cell.decoders)} if cell.decoders else {}),
     }
 
 
@@ -48,6 +49,7 @@ def cell_from_json(content: Mapping[str, Any]) -> Cell:
         recipe=Recipe().changed(content["recipe"]),
         grid=grid_from_json(content),
         trial=content.get("trial"),
+        decoders=tuple(content.get("decoders") or ()),
         **{key: content[key] for key in same},
     )
 
@@ -101,6 +103,7 @@ def _generation(cell: Cell) -> dict[str, Any]:
     pixels = {"pixels": [cell.recipe.min_pixels, cell.recipe.max_pixels]}
     return {
         "greedy": True,
+        **({"rules": list(cell.decoders)} if cell.decoders else {}),
         "max_new_tokens": cell.task_plugin.max_new_tokens,
         "stop": "end-of-sequence tokens of the tokenizer and of generation_config.json",
         "engine": dict(engine_identity(cell.engine)),

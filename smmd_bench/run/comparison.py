@@ -25,18 +25,22 @@ def measure_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> Non
         if now.is_decoded and now.metrics is None:
             progress("measure", number, len(cells))
             completions = read_parquet(folder / "completions.parquet").to_pandas()
-            measure_cell(now, cell.task_plugin, completions)
+            measure_cell(now, cell.task_plugin, completions, cell.decoders)
     progress("measure", len(cells), len(cells))
 
 
-def measure_cell(now: CurrentCell, task: Task, completions: pd.DataFrame) -> Exception | None:
-    """Write scores.parquet and metrics.json from completions that are current.
+def measure_cell(
+    now: CurrentCell, task: Task, completions: pd.DataFrame, rules: Sequence[str] = ()
+) -> Exception | None:
+    """Write scores.parquet and metrics.json from completions, and beams for `rules`, that are
+    current.
 
     An error of the task's own code is recorded and returned.
     """
     assert now.measure_stamp is not None
     try:
-        scores, metrics = measure(task, completions)
+        beams = read_parquet(now.place("beams")).to_pandas() if rules else None
+        scores, metrics = measure(task, completions, beams=beams, rules=rules)
     except Exception as error:
         record_failure(now.folder, "measure", error)
         return error

@@ -20,6 +20,7 @@ from .schedule import ENOUGH
 _CHARACTERS_A_TOKEN = 2.5
 _EFFICIENCY = 0.4  # of a large matrix product's speed that a training step reaches
 _START_SECONDS = 15.0  # imports, loading, one checkpoint an epoch
+_BEAMS = 5  # passes over a test example for its beams, beside one for its completion
 _PIXELS_A_TOKEN = 28 * 28  # of Qwen2.5-VL
 _FLOATS_OF_A_STATE = 3  # weights, and AdamW's two moments
 A100 = 312e12  # bfloat16 operations a second
@@ -98,6 +99,8 @@ def _operations(cell: Cell, stages: Sequence[Stage], tokens: float) -> tuple[flo
         examples = 0 if cell.trial is not None else 2 * cell.size("test")  # decoding and probes
         if not (cell.is_base or cell.grid):
             examples += cell.size("validation") * cell.recipe.epochs
+        if cell.decoders and cell.trial is None:
+            examples += _BEAMS * cell.size("test")
         decoded = 2 * weights * tokens * 2 * examples
     return trained, decoded
 

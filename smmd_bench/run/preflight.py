@@ -79,6 +79,17 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
         )
 
 
+def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
+    """Raise UserError where the targets are not one number each, which decoding rules need."""
+    bare = [e for e in examples if e.answer is not None and not e.answer_start]
+    if not bare:
+        raise UserError(
+            f"{cell.task} has targets that are not one number: --decoders "
+            f"{','.join(cell.decoders)} needs a task whose completion is the answer alone, such as "
+            "arithmetic."
+        )
+
+
 def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]:
     """The examples of a split, with images that can be read and names that scoring can take."""
     progress(f"examples of {cell.task}, {split}", 0, 1)
@@ -99,6 +110,8 @@ def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]
         files = (file for example in examples for file in example.images)
         what = f"images of {cell.task}, {split}"
         check_images(files, lambda _, done, total: progress(what, done, total))
+    if split == "test" and cell.decoders:
+        _require_numbers(cell, examples)
     if split != "train":
         rehearse(cell, split, examples)
     return examples

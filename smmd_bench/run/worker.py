@@ -19,7 +19,7 @@ from .engine_trials import TRY
 from .process import WorkerProcess, start
 from .run_directory import record_failure
 
-_ADDRESSES = ("train", "validate", "select", "decode", "measure")
+_ADDRESSES = ("train", "validate", "select", "decode", "beams", "measure")
 
 
 def main() -> int:
@@ -102,7 +102,7 @@ def _failer(folder: Path) -> Callable[[str], None]:
 def _check_planned(cell: Cell, planned: Mapping[str, str], stages: Sequence[str]) -> None:
     """Raise RuntimeError where a stage's address is not the planned one in this process: its
     results would count as those of what was planned, or be found by nobody."""
-    changed = [stage for stage in stages if cell.addresses[stage] != planned[stage]]
+    changed = [s for s in stages if cell.addresses.get(s) != planned.get(s)]
     if changed:
         raise RuntimeError(
             f"A plugin, data or a library of {cell.label} has changed since the run was planned "

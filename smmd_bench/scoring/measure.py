@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..plugin_system.plugin_source import version_of
-from . import score, statistics
+from . import decoding_rules, score, statistics
 from .categories import CATEGORIES
 from .jackknife import pseudo_values
+from .rule_columns import rule_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,9 +18,14 @@ if TYPE_CHECKING:
     from ..contracts import Task
 
 
-def measure_identity(task: Task) -> dict[str, Any]:
-    """What can change a measurement besides the completions; a part of the measure address."""
+def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
+    """What can change a measurement besides the completions; a part of the measure address.
+
+    `rules` are those of `decoding_rules` that answer beside greedy decoding.
+    """
+    more = {"rules": [decoding_rules.VERSION, *rules]} if rules else {}
     return {
+        **more,
         "task": [task.name, version_of(task)],
         "scores": score.VERSION,
         "statistics": [statistics.VERSION, statistics.RESAMPLES],
@@ -27,14 +34,23 @@ def measure_identity(task: Task) -> dict[str, Any]:
 
 
 def measure(
-    task: Task, completions: pd.DataFrame, *, resamples: int = statistics.RESAMPLES
+    task: Task,
+    completions: pd.DataFrame,
+    *,
+    beams: pd.DataFrame | None = None,
+    rules: Sequence[str] = (),
+    resamples: int = statistics.RESAMPLES,
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """The scored frame of a cell's completions, and the content of its `metrics.json`.
 
     The content is {"n", "metrics": {name: {"value", "low", "high", "n"}}, "counts"}; the caller
-    adds the address. Numbers that do not exist are None.
+    adds the address. Numbers that do not exist are None. With beams, the columns and metrics of
+    `rules` come on top.
     """
     scores = score.score_frame(task, completions)
+    if beams is not None:
+        answered = rule_columns(task, beams, scores)
+        scores = scores.join(answered[decoding_rules.columns_of(rules)])
     return scores, {
         "n": len(scores),
         "metrics": statistics.metric_values(task, scores, resamples=resamples),
@@ -53,7 +69,7 @@ def compare(
     """
     differences = {}
     shared = statistics.common(scores, other)
-    for metric in task.metrics():
+    for metric in decoding_rules.every_metric(task):
         if set(metric.columns) <= {*scores.columns} & {*other.columns}:
             found = statistics.paired_difference(metric, scores, other, resamples=resamples)
             differences[metric.name] = {

@@ -92,7 +92,7 @@ def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
 
     attributes = [c for c in completions.columns if c not in COMPLETION_COLUMNS]
     targets = completions["target"].astype(str).tolist()
-    answers = [_value(task, target) for target in targets]
+    answers = [value_of(task, target) for target in targets]
     texts = completions["completion"].astype(str).tolist()
     scores, notes = _scores(task, texts, targets, answers)
     if taken := sorted({*attributes, *notes} & {*SCORE_COLUMNS} | {*attributes} & {*notes}):
@@ -173,7 +173,7 @@ def _scores(
     """The columns of the scores, and those of `task.annotate(completion, target)`, if any."""
     import pandas as pd
 
-    pairs = [(_value(task, text), answer) for text, answer in zip(texts, answers, strict=True)]
+    pairs = [(value_of(task, text), answer) for text, answer in zip(texts, answers, strict=True)]
     known = [
         None if value is None or answer is None else (value, answer) for value, answer in pairs
     ]
@@ -193,7 +193,8 @@ def _scores(
     return scores, {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
 
 
-def _value(task: Task, text: str) -> Fraction | None:
+def value_of(task: Task, text: str) -> Fraction | None:
+    """The number that a task reads in a text."""
     answer = task.parse(text)
     return None if answer is None else answer.value
 
@@ -202,7 +203,7 @@ def _reference(task: Task, reference: str | int | float | Fraction, at: int) -> 
     if isinstance(reference, str) and not reads_numbers(task):
         return None
     if isinstance(reference, str):
-        value = _value(task, reference)
+        value = value_of(task, reference)
     else:
         try:
             value = Fraction(str(reference))
@@ -219,10 +220,10 @@ def _reference(task: Task, reference: str | int | float | Fraction, at: int) -> 
 def _floats(values: Iterable[Fraction | None]) -> Any:
     import pandas as pd
 
-    return pd.array([_float(value) for value in values], dtype="float64")
+    return pd.array([float_of(value) for value in values], dtype="float64")
 
 
-def _float(value: Fraction | None) -> float:
+def float_of(value: Fraction | None) -> float:
     """float64 of a fraction; infinite beyond float64, NaN for None."""
     if value is None:
         return math.nan

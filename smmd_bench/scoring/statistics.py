@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..contracts import Percentage
+from .decoding_rules import every_metric
 from .proportions import is_binary, tango, wilson
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def metric_values(
     """Value, interval and n of every metric of the task whose columns the frame has."""
     return {
         metric.name: asdict(interval(metric, scores, resamples=resamples))
-        for metric in task.metrics()
+        for metric in every_metric(task)
         if set(metric.columns) <= set(scores.columns)
     }
 

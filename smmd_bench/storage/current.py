@@ -11,7 +11,8 @@ Every file carries a stamp: a digest of its stage's address and of what it was m
     completions.parquet,  the decode address, the selected epoch, its weights
     probes.parquet,
     decode.json
-    scores.parquet,       the measure address, the stamp of the completions
+    beams.parquet         the beams address, the selected epoch, its weights
+    scores.parquet,       the measure address, the stamps of completions and beams
     metrics.json
     comparison.json       the stamps of the metrics of both cells; noise.json likewise
     FAILED.json           the measure address, which follows from all others
@@ -31,7 +32,7 @@ from .addresses import address, require_inside
 from .files import parquet_address, read_own_json
 from .own_files import Weights, keep_whole, read_receipt, read_weights
 
-CellFile = Literal["completions", "scores", "probes", "train_log"]
+CellFile = Literal["completions", "scores", "probes", "beams", "train_log"]
 ComparisonFile = Literal["comparison", "noise"]
 """Of a cell: how it differs from its opponent, and cross-entropy from that of another seed."""
 BASE = "base"
@@ -158,10 +159,12 @@ class CurrentCell:
     @cached_property
     def decode_stamp(self) -> str | None:
         """The stamp that completions and probes carry; None: no weights to test are known."""
-        if self.tested is None:
-            return None
-        epoch, weights = self.tested
-        return address({"decode": self.addresses["decode"], "epoch": epoch, "weights": weights})
+        return self._tested_stamp("decode")
+
+    @property
+    def beams_stamp(self) -> str | None:
+        """The stamp that beams carry; None: none are asked for, or no weights to test are known."""
+        return self._tested_stamp("beams") if "beams" in self.addresses else None
 
     @property
     def decoding(self) -> dict[str, Any] | None:
@@ -173,12 +176,16 @@ class CurrentCell:
         """The stamp that scores and metrics carry; None: no weights to test are known."""
         if self.decode_stamp is None:
             return None
-        return address({"measure": self.addresses["measure"], "completions": self.decode_stamp})
+        made_from = {"measure": self.addresses["measure"], "completions": self.decode_stamp}
+        beams = {} if self.beams_stamp is None else {"beams": self.beams_stamp}
+        return address({**made_from, **beams})
 
     @cached_property
     def is_decoded(self) -> bool:
-        """Whether completions and, of a cell made here, probes are those of the tested weights."""
-        return self.has("completions") and (not self._made_here or self.has("probes"))
+        """Whether completions, beams where they are asked for, and, of a cell made here, probes are
+        those of the tested weights."""
+        probed = not self._made_here or self.has("probes")
+        return self.has("completions") and probed and (not self.beams_stamp or self.has("beams"))
 
     @cached_property
     def metrics(self) -> dict[str, Any] | None:
@@ -208,7 +215,8 @@ class CurrentCell:
         """Whether a Parquet file is there, and current."""
         if file == "train_log" and self.chosen is not None:
             return self.chosen.has(file)
-        wanted = self.measure_stamp if file == "scores" else self.decode_stamp
+        stamps = {"scores": self.measure_stamp, "beams": self.beams_stamp}
+        wanted = stamps.get(file, self.decode_stamp)
         if file == "train_log":
             trained = self.receipt is not None
             wanted = training_stamp(self.addresses["train"], self.weights) if trained else None
@@ -219,6 +227,13 @@ class CurrentCell:
         file = self.folder / f"{name}.json"
         found = read_own_json(file)
         return keep_whole(found, file) if found and found.get("address") == stamp else None
+
+    def _tested_stamp(self, stage: str) -> str | None:
+        """The stamp of what a stage makes with the tested weights."""
+        if self.tested is None:
+            return None
+        epoch, weights = self.tested
+        return address({stage: self.addresses[stage], "epoch": epoch, "weights": weights})
 
     @property
     def _made_here(self) -> bool:

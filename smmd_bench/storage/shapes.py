@@ -26,7 +26,14 @@ def _number(value: object) -> bool:
 
 
 _SIZES = {"*": _integer}
-_ADDRESSES = {"train": str, "decode": str, "measure": str, "validate?": str, "select?": str}
+_ADDRESSES = {
+    "train": str,
+    "decode": str,
+    "measure": str,
+    "validate?": str,
+    "select?": str,
+    "beams?": str,
+}
 _CELL = {
     "address": str, "addresses": _ADDRESSES, "model": str, "model_label?": str, "task": str,
     "task_name?": str, "loss": str, "loss_name?": str, "seed": _integer, "params?": _integer,

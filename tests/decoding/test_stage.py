@@ -1,15 +1,18 @@
 """The decode stage: a session for each setting, canaries of its own, and failures kept apart."""
 
 import shutil
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from smmd_bench.decoding.siblings import session_canaries
 from smmd_bench.decoding.stage import decode_cells
 from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.run.comparison import measure_cells
 from smmd_bench.run.run_directory import RunDirectory
-from smmd_bench.storage.files import read_json, write_json
+from smmd_bench.storage.files import parquet_address, read_json, write_json
 from smmd_bench.training.stage import train_cell
 
 pytestmark = pytest.mark.engine
@@ -118,3 +121,23 @@ def test_nothing_is_decoded_where_only_the_picture_tells_that_the_weights_are_ot
     failures = decode_cells([(cell, place)], lambda *_: None)
     assert "does not run the weights of checkpoint 'base'" in str(failures[place])
     assert not (place / "completions.parquet").exists()
+
+
+def test_decoders_leave_beams_of_text_and_of_pictures(tiny_vlm, tmp_path):
+    folder = tiny_vlm("qwen2_5_vl")
+    cells = [cells_of(t, "ce", folder)[0] for t in ("arithmetic[level=easy]", "clock_time")]
+    placed = trained([replace(cell, decoders=("median",)) for cell in cells], tmp_path)
+    assert decode_cells(placed, lambda *_: None) == {}
+    for cell, place in placed:
+        now = cell.files(tmp_path)
+        assert now.is_decoded
+        beams = pd.read_parquet(place / "beams.parquet")
+        assert parquet_address(place / "beams.parquet") == now.beams_stamp
+        completions = pd.read_parquet(place / "completions.parquet").set_index("uid")
+        for uid, found in beams.groupby("uid"):
+            p = np.exp(found["log_probability"])
+            assert p.sum() <= 1 + 1e-6
+            assert found["log_probability"].is_monotonic_decreasing
+            assert uid in completions.index
+        measure_cells(placed, lambda *_: None)
+        assert "number_mass" in pd.read_parquet(place / "scores.parquet")

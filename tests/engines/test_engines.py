@@ -83,6 +83,23 @@ def test_probabilities_are_the_softmax_over_the_chosen_tokens(case, kind):
 
 
 @of_all
+def test_the_likeliest_tokens_are_those_of_plain_forward_passes(case):
+    checkpoint = next(c for c in case.checkpoints.values() if c.kind == "full")
+    model = load_model(checkpoint.path, "float32")
+    prompts, images = case.prompts, case.images
+    logits = torch.stack([case.logits(model, row, []) for row in range(len(prompts))])
+    log_p = logits.double().log_softmax(-1)
+    for session in case.sessions.values():
+        found = session.likeliest_tokens(prompts, checkpoint, most=10, images=images)
+        for row, tokens in zip(log_p, found, strict=True):
+            assert len(tokens) == 10
+            np.testing.assert_allclose(
+                sorted(tokens.values()), row.topk(10).values.flip(0), atol=1e-3
+            )
+            np.testing.assert_allclose([*tokens.values()], row[[*tokens]], atol=1e-3)
+
+
+@of_all
 @pytest.mark.parametrize("kind", ["base", "lora", "full"])
 def test_log_probabilities_agree(case, kind):
     checkpoint = next(c for c in case.checkpoints.values() if c.kind == kind)

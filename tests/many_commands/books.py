@@ -18,8 +18,8 @@ from smmd_bench.storage.manifest import is_row
 from .folders import Fresh, Spec, Workshop, experiment_of, files_in, report_files
 
 Addresses = tuple[tuple[str, str], ...]
-Asked = tuple[list[str], bool, float, str, int, bool, tuple[str, ...]]
-"""Losses, base, learning rate, engine, test examples, keep_epochs, --tune."""
+Asked = tuple[list[str], bool, float, str, int, bool, tuple[str, ...], tuple[str, ...]]
+"""Losses, base, learning rate, engine, test examples, keep_epochs, --tune, --decoders."""
 FAILS = 0.3
 """The learning rate with which every training fails."""
 
@@ -44,14 +44,14 @@ class Books:
 
     def ask(self, folder: str, asked: Asked) -> Any:
         """The experiment; its cells are remembered as they are asked for."""
-        losses, base, rate, engine, size, keep, tune = asked
+        losses, base, rate, engine, size, keep, tune, decoders = asked
         if engine == "stub[flavour=3]":  # two faults: which is met first depends on whether the
             rate = 0.2 if rate == FAILS else rate  # base is in the same command
             tune = tuple(text.replace(f",{FAILS}", "") for text in tune)
-            asked = (losses, base, rate, engine, size, keep, tune)
+            asked = (losses, base, rate, engine, size, keep, tune, decoders)
         given = (("learning_rate", rate), ("test_examples", size), ("keep_epochs", keep))
         world = self.workshop.world
-        spec = Spec("", 0, engine, given, world, tune)
+        spec = Spec("", 0, engine, given, world, tune, decoders)
         experiment = experiment_of(losses, base, spec, [0])
         for cell in (cell for cell in experiment.cells if cell.trial is None):
             asked_for = replace(spec, loss=cell.loss, seed=cell.seed)
@@ -96,7 +96,7 @@ class Books:
 
     def require_finished(self, folder: str) -> None:
         """Every cell of the last command is done, with its weights in place, or has failed."""
-        _, _, _, engine, _, keep, _ = self.last[folder]
+        _, _, _, engine, _, keep, *_ = self.last[folder]
         experiment = self.ask(folder, self.last[folder])
         found = read_run(self.root / folder)
         status = found.cells.set_index("address")["status"].to_dict()

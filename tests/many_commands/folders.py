@@ -75,6 +75,7 @@ class Spec:
     settings: tuple[tuple[str, Any], ...]
     world: World
     tune: tuple[str, ...] = ()
+    decoders: tuple[str, ...] = ("greedy",)
 
     @property
     def identity(self) -> tuple[str, int]:
@@ -154,7 +155,7 @@ def experiment_of(
     """What a command asks for."""
     return Experiment(
         tasks=("toy",), losses=tuple(losses), seeds=tuple(seeds), engine=spec.engine, base=base,
-        recipe={**SMALL, **dict(spec.settings)}, tune=spec.tune,
+        recipe={**SMALL, **dict(spec.settings)}, tune=spec.tune, decoders=spec.decoders,
     )  # fmt: skip
 
 

@@ -32,6 +32,11 @@ def asked(losses, rate=0.1, engine="stub"):
     return ("train_eval", "one", losses.split(","), False, rate, engine, 9, False)
 
 
+def ruled(*rules):
+    """The same of CE and SMMD with `--decoders`."""
+    return (*asked("ce,smmd"), (), ("greedy", *rules))
+
+
 def tuned(losses, rates, engine="stub"):
     """The same with `--tune learning_rate=...`."""
     return (*asked(losses, engine=engine), (f"learning_rate={rates}",))
@@ -116,6 +121,13 @@ SEQUENCES = {
     "a trial that is validated otherwise as a row": [
         tuned("ce,mine", "0.2,0.1"), asked("ce", 0.2, "stub[flavour=3]"), asked("ce", 0.1),
         tuned("ce", "0.2,0.1", "stub[flavour=2]"),
+    ],
+    "decoders that come and go": [
+        asked("ce,smmd"), ruled("mean"), ruled("mean", "median"), asked("ce,smmd"), ruled("median")
+    ],
+    "beams of other weights": [
+        ruled("mean"), ("clean", "one", "checkpoints"), ("move_to_another_machine", 1),
+        ruled("mean"),
     ],
     "a choice by another validation": [
         tuned("mine", "0.1,0.2,0.4"), tuned("mine", "0.1,0.2,0.4", "stub[flavour=2]"),

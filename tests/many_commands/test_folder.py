@@ -44,6 +44,9 @@ TUNE = st.sampled_from([
     (), (), (), ("learning_rate=0.1,0.2",), ("learning_rate=0.4,0.2,0.1",),
     ("learning_rate=0.2,0.1,0.3",), ("learning_rate=0.1,0.2", "weight_decay=0,0.1"),
 ])  # fmt: skip
+DECODERS = st.sampled_from([
+    ("greedy",), ("greedy",), ("greedy",), ("greedy", "mean"), ("greedy", "mean", "median")
+])  # fmt: skip
 
 
 class ManyCommands(RuleBasedStateMachine):
@@ -65,14 +68,16 @@ class ManyCommands(RuleBasedStateMachine):
 
     @rule(
         folder=FOLDERS, losses=LOSSES, base=st.booleans(), rate=RATES, engine=ENGINES, size=SIZES,
-        keep=st.booleans(), tune=TUNE,
+        keep=st.booleans(), tune=TUNE, decoders=DECODERS,
     )  # fmt: skip
     def train_eval(
         self, folder, losses, base, rate, engine, size,
-        keep, tune=(),
+        keep, tune=(), decoders=("greedy",),
     ):  # fmt: skip
         self.touched.add(folder)
-        experiment = self.books.ask(folder, (losses, base, rate, engine, size, keep, tune))
+        experiment = self.books.ask(
+            folder, (losses, base, rate, engine, size, keep, tune, decoders)
+        )
         outcome = run(experiment, self.root / folder)
         failed = engine == "stub[flavour=3]" or any(map(fails, experiment.cells))
         assert bool(outcome.failed) == failed
@@ -80,11 +85,15 @@ class ManyCommands(RuleBasedStateMachine):
 
     @rule(
         folder=FOLDERS, losses=LOSSES, rate=RATES, engine=ENGINES, size=SIZES,
-        count=st.integers(0, 60), tune=TUNE,
+        count=st.integers(0, 60), tune=TUNE, decoders=DECODERS,
     )  # fmt: skip
-    def killed_train_eval(self, folder, losses, rate, engine, size, count, tune=()):
+    def killed_train_eval(
+        self, folder, losses, rate, engine, size, count, tune=(), decoders=("greedy",)
+    ):
         self.touched.add(folder)
-        experiment = self.books.ask(folder, (losses, True, rate, engine, size, False, tune))
+        experiment = self.books.ask(
+            folder, (losses, True, rate, engine, size, False, tune, decoders)
+        )
         with suppress(Killed), killed_at(count):
             run(experiment, self.root / folder)
 

@@ -53,6 +53,14 @@ def data(monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
 
 
+def test_decoders_need_completions_that_are_one_number():
+    experiment = dataclasses.replace(words("builtin/tiny"), decoders=("mean",))
+    said = refusal(experiment)
+    assert said.startswith("gsm8k has targets that are not one number: --decoders")
+    task = "arithmetic[level=easy]"
+    preflight(dataclasses.replace(experiment, tasks=(task,)).cells, lambda *_: None)
+
+
 def words(model: str, **recipe: Any) -> Experiment:
     return Experiment(
         ("gsm8k[source=corpus]",), ("ce",), (model,), recipe={**FEW, **recipe}, base=False

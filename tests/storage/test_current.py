@@ -119,6 +119,24 @@ def test_without_a_file_what_it_was_made_into_does_not_count(cell, name, absent)
     assert found | ({"metrics"} if now.metrics is None else set()) == absent
 
 
+def test_beams_that_are_asked_for_are_part_of_what_is_decoded_and_measured(cell):
+    ruled = again(cell, beams="beams 1")
+    assert cell.beams_stamp is None
+    assert ruled.decode_stamp == cell.decode_stamp
+    assert ruled.measure_stamp != cell.measure_stamp
+    assert ruled.has("completions")
+    assert not ruled.is_decoded
+    write_parquet(cell.folder / "beams.parquet", FRAME, ruled.beams_stamp)
+    write_parquet(cell.folder / "scores.parquet", FRAME, ruled.measure_stamp)
+    write_json(cell.folder / "metrics.json", {"address": ruled.measure_stamp, **MEASURED})
+    assert again(ruled).is_decoded
+    assert again(ruled).metrics is not None
+    assert again(ruled, beams="beams 2").metrics is None
+    assert again(cell).metrics is None
+    (cell.folder / "beams.parquet").unlink()
+    assert again(ruled).metrics is None
+
+
 def test_a_selected_epoch_that_training_does_not_have_is_not_tested(cell):
     other = {"address": cell.selection_stamp, **SELECTION, "best_epoch": 3}
     write_json(cell.folder / "selection.json", other)

@@ -23,6 +23,7 @@ from smmd_bench.contracts import (
     Progress,
     parameter,
 )
+from smmd_bench.decoding import stage
 from smmd_bench.decoding.stage import decode_cells
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.models import recipe
@@ -125,14 +126,16 @@ class StubEngine:
 
     @contextmanager
     def open(self, base: Path, settings: EngineSettings) -> Iterator["StubSession"]:
-        yield StubSession(f"{self.flavour} {VERSION}", broken=self.flavour == 3)
+        tokenizer = stage.load_tokenizer(base)  # the workshop keeps it
+        tokens = tokenizer.convert_tokens_to_ids(["3", "8"]), tokenizer.eos_token_id
+        yield StubSession(f"{self.flavour} {VERSION}", *tokens, broken=self.flavour == 3)
 
 
 class StubSession:
     """A session of the stub engine."""
 
-    def __init__(self, flavour: str, *, broken: bool) -> None:
-        self.flavour, self.broken = flavour, broken
+    def __init__(self, flavour: str, digits: Sequence[int], end: int, *, broken: bool) -> None:
+        self.flavour, self.broken, self.tokens = flavour, broken, (*digits, end)
 
     def generate(
         self, prompts: Sequence[Sequence[int]], checkpoint: Checkpoint, **_: Any
@@ -154,6 +157,15 @@ class StubSession:
         rows = [_numbers(f"{origin} {list(prefix)}", len(token_ids)) for prefix in prefixes]
         found = np.array(rows).reshape(len(prefixes), len(token_ids))
         return found / found.sum(axis=1, keepdims=True)
+
+    def likeliest_tokens(
+        self, prefixes: Sequence[Sequence[int]], checkpoint: Checkpoint, **_: Any
+    ) -> list[dict[int, float]]:
+        """Of two digits and the end of the sequence."""
+        origin = self._origin(checkpoint)
+        rows = [np.array(_numbers(f"{origin} {list(ids)}", 3)) + 0.1 for ids in prefixes]
+        shares = [[*map(float, np.log(row / row.sum()))] for row in rows]
+        return [dict(zip(self.tokens, row, strict=True)) for row in shares]
 
     def _origin(self, checkpoint: Checkpoint) -> str:
         if checkpoint.kind == "base":

@@ -1,0 +1,57 @@
+"""Decoders: what a cell is asked to answer with beside greedy decoding."""
+
+import dataclasses
+
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.experiment.experiment import Experiment, each_once
+from smmd_bench.experiment.file import ExperimentFile
+from smmd_bench.run.cell_json import cell_from_json, cell_to_json
+
+PLAIN = Experiment(("arithmetic",), ("ce",))
+BOTH = Experiment(("arithmetic",), ("ce",), decoders=("median", "mean"))
+
+
+def test_greedy_is_always_there_and_changes_nothing():
+    assert Experiment(("arithmetic",), ("ce",), decoders=("greedy",)) == PLAIN
+    assert "decoders" not in PLAIN.to_dict()
+    assert BOTH.decoders == ("greedy", "mean", "median")
+    assert [cell.decoders for cell in BOTH.cells] == [("mean", "median")] * 2
+    assert BOTH.to_flags().count("--decoders greedy,mean,median") == 1
+    assert Experiment(**BOTH.to_dict()) == BOTH
+    assert ExperimentFile(None, (BOTH,)).cells == BOTH.cells
+
+
+def test_an_unknown_decoder_is_named():
+    with pytest.raises(UserError, match="There is no decoder 'medain': did you mean median"):
+        Experiment(("arithmetic",), ("ce",), decoders=("medain",))
+
+
+def test_decoders_add_beams_and_change_the_measurement_alone():
+    for plain, both in zip(PLAIN.cells, BOTH.cells, strict=True):
+        changed = {s for s in both.addresses if both.addresses[s] != plain.addresses.get(s)}
+        assert changed == {"beams", "measure"}
+        mean = dataclasses.replace(both, decoders=("mean",))
+        assert mean.addresses["beams"] == both.addresses["beams"]
+        assert mean.addresses["measure"] != both.addresses["measure"]
+
+
+def test_a_worker_gets_the_cell_that_was_planned():
+    for cell in BOTH.cells:
+        assert cell_from_json(cell_to_json(cell)) == cell
+
+
+def test_a_cell_that_two_parts_ask_for_has_the_decoders_of_both():
+    mean = Experiment(("arithmetic",), ("ce",), decoders=("mean",))
+    median = Experiment(("arithmetic",), ("ce",), decoders=("median",))
+    assert each_once([*PLAIN.cells, *median.cells, *mean.cells]) == BOTH.cells
+
+
+def test_trials_of_a_tuned_loss_are_those_without_decoders():
+    tune = ("ce: learning_rate=1e-4,3e-4",)
+    plain = Experiment(("arithmetic",), ("ce",), tune=tune).cells
+    both = Experiment(("arithmetic",), ("ce",), tune=tune, decoders=("mean",)).cells
+    assert [cell.label for cell in plain] == [cell.label for cell in both]
+    for one, other in zip(plain, both, strict=True):
+        assert one.addresses["select"] == other.addresses["select"]

@@ -1,0 +1,135 @@
+"""Mean and median of p(number): against slow loops over exact fractions."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smmd_bench.contracts import ExactMatch, MeanAbsoluteError, RSquared
+from smmd_bench.plugin_system.registry import load_task
+from smmd_bench.scoring.decoding_rules import (
+    RULES,
+    every_metric,
+    rules_of,
+    split_rule,
+    under_rule,
+)
+from smmd_bench.scoring.measure import compare, measure, measure_identity
+from smmd_bench.scoring.rule_columns import rule_columns
+from smmd_bench.scoring.score import score_frame
+
+TASK = load_task("arithmetic")
+TEXTS = st.sampled_from(["7", "-3/2", "1/2", "0.5", "12", "no idea", "", "-40"])
+BEAMS = st.lists(st.tuples(TEXTS, st.integers(1, 99)), max_size=8)
+
+
+def completions(targets):
+    uids = [f"e{at}" for at in range(len(targets))]
+    return pd.DataFrame({"uid": uids, "target": targets, "completion": targets})
+
+
+def frame_of(beams):
+    rows = [(f"e{at}", *beam) for at, found in enumerate(beams) for beam in found]
+    frame = pd.DataFrame(rows, columns=["uid", "text", "p"])
+    return frame.assign(log_probability=np.log(frame.pop("p").astype("float64")))
+
+
+def slow(beams):
+    """Mass, mean and median of the parsed beams of one example, as fractions."""
+    p = {}
+    for text, weight in beams:
+        if (answer := TASK.parse(text)) is not None:
+            p[answer.value] = p.get(answer.value, Fraction(0)) + weight
+    mass = sum(p.values())
+    if not p:
+        return 0, None, None
+    mean = sum(value * weight for value, weight in p.items()) / mass
+    below = Fraction(0)
+    for value in sorted(p):
+        below += p[value]
+        if 2 * below >= mass:
+            return mass, mean, value
+    raise AssertionError
+
+
+@given(st.lists(BEAMS, min_size=1, max_size=4))
+def test_rules_are_those_of_a_loop_over_fractions(drawn):
+    targets = ["7", "-3/2", "0", "12"][: len(drawn)]
+    scores = score_frame(TASK, completions(targets))
+    found = rule_columns(TASK, frame_of(drawn), scores)
+    for at, beams in enumerate(drawn):
+        mass, *values = slow(beams)
+        row, answer = found.loc[at], TASK.parse(targets[at]).value
+        np.testing.assert_allclose(row["number_mass"], float(mass))
+        for rule, value in zip(RULES, values, strict=True):
+            assert row[f"valid[{rule}]"] == (value is not None)
+            expected = np.nan if value is None else float(value)
+            np.testing.assert_allclose(row[f"parsed[{rule}]"], expected)
+            error = np.nan if value is None else float(abs(value - answer))
+            np.testing.assert_allclose(row[f"error[{rule}]"], error, atol=1e-12)
+
+
+def test_one_half_of_the_mass_is_enough_for_the_median():
+    frame = frame_of([[("3", 0.25), ("1", 0.25), ("9", 0.5)]])
+    found = rule_columns(TASK, frame, score_frame(TASK, completions(["3"])))
+    assert found["parsed[median]"].tolist() == [3.0]
+    assert found["parsed[mean]"].tolist() == [5.5]
+
+
+def test_a_number_beyond_float64_is_infinite_and_stops_nothing():
+    frame = frame_of([[("9" * 400, 0.9), ("1", 0.1)], [("2", 1.0)]])
+    found = rule_columns(TASK, frame, score_frame(TASK, completions(["1", "2"])))
+    assert found["parsed[median]"].tolist() == [np.inf, 2.0]
+
+
+def test_a_metric_under_a_rule_reads_the_columns_of_the_rule():
+    mean = under_rule(RSquared(), "mean")
+    assert (mean.name, mean.label, mean.version) == ("r_squared[mean]", "R², mean", 1)
+    assert mean.columns == ("answer", "parsed[mean]")
+    assert mean.subset == "valid[mean]"
+    columns = np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.5, 3.0])
+    assert mean.statistic(*columns) == RSquared().statistic(*columns)
+    assert RSquared().name == "r_squared"
+    assert split_rule(mean.name) == ("r_squared", "mean")
+    assert split_rule("r_squared") == ("r_squared", "greedy")
+    assert split_rule("mine[x]") == ("mine[x]", "greedy")
+
+
+@pytest.mark.parametrize(
+    ("task", "errors"),
+    [("arithmetic", 3), ("clock_time", 2), ("samsum[source=corpus]", 0)],
+)
+def test_only_metrics_of_the_error_have_rules(task, errors):
+    plugin = load_task(task)
+    plain = [metric.name for metric in plugin.metrics()]
+    every = [metric.name for metric in every_metric(plugin)]
+    assert every[: len(plain)] == plain
+    assert len(every) == len(plain) + 2 * errors
+    assert f"{ExactMatch.name}[mean]" not in every
+
+
+def test_rules_are_measured_and_compared_where_they_answered():
+    targets = [str(at) for at in range(8)]
+    beams = [[(target, 0.6), (str(int(target) + 2), 0.4)] for target in targets]
+    plain, content = measure(TASK, completions(targets), resamples=10)
+    assert "mean_absolute_error[mean]" not in content["metrics"]
+    ruled, content = measure(
+        TASK, completions(targets), beams=frame_of(beams), rules=("mean",), resamples=10
+    )
+    assert content["metrics"]["mean_absolute_error[mean]"]["value"] == pytest.approx(0.8)
+    assert content["metrics"]["mean_absolute_error"]["value"] == 0
+    assert "mean_absolute_error[median]" not in content["metrics"]
+    other = ruled.assign(**{"error[mean]": ruled["error[mean]"] + 1})
+    found = compare(TASK, other, ruled, resamples=10)["metrics"]
+    assert found["mean_absolute_error[mean]"]["difference"] == pytest.approx(1)
+    assert found[MeanAbsoluteError.name]["difference"] == 0
+    assert "mean_absolute_error[mean]" not in compare(TASK, ruled, plain, resamples=10)["metrics"]
+
+
+def test_only_asked_rules_change_the_identity_of_a_measurement():
+    assert "rules" not in measure_identity(TASK)
+    assert measure_identity(TASK, ("mean",)) != measure_identity(TASK, ("mean", "median"))
+    assert rules_of(("median", "greedy", "mean", "mean")) == ("mean", "median")
