@@ -53,6 +53,7 @@ def test_what_is_kept_of_a_run_names_no_folder_of_a_machine(notebook):
     assert all(cell.outputs for cell in notebook.cells if "draw(data)\n" in cell.source)
 
 
+@pytest.mark.slow
 def test_its_plugin_keeps_the_contract_of_a_report(plugin_file):
     assert plugin_file.is_file()
     assert violations("accuracy_by_digits") == []
