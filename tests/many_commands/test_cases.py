@@ -24,7 +24,7 @@ from .test_folder import ManyCommands
 
 pytestmark = pytest.mark.slow
 
-PLAIN = (True, 0.1, "stub", 9, False, ())
+PLAIN = (True, 0.1, "stub", 9, False, (), ("greedy",))
 
 
 def asked(losses, rate=0.1, engine="stub"):
