@@ -18,7 +18,6 @@ from ._columns import row_head, row_table
 from ._values import delta, estimate, gain
 from ._verdicts import with_tests_by_metric
 
-KEY = ["model", "task", "loss", "name"]
 FOUND = "Found (%)"
 
 
@@ -61,7 +60,10 @@ def _data(run: Run) -> pd.DataFrame:
     known = {str(metric) for metric in run.metrics["metric"].unique()}
     named = {split_rule(metric)[0] for metric in known if split_rule(metric)[1] != GREEDY}
     wanted = [metric for metric in sorted(known) if split_rule(metric)[0] in named]
-    data = with_tests_by_metric(one_row_a_metric(run, measured(run.cells), wanted), run)
+    with_rules = run.metrics["metric"].map(lambda metric: split_rule(str(metric))[1] != GREEDY)
+    ruled = run.metrics.loc[with_rules, "address"]
+    cells = run.cells[run.cells["address"].isin(ruled)]
+    data = with_tests_by_metric(one_row_a_metric(run, cells, wanted), run.only(cells))
     data = data[data["value"].notna()].reset_index(drop=True)
     data["name"] = [split_rule(metric)[0] for metric in data["metric"]]
     data["decoder"] = [split_rule(metric)[1] for metric in data["metric"]]

@@ -80,10 +80,10 @@ def _require_one_value(shortcuts: dict[str, str], settings: dict[str, str]) -> N
 @click.option("--seeds", default="0", metavar="N,...", callback=_read_seeds, help="Training seeds.")
 @click.option("--data-seed", default=0, help="Seed of generated data.")
 @click.option("--engine", default="vllm", shell_complete=completion.engines, help="What decodes.")
-@click.option(
+@options.commas(
     "--decoders",
+    word="NAME",
     default="greedy",
-    metavar="NAME,...",
     help="greedy, and mean and median of p(number), for tasks whose answer is one number "
     "(docs/decoders.md).",
 )
@@ -165,7 +165,7 @@ def command(
         recipe={**shortcuts, **settings},
         plugins=tuple(map(str, plugins)),
         tune=given.pop("tune"),
-        decoders=tuple(given.pop("decoders").split(",")),
+        decoders=tuple(given.pop("decoders")),
         tune_trials=given.pop("tune_trials"),
         **{name: given.pop(name) for name in ("seeds", "data_seed", "engine", "base", "transfers")},
     )

@@ -7,12 +7,13 @@ from typing import get_args
 
 from ..contracts import Answer, Example, Modality, Split, Task, first_number, last_number
 from ..results.summary import IDENTITY
+from ..scoring.decoding_rules import RULES, columns_of
 from ..scoring.score import COMPLETION_COLUMNS, SCORE_COLUMNS, reads_numbers
 from .checks import Checks, Finding, UncheckedError, fail, require
 from .metrics import check_metrics, check_spellings
 from .task_data import TaskData, content, fingerprints, fingerprints_elsewhere
 
-_RESERVED = frozenset({*COMPLETION_COLUMNS, *SCORE_COLUMNS, *IDENTITY})
+_RESERVED = frozenset({*COMPLETION_COLUMNS, *SCORE_COLUMNS, *IDENTITY, *columns_of(RULES)})
 _STRANGE = (
     "", " ", "\n", "####", "nan", "inf", "1/0", "-", "\u0663", "\u2212", "9" * 5000, "1e999",
     "no number at all", "1:2:3", "[", "\\frac{1}{0}",

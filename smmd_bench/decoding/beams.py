@@ -2,8 +2,8 @@
 
 A beam search over single tokens: it keeps the `WIDTH` likeliest beginnings and drops those below
 `LEAST`. What it finds approximates the distribution of completions from below; the probability that
-it covers is in the frame. Each step is one pass over the beginnings that are left, most of a prompt
-that the engine's prefix cache knows.
+it covers is in the frame. Each step is one pass over the beginnings that are left, which begin as
+their prompt does: an engine with a prefix cache computes that once.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ WIDTH = 32
 """Beams of a prompt at a time."""
 LEAST = 1e-3
 """The probability below which a beginning is dropped."""
+BLOCK = 256
+"""Prompts that are searched at a time."""
 
 Beam = tuple[float, tuple[int, ...]]
 """log p and the tokens."""
@@ -41,14 +43,40 @@ def find_beams(
     """The likeliest completions of each prompt, likeliest first.
 
     A completion ends with a token of `stop`, or has `max_new_tokens` tokens; none holds a token of
-    `never`, such as the placeholder of a picture. Raises UserError for an engine whose session has
-    no `likeliest_tokens`.
+    `never`, such as the placeholder of a picture. The search goes through `BLOCK` prompts at a
+    time; `progress` counts those that are done.
     """
+    found: list[list[Beam]] = []
+    for start in range(0, len(prompts), BLOCK):
+        block = slice(start, start + BLOCK)
+        rows = images[block] if images else None
+        found += _search(
+            session, checkpoint, prompts[block], stop, max_new_tokens, never=never, images=rows
+        )
+        if progress is not None:
+            progress("beams", len(found), len(prompts))
+    return found
+
+
+def require_beams(engine: str, session: object) -> None:
+    """Raise UserError for an engine whose session cannot be searched."""
     if not hasattr(session, "likeliest_tokens"):
         raise UserError(
-            "This engine has no likeliest_tokens, which --decoders mean,median needs: choose "
-            "another with --engine."
+            f"The engine {engine} has no likeliest_tokens, which --decoders mean and median need: "
+            "choose another with --engine."
         )
+
+
+def _search(
+    session: EngineSession,
+    checkpoint: Checkpoint,
+    prompts: Sequence[Sequence[int]],
+    stop: Collection[int],
+    max_new_tokens: int,
+    *,
+    never: Collection[int],
+    images: Images | None,
+) -> list[list[Beam]]:
     ended: list[list[Beam]] = [[] for _ in prompts]
     live: list[list[Beam]] = [[(0.0, ())] for _ in prompts]
     for _ in range(max_new_tokens):
@@ -60,7 +88,6 @@ def find_beams(
             checkpoint,
             most=WIDTH,
             images=[images[index] for index, _ in where] if images else None,
-            progress=progress,
         )
         grown: list[list[Beam]] = [[] for _ in prompts]
         for (index, (log_p, ids)), following in zip(where, found, strict=True):

@@ -43,7 +43,7 @@ from ..models.loading import load_tokenizer, quiet_libraries
 from ..models.processor import load_processor
 from ..plugin_system.registry import load_engine
 from ..storage.files import write_json, write_parquet
-from .beams import WIDTH, beams_frame, find_beams
+from .beams import WIDTH, beams_frame, find_beams, require_beams
 from .choice import find_trained_cell
 from .decode import decode_checkpoint
 from .probe import answer_digits, probe, shifted
@@ -176,19 +176,6 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
         test = partial(_named, progress, f"test {name}")
         frame = running.decode(cell, checkpoint, examples, test)
         write_parquet(folder / "completions.parquet", frame, now.decode_stamp, software)
-    if now.beams_stamp is not None and not now.has("beams"):
-        found = find_beams(
-            running.session,
-            checkpoint,
-            encode_examples(tokenizer, processor, examples, chat=chat),
-            stop_token_ids(cell.card.folder, tokenizer),
-            cell.task_plugin.max_new_tokens,
-            never=() if processor is None else (processor.image_token_id,),
-            images=images_of(examples),
-            progress=partial(_named, progress, f"beams {name}"),
-        )
-        frame = beams_frame(found, [example.uid for example in examples], tokenizer)
-        write_parquet(folder / "beams.parquet", frame, now.beams_stamp, software)
     if not now.has("probes"):
         count = cell.recipe.probe_examples
         probed = list(examples if count is None else examples[:count])
@@ -206,6 +193,20 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
             progress=partial(_named, progress, f"probe {name}"),
         )
         write_parquet(folder / "probes.parquet", frame, now.decode_stamp, software)
+    if now.beams_stamp is not None and not now.has("beams"):
+        require_beams(cell.engine, running.session)
+        found = find_beams(
+            running.session,
+            checkpoint,
+            encode_examples(tokenizer, processor, examples, chat=chat),
+            stop_token_ids(cell.card.folder, tokenizer),
+            cell.task_plugin.max_new_tokens,
+            never=() if processor is None else (processor.image_token_id,),
+            images=images_of(examples),
+            progress=partial(_named, progress, f"beams {name}"),
+        )
+        frame = beams_frame(found, [example.uid for example in examples], tokenizer)
+        write_parquet(folder / "beams.parquet", frame, now.beams_stamp, software)
 
 
 def _select(cell: Cell, run: Path, running: _Open, name: str) -> Checkpoint:

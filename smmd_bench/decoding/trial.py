@@ -13,6 +13,7 @@ from ..experiment.cell import Cell
 from ..models.loading import load_tokenizer, quiet_libraries
 from ..models.processor import load_processor
 from ..plugin_system.registry import load_engine
+from .beams import require_beams
 from .decode import decode_checkpoint
 from .stage import by_pixels, settings_together
 
@@ -36,6 +37,8 @@ def try_engine(cells: Sequence[Cell], progress: Progress) -> None:
         progress("try engine", 0, 1)
         with load_engine(engine).open(card.folder, together) as session:
             for cell in {cell.task: cell for cell in tried}.values():
+                if cell.decoders:
+                    require_beams(engine, session)
                 examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
                 decode_checkpoint(
                     session,

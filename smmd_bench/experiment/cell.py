@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ class Cell:
     validated and never tested; its addresses are those of the cell that would be.
 
     `decoders` are the decoding rules that answer beside greedy decoding; the address of their beams
-    is one more.
+    is one more. They make no other cell: a trial has none.
     """
 
     model: str
@@ -55,7 +55,7 @@ class Cell:
     asked_engine: str | None = None
     grid: tuple[Configuration, ...] = ()
     trial: str | None = None
-    decoders: tuple[str, ...] = ()
+    decoders: tuple[str, ...] = field(default=(), compare=False)
 
     def folder(self, run: Path) -> Path:
         """Where the cell's files are in the folder of a run: it is named by the train address."""
@@ -109,6 +109,7 @@ class Cell:
                 recipe=configuration.recipe(self.recipe),
                 grid=(),
                 trial=configuration.spelled_settings,
+                decoders=(),
             )
             for configuration in self.grid
         )

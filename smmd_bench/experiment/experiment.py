@@ -234,8 +234,7 @@ def each_once(cells: Iterable[Cell]) -> list[Cell]:
     setting the first has it. What is asked for with several decoders has all of them."""
     rules: dict[Cell, tuple[str, ...]] = {}
     for cell in cells:
-        plain = dataclasses.replace(cell, decoders=())
-        rules[plain] = rules_of((*rules.get(plain, ()), *cell.decoders))
+        rules[cell] = rules_of((*rules.get(cell, ()), *cell.decoders))
     cells = [dataclasses.replace(cell, decoders=found) for cell, found in rules.items()]
     known = {cell for cell in cells if cell.trial is None}
     found = []

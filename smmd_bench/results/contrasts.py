@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, did_you_mean
 from ..plugin_system.registry import load_task
-from ..scoring.decoding_rules import every_metric
 from ..scoring.gain import gain_of, holm, smallest_difference
 from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
@@ -49,10 +48,10 @@ def contrasts(
     rows = []
     for other in losses[1:]:
         for task, seeds in _paired(run, held, losses[0], other, resamples):
-            names = [m.name for m in every_metric(task)]
-            wanted = names if metric == "all" else [metric or names[0]]
+            name = metric or task.metrics()[0].name
+            wanted = seeds if metric == "all" else seeds[seeds["metric"] == name]
             same = ["model", "task", "metric"]
-            for key, cells in seeds[seeds["metric"].isin(wanted)].groupby(same, observed=True):
+            for key, cells in wanted.groupby(same, observed=True):
                 gain = gain_of(cells)
                 row = dict(zip(same, key, strict=True)) | {"loss": losses[0], "against": other}
                 rows.append({**gain, **row})

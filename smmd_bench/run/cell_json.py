@@ -103,7 +103,6 @@ def _generation(cell: Cell) -> dict[str, Any]:
     pixels = {"pixels": [cell.recipe.min_pixels, cell.recipe.max_pixels]}
     return {
         "greedy": True,
-        **({"rules": list(cell.decoders)} if cell.decoders else {}),
         "max_new_tokens": cell.task_plugin.max_new_tokens,
         "stop": "end-of-sequence tokens of the tokenizer and of generation_config.json",
         "engine": dict(engine_identity(cell.engine)),

@@ -20,7 +20,7 @@ from .schedule import ENOUGH
 _CHARACTERS_A_TOKEN = 2.5
 _EFFICIENCY = 0.4  # of a large matrix product's speed that a training step reaches
 _START_SECONDS = 15.0  # imports, loading, one checkpoint an epoch
-_BEAMS = 5  # passes over a test example for its beams, beside one for its completion
+_BEAMS = 30  # passes over a test example for its beams, beside one for its completion
 _PIXELS_A_TOKEN = 28 * 28  # of Qwen2.5-VL
 _FLOATS_OF_A_STATE = 3  # weights, and AdamW's two moments
 A100 = 312e12  # bfloat16 operations a second

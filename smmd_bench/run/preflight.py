@@ -8,6 +8,7 @@ from ..contracts import Completion, Example, Progress, Split
 from ..errors import UserError
 from ..experiment.cell import Cell
 from ..plugin_system.checked_task import take_examples
+from ..scoring.decoding_rules import metrics_under
 from .model_checks import check_models, pixels_of
 from .room import Need, largest_need, require_room
 
@@ -29,6 +30,8 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
             data = (cell.task, split, cell.data_seed, cell.size(split))
             if data not in made:
                 made[data] = _examples(cell, split, progress)
+            if split == "test" and cell.decoders:
+                _require_numbers(cell, made[data])
             reading = (*data, cell.model, cell.engine_settings, cell.recipe.chat_template)
             if reading in needs:
                 continue
@@ -81,12 +84,15 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
 
 def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
     """Raise UserError where the targets are not one number each, which decoding rules need."""
-    bare = [e for e in examples if e.answer is not None and not e.answer_start]
-    if not bare:
+    asked = f"--decoders {','.join(cell.decoders)}"
+    if any(e.answer_start for e in examples) or all(e.answer is None for e in examples):
         raise UserError(
-            f"{cell.task} has targets that are not one number: --decoders "
-            f"{','.join(cell.decoders)} needs a task whose completion is the answer alone, such as "
-            "arithmetic."
+            f"{cell.task} has targets that are not one number: {asked} needs a task whose "
+            "completion is the answer alone, such as arithmetic."
+        )
+    if not metrics_under(cell.task_plugin, cell.decoders[0]):
+        raise UserError(
+            f"{cell.task} has no metric of the error, such as MAE: {asked} would change nothing."
         )
 
 
@@ -110,8 +116,6 @@ def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]
         files = (file for example in examples for file in example.images)
         what = f"images of {cell.task}, {split}"
         check_images(files, lambda _, done, total: progress(what, done, total))
-    if split == "test" and cell.decoders:
-        _require_numbers(cell, examples)
     if split != "train":
         rehearse(cell, split, examples)
     return examples

@@ -1,10 +1,10 @@
 """The folder of a run: who may write there, what is done in it, and what each stage left."""
 
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
@@ -195,7 +195,12 @@ class RunDirectory:
         this package wrote in another format are dropped.
         """
         before = self.manifest
-        asked = each_once(cell for e in experiments for cell in e.cells)
+        known = before["cells"] if before.get("format") == FORMAT else ()
+        rows = {content["address"]: content for content in self._rows(known)}
+        asked = [
+            _with_rules_of(cell, rows.get(cell.addresses["train"]))
+            for cell in each_once(cell for e in experiments for cell in e.cells)
+        ]
         described = describe_cells(asked)
         own = [said for cell, said in zip(asked, described, strict=True) if cell.trial is None]
         written = [experiment.to_dict() for experiment in experiments]
@@ -212,10 +217,8 @@ class RunDirectory:
         }
         if not before:  # what a killed claim leaves is this experiment's
             write_json(self.path / "manifest.json", {**manifest, **what_the_cells_say([])})
-        known = before["cells"] if before.get("format") == FORMAT else ()
-        rows = {c["address"]: c["addresses"] for c in self._rows(known)}
         for said in described:
-            if are_alike(said["addresses"], rows.get(said["address"], {})):
+            if are_alike(said["addresses"], rows.get(said["address"], {}).get("addresses", {})):
                 said.pop("trial", None)  # it stays the row that it is
         paths = [self.path / "cells" / content["address"] / "cell.json" for content in described]
         with ThreadPoolExecutor(_WRITERS) as pool:  # most of a write is waiting for the disk
@@ -235,6 +238,13 @@ class RunDirectory:
         """The cell.json of these cells, where they have one."""
         found = (read_own_json(self.path / "cells" / a / "cell.json") for a in addresses)
         return [content for content in found if content]
+
+
+def _with_rules_of(cell: Cell, row: Mapping[str, Any] | None) -> Cell:
+    """A trial with the decoders of the row that it is in the tables: it stays that row."""
+    if cell.trial is None or row is None:
+        return cell
+    return replace(cell, decoders=tuple(row.get("decoders") or ()))
 
 
 def record_failure(folder: Path, stage: str, error: BaseException | str) -> None:

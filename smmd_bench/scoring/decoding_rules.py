@@ -7,10 +7,13 @@ found by a beam search (`smmd_bench.decoding.beams`); `rule_columns` has what th
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..contracts import Metric, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 GREEDY = "greedy"
 RULES = ("mean", "median")
@@ -18,35 +21,31 @@ RULES = ("mean", "median")
 VERSION = 1
 """Raise it when a rule gives other numbers; part of the measure address."""
 
+_OF_RULES = ("parsed", "error", "valid")
 _READ = {"answer", "parsed", "error"}
 MASS = "number_mass"
 
 
 def columns_of(rules: Sequence[str]) -> list[str]:
     """The columns of `rule_columns` that these rules give."""
-    return [*(f"{name}[{rule}]" for rule in rules for name in ("parsed", "error", "valid")), MASS]
+    return [*(f"{name}[{rule}]" for rule in rules for name in _OF_RULES), MASS]
 
 
-def every_metric(task: Task) -> list[Metric]:
-    """The metrics of a task, and those of the error once more under each rule."""
-    metrics = task.metrics()
-    return [*metrics, *(under_rule(m, rule) for rule in RULES for m in metrics if _of_error(m))]
-
-
-def under_rule(metric: Metric, rule: str) -> Metric:
-    """The metric of what a rule answers: `mean_absolute_error[mean]`."""
-    names = {name: f"{name}[{rule}]" for name in ("parsed", "error", "valid")}
-    own = {
-        "name": f"{metric.name}[{rule}]",
-        "label": f"{metric.label}, {rule}",
-        "columns": tuple(names.get(column, column) for column in metric.columns),
-        "subset": metric.subset and names[metric.subset],
-    }
-    found = copy.copy(metric)
-    object.__setattr__(
-        found, "__class__", type(type(metric).__name__, (type(metric),), {**own, "__slots__": ()})
-    )
+def by_decoder(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The scored frame, and for each rule that answered one with its `parsed`, `error` and `valid`
+    in place of those of the greedy completion."""
+    found = {GREEDY: scores}
+    for rule in (rule for rule in RULES if f"error[{rule}]" in scores):
+        found[rule] = scores.assign(**{name: scores[f"{name}[{rule}]"] for name in _OF_RULES})
     return found
+
+
+def metrics_under(task: Task, decoder: str) -> dict[str, Metric]:
+    """The metrics of a task under a decoder, by name: greedily all, under a rule those of the error
+    (`mean_absolute_error[mean]`)."""
+    if decoder == GREEDY:
+        return {metric.name: metric for metric in task.metrics()}
+    return {f"{m.name}[{decoder}]": m for m in task.metrics() if _of_error(m)}
 
 
 def rules_of(decoders: Sequence[str]) -> tuple[str, ...]:

@@ -67,12 +67,17 @@ def compare(
     "jackknife"}}, "mcnemar"}, where a difference is `scores` minus `other`, and the jackknife its
     `pseudo_values`. McNemar's test, of exact match, is None where the task reads no numbers.
     """
-    differences = {}
-    shared = statistics.common(scores, other)
-    for metric in decoding_rules.every_metric(task):
-        if set(metric.columns) <= {*scores.columns} & {*other.columns}:
-            found = statistics.paired_difference(metric, scores, other, resamples=resamples)
-            differences[metric.name] = {
+    differences, others = {}, decoding_rules.by_decoder(other)
+    for decoder, frame in decoding_rules.by_decoder(scores).items():
+        if decoder not in others:
+            continue
+        both = frame, others[decoder]
+        shared = statistics.common(*both)
+        for name, metric in decoding_rules.metrics_under(task, decoder).items():
+            if not set(metric.columns) <= {*frame.columns} & {*other.columns}:
+                continue
+            found = statistics.paired_difference(metric, *both, resamples=resamples)
+            differences[name] = {
                 "difference": found.value, "low": found.low, "high": found.high, "n": found.n,
                 "p": found.p, "b": found.b, "c": found.c,
                 "jackknife": pseudo_values(metric, *shared),

@@ -22,7 +22,8 @@ def rule_columns(task: Task, beams: pd.DataFrame, scores: pd.DataFrame) -> pd.Da
     """What the rules answer to the examples of a scored frame, in its order.
 
     `parsed[RULE]`, `error[RULE]` and `valid[RULE]` as the scored frame has them of the greedy
-    completion, float64; and number_mass, the probability of all beams that hold a number.
+    completion; and number_mass, the probability of all beams that hold a number. A rule counts
+    where the greedy completion is a number, too: decoders are compared on the same examples.
     `beams` has uid, text and log_probability.
     """
     import pandas as pd
@@ -39,11 +40,12 @@ def rule_columns(task: Task, beams: pd.DataFrame, scores: pd.DataFrame) -> pd.Da
     reached = share.groupby(weighed["uid"]).cumsum() >= 0.5 - 1e-12
     median = weighed[reached].groupby("uid")["value"].first()
     found: dict[str, Any] = {}
+    greedy = scores["valid"].to_numpy(bool)
     for rule, by_uid in zip(RULES, (mean, median), strict=True):
         parsed = by_uid.reindex(scores["uid"]).to_numpy(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             error = np.abs(parsed - scores["answer"].to_numpy(np.float64))
         found |= {f"parsed[{rule}]": parsed, f"error[{rule}]": error}
-        found[f"valid[{rule}]"] = ~np.isnan(error)
+        found[f"valid[{rule}]"] = greedy & ~np.isnan(error)
     found[MASS] = mass.reindex(scores["uid"], fill_value=0.0).to_numpy(np.float64)
     return pd.DataFrame(found, index=scores.index)

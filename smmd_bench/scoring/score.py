@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from ..contracts import plain_text
 from ..errors import UserError
 from .categories import CATEGORIES, category
+from .decoding_rules import RULES, columns_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +96,9 @@ def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
     answers = [value_of(task, target) for target in targets]
     texts = completions["completion"].astype(str).tolist()
     scores, notes = _scores(task, texts, targets, answers)
-    if taken := sorted({*attributes, *notes} & {*SCORE_COLUMNS} | {*attributes} & {*notes}):
+    if taken := sorted(
+        {*attributes, *notes} & {*SCORE_COLUMNS, *columns_of(RULES)} | {*attributes} & {*notes}
+    ):
         raise UserError(
             f"The attribute {', '.join(taken)} of task {task.name} has the name of a column of "
             "the scores: give it another name."

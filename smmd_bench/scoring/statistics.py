@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..contracts import Percentage
-from .decoding_rules import every_metric
+from .decoding_rules import by_decoder, metrics_under
 from .proportions import is_binary, tango, wilson
 
 if TYPE_CHECKING:
@@ -89,11 +89,13 @@ def interval(
 def metric_values(
     task: Task, scores: pd.DataFrame, *, resamples: int = RESAMPLES
 ) -> dict[str, dict[str, float | int | None]]:
-    """Value, interval and n of every metric of the task whose columns the frame has."""
+    """Value, interval and n of every metric of the task whose columns the frame has; those of the
+    error once more under each decoding rule that answered."""
     return {
-        metric.name: asdict(interval(metric, scores, resamples=resamples))
-        for metric in every_metric(task)
-        if set(metric.columns) <= set(scores.columns)
+        name: asdict(interval(metric, frame, resamples=resamples))
+        for decoder, frame in by_decoder(scores).items()
+        for name, metric in metrics_under(task, decoder).items()
+        if set(metric.columns) <= set(frame.columns)
     }
 
 

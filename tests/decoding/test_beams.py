@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from smmd_bench.decoding.beams import LEAST, WIDTH, beams_frame, find_beams
+from smmd_bench.decoding.beams import BLOCK, LEAST, WIDTH, beams_frame, find_beams, require_beams
 from smmd_bench.errors import UserError
 
 END, LENGTH = 0, 4
@@ -64,6 +64,15 @@ def test_at_most_the_width_is_kept_and_the_likeliest_of_them():
     assert beams[0][0] == pytest.approx(best)
 
 
+def test_a_long_list_is_searched_in_blocks_and_progress_counts_prompts():
+    prompts, said = [[at % 2, 1] for at in range(2 * BLOCK + 3)], []
+    found = find_beams(Chain(3), CHECKPOINT, prompts, {END}, 2, progress=lambda *s: said.append(s))
+    pair = find_beams(Chain(3), CHECKPOINT, prompts[:2], {END}, 2)
+    assert found == (pair * len(prompts))[: len(prompts)]
+    total = len(prompts)
+    assert [done for _, done, _ in said] == [BLOCK, 2 * BLOCK, total]
+
+
 def test_some_tokens_are_in_no_beam():
     chain = Chain(4)
     ((*beams,),) = find_beams(chain, CHECKPOINT, [[0, 1]], {END}, LENGTH, never=[2])
@@ -80,8 +89,9 @@ def test_each_beginning_goes_with_the_pictures_of_its_prompt():
 
 
 def test_an_engine_without_the_call_is_named():
-    with pytest.raises(UserError, match="no likeliest_tokens"):
-        find_beams(object(), CHECKPOINT, [[0]], {END}, 2)
+    with pytest.raises(UserError, match="The engine mine has no likeliest_tokens"):
+        require_beams("mine", object())
+    require_beams("mine", Chain(2))
 
 
 def test_the_frame_has_a_row_a_beam(tiny):

@@ -76,7 +76,7 @@ def test_summaries_are_trained_scored_and_compared(finish, tmp_path):
     assert set(run.selection["selection_metric"]) == {"rougeL"}
     compared = run.comparisons.set_index(["loss", "metric"])
     assert compared.loc[("smmd", "rougeL"), "against_loss"] == "base"
-    assert compared["p"].isna().all()
+    assert compared["p"].notna().all()
     counts = content(cells(run.path)["tiny", "smmd"], "train.json")["numeric_targets"]
     assert counts["tokens"] > counts["numeric"] == counts["covered"] == 15
     caption = (run.path / "reports" / "index.html").read_text()

@@ -1,6 +1,6 @@
 """Decoders: what a cell is asked to answer with beside greedy decoding."""
 
-import dataclasses
+from dataclasses import replace
 
 import pytest
 
@@ -13,14 +13,18 @@ PLAIN = Experiment(("arithmetic",), ("ce",))
 BOTH = Experiment(("arithmetic",), ("ce",), decoders=("median", "mean"))
 
 
+def decoders(cells):
+    return [cell.decoders for cell in cells]
+
+
 def test_greedy_is_always_there_and_changes_nothing():
     assert Experiment(("arithmetic",), ("ce",), decoders=("greedy",)) == PLAIN
     assert "decoders" not in PLAIN.to_dict()
     assert BOTH.decoders == ("greedy", "mean", "median")
-    assert [cell.decoders for cell in BOTH.cells] == [("mean", "median")] * 2
+    assert decoders(BOTH.cells) == [("mean", "median")] * 2
     assert BOTH.to_flags().count("--decoders greedy,mean,median") == 1
     assert Experiment(**BOTH.to_dict()) == BOTH
-    assert ExperimentFile(None, (BOTH,)).cells == BOTH.cells
+    assert decoders(ExperimentFile(None, (BOTH,)).cells) == decoders(BOTH.cells)
 
 
 def test_an_unknown_decoder_is_named():
@@ -32,20 +36,22 @@ def test_decoders_add_beams_and_change_the_measurement_alone():
     for plain, both in zip(PLAIN.cells, BOTH.cells, strict=True):
         changed = {s for s in both.addresses if both.addresses[s] != plain.addresses.get(s)}
         assert changed == {"beams", "measure"}
-        mean = dataclasses.replace(both, decoders=("mean",))
+        mean = replace(both, decoders=("mean",))
         assert mean.addresses["beams"] == both.addresses["beams"]
         assert mean.addresses["measure"] != both.addresses["measure"]
 
 
 def test_a_worker_gets_the_cell_that_was_planned():
     for cell in BOTH.cells:
-        assert cell_from_json(cell_to_json(cell)) == cell
+        assert cell_from_json(cell_to_json(cell)).addresses == cell.addresses
 
 
 def test_a_cell_that_two_parts_ask_for_has_the_decoders_of_both():
     mean = Experiment(("arithmetic",), ("ce",), decoders=("mean",))
     median = Experiment(("arithmetic",), ("ce",), decoders=("median",))
-    assert each_once([*PLAIN.cells, *median.cells, *mean.cells]) == BOTH.cells
+    cells = each_once([*PLAIN.cells, *median.cells, *mean.cells])
+    assert cells == PLAIN.cells == BOTH.cells
+    assert decoders(cells) == decoders(BOTH.cells)
 
 
 def test_trials_of_a_tuned_loss_are_those_without_decoders():
@@ -55,3 +61,16 @@ def test_trials_of_a_tuned_loss_are_those_without_decoders():
     assert [cell.label for cell in plain] == [cell.label for cell in both]
     for one, other in zip(plain, both, strict=True):
         assert one.addresses["select"] == other.addresses["select"]
+    assert not any(cell.decoders for cell in both if cell.trial is not None)
+
+
+def test_a_trial_that_is_a_row_as_well_is_the_row_with_its_decoders():
+    plain = Experiment(("arithmetic",), ("ce",), base=False)
+    row = replace(plain, recipe={"learning_rate": 1e-4}, decoders=("mean",))
+    tuned = replace(plain, tune=("ce: learning_rate=1e-4,3e-4",))
+    for parts in ((row, tuned), (tuned, row)):
+        cells = each_once(cell for part in parts for cell in part.cells)
+        folders = [cell.addresses["train"] for cell in cells]
+        assert len(folders) == len({*folders})
+        (mine,) = [c for c in cells if c.addresses["train"] == row.cells[-1].addresses["train"]]
+        assert (mine.trial, mine.decoders) == (None, ("mean",))

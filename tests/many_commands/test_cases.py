@@ -125,6 +125,11 @@ SEQUENCES = {
     "decoders that come and go": [
         asked("ce,smmd"), ruled("mean"), ruled("mean", "median"), asked("ce,smmd"), ruled("median")
     ],
+    "a ruled row that becomes a trial": [
+        ("train_eval", "one", ["ce"], False, 0.2, "stub", 9, False, (), ("greedy", "mean")),
+        tuned("ce", "0.1,0.2"),
+        ("train_eval", "one", ["ce"], False, 0.2, "stub", 9, False, (), ("greedy", "mean")),
+    ],
     "beams of other weights": [
         ruled("mean"), ("clean", "one", "checkpoints"), ("move_to_another_machine", 1),
         ruled("mean"),

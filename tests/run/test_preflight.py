@@ -57,6 +57,11 @@ def test_decoders_need_completions_that_are_one_number():
     experiment = dataclasses.replace(words("builtin/tiny"), decoders=("mean",))
     said = refusal(experiment)
     assert said.startswith("gsm8k has targets that are not one number: --decoders")
+    mixed = [*words("builtin/tiny").cells, *experiment.cells]
+    with pytest.raises(UserError, match="not one number"):
+        preflight(mixed, lambda *_: None)
+    charts = dataclasses.replace(experiment, tasks=("chartqa[source=synthetic]",), models=())
+    assert refusal(charts).endswith("--decoders mean would change nothing.")
     task = "arithmetic[level=easy]"
     preflight(dataclasses.replace(experiment, tasks=(task,)).cells, lambda *_: None)
 

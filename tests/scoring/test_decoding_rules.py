@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smmd_bench.contracts import ExactMatch, MeanAbsoluteError, RSquared
+from smmd_bench.contracts import MeanAbsoluteError
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.scoring.decoding_rules import (
     RULES,
-    every_metric,
+    metrics_under,
     rules_of,
     split_rule,
-    under_rule,
 )
 from smmd_bench.scoring.measure import compare, measure, measure_identity
 from smmd_bench.scoring.rule_columns import rule_columns
@@ -85,30 +84,32 @@ def test_a_number_beyond_float64_is_infinite_and_stops_nothing():
     assert found["parsed[median]"].tolist() == [np.inf, 2.0]
 
 
-def test_a_metric_under_a_rule_reads_the_columns_of_the_rule():
-    mean = under_rule(RSquared(), "mean")
-    assert (mean.name, mean.label, mean.version) == ("r_squared[mean]", "R², mean", 1)
-    assert mean.columns == ("answer", "parsed[mean]")
-    assert mean.subset == "valid[mean]"
-    columns = np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.5, 3.0])
-    assert mean.statistic(*columns) == RSquared().statistic(*columns)
-    assert RSquared().name == "r_squared"
-    assert split_rule(mean.name) == ("r_squared", "mean")
+def test_a_rule_counts_where_the_greedy_completion_is_a_number():
+    frame = completions(["1", "2"]).assign(completion=["no idea", "3"])
+    found = rule_columns(TASK, frame_of([[("1", 1.0)], [("2", 1.0)]]), score_frame(TASK, frame))
+    assert found["valid[mean]"].tolist() == [False, True]
+    assert found["error[mean]"].tolist() == [0, 0]
+
+
+def test_the_name_of_a_metric_says_its_decoder():
+    assert split_rule("r_squared[mean]") == ("r_squared", "mean")
     assert split_rule("r_squared") == ("r_squared", "greedy")
     assert split_rule("mine[x]") == ("mine[x]", "greedy")
 
 
 @pytest.mark.parametrize(
     ("task", "errors"),
-    [("arithmetic", 3), ("clock_time", 2), ("samsum[source=corpus]", 0)],
+    [
+        ("arithmetic", ["mean_absolute_error", "trimmed_absolute_error", "r_squared"]),
+        ("clock_time", ["time_gap", "time_gap_wrapped"]),
+        ("chartqa", []),
+        ("samsum[source=corpus]", []),
+    ],
 )
 def test_only_metrics_of_the_error_have_rules(task, errors):
     plugin = load_task(task)
-    plain = [metric.name for metric in plugin.metrics()]
-    every = [metric.name for metric in every_metric(plugin)]
-    assert every[: len(plain)] == plain
-    assert len(every) == len(plain) + 2 * errors
-    assert f"{ExactMatch.name}[mean]" not in every
+    assert [*metrics_under(plugin, "greedy").values()] == [*plugin.metrics()]
+    assert [*metrics_under(plugin, "mean")] == [f"{name}[mean]" for name in errors]
 
 
 def test_rules_are_measured_and_compared_where_they_answered():

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...contracts import Modality
 from ...results.tuning import chosen_point
+from ...scoring.decoding_rules import GREEDY, split_rule
 from ...storage.current import BASE
 from ...storage.files import write_text
 from .exported_cell import ExportedCell
@@ -86,6 +87,7 @@ def _parts(cell: ExportedCell, *, adapter: bool, vision: bool) -> Iterable[str]:
                 (line["metric"], f"{line['difference']:+.4g}", _interval(line["low"], line["high"]),
                  line["n"])
                 for line in compared.to_dict("records")
+                if split_rule(line["metric"])[1] == GREEDY
             ),
         )  # fmt: skip
     if row["loss"] != BASE:
