@@ -19,7 +19,8 @@ from .backbones import BACKBONES, build_backbone
 from .conftest import cells, content
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
-LOSSES = ["ce", "gce", "ntl", "ntil", "smmd"]
+LOSSES = ["ce", "ntl", "smmd"]
+"""That go through each architecture; the first test has every one on a single model."""
 
 
 def test_every_loss_as_an_adapter_of_a_llama_in_one_engine(finish, tiny_checkpoints, tmp_path):
@@ -109,7 +110,7 @@ def gsm8k(finish, checkpoints, tmp_path_factory):
 
 
 @pytest.mark.parametrize(("name", "n"), [("qwen2", 10), ("smollm3", 1000), ("llama", 1000)])
-def test_a_backbone_goes_through_every_step_with_every_loss(gsm8k, checkpoints, name, n):
+def test_a_backbone_goes_through_every_step(gsm8k, checkpoints, name, n):
     model = str(checkpoints[name])
     requests = [json.loads(file.read_text()) for file in gsm8k.glob("logs/decode-*.json")]
     mine = [r for r in requests if {c["model"] for c in r["cells"]} == {model}]
@@ -130,9 +131,8 @@ def test_a_backbone_goes_through_every_step_with_every_loss(gsm8k, checkpoints, 
             canaries[loss, epoch["epoch"]] = np.concatenate(rows)
     assert len(canaries) == 2 * len(LOSSES)
     for one, other in itertools.combinations(canaries, 2):  # a canary tells them apart
-        if {one[0], other[0]} != {"ce", "ntil"}:  # which hardly differ where NTIL sees few numbers
-            deviation = np.abs(canaries[one] - canaries[other]).max()
-            assert deviation > LARGEST["float32"], (one, other)
+        deviation = np.abs(canaries[one] - canaries[other]).max()
+        assert deviation > LARGEST["float32"], (one, other)
 
     table = sb.read_run(gsm8k).cells
     table = table[table.model == model]
