@@ -138,6 +138,8 @@ def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
             )
         for sentence in tuning_notes(here):
             voice.say(f"  {sentence}")
+        if rules := next((cell.decoders for cell in here if cell.decoders), ()):
+            voice.say(f"  Decoded greedily, and by the {' and the '.join(rules)} of p(number).")
         for cell in transfers.values():
             voice.say(f"  and a test of transfer on {cell.task}: {count(cell, 'test')}.")
         if (note := here[0].engine_note) is not None:

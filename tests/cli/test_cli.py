@@ -117,6 +117,14 @@ def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_plan_says_which_decoders_answer(tmp_path):
+    out = run_here(*MAIN_JOB, "--decoders", "median, mean", "--dry-run", cwd=tmp_path)
+    assert "Decoded greedily, and by the mean and the median of p(number)." in out.stdout
+    out = run_here(*MAIN_JOB, "--decoders", "medain", "--dry-run", cwd=tmp_path)
+    assert out.returncode == 2
+    assert "There is no decoder 'medain': did you mean median" in out.stderr
+
+
 @pytest.mark.parametrize(
     ("losses", "said"),
     [
