@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from smmd_bench.contracts import (
@@ -55,7 +54,5 @@ class CramerTerm(NumericLoss):
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """Sum over numeric positions, and how many there are."""
-        p = numeric.logits.softmax(-1)  # [M, N]
-        r = p.scatter_add(1, numeric.target[:, None], -torch.ones_like(p[:, :1]))  # [M, N]
-        F = r.cumsum(-1)[:, :-1]  # [M, N-1], F_p - F_y
-        return (F.square() @ self.values.diff().to(p.dtype)).sum(), numeric.target.numel()
+        F = numeric.residual().cumsum(-1)[:, :-1]  # [M, N-1], F_p - F_y
+        return (F.square() @ self.values.diff().to(F.dtype)).sum(), numeric.target.numel()

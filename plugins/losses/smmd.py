@@ -141,8 +141,7 @@ class ResidualForm(NumericLoss):
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """Sum over numeric positions, and how many there are."""
-        p = numeric.logits.softmax(-1)  # [M, N]
-        r = p.scatter_add(1, numeric.target[:, None], -torch.ones_like(p[:, :1]))  # [M, N]
+        r = numeric.residual()  # [M, N]
         return _QuadraticForm.apply(r, self.matrix(r)), numeric.target.numel()
 
 

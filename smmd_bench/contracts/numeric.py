@@ -84,6 +84,11 @@ class NumericTargets(NumericPlaces):
     logits: Tensor
     log_partition: Tensor
 
+    def residual(self) -> Tensor:
+        """p - e_{pi(y)} with p = softmax(l[V_num]) (eq:pq_p), differentiable: [M, N]."""
+        p = self.logits.softmax(-1)
+        return p.scatter_add(1, self.target[:, None], -p.new_ones(len(p), 1))
+
 
 class Weighting(Protocol):
     """How an auxiliary counts beside the cross-entropy; a replacing loss is not weighted."""

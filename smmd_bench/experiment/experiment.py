@@ -235,7 +235,10 @@ def each_once(cells: Iterable[Cell]) -> list[Cell]:
     rules: dict[Cell, tuple[str, ...]] = {}
     for cell in cells:
         rules[cell] = rules_of((*rules.get(cell, ()), *cell.decoders))
-    cells = [dataclasses.replace(cell, decoders=found) for cell, found in rules.items()]
+    cells = [  # the cells themselves where they can stay: they remember their addresses
+        cell if cell.decoders == found else dataclasses.replace(cell, decoders=found)
+        for cell, found in rules.items()
+    ]
     known = {cell for cell in cells if cell.trial is None}
     found = []
     for cell in cells:
