@@ -15,7 +15,8 @@ from smmd_bench.storage.current import CurrentCell
 from smmd_bench.storage.files import read_json
 from smmd_bench.storage.manifest import is_row
 
-from .folders import Fresh, Spec, Workshop, experiment_of, files_in, report_files
+from .folders import Fresh, Spec, Workshop, experiment_of
+from .report_files import files_in, report_files
 
 Addresses = tuple[tuple[str, str], ...]
 Asked = tuple[list[str], bool, float, str, int, bool, tuple[str, ...], tuple[str, ...]]

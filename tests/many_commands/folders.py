@@ -25,7 +25,6 @@ from smmd_bench.models import recipe
 from smmd_bench.plugin_system import registry
 from smmd_bench.plugin_system.tuned_label import is_tuned, untuned_label
 from smmd_bench.publishing import write_reports as publishing
-from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.results.summary import what_the_cells_say
 from smmd_bench.run.comparison import write_comparisons
@@ -35,12 +34,13 @@ from smmd_bench.scoring import statistics
 from smmd_bench.storage.current import CurrentCell
 from smmd_bench.storage.files import read_json, write_json
 
+from .report_files import report_files
+
 PLUGINS = Path(__file__).parent / "plugins"
 EDITED = {"toy_task.py": "SHIFT = 0", "mine.py": "STRENGTH = 0", "everything.py": "NUMBER = 0"}
 """What an edit of each plugin changes."""
 REPORTS = ("everything", "task_table")
 SMALL = {"epochs": 2, "validation_examples": 9, "train_examples": 2, "dtype": "float32"}
-PROVENANCE = ("name", "command", "created", "flags", "experiments", "versions", "hardware")
 VERSIONS = ("training", "engine", "statistics")
 
 
@@ -247,39 +247,6 @@ def _unfinish(folder: Path, state: dict[str, tuple[Any, ...]], like: RunFrames) 
             for name in ("comparison.json", "noise.json", "scores.parquet"):
                 (folder / "cells" / address / name).unlink(missing_ok=True)
     write_comparisons(read_run(folder))
-
-
-def report_files(folder: Path) -> dict[str, bytes]:
-    """The bytes of the reports that a copy of the folder gives, without what is only history."""
-    with _copied(folder) as copy:
-        manifest = read_json(copy / "manifest.json") or {}
-        manifest.pop("merged", None)
-        constant = {key: [] if key in ("flags", "experiments") else {} for key in PROVENANCE}
-        constant |= {"name": "run", "command": "command", "created": "2026-01-01T00:00:00+00:00"}
-        write_json(copy / "manifest.json", {**manifest, **constant})
-        write_reports(copy)
-        files = files_in(copy / "reports")
-        assert "failed.json" not in files, files["failed.json"].decode()
-        return files
-
-
-@contextlib.contextmanager
-def _copied(folder: Path) -> Iterator[Path]:
-    copy = folder.parent / "copy" / folder.name
-    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("reports", ".lock", "logs"))
-    try:
-        yield copy
-    finally:
-        shutil.rmtree(copy.parent)
-
-
-def files_in(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, but for those whose name begins with a dot."""
-    return {
-        str(file.relative_to(folder)): file.read_bytes()
-        for file in sorted(folder.rglob("*"))
-        if file.is_file() and not file.name.startswith(".")
-    }
 
 
 @contextlib.contextmanager

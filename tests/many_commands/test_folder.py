@@ -31,7 +31,8 @@ from smmd_bench.storage.files import write_text
 from smmd_bench.storage.run_storage import RunStorage
 
 from .books import Books, fails
-from .folders import EDITED, VERSIONS, Killed, Spec, killed_at, report_files, run
+from .folders import EDITED, VERSIONS, Killed, Spec, killed_at, run
+from .report_files import report_files
 
 pytestmark = pytest.mark.slow
 
