@@ -53,7 +53,7 @@ def panel_title(common: CommonErrors, n: int) -> str:
     pair = common.pair
     words = f"{loss_label(pair.loss)} over {loss_label(pair.reference)}"
     seeds = f", {len(pair.seeds)} seeds" if len(pair.seeds) > 1 else ""
-    return folded(words, 22) + f"\nn = {n:,}{seeds}"
+    return folded(words, 18) + f"\nn = {n:,}{seeds}"
 
 
 def set_share_scale(axis: Axes, highest: float, ticks: Sequence[float]) -> None:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CLOCK = "clock_time"
-BLOCKS, LOSSES = 2, 7
-"""Models and tasks, and losses of each, drawn at most; table and CSV have all."""
+BLOCKS, BLOCKS_OF_ONE_DIGIT, LOSSES = 1, 4, 7
+"""Models and tasks, as many as a printed page holds, and losses of each; table and CSV have all."""
 HIGHEST = 1.4
 """Where panels end: above all bars and whiskers, so that the number stands clear of them."""
 
@@ -70,7 +70,8 @@ def digit_artefact(run: Run, title: str, digit: int | None = None) -> Artefact:
         data, title = data[data["digit"] == digit], f"{title}, where it is {digit}"
     clocks = _clocks(run, data)
     enough = data[data["n"] >= FEWEST]
-    drawn, left_out = select_panels(enough, BLOCKS, LOSSES, first=clocks)
+    blocks = BLOCKS if digit is None else BLOCKS_OF_ONE_DIGIT
+    drawn, left_out = select_panels(enough, blocks, LOSSES, first=clocks)
     behind = " and ".join(_probes.rationale_shares(run))
     shown = (
         "Mean probability of each digit at the first digit of the final answer, over the test "

@@ -39,7 +39,7 @@ NEAR = 10
 MARKED = {*range(NEAR + 1), 15, 20, 30, 50, 100, 200, 300, 500, 699}
 """Distances from the target with a marker at N = 1000."""
 ROWS = 12
-"""Losses of a run drawn at most."""
+"""Losses of a run drawn at most; their rows get lower where they would not fit on a page."""
 _FLAT = 1e-3
 """Relative differences below it are no fall."""
 
@@ -151,7 +151,7 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
 
 def _figure(data: pd.DataFrame) -> Figure:
     losses = list(data["loss"].cat.categories)
-    figure = new_figure(WIDTH, 0.75 + 1.75 * len(losses))
+    figure = new_figure(WIDTH, 0.75 + min(1.75, 11 / len(losses)) * len(losses))
     axes = figure.subplots(len(losses), 2, sharex="col", squeeze=False, width_ratios=[1, 1.8])
     for row, (loss, style) in zip(axes, loss_styles(losses).items(), strict=True):
         own = data[data["loss"] == loss]

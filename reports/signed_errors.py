@@ -30,8 +30,8 @@ WINDOW = BOUNDS[-1]
 KEY = ["model", "task", "pair", "loss", "digit"]
 _LAST_WHOLE = 2.0**53
 """Beyond it float64 does not hold every whole number, so that last digits are unknown."""
-GROUPS = 2
-"""Models and tasks that are drawn at most; the table has all, with the losses that are drawn."""
+GROUPS = 1
+"""Models and tasks drawn, which fill a printed page; the table has all, with the losses drawn."""
 
 
 @dataclass(frozen=True)

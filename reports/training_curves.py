@@ -30,8 +30,8 @@ SPAN = 10
 """Curves are smoothed by an exponential mean whose span is this part of the steps."""
 POINTS = 250
 """Steps kept of each cell's curve, evenly spaced, after smoothing."""
-GROUPS, LOSSES = 12, 8
-"""Models and tasks, and losses of each, drawn at most; the CSV has all."""
+GROUPS, LOSSES = 4, 8
+"""Models and tasks, as many as fit on a printed page, and losses of each; the CSV has all."""
 CURVES = {"cross_entropy": "Cross-entropy", "auxiliary": "Auxiliary (unweighted)"}
 NAMES = {"exact_match": "exact match (%)", "rougeL": "ROUGE-L"}
 
