@@ -10,7 +10,7 @@ QUICK := not slow and not docs and not packaging and not browser
 LOCK := requirements-cpu.lock
 STAMP := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' $(LOCK))
-PAGES := $(shell git ls-files '*.md' ':!docs/miniature' ':!tests')
+PAGES := $(shell git ls-files '*.md' ':!tests')
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
 export SMMD_BENCH_CACHE ?= $(CURDIR)/.cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

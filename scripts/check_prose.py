@@ -50,7 +50,7 @@ def prose(file: Path) -> list[str]:
 
 def main() -> None:
     names = ["*.md", "*.py"] if "--code" in sys.argv else ["*.md"]
-    command = ["git", "ls-files", *names, ":!tests", ":!docs/miniature", ":!scripts/check_prose.py"]
+    command = ["git", "ls-files", *names, ":!tests", ":!scripts/check_prose.py"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     found = [
         f"{name}: …{text[max(0, match.start() - 40) : match.end() + 20]}… ({better})"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,6 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "benchmarks.md",
 }
-REPORT = "miniature/"
-"""Below docs/: the report of a run, whose Markdown tables are files, not pages."""
 _SOURCES = {page: source for source, page in PAGES.items()}
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
@@ -36,17 +33,7 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that do not lie in docs/."""
     for source, page in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
-    for table in [f for f in files.documentation_pages() if f.src_uri.startswith(REPORT)]:
-        files.remove(table)  # copied as it is, below
     return files
-
-
-def on_post_build(config: Any) -> None:
-    """Put the tables of the committed report beside its page, as the files that it links."""
-    for file in (ROOT / "docs" / REPORT).rglob("*.md"):
-        target = Path(config["site_dir"]) / file.relative_to(ROOT / "docs")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
