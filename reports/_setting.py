@@ -59,7 +59,11 @@ def published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[s
 
 
 def setting_note(run: Run, cells: pd.DataFrame) -> str:
-    """A sentence on the models and tasks in another setting than the paper's; empty: none is."""
+    """A sentence on the models and tasks in another setting than the paper's; empty: none is.
+
+    The paper is not named for tasks of one's own.
+    """
+    cells = cells[cells["task_name"].map(is_paper_task).astype("bool")]
     models = cells.groupby("task", observed=True)["model"].nunique().to_dict()
     named: dict[str, list[str]] = {}
     for (model, task), group in cells.groupby(["model", "task"], observed=True):

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
+from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.tables import DASH
 
 from ._caption import split_caption, when
-from ._paper import reference, rows
+from ._paper import is_paper_task, reference, rows
 from ._setting import SYNTHETIC, UNKNOWN, data_source, papers_task
 
 TABLE = "dataset_sizes"
@@ -48,7 +49,10 @@ class DatasetSizes:
             f"Paper: {reference(TABLE)}, which rounds to tens, counts GSM8K's whole training set "
             "and names no validation split."
             if known
-            else f"{reference(TABLE)} has none of these tasks in this level or setting.",
+            else when(
+                any(is_paper_task(split_spec(task)[0]) for task in data["task"]),
+                f"{reference(TABLE)} has none of these tasks in this level or setting.",
+            ),
             when(synthetic.any(), "No published values for synthetic data."),
         )
         return Artefact(table=table, data=data, **caption)

@@ -18,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..plugin_system.registry import own_points
 from ..scoring.categories import CATEGORIES
 from ..storage.files import read_own_json, write_json, write_text
 from .examples import embedded_examples
@@ -89,6 +90,7 @@ def render_page(
         run=manifest,
         flags=[f for f in manifest.get("flags") or () if f != manifest.get("command")],
         absent=run.gone,
+        mirrors_paper=_has_paper_task(run),
         report_command=report_command(run),
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
         counts=run.cells["status"].value_counts().reindex(_STATES, fill_value=0).to_dict(),
@@ -101,6 +103,12 @@ def render_page(
         style=Markup(_text("page.css")),
         scripts=[_script(file) for file in SCRIPTS + (EXAMPLE_SCRIPTS if packed else ())],
     )
+
+
+def _has_paper_task(run: RunFrames) -> bool:
+    """Whether a task is first-party, and so the paper's: others' pages do not name its tables."""
+    tasks = set(run.cells["task_name"])
+    return not tasks or not tasks.isdisjoint(own_points("tasks"))
 
 
 def report_command(run: RunFrames) -> str:

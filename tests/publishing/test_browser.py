@@ -172,6 +172,8 @@ def test_a_phone_scrolls_tables_and_figures_but_never_the_page(open_page, width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     box = page.locator("#values .wide")
     assert box.evaluate("one => one.scrollWidth > one.clientWidth")
+    cells = page.locator(".detail :is(td, th)")
+    assert min(cells.evaluate_all("all => all.map((one) => one.clientWidth)")) >= 80
     if width < 640:
         assert page.locator("#completions").evaluate("one => one.scrollWidth <= innerWidth")
         page.locator("#completions th button").first.tap()

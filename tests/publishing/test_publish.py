@@ -16,10 +16,11 @@ import pytest
 import smmd_bench as sb
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.examples import embedded_examples
+from smmd_bench.publishing.make_report import Section
 from smmd_bench.publishing.packing import unpack
 from smmd_bench.publishing.page import EXAMPLE_SCRIPTS, SCRIPTS, render_page
 from tests.publishing.published import Told, publish
-from tests.runs import rewrite, write_run
+from tests.runs import quick_run, rewrite, write_run
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -119,6 +120,13 @@ def test_the_page_escapes_what_reports_and_models_say(page):
     data = re.search(r'<script type="([a-z/]+)" id="data">(.*?)</script>', page, re.DOTALL)
     assert data is not None
     assert HOSTILE in unpack(*data.groups())["texts"]
+
+
+@pytest.mark.parametrize(("task", "named"), [("arithmetic", True), ("temperature", False)])
+def test_the_page_names_the_papers_tables_beside_its_own_tasks_alone(tmp_path, task, named):
+    run = quick_run(tmp_path, tasks=(task,))
+    section = Section("both", "Both", "Figure 6 (Appendix C.6)", both())
+    assert (section.paper in render_page(run, [section], "no examples")) == named
 
 
 def test_the_page_needs_nothing_from_a_network_and_runs_its_own_scripts_alone(page):

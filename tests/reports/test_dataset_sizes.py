@@ -17,7 +17,10 @@ SOURCES = {"clock_time[source=kaggle]": "kaggle", "chartqa": "synthetic"}
 
 def run_of(folder, *tasks):
     data = {
-        task: {"sizes": SIZES[task], "identity": {"test": {"source": SOURCES.get(task)}}}
+        task: {
+            "sizes": SIZES.get(task, {"test": 40}),
+            "identity": {"test": {"source": SOURCES.get(task)}},
+        }
         for task in tasks
     }
     write_json(folder / "manifest.json", {"name": "sizes", "experiment": {}, "data": data})
@@ -45,6 +48,10 @@ def test_without_a_task_of_the_paper_there_are_no_columns_for_it(tmp_path):
     artefact = DatasetSizes().build(run_of(tmp_path, "arithmetic[level=easy,operations=1..2]"))
     assert list(artefact.table) == ["Task", "Train", "Validation", "Test"]
     assert "Table 8 of the paper has none of these tasks" in words(artefact)
+
+
+def test_the_paper_is_not_named_for_an_own_task(tmp_path):
+    assert "paper" not in words(DatasetSizes().build(run_of(tmp_path, "temperature")))
 
 
 @pytest.mark.parametrize("data", [{}, {"gsm8k": {"identity": {}}}])

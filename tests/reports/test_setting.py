@@ -162,3 +162,8 @@ def test_the_sizes_and_the_recipe_of_an_own_task_are_not_taken_for_the_papers(tm
     cell = a_cell(run, {"train_examples": 64, "epochs": 2})
     assert differences(run, cell) == "a task that is not in the paper"
     assert [*other_training(run, cell)] == ["a task that is not in the paper"]
+
+
+def test_the_paper_is_not_named_for_an_own_task(tmp_path):
+    run = small(tmp_path, models=("builtin/tiny",), tasks=("temperature",), n=15)
+    assert setting_note(run, run.cells) == ""
