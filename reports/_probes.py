@@ -59,7 +59,7 @@ def first_digit_distributions(run: Run) -> pd.DataFrame:
         if probes.empty:
             continue
         first = probes[probes["answer_digit"] == 0]
-        leading = {value: int(f"{abs(value):e}"[0]) for value in first["target_value"].unique()}
+        leading = {value: leading_digit(value) for value in first["target_value"].unique()}
         p = first[DIGITS].to_numpy(np.float64)  # [n, 10]
         true = first["target_value"].map(leading).to_numpy()  # [n]
         member = np.equal.outer(np.arange(1, 10), true).astype(np.float64)  # [9, n]
@@ -76,6 +76,22 @@ def first_digit_distributions(run: Run) -> pd.DataFrame:
         data[name] = means[name]
         data[f"{name}_deviation"] = np.sqrt((means[square] - means[name] ** 2).clip(lower=0))
     return data.reset_index()
+
+
+def leading_digit(value: float) -> int:
+    """The first digit of a number; 0 of 0."""
+    return int(f"{abs(value):e}"[0])
+
+
+def starts_with(run: Run, digit: int) -> bool:
+    """Whether a probed answer begins with this digit."""
+    for address in with_numbers(run)["address"]:
+        probes = run.read("probes", ["answer_digit", "target_value"], [str(address)])
+        if len(probes):
+            first = probes.loc[probes["answer_digit"] == 0, "target_value"].unique()
+            if any(leading_digit(value) == digit for value in first):
+                return True
+    return False
 
 
 def why_no_first_digits(run: Run) -> str | None:

@@ -45,10 +45,9 @@ class CostGain:
         if reference_of(run) != REFERENCE:
             return "the completions were made elsewhere: nothing was trained here"
         known = set(gains(seed_gains(run))[KEY].itertuples(index=False, name=None))
-        costs = step_costs(run)
-        if known.isdisjoint(costs[KEY].itertuples(index=False, name=None)):
-            return "no loss and cross-entropy have logged step times for the same seed"
-        return None
+        if any(tuple(row[key] for key in KEY) in known for row in _step_costs(run)):
+            return None
+        return "no loss and cross-entropy have logged step times for the same seed"
 
     def build(self, run: Run) -> Artefact:
         """One panel a model and task, one point a loss."""
@@ -74,7 +73,12 @@ class CostGain:
 def step_costs(run: Run) -> pd.DataFrame:
     """One row a model, task and loss: how many steps are paired with cross-entropy's by seed and
     number, and the median and quartiles of the ratio of their times."""
-    rows: list[dict[str, Any]] = []
+    columns = [*KEY, "steps", *COST]
+    return in_order(pd.DataFrame(_step_costs(run), columns=columns), run.cells)
+
+
+def _step_costs(run: Run) -> Iterator[dict[str, Any]]:
+    """The rows of `step_costs`, each read when it is asked for."""
     for (model, task), cells in run.cells.groupby(["model", "task"], observed=True):
         log = run.read("train_log", ["step", "seconds"], cells["address"])
         if "seconds" not in log:
@@ -87,9 +91,7 @@ def step_costs(run: Run) -> pd.DataFrame:
         for loss, paired in ratios[np.isfinite(ratios)].items():
             if steps := int(paired.count()):
                 found = dict(zip(COST, paired.quantile([0.5, 0.25, 0.75]), strict=True))
-                rows.append({"model": model, "task": task, "loss": loss, "steps": steps, **found})
-    columns = [*KEY, "steps", *COST]
-    return in_order(pd.DataFrame(rows, columns=columns), run.cells)
+                yield {"model": model, "task": task, "loss": loss, "steps": steps, **found}
 
 
 def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:

@@ -6,7 +6,6 @@ Pictures are read from where the run decoded them; one that is gone leaves an em
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -148,13 +147,15 @@ def _columns(picture: Image | None) -> int:
     return 4 if picture is not None and picture.width < 1.2 * picture.height else 3
 
 
-def _answers(run: Run, address: str, uids: Iterable[str]) -> list[tuple[str, bool | None]]:
+def _answers(run: Run, address: str, uids: pd.Series[str]) -> list[tuple[str, bool | None]]:
     """Completion of each example and whether it is exact.
 
     None: the cell does not have it, or the answers of the task are no numbers.
     """
-    texts = run.read("completions", ["uid", "completion"], [address]).set_index("uid")["completion"]
-    scores = run.read("scores", ["uid", "exact", "answer"], [address]).set_index("uid")
-    exact = scores["exact"].to_dict() if scores["answer"].notna().any() else {}
-    known = {uid: (str(text), exact.get(uid)) for uid, text in texts.items()}
+    texts = run.read("completions", ["uid", "completion"], [address])
+    scores = run.read("scores", ["uid", "exact", "answer"], [address])
+    numbers = scores["answer"].notna().any()
+    texts, scores = (of[of["uid"].isin(uids)].set_index("uid") for of in (texts, scores))
+    exact = scores["exact"].to_dict() if numbers else {}
+    known = {uid: (str(text), exact.get(uid)) for uid, text in texts["completion"].items()}
     return [known.get(uid, ("", None)) for uid in uids]
