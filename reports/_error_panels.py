@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from smmd_bench.contracts import Run
-from smmd_bench.publishing.style import LossStyle, folded, loss_label, model_label
+from smmd_bench.publishing.style import LossStyle, folded, loss_label, model_label, shortened
 
 from ._caption import Words, missing_note, split_caption
 from ._errors import CommonErrors, Pair, silent
@@ -49,11 +49,13 @@ def block_label(pair: Pair) -> str:
 
 
 def panel_title(common: CommonErrors, n: int) -> str:
-    """`SMMD over CE`, with the parameters of a variant in lines of their own, and its n."""
+    """`SMMD over CE`, with the parameters of a variant in lines of their own, and its n. Of a long
+    name it has the start and the end; the legend has all of it."""
     pair = common.pair
     words = f"{loss_label(pair.loss)} over {loss_label(pair.reference)}"
     seeds = f", {len(pair.seeds)} seeds" if len(pair.seeds) > 1 else ""
-    return folded(words, 18) + f"\nn = {n:,}{seeds}"
+    lines = [shortened(line, 18) for line in folded(words, 18).splitlines()]
+    return "\n".join([*lines, f"n = {n:,}{seeds}"])
 
 
 def set_share_scale(axis: Axes, highest: float, ticks: Sequence[float]) -> None:

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ._cells import KEY
+from ._cells import KEY, REFERENCE
 
 LEVEL = 0.05
 """A corrected p below it counts as significant."""
-TESTS = (
+_SEVERAL = (
     "Of several seeds interval and p are those of a mixed model of the paired differences, with "
     "crossed random effects of seed and test example and Satterthwaite's degrees of freedom: they "
-    "speak of other seeds and other test sets. Of one seed they speak of other test sets alone: "
-    "Tango's interval and McNemar's exact test for exact match, the paired bootstrap for other "
-    "metrics.",
-    "Holm's correction is over the losses of a model, task and metric. The row of CE compares it "
-    "with CE of other seeds, in disjoint pairs: the noise floor.",
+    "speak of other seeds and other test sets."
 )
+_ONE = (
+    "speak of other test sets alone: Tango's interval and McNemar's exact test for exact match, "
+    "the paired bootstrap for other metrics."
+)
+_HOLM = "Holm's correction is over the losses of a model, task and metric."
+
+
+def tests_notes(data: pd.DataFrame, noise: str) -> list[str]:
+    """How the rows of `_verdicts.verdicts` were tested, where there are such; `noise` names the
+    noise floor."""
+    if data.empty:
+        return []
+    several, one = (data["seeds"] > 1).any(), (data["seeds"] == 1).any()
+    of_one = f"{'Of one seed they' if several else 'Interval and p'} {_ONE}"
+    floor = f"The row {noise} compares disjoint pairs of its seeds: the noise floor."
+    tests = [_SEVERAL] * bool(several) + [of_one] * bool(one)
+    holm = [_HOLM] + [floor] * bool((data["loss"] == REFERENCE).any())
+    return [" ".join(tests), " ".join(holm)]
 
 
 def bold_best(data: pd.DataFrame, column: str) -> list[tuple[int, str]]:

@@ -13,12 +13,14 @@ from smmd_bench.publishing.tables import number
 from smmd_bench.scoring.gain import holm, smallest_difference
 
 from ._cells import KEY, REFERENCE, in_order, metrics_of, opponent
-from ._gains import first_metric, gains, paired, seed_gains
+from ._gains import first_metric, gains, paired, reference_of, seed_gains
 from ._significance import LEVEL
 
 _PARTS = ("gain", "gain_low", "gain_high", "gain_p", "gain_smallest")
 _POINTS = 100
 """A rate cannot differ by more."""
+SEEDS_DIFFER, SEEDS_ALIKE = "seeds differ", "no difference found"
+"""The verdicts on cross-entropy against cross-entropy of other seeds."""
 _RATES = ("parse_failure_rate", "truncation_rate")
 
 
@@ -32,11 +34,17 @@ def judged_metrics(task: str) -> list[Metric]:
 def verdicts(run: Run) -> pd.DataFrame:
     """One row a model, task, loss and metric of `judged_metrics`, where there is a difference: what
     `tested` says, and verdict: better, worse, or "cannot tell (below ±4.5)"; "not tested: run it
-    again" of one seed whose comparison an earlier version made, without a test."""
+    again" of one seed whose comparison an earlier version made, without a test.
+
+    The noise floor is no loss, so it is neither better nor worse: `SEEDS_DIFFER` or `SEEDS_ALIKE`.
+    """
     by_task = {str(task): judged_metrics(str(task)) for task in run.cells["task"].unique()}
     data = tested(seed_gains(run, by_task.__getitem__))
     if len(data):
-        data["verdict"] = [_verdict(row) for row in data.to_dict("records")]
+        other = reference_of(run)
+        data["verdict"] = [
+            _verdict(row, noise=row["loss"] == other) for row in data.to_dict("records")
+        ]
     return data
 
 
@@ -96,7 +104,9 @@ def _best(data: pd.DataFrame, prefix: str) -> pd.Series[bool]:
     return (gain == largest) & (gain > 0) & (data[f"{prefix}gain_p"] < LEVEL)
 
 
-def _verdict(gain: dict[Any, Any]) -> str:
+def _verdict(gain: dict[Any, Any], *, noise: bool) -> str:
+    if noise and not math.isnan(gain["p_holm"]):
+        return SEEDS_DIFFER if gain["p_holm"] < LEVEL else SEEDS_ALIKE
     if gain["p_holm"] < LEVEL:
         return "better" if (gain["difference"] > 0) == (gain["better"] == "higher") else "worse"
     if gain["seeds"] == 1 and math.isnan(gain["p_holm"]):

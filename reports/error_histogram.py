@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import LossStyle, add_legend, folded, loss_label, loss_styles
+from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, shortened
 from smmd_bench.publishing.tables import DASH, number, with_interval
 
 from . import _error_panels as panels
@@ -176,9 +176,10 @@ def _figure(blocks: list[panels.Block], data: pd.DataFrame) -> Figure:
                 p90 = float(p90_by_seed(common, loss).mean())
                 _mark(axis, p90, height, loss, styles[loss])
                 percentiles.append(number(p90, _digits(p90)))
-            other = loss_label(common.pair.reference)
-            both = f"p90 {percentiles[1]} ({other} {percentiles[0]})"
-            axis.set_title(f"{panels.panel_title(common, common.n)}\n{folded(both, 24)}")
+            other = shortened(loss_label(common.pair.reference), 12)
+            both = f"p90 {percentiles[1]}", f"({other} {percentiles[0]})"
+            p90s = ("\n" if len(" ".join(both)) > 24 else " ").join(both)
+            axis.set_title(f"{panels.panel_title(common, common.n)}\n{p90s}")
         most = float(here["share"].max())
         panels.set_share_scale(axes[0], most, (0, 1, 5, 10, 20, 40, 60, 80, 100))  # shared by all
         last = axis_end(here)

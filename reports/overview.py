@@ -34,6 +34,9 @@ PAIRS, LOSSES = 3, 8
 """Models and tasks, and losses of each, drawn at most; the table of the verdict has all."""
 ROOM = 1.5
 """How far an axis goes at least, in units of the smallest difference that could be found."""
+LETTERS, SHORT = 14, 8
+"""Of the label that the others are compared with, at a panel: at most, and beside other words in a
+line. The caption has all of it."""
 BAND = "#D9DCDF"
 COLOURS = {"better": "#1B5E20", "worse": "#A01313"}
 """Of the words; those of the losses are others."""
@@ -129,7 +132,7 @@ def _block(
     part.suptitle(textwrap.fill(_heading(run, pair, here), 100), x=0.01, ha="left", fontsize=9.5)
     for axis, name in zip(axes, metrics, strict=True):
         _panel(axis, run, here[here["metric"] == name], rows, losses)
-    labels = [folded(shortened(names[loss], 34), 18) for loss in rows]
+    labels = [folded(shortened(names[loss], 24), 18) for loss in rows]
     axes[0].set_yticks(range(len(rows)), labels)
     axes[0].set_ylim(len(rows) - 0.5, -0.5)
 
@@ -148,11 +151,13 @@ def _panel(
 ) -> None:
     """The rows of one metric, below the value that they are compared with."""
     first = here.iloc[0]
-    styles, other = style.loss_styles(losses), loss_label(reference_of(run))
+    styles = style.loss_styles(losses)
+    other = shortened(loss_label(reference_of(run)), LETTERS)
     known = run.metrics[run.metrics["metric"] == first["metric"]]
     against = known["address"].isin({address for row in here["against"] for address in row})
     value = number(float(known.loc[against, "value"].mean()), digits_of(first["label"]))
-    axis.set_title(f"{first['label']}, {other} {value}", loc="left")
+    stop = "\n" if len(other) > SHORT else " "
+    axis.set_title(f"{first['label']},{stop}{other} {value}", loc="left")
     bound = _bound(here)
     axis.set_xlim((bound, -bound) if first["better"] == "lower" else (-bound, bound))
     axis.axvline(0, color="black", linewidth=0.9)
@@ -160,7 +165,7 @@ def _panel(
     axis.tick_params(axis="y", length=0)
     for gain in here.to_dict("records"):
         _row(axis, rows.index(gain["loss"]), gain, styles[gain["loss"]], bound)
-    axis.set_xlabel(f"Δ {first['label']} to {other}: right is better →")
+    axis.set_xlabel(f"Δ {first['label']} to {other}:{stop}right is better →")
 
 
 def _bound(here: pd.DataFrame) -> float:

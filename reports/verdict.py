@@ -9,18 +9,20 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import loss_label
+from smmd_bench.publishing.style import loss_label, shortened
 from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
 
 from ._caption import join_sentences, missing_note, sample_note, when
 from ._cells import main_losses, measured, why_missing
 from ._columns import row_head
 from ._gains import noise_label, reference_of, unknown_note
-from ._significance import TESTS
+from ._significance import tests_notes
 from ._tuning import tuning_note
 from ._values import P_HOLM, delta
 from ._verdicts import digits_of, judged_metrics, verdicts
 
+LETTERS = 14
+"""Of the label that the others are compared with, in a heading."""
 NO_REFERENCE = "no {} to compare with"
 NOTHING = "no answers to compare"
 
@@ -49,7 +51,9 @@ class Verdict:
         table = pd.DataFrame(_rows(run, data)).fillna(DASH)
         if "predictions" in run.manifest:
             table.attrs["title"] = f"Which answers are better than those of {other}?"
-        table.attrs["values"] = ["Metric", "Verdict"]
+        value, gain = _headings(run)
+        table.attrs["values"] = ["Loss", "Metric", value, "Verdict", gain, P_HOLM]
+        table.attrs["optional"] = ["n", "Seeds", P_HOLM, value]
         errors = [m.label for t in run.cells["task"].unique() for m in judged_metrics(str(t))[1:]]
         lower = ", ".join(dict.fromkeys(errors))
         found = data[data["loss"] != reference_of(run)] if len(data) else data
@@ -67,7 +71,8 @@ class Verdict:
             left,
             missing_note(run.cells),
         )
-        return Artefact(caption, table, data=None if data.empty else data, notes=TESTS)
+        notes = tests_notes(data, noise_label(run))
+        return Artefact(caption, table, data=None if data.empty else data, notes=notes)
 
 
 def _judged(run: Run) -> pd.DataFrame:
@@ -88,7 +93,7 @@ def _advice(run: Run, other: str) -> str:
 
 def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
     """The rows of the table, in the order of the run."""
-    other = reference_of(run)
+    other, (value, difference) = reference_of(run), _headings(run)
     gains = dict([*data.groupby(["task", "model", "loss"], observed=True)]) if len(data) else {}
     for (task, model, loss), cells in _shown(run, gains):
         head = row_head({"model": model, "task": task, "loss": loss})
@@ -106,12 +111,19 @@ def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
             digits = digits_of(gain["label"])
             values = gain["difference"], gain["low"], gain["high"]
             row = {**head, "Metric": gain["label"]}
-            row |= {loss_label(other): number(_value(run, gain), digits)}
+            row |= {value: number(_value(run, gain), digits)}
             row |= {"Verdict": gain["verdict"]}
-            row |= {f"{delta(other)} [95 %]": with_interval(*values, digits, sign=True)}
+            row |= {difference: with_interval(*values, digits, sign=True)}
             row |= {P_HOLM: DASH if pd.isna(gain["p_holm"]) else p_value(gain["p_holm"])}
             seeds = {} if "predictions" in run.manifest else {"Seeds": str(gain["seeds"])}
             yield row | seeds | {"n": f"{gain['n']:,}"}
+
+
+def _headings(run: Run) -> tuple[str, str]:
+    """Of the value that is compared with, and of the difference; the caption has a long name in
+    full."""
+    label = shortened(loss_label(reference_of(run)), LETTERS)
+    return label, f"Δ to {label} [95 %]"
 
 
 def _shown(run: Run, gains: Collection[Any]) -> list[tuple[Any, pd.DataFrame]]:

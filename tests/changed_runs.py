@@ -60,6 +60,21 @@ def with_manifest(run: RunFrames, folder: Path, **changes: Any) -> RunFrames:
     return read_run(folder)
 
 
+def made_elsewhere(run: RunFrames, folder: Path, names: Mapping[str, str]) -> RunFrames:
+    """A copy of a run in `folder`, as if it were of files of completions: `names` are their labels
+    by the losses of the run, that of the reference first."""
+    reference, *others = names.values()
+
+    def renamed(content: Any) -> Any:
+        keys = {"loss", "against_loss"} & {*content}
+        return {**content, **{key: names[content[key]] for key in keys}}
+
+    run = changed(run, folder, "cell.json", lambda cell: {**renamed(cell), "reference": reference})
+    for loss in others:
+        run = changed(run, folder, "comparison.json", renamed, loss=loss)
+    return with_manifest(run, folder, predictions={"labels": [*names.values()]})
+
+
 def _copied(run: RunFrames, folder: Path) -> Path:
     if run.path != folder:
         shutil.copytree(run.path, folder, dirs_exist_ok=True)

@@ -70,6 +70,7 @@ def _described(section: Section) -> dict[str, Any] | None:
         "columns": [*text.columns],
         "rows": text.to_numpy().tolist(),
         "values": sorted(map(str, text.attrs.get("values", ()))),
+        "optional": [*map(str, text.attrs.get("optional", ()))],
         "bold": sorted(bold_cells(text)),
     }
 
@@ -79,7 +80,7 @@ def _rendered(table: Mapping[str, Any], width: int, *, notes: bool = False) -> s
     from rich.console import Console
 
     frame = pd.DataFrame(table["rows"], columns=table["columns"], dtype="str")
-    frame.attrs.update(values=table["values"], bold=table.get("bold", ()))
+    frame.attrs.update({name: table.get(name, ()) for name in ("values", "optional", "bold")})
     file = io.StringIO()
     console = Console(file=file, width=width, color_system=None)
     console.print(to_terminal(frame, table["title"], table["caption"], width))

@@ -16,12 +16,12 @@ from smmd_bench.publishing.terminal_table import to_terminal
 FOLDER = Path(__file__).parent.parent / "data" / "golden"
 
 
-def printed(table: pd.DataFrame, caption: str, width: int) -> list[str]:
-    """The lines of a table for a terminal of 100 columns, on a console of that width."""
+def printed(table: pd.DataFrame, caption: str, width: int, of: int = 100) -> list[str]:
+    """The lines of a table for a terminal of `of` columns, on a console of that width."""
     console = Console(width=width, color_system=None)
     with console.capture() as captured:
         title = str(table.attrs.get("title", ""))
-        console.print(to_terminal(table, title, caption, 100))
+        console.print(to_terminal(table, title, caption, of))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 

@@ -4,7 +4,7 @@ from smmd_bench.reports._verdicts import verdicts
 from smmd_bench.reports.overview import BAND, COLOURS, Overview
 
 from smmd_bench.publishing.style import figure_style
-from tests.changed_runs import changed, with_manifest
+from tests.changed_runs import made_elsewhere
 from tests.reports.golden import words
 from tests.runs import planted_run, quick_run
 
@@ -113,17 +113,17 @@ def test_nothing_sticks_out_of_the_figure_and_what_does_not_fit_is_named(tmp_pat
     assert note in words(artefact)
 
 
+def test_the_noise_floor_is_neither_green_nor_red(tmp_path):
+    better = {0: HALF, 1: ANSWERS}
+    run = planted_run(tmp_path, ANSWERS, {"ce": better, "smmd": better}, seeds=(0, 1))
+    left = Overview().build(run).figure.axes[0]
+    floor = next(text for text in left.texts if text.get_text() == "seeds differ")
+    assert floor.get_color() == "black"
+
+
 def test_completions_made_elsewhere_have_no_seeds_and_the_first_label_to_be_compared_with(tmp_path):
-    names = {"ce": "old", "smmd": "new"}
-
-    def relabelled(content):
-        keys = {"loss", "against_loss"} & {*content}
-        return {**content, **{key: names[content[key]] for key in keys}}
-
     run = planted_run(tmp_path, ANSWERS, {"ce": HALF, "smmd": ANSWERS})
-    run = changed(run, tmp_path, "cell.json", lambda cell: {**relabelled(cell), "reference": "old"})
-    run = changed(run, tmp_path, "comparison.json", relabelled, loss="new")
-    run = with_manifest(run, tmp_path, predictions={"labels": ["old", "new"]})
+    run = made_elsewhere(run, tmp_path, {"ce": "old", "smmd": "new"})
     figure = Overview().build(run).figure
     assert figure.axes[0].get_xlabel() == "Δ Acc (%) to old: right is better →"
     assert figure.subfigs[0].get_suptitle().endswith(": 20 test examples")

@@ -13,7 +13,8 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from smmd_bench.publishing.tables import with_interval
-from tests.reports.golden import words
+from tests.changed_runs import made_elsewhere
+from tests.reports.golden import printed, words
 from tests.runs import planted_run, quick_run
 
 ANSWERS = [str(at) for at in range(40)]
@@ -72,6 +73,25 @@ def test_the_noise_floor_is_the_last_row_of_a_run_with_several_seeds(three_seeds
     values = [p.set_index("metric")["value"]["exact_match"] for p in pair]
     shown = float(table["Δ to CE [95 %]"].iloc[-2].split()[0].replace("−", "-"))
     assert shown == pytest.approx(values[1] - values[0], abs=0.051)
+
+
+def test_the_noise_floor_is_neither_better_nor_worse(tmp_path):
+    better = {0: HALF, 1: ANSWERS}
+    run = planted_run(tmp_path, ANSWERS, {"ce": better, "smmd": better}, seeds=(0, 1))
+    table = Verdict().build(run).table
+    floor = table[table["Loss"] == "CE, other seeds"]
+    assert (floor["p (Holm)"].iloc[0], floor["Verdict"].iloc[0]) == ("<0.001", "seeds differ")
+
+
+def test_a_noise_floor_without_a_difference_says_so(three_seeds):
+    floor = verdicts(three_seeds).query("loss == 'ce' and p_holm > 0.05")
+    assert {*floor["verdict"]} == {"no difference found"}
+
+
+def test_the_losses_of_several_seeds_are_one_table_on_a_terminal(three_seeds):
+    lines = printed(Verdict().build(three_seeds).table, "", 80, of=80)
+    assert sum(line.startswith("Loss ") for line in lines) == 1
+    assert max(map(len, lines)) <= 80
 
 
 def test_the_tables_and_the_forest_plot_show_the_intervals_of_the_verdict(three_seeds):
@@ -148,3 +168,25 @@ def test_the_caption_explains_the_number_of_cannot_tell_where_there_is_one(tmp_p
     assert "Below ±x: a true difference of x" in Verdict().build(alike).caption
     alike.comparisons["p"] = np.nan
     assert "Below" not in Verdict().build(alike).caption
+
+
+def test_the_notes_name_the_noise_floor_and_several_seeds_only_where_there_are_such(
+    three_seeds, tmp_path
+):
+    several = " ".join(Verdict().build(three_seeds).notes)
+    assert "mixed model" in several
+    assert "The row CE, other seeds compares" in several
+    one = " ".join(Verdict().build(quick_run(tmp_path)).notes)
+    assert one.startswith("Interval and p speak of other test sets alone")
+    assert "noise floor" not in one
+    assert "seeds" not in one
+
+
+def test_a_long_name_of_the_reference_is_shortened_in_the_headings(tmp_path):
+    long = "samples_gsm8k_2026-11-20T10-00-00.123"
+    run = planted_run(tmp_path, ANSWERS, {"ce": HALF, "smmd": ANSWERS})
+    artefact = Verdict().build(made_elsewhere(run, tmp_path, {"ce": long, "smmd": "new"}))
+    assert [name for name in artefact.table if "samples" in name] == [
+        "samples…00.123", "Δ to samples…00.123 [95 %]",
+    ]  # fmt: skip
+    assert long in artefact.caption

@@ -6,6 +6,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.results.contrasts import contrasts
 from smmd_bench.scoring.crossed import fit
 from smmd_bench.scoring.gain import gain_of, holm
+from tests.in_process import call
 from tests.runs import quick_run
 
 
@@ -60,3 +61,12 @@ def test_what_the_run_lacks_is_named(run, tmp_path):
     other = quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0,), base=False)
     found = contrasts(other, ["smmd", "ce"], resamples=20)
     assert found["seeds"].tolist() == [1]
+
+
+def test_one_difference_is_one_table_on_a_terminal_of_80_columns(tmp_path):
+    task = "arithmetic[level=medium,operations=1..2]"
+    quick_run(tmp_path, tasks=(task,), losses=("ntl", "smmd"))
+    words = ["compare", str(tmp_path), "--losses", "smmd,ntl"]
+    said = call(words, tmp_path, COLUMNS="80").stdout
+    assert sum(line.startswith("Against ") for line in said.splitlines()) == 1
+    assert f"Task {task} ·" in said
