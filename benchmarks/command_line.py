@@ -4,9 +4,10 @@ mistake, one table of a finished run.
     python benchmarks/command_line.py [--repeats 5]
 
 Each is a process of its own. Budgets: 0.3 s for --help (DESIGN.md, section 6), 0.5 s for `ls`, a
-completion and a mistyped name, 1 s for a folder that another process works on, 2 s for a table of a
-small run and for `compare`. `ls -v` and `ls --json` import every plugin, and torch with them: they
-have no budget. Wall seconds, medians; all of them contain the start of an empty Python process.
+completion, a mistyped name and an absent run, 1 s for a suite that none of lm-eval's 14,000 task
+files has and for a folder that another process works on, 2 s for a table of a small run and for
+`compare`. `ls -v` and `ls --json` import every plugin, and torch with them: they have no budget.
+Wall seconds, medians; all of them contain the start of an empty Python process.
 Then the same as ratios to --help of this run, which a busy machine changes less.
 """
 
@@ -40,6 +41,13 @@ SMALL: dict[str, tuple[str, float]] = {
     "mistyped task": ("train-eval --task arithmatic --losses ce", 0.5),
     "mistyped loss": (f"{JOB},smd", 0.5),
     "mistyped engine": (f"{JOB} --engine vlm", 0.5),
+    "mistyped parameter": (f"{JOB}[sgma=2]", 0.5),
+    "mistyped model": (f"{JOB} --model builtin/tinny", 0.5),
+    "mistyped loss of overhead": ("overhead --losses ntll", 0.5),
+    "mistyped report": ("report RUN --only tabel2", 0.5),
+    "mistyped loss of export": ("export RUN --loss smd --out exported", 0.5),
+    "mistyped suite": ("regress RUN --suite mmluu", 1),
+    "absent run": ("report no-such-run", 0.5),
     "refused lock": (f"{JOB} --out RUN", 1),
     "one table": ("report RUN --only scale_errors", 2),
     "compare": ("compare RUN RUN", 2),

@@ -70,6 +70,7 @@ def _clocks(folder: Path, split: Split, classes: Classes, stamp: object) -> Mapp
         clocks = listed
     lacking = [t for t in TIMES if t not in {(c.hour, c.minute) for c in clocks}]
     absent = [path for path in clocks.values() if not path.is_file()]
+    or_there = _OR_THERE if any(path.is_file() for path in listed.values()) else ""
     if absent or not clocks:
         _require_same_names([*(absent or listed.values())], folder)
     if not clocks or (lacking and classes == "all"):
@@ -77,13 +78,13 @@ def _clocks(folder: Path, split: Split, classes: Classes, stamp: object) -> Mapp
         raise UserError(
             f"{index} lists no {split} picture of {len(lacking)} of the {len(TIMES)} times, the "
             f"first of them {hour}:{minute:02}, or their folders are absent: copy the whole data "
-            f"set again{_OR_THERE if clocks else ''}."
+            f"set again{or_there}."
         )
     if absent:
         raise UserError(
             f"{len(absent):,} of the {len(clocks):,} {split} pictures that {index} lists are "
             f"absent, the first of them {absent[0]}: copy the whole data set again"
-            f"{'' if absent[0].parent.is_dir() else _OR_THERE}, or ask for the synthetic clocks "
+            f"{'' if absent[0].parent.is_dir() else or_there}, or ask for the synthetic clocks "
             "with --task 'clock_time[source=synthetic]'."
         )
     return {clock: clocks[clock] for clock in in_turn(clocks)}

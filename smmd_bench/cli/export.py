@@ -15,6 +15,7 @@ from .voice import Voice
 
 if TYPE_CHECKING:
     from ..publishing.export.exported_cell import ExportedCell
+    from ..results.frames import RunFrames
 
 
 @click.command()
@@ -65,13 +66,19 @@ def command(
       smmd-bench export runs/NAME --loss smmd --seed 0 --merged --out merged
       smmd-bench export runs/NAME --format lm_eval --out samples
     """
+    from ..results.frames import read_run
+    from ..results.named_cells import require_named
+
+    frames = read_run(run)
+    if frames.rows:
+        require_named(frames, filters)  # before what takes a second to import
     from ..publishing.export.write_export import FORMATS, write_export
 
     for name in formats:
         if name not in FORMATS:
             raise UserError(f"Unknown format '{name}': {did_you_mean(name, FORMATS)}")
     with keeping(), voice.waiting("Exporting ..."):
-        cells = _choose(run, cell, filters, voice)
+        cells = _choose(frames, cell, filters, voice)
         folders, notes = write_export(cells, out, formats, merged=merged)
     for note in notes:
         voice.note(f"Note: {note}")
@@ -83,16 +90,15 @@ def command(
 
 
 def _choose(
-    path: Path, address: str | None, filters: dict[str, Any], voice: Voice
+    run: RunFrames, address: str | None, filters: dict[str, Any], voice: Voice
 ) -> list[ExportedCell]:
     """The cells to export; raises UserError where none fits, or has results."""
     from ..publishing.export.exported_cell import exported_cells
-    from ..results.frames import read_run
     from ..storage.current import BASE
     from .run_plugins import load_plugins_of
     from .show_views.cells import filter_cells
 
-    run = read_run(path)
+    path = run.path
     voice.note_gone(run)
     if run.cells.empty or "predictions" in run.manifest:
         raise UserError(

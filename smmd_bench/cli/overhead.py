@@ -81,6 +81,11 @@ def command(
       smmd-bench overhead --losses ntl,smmd --steps 6 --drop 2 --repeats 1
       smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # needs a GPU
     """
+    from ..overhead.geometry import find_geometry
+    from ..plugin_system.registry import require_known
+
+    require_known("losses", losses)  # before what takes seconds to import
+    find_geometry(geometry)
     settings = _settings(losses, geometry, numeric_tokens, device, sizes)
 
     from ..overhead.measure import measure, missing_repeats, read_frames

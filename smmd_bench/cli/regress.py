@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,9 @@ def command(
       smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir ./data
       smmd-bench regress runs/NAME --suite samsum --losses ce --checkpoint ./other
     """
+    from ..regression.suite_names import require_suites
+
+    require_suites(suites)  # before what takes seconds to import
     from ..publishing.report_stamp import reports_are_current
     from ..regression.evaluation import plan
     from ..regression.find_suites import find_suites, shots_notes
@@ -95,12 +98,7 @@ def command(
         f"{setting.engine}" + (f", {limit} questions a subject or task." if limit else ".")
     )
 
-    def list_kept() -> list[str]:
-        evaluations = plan(targets, found, setting)
-        done = sum(evaluation.is_done(run) for evaluation in evaluations)
-        return [f"Kept in {run / 'regression'}: {done} of {len(evaluations)} evaluations."]
-
-    with keeping(list_kept):
+    with keeping(lambda: _kept(run, plan(targets, found, setting))):
         with voice.progress() as progress:
             outcome = regress(run, targets, found, setting, progress, executor=executor)
         if not reports_are_current(run):
@@ -115,6 +113,12 @@ def command(
             f"{run / 'regression'}/*/FAILED.json. {_advice(run, plan(targets, found, setting))}"
         )
     return 1 if outcome.failed else 0
+
+
+def _kept(run: Path, evaluations: Sequence[Evaluation]) -> list[str]:
+    """What there is of them after an interruption."""
+    done = sum(evaluation.is_done(run) for evaluation in evaluations)
+    return [f"Kept in {run / 'regression'}: {done} of {len(evaluations)} evaluations."]
 
 
 def _advice(run: Path, evaluations: Iterable[Evaluation]) -> str:

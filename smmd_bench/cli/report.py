@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ..errors import UserError, did_you_mean
+from ..errors import UserError
 from . import completion, options
 from .interruption import keeping
 from .terminal import print_json
@@ -49,15 +49,20 @@ def command(
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
       smmd-bench report runs/NAME --plugin my_figure.py
     """
+    from ..publishing.report_names import require_formats, require_reports
     from ..results.frames import read_run
-    from ..run.merge import merge_runs
     from .run_plugins import load_plugins_of
 
     load_plugins_of(runs, voice)
     if len(runs) > 1 and out is None:
         raise UserError("Several runs need a folder for their report: name one with --out.")
-    for one in runs:
-        voice.note_gone(read_run(one))
+    frames = [read_run(one) for one in runs]
+    require_reports(only or ())
+    require_formats(formats or ())
+    from ..run.merge import merge_runs  # and pandas with it
+
+    for one in frames:
+        voice.note_gone(one)
     run = runs[0] if out is None else merge_runs(runs, out)
     if only is None and formats is None:
         with keeping():
@@ -75,13 +80,11 @@ def command(
 
 def _publish_some(voice: Voice, run: Path, only: list[str], formats: list[str] | None) -> bool:
     """Make some reports, or some formats; returns whether a report failed."""
+    from ..publishing.report_names import SPELLINGS
     from ..publishing.report_stamp import reports_are_stale
-    from ..publishing.write_reports import SPELLINGS, write_some_reports
+    from ..publishing.write_reports import write_some_reports
 
     asked = list(SPELLINGS) if formats is None else formats
-    for name in asked:
-        if name not in SPELLINGS:
-            raise UserError(f"Unknown format '{name}': {did_you_mean(name, SPELLINGS)}")
     stale = reports_are_stale(run)
     with keeping(), voice.progress(stderr=True) as progress:
         sections, written = write_some_reports(

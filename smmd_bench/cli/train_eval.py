@@ -143,12 +143,14 @@ def command(
       smmd-bench train-eval --task arithmetic --losses ce,smmd \\
         --tune 'smmd: lambda=1,3' --tune 'ce: learning_rate=2e-4,5e-4'
     """
+    from ..models.card_content import require_builtins
     from ..plugin_system.registry import load_task, require_known
 
     require_known("tasks", tasks)  # before what takes seconds to import
     require_known("losses", losses)
     require_known("engines", [given["engine"]])
     require_known("executors", [given["executor"]])
+    require_builtins(models)
     for task in tasks:
         load_task(task)
     from ..experiment.experiment import Experiment

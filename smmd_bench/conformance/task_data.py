@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import get_args
 
 from ..contracts import Example, Modality, Split, Task
+from ..errors import UserError
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_plugin_file, load_task, plugin_files
 from ..storage.addresses import address
-from .checks import UncheckedError
+from .checks import UncheckedError, fail
 
 _MOST = {Modality.TEXT: 2000, Modality.VISION: 24}
 """Generated examples of a split; from a file of texts, as many as `_MOST_OF_A_FILE`."""
@@ -42,6 +43,14 @@ class TaskData:
         return not getattr(self.task, "sources", ())
 
     @property
+    def is_generated(self) -> bool:
+        """Whether the task draws its examples, as its identity says: no data can be absent."""
+        try:
+            return self.made_here and "generator" in self.task.identity(self.splits[0], 0)
+        except UserError:
+            return False
+
+    @property
     def splits(self) -> list[Split]:
         """Those that are not empty by `paper_sizes`."""
         return [split for split in get_args(Split) if self.task.paper_sizes.get(split, 0)]
@@ -54,7 +63,8 @@ class TaskData:
 
     @cached_property
     def examples(self) -> dict[Split, list[Example]]:
-        """Raises UncheckedError or UserError if they are not here."""
+        """Raises UncheckedError or UserError if they are not here, and ViolationError if the task
+        draws them and cannot draw enough."""
         for source in getattr(self.task, "sources", ()):
             if hasattr(source, "local_file"):
                 absent = [split for split in source.local if source.local_file(split) is None]
@@ -65,13 +75,21 @@ class TaskData:
                     )
         whole = not self.made_here and self.task.modality is Modality.TEXT
         most = _MOST_OF_A_FILE if whole else _MOST[self.task.modality]
+        return {s: self._first(s, min(most, self.task.paper_sizes[s])) for s in self.splits}
+
+    def _first(self, split: Split, size: int) -> list[Example]:
         try:
-            return {
-                split: list(self.task.examples(split, 0, min(most, self.task.paper_sizes[split])))
-                for split in self.splits
-            }
+            return list(self.task.examples(split, 0, size))
         except (ConnectionError, ImportError) as error:
             raise UncheckedError(f"the data are not available here: {error}") from error
+        except UserError as error:
+            absent = isinstance(error.__cause__, OSError | ImportError)  # a font, a library, room
+            if absent or not self.is_generated:
+                raise
+            fail(
+                f"paper_sizes promises {self.task.paper_sizes[split]:,} examples of {split}, and "
+                f"the task cannot make {size:,}: {error}"
+            )
 
     @property
     def filled(self) -> dict[Split, tuple[int, int]]:
@@ -83,7 +101,7 @@ class TaskData:
         for split, examples in self.examples.items():
             there, asked = len(examples), min(most, int(self.task.paper_sizes[split]))
             if text and there < asked:
-                there = len(self.task.examples(split, 0, asked))
+                there = len(self._first(split, asked))
             found[split] = there, asked
         return found
 

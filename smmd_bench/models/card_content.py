@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import cache
 from importlib.resources import files
@@ -12,10 +12,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator
 from pydantic.dataclasses import dataclass
 
-from ..errors import UserError, quoted
+from ..errors import UserError, did_you_mean, quoted
 from .recipe import Count, Recipe, checked_settings, paper_recipe
 from .settings import Settings, read_mapping, spelled
 
+BUILTIN = "builtin/"
 _FOLDER = Path(str(files("smmd_bench.models")))
 RecipeSettings = Annotated[dict[str, Any], AfterValidator(checked_settings)]
 
@@ -80,7 +81,22 @@ def backbones() -> Mapping[str, CardContent]:
 def builtin_folders() -> dict[str, Path]:
     """The folders of the built-in checkpoints, by name."""
     cards = sorted((_FOLDER / "builtin").glob("*/card.yaml"))
-    return {f"builtin/{card.parent.name}": card.parent for card in cards}
+    return {f"{BUILTIN}{card.parent.name}": card.parent for card in cards}
+
+
+def builtin_folder(name: str) -> Path:
+    """The folder of a built-in checkpoint. Raises UserError for an unknown name."""
+    known = builtin_folders()
+    if name not in known:
+        raise UserError(f"Unknown built-in model '{name}': {did_you_mean(name, known)}")
+    return known[name]
+
+
+def require_builtins(models: Iterable[str]) -> None:
+    """Raise UserError for the first of these models that is called built-in and is not."""
+    for name in models:
+        if name.startswith(BUILTIN):
+            builtin_folder(name)
 
 
 def _is_plain(value: Any) -> bool:

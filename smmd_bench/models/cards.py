@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..errors import UserError, did_you_mean, reason_of
+from ..errors import UserError, reason_of
 from ..plugin_system.parameters import spell, split_spec
 from ..plugin_system.registry import load_task
 from ..storage.addresses import cache_folder, digest_of_files
 from ..storage.data_files import fetch_snapshot
 from ..storage.files import read_given_json
-from .card_content import CardContent, backbones, builtin_folders, card_content
+from .card_content import BUILTIN, CardContent, backbones, builtin_folder, card_content
 from .recipe import Recipe
 
-_BUILTIN = "builtin/"
 _WITH_WEIGHTS = ContextVar("_WITH_WEIGHTS", default=True)
 _WEIGHTS = "*.safetensors"
 _PARTS = (
@@ -33,6 +32,9 @@ _PARTS = (
     "vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json",
     "processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json",
 )  # fmt: skip
+_TOKENIZERS = ("tokenizer.json", "*.model", "vocab*", "tekken.json", "*.tiktoken", "*.tokenizer")
+_TOKENIZERS_OF_BYTES = ("ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer")
+"""They have no file but tokenizer_config.json."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,8 @@ def model_card(name: str) -> ModelCard:
     cannot be fetched, a broken config.json or safetensors file, or a card with a mistake.
     """
     folder = local_path(name)
-    if name.startswith(_BUILTIN):
-        card = _builtin(name)
+    if name.startswith(BUILTIN):
+        card = _of_folder(name, builtin_folder(name), name)
     elif folder.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
         card = _local(name, folder)
     else:
@@ -143,13 +145,6 @@ def local_path(name: str) -> Path:
     return path
 
 
-def _builtin(name: str) -> ModelCard:
-    known = builtin_folders()
-    if name not in known:
-        raise UserError(f"Unknown built-in model '{name}': {did_you_mean(name, known)}")
-    return _of_folder(name, known[name], name)
-
-
 def _local(name: str, folder: Path) -> ModelCard:
     if not folder.is_dir():
         raise UserError(
@@ -160,6 +155,11 @@ def _local(name: str, folder: Path) -> ModelCard:
         raise UserError(
             f"The checkpoint folder '{name}' has no {lacking}: save the model there with "
             "save_pretrained (safetensors only)."
+        )
+    if not _has_tokenizer(folder):
+        raise UserError(
+            f"The checkpoint folder '{name}' has no tokenizer (tokenizer.json, *.model, vocab.*): "
+            "save the model's own there with its save_pretrained, or copy its files."
         )
     return _of_folder(name, folder, folder.name)
 
@@ -193,6 +193,13 @@ def _lacking(folder: Path) -> str | None:
     """The pattern of a part that a checkpoint cannot do without; None: all are there."""
     needed = ("config.json", _WEIGHTS) if _WITH_WEIGHTS.get() else ("config.json",)
     return next((pattern for pattern in needed if not any(folder.glob(pattern))), None)
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    if any(file.is_file() for pattern in _TOKENIZERS for file in folder.glob(pattern)):
+        return True
+    config = read_given_json(folder / "tokenizer_config.json")
+    return config.get("tokenizer_class") in _TOKENIZERS_OF_BYTES
 
 
 def _identity(folder: Path) -> dict[str, str]:

@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ..errors import UserError, did_you_mean, reason_of
 from .processor import reads_images
+
+if TYPE_CHECKING:
+    from .cards import ModelCard
 
 
 def target_modules(targets: Iterable[str], *, vision: bool) -> list[str] | str:
@@ -22,17 +25,17 @@ def target_modules(targets: Iterable[str], *, vision: bool) -> list[str] | str:
     return rf".*language_model.*\.({'|'.join(map(re.escape, names))})"  # a whole name
 
 
-def require_lora_targets(folder: Path, targets: str) -> None:
+def require_lora_targets(card: ModelCard, targets: str) -> None:
     """Raise UserError for a target that names no layer of the model, with the nearest names."""
-    vision = reads_images(folder)
-    layers = _layers(folder)
+    vision = reads_images(card.folder)
+    layers = _layers(card.folder, card.name)
     known = {
         layer.rpartition(".")[2] for layer in layers if "language_model" in layer or not vision
     }
     for target in targets.split() or [""]:
         if not any(_matches(layer, target_modules([target], vision=vision)) for layer in layers):
             raise UserError(
-                f"lora_targets asks for '{target}', and no layer of {folder} is called so: "
+                f"lora_targets asks for '{target}', and no layer of {card.name} is called so: "
                 f"{did_you_mean(target, known)}"
             )
 
@@ -45,7 +48,7 @@ def _matches(layer: str, modules: list[str] | str) -> bool:
 
 
 @cache
-def _layers(folder: Path) -> frozenset[str]:
+def _layers(folder: Path, name: str) -> frozenset[str]:
     """The names of the layers that can have an adapter, from a model without its weights."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
     from transformers.pytorch_utils import Conv1D
@@ -57,7 +60,7 @@ def _layers(folder: Path) -> frozenset[str]:
             model = auto.from_config(AutoConfig.from_pretrained(folder))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
-            f"The checkpoint {folder} cannot be loaded ({reason_of(error)}): it needs the "
+            f"The checkpoint {name} cannot be loaded ({reason_of(error)}): it needs the "
             "config.json of a causal language model."
         ) from error
-    return frozenset(name for name, module in model.named_modules() if isinstance(module, kinds))
+    return frozenset(layer for layer, module in model.named_modules() if isinstance(module, kinds))

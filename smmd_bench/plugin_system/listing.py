@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, PackageNotFoundError, version
-from importlib.util import find_spec
-from pathlib import Path
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from .parameters import build, parameters_of, spell
 from .registry import Entry, Group, entry, names, own_points
+from .written_plugin import written_summary
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def listing(group: Group, *, whole: bool = True) -> list[Listed]:
 
 def own_summaries(group: Group) -> dict[str, str]:
     """First-party plugins by name, with the first line of their docstring; none is imported."""
-    return {name: _read_summary(point) for name, point in own_points(group).items()}
+    return {name: written_summary(point) for name, point in own_points(group).items()}
 
 
 def describe(entry: Entry) -> Listed:
@@ -83,16 +81,6 @@ def describe(entry: Entry) -> Listed:
         said = (str(error).strip() or "without a message").splitlines()[0]
         text = f"its attributes cannot be read ({type(error).__name__}: {said})"
         return Listed(entry.name, origin=origin, error=text)
-
-
-def _read_summary(point: EntryPoint) -> str:
-    spec = find_spec(point.module)
-    assert spec is not None
-    assert spec.origin is not None
-    for node in ast.parse(Path(spec.origin).read_bytes()).body:
-        if isinstance(node, ast.ClassDef) and node.name == point.attr:
-            return (ast.get_docstring(node) or "").partition("\n")[0]
-    return ""
 
 
 def _of(kind: type, value: Any) -> Any:

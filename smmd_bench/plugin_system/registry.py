@@ -19,8 +19,9 @@ from typing import Any, Literal, cast, get_args
 from ..contracts import Engine, Executor, Loss, Report, Task
 from ..errors import UserError, did_you_mean
 from .checked_task import require_metrics
-from .parameters import build, split_spec, why_unusable
+from .parameters import build, require_parameters, split_spec, why_unusable
 from .plugin_source import with_source
+from .written_plugin import written_parameters
 
 Group = Literal["tasks", "losses", "engines", "executors", "reports"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -56,14 +57,18 @@ def entries(group: Group) -> list[Entry]:
 
 
 def require_known(group: Group, specs: Iterable[str]) -> None:
-    """Raise UserError for the first of these specs whose name is unknown; imports no plugin."""
+    """Raise UserError for the first of these specs whose name is unknown, or that of a parameter of
+    a first-party plugin; imports no plugin."""
     for spec in specs:
-        name, _ = split_spec(spec)
+        name, values = split_spec(spec)
         if name not in names(group):
             raise UserError(
                 f"Unknown {singular(group)} '{name}': {did_you_mean(name, names(group))} "
                 f"(see `smmd-bench ls`)."
             )
+        point = own_points(group).get(name) if values else None
+        if point is not None and (known := written_parameters(point)) is not None:
+            require_parameters(name, values, known)
 
 
 def load(group: Group, spec: str) -> Any:

@@ -5,13 +5,12 @@ RUN/reports/.written.json   the files of the last `write_reports`: others may li
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..errors import UserError, did_you_mean
+from ..errors import UserError
 from ..plugin_system.registry import entries
 from ..results.frames import read_run
 from ..run.comparison import missing_comparisons, write_comparisons
@@ -21,18 +20,14 @@ from .make_report import FORMATS, Section
 from .notes import write_notes
 from .page import write_page
 from .processes import make_reports
+from .report_names import reports_named
 from .report_stamp import forget_reports, forget_stale_reports, stamp_reports
 from .terminal import write_terminal_tables
 
 if TYPE_CHECKING:
     from ..contracts import Progress
 
-SPELLINGS = {
-    "csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "pdf": "pdf", "svg": "svg",
-}  # fmt: skip
-"""How `--format` spells a format, and the ending of its files."""
 _WRITTEN = ".written.json"
-_NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 
 def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Path]:
@@ -75,7 +70,8 @@ def write_some_reports(
     """
     _compare_cells(folder)
     forget_stale_reports(folder)
-    names = _named(only, {e.name: e.plugin for e in entries("reports") if e.plugin})
+    papers = {e.name: str(getattr(e.plugin, "paper", "")) for e in entries("reports") if e.plugin}
+    names = reports_named(only or papers, papers)
     sections = make_reports(read_run(folder), names, progress, formats)
     written = [path for section in sections for path in section.files]
     if not written and not any(section.error for section in sections):
@@ -107,31 +103,3 @@ def _remove_others(reports: Path, names: Iterable[str], written: Collection[Path
         file.unlink(missing_ok=True)
     files = sorted(file.relative_to(reports).as_posix() for file in written)
     write_json(reports / _WRITTEN, {"files": files})
-
-
-def _named(only: Sequence[str], plugins: dict[str, Any]) -> list[str]:
-    """The reports with these names, each once; all of them where no name is given."""
-    papers = {name: _paper_name(str(plugin.paper)) for name, plugin in plugins.items()}
-    names: dict[str, None] = {}
-    for asked in only or plugins:
-        plain = _plain(asked)
-        known = [
-            name
-            for name, paper in papers.items()
-            if asked == name or (paper and plain in (paper, paper.rstrip("ab")))
-        ]
-        if not known:
-            spelled = [*plugins, *sorted(filter(None, papers.values()))]
-            raise UserError(f"Unknown report '{asked}': {did_you_mean(asked, spelled)}")
-        names |= dict.fromkeys(known)
-    return [*names]
-
-
-def _paper_name(paper: str) -> str:
-    """`figure3a` of "Figure 3 (a)", `figure4` of "Figure 4 (Appendix C.1)"; empty: no number."""
-    found = _NUMBER.match(paper)
-    return _plain(found[0]) if found else ""
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", text.lower())

@@ -7,17 +7,14 @@ a task, group or tag of lm-eval, which fetches its data itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ..errors import UserError
 from ..plugin_system.registry import load_task
 from .evaluation import Suite
 from .mmlu_data import is_mmlu, mmlu_folder
-
-SAMSUM = "samsum"
+from .suite_names import SAMSUM, installed_version, require_suites, unknown_suite
 
 
 def find_suites(names: Sequence[str], shots: int | None) -> list[Suite]:
@@ -27,8 +24,10 @@ def find_suites(names: Sequence[str], shots: int | None) -> list[Suite]:
     """
     if not names:
         raise UserError("--suite names no suite: give some, such as mmlu,samsum.")
-    if others := [name for name in names if name != SAMSUM and not is_mmlu(name)]:
-        _require_known(others)
+    require_suites(names)
+    for name in names:
+        if not (name == SAMSUM or is_mmlu(name) or name in _task_manager().task_index):
+            raise unknown_suite(name, _task_manager().all_tasks)
     return [_suite(name, shots) for name in dict.fromkeys(names)]
 
 
@@ -58,14 +57,6 @@ def shots_notes(suites: Sequence[Suite], shots: int | None) -> list[str]:
     return [f"--shots {shots} is ignored: {name} is always 0-shot." for name in fixed]
 
 
-def installed_version(package: str = "lm-eval") -> str:
-    """The installed version of a package of the extra; raises UserError if there is none."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        raise UserError(f"{package} is not installed: pip install 'smmd-bench[lm-eval]'.") from None
-
-
 def _own_shots(member: str | Mapping[str, Any], given: int | None = None) -> set[int | None]:
     """The numbers in the files of a task, or of the tasks of a group or tag; None: none is there.
 
@@ -90,14 +81,3 @@ def _task_manager() -> Any:
     from lm_eval.tasks import TaskManager
 
     return TaskManager()
-
-
-def _require_known(names: Sequence[str]) -> None:
-    installed_version()
-    known = {*_task_manager().all_tasks, "mmlu", SAMSUM}
-    for name in names:
-        if name not in known:
-            near = get_close_matches(name, sorted(known), n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(near)}?"
-            every = "known are mmlu, samsum and what `lm-eval ls tasks` lists."
-            raise UserError(f"Unknown suite '{name}': {hint if near else every}")

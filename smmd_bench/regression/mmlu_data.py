@@ -81,10 +81,15 @@ def is_mmlu(name: str) -> bool:
 
 def lm_eval_mmlu() -> Path:
     """The folder of lm-eval's MMLU task files. Raises UserError if lm-eval is not installed."""
+    return lm_eval_tasks() / "mmlu" / "default"
+
+
+def lm_eval_tasks() -> Path:
+    """The folder of lm-eval's task files. Raises UserError if lm-eval is not installed."""
     found = find_spec("lm_eval")
     if found is None or not found.submodule_search_locations:
         raise UserError("lm-eval is not installed: pip install 'smmd-bench[lm-eval]'.")
-    return Path(found.submodule_search_locations[0]) / "tasks" / "mmlu" / "default"
+    return Path(found.submodule_search_locations[0]) / "tasks"
 
 
 def _local(given: Path) -> Path:

@@ -16,7 +16,7 @@ from ..run.run_directory import Outcome, RunDirectory, record_failure
 from ..storage.files import read_json
 from .comparison import write_comparisons
 from .evaluation import Evaluation, Setting, Suite, Target, plan
-from .find_suites import installed_version
+from .suite_names import installed_version
 
 _MEMORY_GB = 4.0
 

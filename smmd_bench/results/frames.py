@@ -77,6 +77,11 @@ class RunFrames:
         """The files of a cell, as far as they are current."""
         return self._current[address]
 
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The cell.json of each row of the tables, in no order."""
+        return [*self._described.values()]
+
     def described(self, address: str) -> dict[str, Any]:
         """The cell.json of a cell."""
         return self._described[address]

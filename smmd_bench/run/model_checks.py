@@ -42,8 +42,8 @@ def check_models(cells: Sequence[Cell]) -> Readers:
     for cell in settings.values():
         _check_tokenizer(cell, tokenizers[cell.model])
     trained = [cell.owner for cell in cells if not cell.is_base and cell.recipe.method == "lora"]
-    for folder, targets in dict.fromkeys((c.card.folder, c.recipe.lora_targets) for c in trained):
-        require_lora_targets(folder, targets)
+    for model, targets in dict.fromkeys((c.model, c.recipe.lora_targets) for c in trained):
+        require_lora_targets(models[model], targets)
     return Readers(tokenizers, processors)
 
 

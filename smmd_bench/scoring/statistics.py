@@ -86,6 +86,14 @@ def interval(
     return _resampled(metric.statistic, columns, resamples, seed, confidence)[0]
 
 
+def is_share(metric: Metric, frame: pd.DataFrame) -> bool:
+    """Whether a metric of a scored frame is a share of its examples: `interval` is Wilson's then,
+    and that of `paired_difference` Tango's; else both are bootstrapped."""
+    if metric.subset is not None:
+        frame = frame[frame[metric.subset]]
+    return _is_share(metric, _columns(metric, frame))
+
+
 def metric_values(
     task: Task, scores: pd.DataFrame, *, resamples: int = RESAMPLES
 ) -> dict[str, dict[str, float | int | None]]:

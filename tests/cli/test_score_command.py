@@ -48,6 +48,15 @@ def score(folder: Path, *files: str, **options: str) -> Ended:
     return call(folder, "score", "--task", TASK, "--limit", str(COUNT), *arguments)
 
 
+def test_an_output_folder_may_have_brackets_and_spaces(folder):
+    place = "elsewhere/a [b] c"
+    assert score(folder, "ce.jsonl", out=place).returncode == 0
+    table = folder / place / "reports" / "tables" / "arithmetic_table.md"
+    table.unlink()
+    assert call(folder, "report", place).returncode == 0
+    assert table.is_file()
+
+
 def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing_to_do(folder):
     first = score(folder, "ce.jsonl", "smmd.csv")
     assert (first.returncode, first.stderr) == (0, "")

@@ -118,14 +118,6 @@ DEFECTS = [
             examples=lambda self, *given: Good.examples(self, *given)[:8999],
         ),
     ),
-    ("sizes", but(examples=lambda self, *given: Good.examples(self, *given)[:12])),
-    (
-        "sizes",
-        but(
-            paper_sizes={"train": 9000, "test": 30},
-            examples=lambda self, *given: Good.examples(self, *given)[:8999],
-        ),
-    ),
     ("licence and source", but(licence="")),
     ("ids", examples(lambda split, n: {"uid": f"{split}-{n % 7}"})),
     (
@@ -209,9 +201,39 @@ def test_data_that_are_not_here_are_no_failure():
     def elsewhere(*_, **__):
         raise UserError("The data cannot be fetched: run `smmd-bench prepare good`.")
 
-    found = task_findings(but(examples=elsewhere))
+    def of_a_file(_, split, seed):
+        return {"digest": "of the file", "split": split}
+
+    found = task_findings(but(examples=elsewhere, identity=of_a_file))
     assert {f.state for f in found} == {"passed", "unchecked"}
     assert "smmd-bench prepare good" in next(f.detail for f in found if f.check == "examples")
+
+
+@pytest.mark.parametrize(
+    ("check", "size"),
+    [("examples", 1001), ("examples", 400_000_000), ("sizes", 2001)],
+    ids=["by its own size", "by a huge one", "only the first 2,000"],
+)
+def test_a_task_that_cannot_make_its_paper_size_fails(check, size):
+    most = 2000 if check == "sizes" else 1000
+
+    def too_few(self, split, seed, limit):
+        if limit > most:
+            raise UserError(f"{self.name} has too few questions: raise largest.")
+        return Good.examples(self, split, seed, limit)
+
+    found = task_findings(but(examples=too_few, paper_sizes={"train": size, "test": 30}))
+    [failed] = [f for f in found if f.state == "failed"]
+    assert failed.check == check
+    assert f"promises {size:,} examples of train" in failed.detail
+    assert failed.detail.endswith("good has too few questions: raise largest.")
+
+
+def test_a_library_that_a_generated_task_lacks_is_no_failure():
+    def undrawn(*_, **__):
+        raise UserError("Charts need matplotlib: install it.") from ImportError("matplotlib")
+
+    assert {f.state for f in task_findings(but(examples=undrawn))} == {"passed", "unchecked"}
 
 
 @pytest.mark.parametrize("name", ["arithmetic", "gsm8k", "svamp", "samsum"])

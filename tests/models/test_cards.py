@@ -188,6 +188,24 @@ def test_another_numeric_vocabulary_than_the_card_says_is_refused(hub, name):
     assert "\n" not in str(error.value)
 
 
+def test_a_folder_without_a_tokenizer_is_named_before_anything_is_loaded(folder):
+    (folder / "tokenizer.json").unlink()  # its tokenizer_config.json stays
+    with pytest.raises(UserError, match=f"folder '{folder}' has no tokenizer .*save_pretrained"):
+        model_card(str(folder))
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "vocab.txt", "vocab.json", "tekken.json"])
+def test_every_form_of_a_tokenizer_counts(folder, name):
+    (folder / "tokenizer.json").rename(folder / name)
+    assert model_card(str(folder)).folder == folder
+
+
+def test_a_tokenizer_of_bytes_has_no_vocabulary_file(folder):
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "ByT5Tokenizer"}')
+    assert model_card(str(folder)).folder == folder
+
+
 def test_a_truncated_safetensors_file_is_named(folder):
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])

@@ -15,21 +15,21 @@ TARGETS = ("q_proj", "self_attn.v_proj", "qproj", "proj", "q_proj.weight", "")
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_target_is_refused_where_peft_finds_no_layer_for_it(name, target):
-    folder = model_card(name).folder
+    card = model_card(name)
     try:
-        add_adapter(load_model(folder, "float32"), Recipe(lora_targets=target))
+        add_adapter(load_model(card.folder, "float32"), Recipe(lora_targets=target))
         found = True
     except (ValueError, UserError):
         found = False
     if found:
-        require_lora_targets(folder, target)
+        require_lora_targets(card, target)
     else:
         with pytest.raises(UserError, match=f"'{target}', and no layer of .* is called so"):
-            require_lora_targets(folder, target)
+            require_lora_targets(card, target)
 
 
 def test_one_wrong_target_of_several_is_named_with_the_nearest_layers():
-    folder = model_card("builtin/tiny").folder
-    require_lora_targets(folder, Recipe().lora_targets)
+    card = model_card("builtin/tiny")
+    require_lora_targets(card, Recipe().lora_targets)
     with pytest.raises(UserError, match=r"'vproj', .*: did you mean v_proj"):
-        require_lora_targets(folder, "q_proj vproj")
+        require_lora_targets(card, "q_proj vproj")

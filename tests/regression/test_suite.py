@@ -8,6 +8,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.regression.find_suites import find_suites, shots_notes
 from smmd_bench.regression.load_tasks import load_tasks
 from smmd_bench.regression.mmlu_data import REPOSITORY, REVISION, is_mmlu, mmlu_folder, subjects
+from smmd_bench.regression.suite_names import require_suites
 from smmd_bench.storage.data_files import VARIABLE
 from tests.conftest import DATA
 
@@ -109,6 +110,14 @@ def test_what_to_fetch_is_said_where_there_is_no_copy_and_no_network(tmp_path, m
     monkeypatch.setattr("huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(UserError, match=f"cannot be fetched.*hf download {REPOSITORY}"):
         find_suites(["mmlu"], None)
+
+
+def test_the_text_of_the_task_files_tells_known_names_from_mistyped_ones():
+    require_suites(["mmlu", "mmlu_stem", "samsum", "gsm8k", "scrolls_qasper"])
+    with pytest.raises(UserError, match="Unknown suite 'gsmm8k': did you mean gsm8k"):
+        require_suites(["gsm8k", "gsmm8k"])
+    with pytest.raises(UserError, match="Unknown suite 'zzzzzzzz': known are mmlu, samsum and"):
+        require_suites(["zzzzzzzz"])
 
 
 @pytest.mark.engine

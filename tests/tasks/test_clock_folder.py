@@ -122,6 +122,18 @@ def test_what_is_missing_or_wrong_in_it_is_named(kaggle, spoil, message):
     assert ClockTime(source="synthetic").examples("train", 0, 1)
 
 
+@pytest.mark.parametrize("index", [1, 0.5], ids=["all times", "half of the times"])
+@pytest.mark.parametrize("classes", ["all", "there"])
+def test_where_no_picture_is_there_some_of_the_times_are_not_offered(kaggle, index, classes):
+    file = kaggle / "clocks.csv"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join(line for at, line in enumerate(lines) if at <= index * len(lines)))
+    shutil.rmtree(kaggle / "train")
+    with pytest.raises(UserError, match="copy the whole data set again") as error:
+        ClockTime(classes=classes).examples("train", 0)
+    assert "classes=there" not in str(error.value)
+
+
 def test_a_folder_with_some_of_the_times_can_be_used(kaggle):
     for name in NAMES.values():
         for folder in sorted((kaggle / name).iterdir())[5:]:

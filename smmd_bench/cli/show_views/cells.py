@@ -8,12 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from ...errors import UserError, did_you_mean
+from ...errors import UserError
 from ...results.frames import RunFrames, read_run
+from ...results.named_cells import SHORT, require_named
 
 _LISTED = 6
-_SHORT = {"model": "model_label", "task": "task_name", "loss": "loss_name"}
-"""The columns with names that also fit: those without brackets mean any parameters."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +107,16 @@ def _newest_run() -> Path:
 
 
 def filter_cells(run: RunFrames, filters: Mapping[str, Any]) -> pd.DataFrame:
-    """The cells that every option fits; a seed fits the base, too."""
+    """The cells that every option fits; a seed fits the base, too.
+
+    Raises UserError for an option that fits none.
+    """
+    require_named(run, filters)
     cells = run.cells
     for column, value in filters.items():
         if value is None:
             continue
-        names = run.cells[[column, _SHORT.get(column, column)]].astype("str")
-        if not (known := {*names.to_numpy().ravel()}) & {str(value)}:
-            near = did_you_mean(str(value), known)
-            raise UserError(f"No cell of {run.path} has the {column} '{value}': {near}")
+        names = run.cells[[column, SHORT.get(column, column)]].astype("str")
         fits = (names == str(value)).any(axis=1)
         if column == "seed":
             fits |= run.cells["loss"] == "base"

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ...scoring.statistics import RESAMPLES
+from ...scoring.statistics import RESAMPLES, is_share
 from ...storage.files import write_text
 from .exported_cell import ExportedCell
 from .measured_metric import MeasuredMetric
@@ -90,13 +90,16 @@ def _model_info(cell: ExportedCell, model: str) -> dict[str, Any]:
 def _result(cell: ExportedCell, metric: MeasuredMetric) -> dict[str, Any]:
     low, high = metric.bounds
     share = metric.unit != 1.0
-    uncertainty: dict[str, Any] = {"num_samples": metric.n, "num_bootstrap_samples": RESAMPLES}
+    by_wilson = is_share(metric.metric, cell.frame)
+    uncertainty: dict[str, Any] = {"num_samples": metric.n}
+    if not by_wilson:
+        uncertainty["num_bootstrap_samples"] = RESAMPLES
     if metric.low is not None and metric.high is not None:
         uncertainty["confidence_interval"] = {
             "lower": metric.low * metric.unit,
             "upper": metric.high * metric.unit,
             "confidence_level": 0.95,
-            "method": "bootstrap over examples",
+            "method": "Wilson score" if by_wilson else "bootstrap over examples",
         }
     if (error := metric.standard_error) is not None:
         uncertainty["standard_error"] = {"value": error, "method": "analytic"}

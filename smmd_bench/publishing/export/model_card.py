@@ -6,14 +6,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ...contracts import Modality
+from ...contracts import Metric, Modality, Percentage
 from ...results.tuning import chosen_point
 from ...scoring.decoding_rules import GREEDY, split_rule
+from ...scoring.statistics import is_share
 from ...storage.current import BASE
 from ...storage.files import write_text
+from ..tables import DASH, number
 from .exported_cell import ExportedCell
 
 _CONFIDENCE = 0.95
+_NUMBERS = ("difference", "low", "high")
 
 
 def write_model_card(cell: ExportedCell, folder: Path, *, merged: bool) -> None:
@@ -57,6 +60,7 @@ def write_model_card(cell: ExportedCell, folder: Path, *, merged: bool) -> None:
 
 def _parts(cell: ExportedCell, *, adapter: bool, vision: bool) -> Iterable[str]:
     row, now, manifest = cell.row, cell.now, cell.run.manifest
+    metrics = {metric.name: metric for metric in cell.task.metrics()}
     yield f"# {cell.name}"
     if row["loss"] == BASE:
         yield f"The untuned model {_code(cell.base_name)}, tested on {_code(row['task'])}."
@@ -67,27 +71,24 @@ def _parts(cell: ExportedCell, *, adapter: bool, vision: bool) -> Iterable[str]:
             f"{_code(row['loss'])}, seed {row['seed']}, by smmd-bench."
         )
     if now.selection is not None:
-        best, metric = now.selection["best_epoch"], now.selection["metric"]
-        yield f"The weights are those of epoch {best}, which has the best {metric} in validation."
+        best, metric = now.selection["best_epoch"], str(now.selection["metric"])
+        label = metrics[metric].label if metric in metrics else metric
+        yield f"The weights are those of epoch {best}, which has the best {label} in validation."
     yield "## Results"
     yield _table(
         ("Metric", "Value", "95% interval", "n"),
-        ((m.metric.label, f"{m.value:.4g}", _interval(m.low, m.high), m.n) for m in cell.metrics),
+        ((*_estimate(m.metric, m.value, m.low, m.high), m.n) for m in cell.metrics),
     )
-    yield (
-        "Decoding is greedy, without shots. Intervals are bootstrapped over the test examples: "
-        "none covers the randomness of training."
-    )
+    yield f"Decoding is greedy, without shots. {_intervals(cell)}"
     compared = cell.run.comparisons
     if len(compared := compared[compared["address"] == row["address"]]):
         yield f"Difference to {_code(compared['against_loss'].iloc[0])} of the same seed:"
         yield _table(
             ("Metric", "Difference", "95% interval", "n"),
             (
-                (line["metric"], f"{line['difference']:+.4g}", _interval(line["low"], line["high"]),
-                 line["n"])
+                (*_estimate(metrics[name], *(line[c] for c in _NUMBERS), sign=True), line["n"])
                 for line in compared.to_dict("records")
-                if split_rule(line["metric"])[1] == GREEDY
+                if (name := str(line["metric"])) in metrics and split_rule(name)[1] == GREEDY
             ),
         )  # fmt: skip
     if row["loss"] != BASE:
@@ -96,7 +97,9 @@ def _parts(cell: ExportedCell, *, adapter: bool, vision: bool) -> Iterable[str]:
         if (point := chosen_point(cell.run.described(row["address"]), now)) is not None:
             recipe = {**recipe, **point["settings"], "loss": point["loss"]}
             yield f"Chosen by validation, as one of the settings tried: {_code(point['text'])}."
-        yield _table(("Setting", "Value"), ((k, _code(v)) for k, v in recipe.items()))
+        idle = "lora_" if recipe.get("method") == "full" else None
+        settings = ((k, _code(v)) for k, v in recipe.items() if not (idle and k.startswith(idle)))
+        yield _table(("Setting", "Value"), settings)
     yield "## Command"
     yield _block("sh", str(manifest.get("command", "")))
     yield (
@@ -140,5 +143,29 @@ def _block(language: str, text: str) -> str:
     return f"```{language}\n{text.replace('```', chr(39) * 3)}\n```"
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    return "-" if low is None or high is None else f"[{low:.4g}, {high:.4g}]"
+def _intervals(cell: ExportedCell) -> str:
+    """Which interval is of which metric."""
+    shares = [m.metric.label for m in cell.metrics if is_share(m.metric, cell.frame)]
+    others = [m.metric.label for m in cell.metrics if m.metric.label not in shares]
+    said = []
+    if shares:
+        said.append(
+            f"Wilson's score interval is that of {', '.join(shares)}, and Tango's that of their "
+            "differences."
+        )
+    if others:
+        said.append(
+            f"The percentile bootstrap over the test examples is that of {', '.join(others)}, and "
+            "the paired one that of their differences."
+        )
+    return " ".join([*said, "No interval covers the randomness of training."])
+
+
+def _estimate(
+    metric: Metric, value: float, low: float | None, high: float | None, *, sign: bool = False
+) -> tuple[str, str, str]:
+    """Label, value and interval of a metric, as the tables of a run spell them."""
+    digits = 1 if isinstance(metric, Percentage) else 2
+    bounds = [number(bound, digits, sign=sign) for bound in (low, high)]
+    interval = DASH if DASH in bounds else f"[{', '.join(bounds)}]"
+    return metric.label, number(value, digits, sign=sign), interval

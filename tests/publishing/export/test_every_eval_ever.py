@@ -49,6 +49,18 @@ def test_the_mean_of_the_samples_is_the_first_score(arithmetic_run, export):
     assert interval["lower"] <= mean <= interval["upper"]
 
 
+def test_each_interval_is_called_what_it_is(arithmetic_run, export):
+    record, _, _ = read(export(arithmetic_run, "--seed", 0))
+    found = {
+        result["evaluation_result_id"]: result["score_details"]["uncertainty"]
+        for result in record["evaluation_results"]
+    }
+    accuracy, error = found["exact_match"], found["mean_absolute_error"]
+    assert accuracy["confidence_interval"]["method"] == "Wilson score"
+    assert error["confidence_interval"]["method"] == "bootstrap over examples"
+    assert ["num_bootstrap_samples" in one for one in (accuracy, error)] == [False, True]
+
+
 def test_the_schema_refuses_a_record_without_its_scores(arithmetic_run, export):
     record, _, _ = read(export(arithmetic_run, "--seed", 0))
     del record["evaluation_results"][0]["score_details"]

@@ -1,5 +1,7 @@
 """README.md is a model card that huggingface_hub reads."""
 
+import re
+
 import pytest
 from huggingface_hub import ModelCard
 
@@ -33,10 +35,34 @@ def test_the_metadata_hold_every_metric_with_its_interval(card, metrics):
 
 def test_the_text_has_metrics_with_intervals_recipe_and_command(card, metrics, arithmetic_run):
     first = metrics.iloc[0]
-    row = f"| {first['value']:.4g} | [{first['low']:.4g}, {first['high']:.4g}] | 40 |"
+    row = f"| {first['value']:.1f} | [{first['low']:.1f}, {first['high']:.1f}] | 40 |"
     assert f"| Acc (%) {row}" in card.text
     assert "| epochs | `4` |" in card.text
     assert read_run(arithmetic_run).manifest["command"] in card.text
+
+
+def test_values_and_differences_have_the_labels_and_the_digits_of_the_tables(card):
+    values, _, differences = card.text.partition("Difference to `ce` of the same seed:")
+    number = r"[+−]?[0-9]+\.[0-9]"
+    for part in (values, differences):
+        for label, digit in (("Acc (%)", ""), ("MAE of 90 %", "[0-9]"), ("R²", "[0-9]")):
+            one = number + digit
+            assert re.search(rf"\| {re.escape(label)} \| {one} \| \[{one}, {one}\] \| ", part)
+    assert not re.search("exact_match|trimmed_absolute_error", card.text)
+
+
+def test_each_interval_is_called_what_it_is(card):
+    shares = "Acc (%), Text match (%), Parse failures (%), Truncated (%)"
+    assert f"Wilson's score interval is that of {shares}, and Tango's that of their" in card.text
+    assert "bootstrap over the test examples is that of MAE, MAE of 90 %, R², and" in card.text
+
+
+@pytest.mark.parametrize(("method", "rows"), [("full", 0), ("lora", 2)])
+def test_a_recipe_without_an_adapter_lists_no_settings_of_one(method, rows, tmp_path, export):
+    recipe = {"epochs": 4, "method": method, "lora_rank": 16, "lora_targets": "q_proj"}
+    quick_run(tmp_path / "run", recipe=recipe)
+    text = (export(tmp_path / "run") / "README.md").read_text()
+    assert text.count("\n| lora_") == rows
 
 
 def test_a_base_on_the_hub_is_named(tmp_path, export):
