@@ -29,8 +29,8 @@ def test_it_prints_the_recipe_its_progress_the_verdict_and_where_everything_is(f
     for what in ("train ce seed 0", "train smmd seed 0", "start engine", "test base", "probe ce"):
         assert f"\n{what}" in text
     assert "Did the loss help?" in text
-    assert "Loss SMMD" in text  # the only one: it stands above the table, not in a column
-    assert all(word in text for word in ("\nAcc (%)", "\nMAE", "Verdict", "Δ to CE [95 %]"))
+    rows = ("\nSMMD  Acc (%)  ", "\nSMMD  MAE  ")
+    assert all(word in text for word in (*rows, "Verdict", "Δ to CE [95 %]"))
     assert text.rstrip().endswith(str(out / "reports" / "index.html"))
     assert max(map(len, text.splitlines()[1:-3])) <= 100
     requests = [json.loads(file.read_text()) for file in (out / "logs").glob("decode-*.json")]
