@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Processes of the tests, of one thread each; each may start vLLM, of 2 GB.
 WORKERS ?= 2
+REST ?= not ($(QUICK))
 QUICK := not slow and not docs and not packaging and not browser
 LOCK := requirements-cpu.lock
 STAMP := $(VENV)/.installed
@@ -29,7 +30,7 @@ test-all: check  ## every test
 	$(PYTEST)
 
 test-rest: $(STAMP)  ## the tests that `make test` leaves out
-	$(PYTEST) -m "not ($(QUICK))"
+	$(PYTEST) -m "$(REST)"
 
 check: $(STAMP)
 	$(MAKE) --no-print-directory --jobs 2 --output-sync lint types
