@@ -3,6 +3,8 @@ mean predicted distribution at the first digit of the final answer."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 
@@ -83,26 +85,19 @@ def leading_digit(value: float) -> int:
     return int(f"{abs(value):e}"[0])
 
 
-def starts_with(run: Run, digit: int) -> bool:
-    """Whether a probed answer begins with this digit."""
+def first_digits(run: Run) -> Iterator[int]:
+    """The digits that probed answers begin with, cell by cell, each read when it is asked for."""
     for address in with_numbers(run)["address"]:
         probes = run.read("probes", ["answer_digit", "target_value"], [str(address)])
         if len(probes):
-            first = probes.loc[probes["answer_digit"] == 0, "target_value"].unique()
-            if any(leading_digit(value) == digit for value in first):
-                return True
-    return False
+            first = probes.loc[probes["answer_digit"] == 0, "target_value"]
+            yield from map(leading_digit, first.unique())
 
 
 def why_no_first_digits(run: Run) -> str | None:
     """Why `first_digit_distributions` has no row; None: it may have some."""
     if run.having("probes").empty:
         return "no cell has digit probes"
-    cells = with_numbers(run)
-    if cells.empty:
+    if with_numbers(run).empty:
         return "no task has numbers as answers"
-    for address in cells["address"]:
-        probes = run.read("probes", ["answer_digit", "target_value"], [address])
-        if len(probes) and ((probes["answer_digit"] == 0) & (probes["target_value"] != 0)).any():
-            return None
-    return "no answer begins with a numeric token other than 0"
+    return None if any(first_digits(run)) else "no answer begins with a numeric token other than 0"

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from smmd_bench.contracts import Artefact, Run, parameter
 
-from ._probes import starts_with
+from ._probes import first_digits
 from .digit_distribution import CLOCK, digit_artefact, is_digit
 
 
@@ -26,7 +26,7 @@ class DigitProbe:
         clocks = _of_clocks(run)
         if clocks.cells.empty:
             return f"the run has no {CLOCK} cell"
-        if starts_with(clocks, self.digit):
+        if self.digit in first_digits(clocks):
             return None
         return f"no probed clock shows an hour that begins with {self.digit}"
 

@@ -151,7 +151,7 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
 
 def _figure(data: pd.DataFrame) -> Figure:
     losses = list(data["loss"].cat.categories)
-    figure = new_figure(WIDTH, 0.75 + min(1.75, 11 / len(losses)) * len(losses))
+    figure = new_figure(WIDTH, 0.75 + min(1.75 * len(losses), 11))
     axes = figure.subplots(len(losses), 2, sharex="col", squeeze=False, width_ratios=[1, 1.8])
     for row, (loss, style) in zip(axes, loss_styles(losses).items(), strict=True):
         own = data[data["loss"] == loss]

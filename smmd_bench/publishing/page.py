@@ -14,6 +14,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,8 @@ def render_page(
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
+    if not _has_paper_task(run):
+        sections = [replace(section, paper="") for section in sections]
     environment = Environment(
         loader=PackageLoader("smmd_bench", "publishing"),
         autoescape=True,
@@ -90,7 +93,6 @@ def render_page(
         run=manifest,
         flags=[f for f in manifest.get("flags") or () if f != manifest.get("command")],
         absent=run.gone,
-        mirrors_paper=_has_paper_task(run),
         report_command=report_command(run),
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
         counts=run.cells["status"].value_counts().reindex(_STATES, fill_value=0).to_dict(),

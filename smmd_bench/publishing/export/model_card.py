@@ -97,8 +97,10 @@ def _parts(cell: ExportedCell, *, adapter: bool, vision: bool) -> Iterable[str]:
         if (point := chosen_point(cell.run.described(row["address"]), now)) is not None:
             recipe = {**recipe, **point["settings"], "loss": point["loss"]}
             yield f"Chosen by validation, as one of the settings tried: {_code(point['text'])}."
-        idle = "lora_" if recipe.get("method") == "full" else None
-        settings = ((k, _code(v)) for k, v in recipe.items() if not (idle and k.startswith(idle)))
+        full = recipe.get("method") == "full"
+        settings = (
+            (k, _code(v)) for k, v in recipe.items() if not (full and k.startswith("lora_"))
+        )
         yield _table(("Setting", "Value"), settings)
     yield "## Command"
     yield _block("sh", str(manifest.get("command", "")))
