@@ -9,7 +9,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Metric, Run, UserError
 from smmd_bench.plugin_system.registry import load_task
-from smmd_bench.plugin_system.tuned_label import tuned_label
+from smmd_bench.plugin_system.tuned_label import is_tuned, tuned_label
 
 from ._setting import published_beside, setting_label
 
@@ -29,12 +29,14 @@ def main_losses(run: Run) -> tuple[Run, str]:
     """The run without variants that have fewer seeds than their plain loss, and a sentence on it.
 
     `smmd[sigma=1]` with one seed is left to the tables of ablations where `smmd` has three on the
-    same model and task; with as many seeds it stays. The sentence is empty where all stays.
+    same model and task; with as many seeds it stays, and so does what was tuned, which is in no
+    such table. The sentence is empty where all stays.
     """
     cells = run.cells
     seeds = cells.groupby(KEY, observed=True)["seed"].nunique().to_dict()
     fewer = [
-        seeds[model, task, loss] < seeds.get((model, task, loss.partition("[")[0]), 0)
+        not is_tuned(loss)
+        and seeds[model, task, loss] < seeds.get((model, task, loss.partition("[")[0]), 0)
         for model, task, loss in cells[KEY].itertuples(index=False)
     ]
     if not any(fewer):

@@ -12,7 +12,7 @@ from smmd_bench.contracts import ExactMatch, Metric, Run
 from smmd_bench.publishing.tables import number
 from smmd_bench.scoring.gain import holm, smallest_difference
 
-from ._cells import KEY, REFERENCE, in_order, metrics_of, opponent
+from ._cells import KEY, in_order, metrics_of, opponent
 from ._gains import first_metric, gains, paired, reference_of, seed_gains
 from ._significance import LEVEL
 
@@ -39,23 +39,23 @@ def verdicts(run: Run) -> pd.DataFrame:
     The noise floor is no loss, so it is neither better nor worse: `SEEDS_DIFFER` or `SEEDS_ALIKE`.
     """
     by_task = {str(task): judged_metrics(str(task)) for task in run.cells["task"].unique()}
-    data = tested(seed_gains(run, by_task.__getitem__))
+    other = reference_of(run)
+    data = tested(seed_gains(run, by_task.__getitem__), other)
     if len(data):
-        other = reference_of(run)
         data["verdict"] = [
             _verdict(row, noise=row["loss"] == other) for row in data.to_dict("records")
         ]
     return data
 
 
-def tested(seeds: pd.DataFrame) -> pd.DataFrame:
+def tested(seeds: pd.DataFrame, other: str) -> pd.DataFrame:
     """The columns of `_gains.gains`, with p_holm (corrected over the losses of a model, task and
-    metric; cross-entropy against itself is no loss of these) and smallest (`smallest_difference`
-    at the level that the first of so many losses must pass)."""
+    metric; `other`, which they are compared with, against itself is no loss of these) and smallest
+    (`smallest_difference` at the level that the first of so many losses must pass)."""
     if seeds.empty:
         return seeds
     data = gains(seeds)
-    family = ["model", "task", "metric", data["loss"] == REFERENCE]
+    family = ["model", "task", "metric", data["loss"] == other]
     families = data.groupby(family, observed=True)
     data["p_holm"] = families["p"].transform(holm)
     sizes = families["p"].transform("count")
@@ -88,18 +88,20 @@ def with_tests_by_metric(data: pd.DataFrame, run: Run) -> pd.DataFrame:
     found = _tests(data, run, [*data["metric"].unique()])[[*key, *_PARTS]]
     data = in_order(data.merge(found, how="left", on=key), run.cells)
     exact = data["metric"] == ExactMatch.name
-    return data.assign(best=_best(data[exact], "").reindex(data.index, fill_value=False))
+    best = _best(data[exact], "")
+    return data.assign(best=best.reindex(data.index, fill_value=False))
 
 
 def _tests(data: pd.DataFrame, run: Run, metrics: Sequence[str]) -> pd.DataFrame:
-    seeds = paired(run, opponent(data))
-    found = tested(seeds[seeds["metric"].isin(metrics)].assign(label="", better="higher"))
+    seeds = paired(run, other := opponent(data))
+    seeds = seeds[seeds["metric"].isin(metrics)].assign(label="", better="higher")
+    found = tested(seeds, other)
     named = dict(zip(("difference", "low", "high", "p_holm", "smallest"), _PARTS, strict=True))
     return found.rename(columns=named).reindex(columns=[*KEY, "metric", *_PARTS])
 
 
 def _best(data: pd.DataFrame, prefix: str) -> pd.Series[bool]:
-    gain = data[f"{prefix}gain"].where(data["loss"] != REFERENCE)
+    gain = data[f"{prefix}gain"].where(data["loss"] != opponent(data))
     largest = gain.groupby([data["model"], data["task"]], observed=True).transform("max")
     return (gain == largest) & (gain > 0) & (data[f"{prefix}gain_p"] < LEVEL)
 

@@ -82,7 +82,7 @@ class ForestPlot:
             _gains.unknown_note(run),
             left,
         )
-        table = row_table(_rows(run, tested(seeds), blocks), self.title)
+        table = row_table(_rows(run, tested(seeds, reference_of(run)), blocks), self.title)
         figure = _figure(run, seeds, drawn, models[:MODELS])
         data = seeds.drop(columns="jackknife")
         return Artefact(table=table, figure=figure, data=data, **caption)

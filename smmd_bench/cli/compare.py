@@ -120,7 +120,8 @@ def _compare_losses(path: Path, losses: list[str], metric: str | None, voice: Vo
     load_plugins_of((path,), voice)
     found = contrasts(read_run(path), losses, metric)
     if voice.as_json:
-        print_json({"run": str(path), "rows": rows_of(found)})
+        content = {"rows": rows_of(found), "left_out": found.attrs["left_out"]}
+        print_json({"run": str(path), **content})
         return
     first, heading = loss_label(losses[0]), f"{loss_label(losses[0])} − it [95 %]"
     table = pd.DataFrame(
@@ -143,4 +144,7 @@ def _compare_losses(path: Path, losses: list[str], metric: str | None, voice: Vo
         "corrected over the losses that it is compared with. Detectable: the smallest true "
         "difference that the test finds with a probability of 80 %."
     )
+    if left_out := found.attrs["left_out"]:
+        names = ", ".join(map(loss_label, left_out))
+        caption += f" Left out, because they share no measured seed with {first}: {names}."
     print_results(table, f"{first} against others, {path}", caption)

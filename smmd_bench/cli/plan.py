@@ -90,6 +90,7 @@ def _say_power(
     metric = metric or "exact_match"
     found = planned_power(read_run(pilot), metric, difference)
     if voice.as_json:
-        print_json({"pilot": str(pilot), "metric": metric, "rows": rows_of(found)})
+        content = {"metric": metric, "rows": rows_of(found), "left_out": found.attrs["left_out"]}
+        print_json({"pilot": str(pilot), **content})
     else:
         print_power(pilot, found, metric, difference)

@@ -26,7 +26,7 @@ from ..storage.addresses import folder_name
 from ..storage.current import BASE
 from .cell import Cell
 from .suitability import INSTEAD, default_model, refusal, require_images
-from .tuning import Configuration, read_axis, tuning_grids
+from .tuning import Configuration, read_axis, require_effect, tuning_grids
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -120,6 +120,7 @@ class Experiment(Settings):
                 task = canonical(load_task(card.task_spec(spec)))
                 require_images(task, card)
                 recipe = card.recipe(task.partition("[")[0]).changed(self.recipe)
+                require_effect(self.grids, recipe)
                 rows = [(BASE, 0)] if self.base else []
                 rows += [(loss, seed) for loss in losses for seed in self.seeds]
                 cells = [Cell(model, task, *row, self.data_seed, recipe, engine) for row in rows]

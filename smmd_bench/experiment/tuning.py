@@ -72,10 +72,12 @@ def tuning_grids(
     """The configurations of each loss, in the order of the values; `losses` are canonical.
 
     trials: so many are drawn of each grid, by the seed. Raises UserError for a name or value that
-    a loss cannot take, and where the losses would not have as many configurations each.
+    a loss cannot take, where the losses would not have as many configurations each, and where two
+    variants of a loss would have the same ones.
     """
     axes = [read_axis(text) for text in tune]
     _require_known(axes, losses)
+    _require_once(axes)
     grids = {loss: _grid(loss, axes) for loss in losses}
     if trials is not None:
         small = [loss for loss in losses if len(grids[loss]) < trials]
@@ -86,7 +88,20 @@ def tuning_grids(
             )
         grids = {loss: _drawn(grid, trials, seed) for loss, grid in grids.items()}
     _require_equal(grids)
+    _require_different(grids)
     return grids
+
+
+def require_effect(grids: Mapping[str, Sequence[Configuration]], recipe: Recipe) -> None:
+    """Raise UserError where a grid varies a setting of LoRA and the recipe tunes all weights."""
+    if recipe.method == "lora":
+        return
+    keys = (key for grid in grids.values() for point in grid for key, _ in point.settings)
+    if without := next((key for key in keys if key.startswith("lora_")), None):
+        raise UserError(
+            f"{FLAG} varies {without}, which changes nothing with full fine-tuning: leave it out, "
+            "or add --set method=lora."
+        )
 
 
 def _require_known(axes: Sequence[Axis], losses: Sequence[str]) -> None:
@@ -101,6 +116,25 @@ def _require_known(axes: Sequence[Axis], losses: Sequence[str]) -> None:
             what = "the losses" if axis.loss is None else axis.loss
             hint = did_you_mean(axis.key, sorted(known))
             raise UserError(f"{FLAG}: '{axis.key}' is not a parameter of {what}: {hint}")
+
+
+def _require_once(axes: Sequence[Axis]) -> None:
+    """Raise UserError where two axes are for the same losses and parameter."""
+    for one, other in itertools.combinations(axes, 2):
+        if (_of(one), one.key) == (_of(other), other.key):
+            raise UserError(
+                f"{FLAG} gives the values of {one.key} twice for {one.loss or 'all losses'}: write "
+                f"them once, such as '{one.key}={','.join((*one.values, *other.values))}'."
+            )
+
+
+def _of(axis: Axis) -> str | None:
+    return None if axis.loss is None else _canonical(axis.loss)
+
+
+def _how_specific(axis: Axis) -> int:
+    """2: for one variant, 1: for a loss and its variants, 0: for all losses."""
+    return 0 if axis.loss is None else 1 + ("[" in axis.loss)
 
 
 def _is_for(axis: Axis, loss: str) -> bool:
@@ -124,8 +158,9 @@ def _has(loss: str, key: str) -> bool:
 
 
 def _grid(loss: str, axes: Sequence[Axis]) -> tuple[Configuration, ...]:
-    """All combinations of the values for a loss; its own values of a key replace those for all."""
-    mine = {a.key: a for a in sorted(axes, key=lambda a: a.loss is not None) if _is_for(a, loss)}
+    """All combinations of the values for a loss; the values of a key that are for it alone replace
+    those that are for its variants, too, and these those for all."""
+    mine = {axis.key: axis for axis in sorted(axes, key=_how_specific) if _is_for(axis, loss)}
     mine = {key: axis for key, axis in mine.items() if _has(loss, key)}
     points = itertools.product(*(axis.values for axis in mine.values()))
     found = [_configuration(loss, dict(zip(mine, values, strict=True))) for values in points]
@@ -166,6 +201,18 @@ def _require_equal(grids: Mapping[str, Sequence[Configuration]]) -> None:
             f"{most}, such as {FLAG} '{fewer[0]}: learning_rate=...', or draw as many for each "
             "with --tune-trials."
         )
+
+
+def _require_different(grids: Mapping[str, Sequence[Configuration]]) -> None:
+    """Raise UserError where two variants of a loss would be one once they are tuned."""
+    held: dict[frozenset[Any], str] = {}
+    for loss, grid in grids.items():
+        points = frozenset(point[1:] for point in grid)
+        if (other := held.setdefault(points, loss)) != loss:
+            raise UserError(
+                f"{FLAG} gives {other} and {loss} the same configurations, so that one is tuned "
+                f"for both: leave one out, or give it values of its own with {FLAG} '{loss}: ...'."
+            )
 
 
 def _count(grid: Sequence[Configuration]) -> str:

@@ -34,31 +34,28 @@ def contrasts(
     Of the first metric of each task, or of `metric`; "all" for all of them. The columns are those
     of `COLUMNS`: what `smmd_bench.scoring.gain.gain_of` says of the seeds that both losses have,
     p_holm (corrected over the other losses), and the smallest difference that the test finds with a
-    probability of 80 %.
+    probability of 80 %. Its `attrs["left_out"]` names the losses that share no seed with the first.
 
-    Raises UserError for a loss that the run has not measured, and where no seed has both.
+    Raises UserError for a loss or metric that the run has not measured, and where no seed has both.
     """
     import pandas as pd
 
+    first, *others = _checked(run, losses, metric)
     held = {cell_key(cell): cell for cell in run.measured}
-    known = {*run.cells["loss"]}
-    for loss in losses:
-        if loss not in known:
-            raise UserError(f"{run.path} has no loss '{loss}': {did_you_mean(loss, known)}")
     rows = []
-    for other in losses[1:]:
-        for task, seeds in _paired(run, held, losses[0], other, resamples):
+    for other in others:
+        for task, seeds in _paired(run, held, first, other, resamples):
             name = metric or task.metrics()[0].name
             wanted = seeds if metric == "all" else seeds[seeds["metric"] == name]
             same = ["model", "task", "metric"]
             for key, cells in wanted.groupby(same, observed=True):
                 gain = gain_of(cells)
-                row = dict(zip(same, key, strict=True)) | {"loss": losses[0], "against": other}
+                row = dict(zip(same, key, strict=True)) | {"loss": first, "against": other}
                 rows.append({**gain, **row})
     if not rows:
         raise UserError(
-            f"{run.path} has no {metric or 'result'} of {losses[0]} and of another of these losses "
-            "for the same seed: `smmd-bench report` says what it has."
+            f"{run.path} has no {metric or 'result'} of {first} and of another of these losses for "
+            "the same seed: `smmd-bench report` says what it has."
         )
     found = pd.DataFrame(rows)
     families = found.groupby(["model", "task", "metric"])
@@ -66,7 +63,20 @@ def contrasts(
     sizes = families["p"].transform("count").clip(lower=1)
     pairs = zip(rows, sizes, strict=True)
     found["smallest"] = [smallest_difference(row, LEVEL / size) for row, size in pairs]
+    found.attrs["left_out"] = [other for other in others if other not in {*found["against"]}]
     return found[list(COLUMNS)]
+
+
+def _checked(run: RunFrames, losses: Sequence[str], metric: str | None) -> list[str]:
+    """The losses, each once. Raises UserError for what the run does not have."""
+    for loss in losses:
+        if loss not in (known := {*run.cells["loss"]}):
+            raise UserError(f"{run.path} has no loss '{loss}': {did_you_mean(loss, known)}")
+    if metric not in (None, "all", *(known := {*run.metrics["metric"]})):
+        raise UserError(f"Unknown metric '{metric}': {did_you_mean(str(metric), sorted(known))}")
+    if len(found := list(dict.fromkeys(losses))) < 2:
+        raise UserError(f"--losses names {found[0]} alone: give another loss to compare it with.")
+    return found
 
 
 def _paired(
@@ -76,8 +86,10 @@ def _paired(
     import pandas as pd
 
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    budgets = {key.budget for key in held if key.loss == other}
     for key, mine in held.items():
-        wanted = key._replace(loss=other)
+        same = key.budget in budgets
+        wanted = key._replace(loss=other, budget=key.budget if same else max(budgets, default=0))
         if other == BASE:
             wanted = wanted._replace(trained_on=None, recipe="", seed=0, budget=0)
         theirs = held.get(wanted)

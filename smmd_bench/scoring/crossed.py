@@ -60,9 +60,12 @@ class Crossed:
     def planned(self, seeds: int, larger: float = 1.0) -> Crossed:
         """What so many seeds, and so many times as many examples, are expected to give.
 
-        No variance is below zero. With one seed seen, seeds are taken to differ by nothing more
-        than their examples do, which no seed repeats.
+        No variance is below zero. One seed does not say what of its spread other seeds repeat: they
+        are taken to repeat none of it and to differ by nothing else, which is the least.
         """
+        if self.seeds == 1:
+            spread = self.of_example / larger
+            return Crossed(0.0, spread, spread if seeds > 1 else 0.0, seeds, self.examples)
         of_both = self.of_both / larger
         of_seed = max(0.0, self.of_seed - self.of_both) / self.examples
         of_example = max(0.0, self.of_example - self.of_both) / self.seeds / larger

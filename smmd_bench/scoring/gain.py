@@ -11,6 +11,8 @@ import numpy as np
 
 from .crossed import fit_cells, t_interval, t_test
 from .power import smallest_by_mcnemar, smallest_by_t
+from .proportions import tango
+from .statistics import mcnemar_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 OVER_SEEDS, OVER_SEEDS_ALONE, OVER_EXAMPLES = "seeds and examples", "seeds", "examples"
 RECIPES = "none: several recipes"
+FEW = 10
+"""Discordant pairs of all seeds: the spread of fewer says too little of the error."""
 _NORMAL = 1.959964
 """Half of a 95 % interval in standard errors."""
 
@@ -43,15 +47,16 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
 
     `cells` are rows of a run's comparisons, one a seed. seeds (their number), difference, low,
     high, interval (what it covers), n (test examples of one seed), error (the standard error), df
-    (its degrees of freedom), p, discordant (McNemar's b + c of one seed) and against (addresses).
-    Cells of one seed that differ in their recipes have neither interval nor p.
+    (its degrees of freedom), p, discordant (McNemar's b + c, of one seed and where there are fewer
+    than `FEW`), pairs (the examples that these are of) and against (addresses). Cells of one seed
+    that differ in their recipes have neither interval nor p.
     """
     number, mean = cells["seed"].nunique(), float(cells["difference"].mean())
     found = {
         "seeds": number, "difference": mean,
         "n": int(cells["n"].max()), "against": tuple(cells["against"]),
     }  # fmt: skip
-    none = dict.fromkeys(("low", "high", "error", "df", "p", "discordant"), math.nan)
+    none = dict.fromkeys(("low", "high", "error", "df", "p", "discordant", "pairs"), math.nan)
     if number < len(cells):
         return found | none | {"interval": RECIPES}
     if number == 1:
@@ -63,7 +68,7 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
     p = t_test(mean, model.error, model.df)
     bounds = {"low": low, "high": high, "error": model.error, "df": model.df, "p": p}
     covers = OVER_SEEDS if model.examples > 2 else OVER_SEEDS_ALONE
-    return found | none | bounds | {"interval": covers}
+    return found | none | _with_few_pairs(bounds, cells) | {"interval": covers}
 
 
 def _of_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
@@ -73,25 +78,38 @@ def _of_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
     }
     low, high, p, b, c = (known.get(name, math.nan) for name in ("low", "high", "p", "b", "c"))
     error = {"error": (high - low) / (2 * _NORMAL), "df": math.inf}
-    found = {"low": low, "high": high, "p": p, "discordant": b + c}
+    found = {"low": low, "high": high, "p": p, "discordant": b + c, "pairs": float(cell["n"])}
     return {**found, **error, "interval": OVER_EXAMPLES}
 
 
 def _of_no_variance(cells: pd.DataFrame) -> dict[str, Any]:
-    """No seed and no example differs: as far as one seed's interval has a width."""
-    first = cells.iloc[0]
-    same = bool((cells["difference"] == 0).all()) and first["low"] < first["high"]
-    bounds = {"low": first["low"], "high": first["high"], "p": 1.0} if same else {}
-    return {**bounds, "interval": OVER_EXAMPLES}
+    """All seeds and examples differ by the same: what one seed says, where that has a width."""
+    first = _of_one_seed(cells.iloc[0])
+    return first if first["low"] < first["high"] else {"interval": OVER_EXAMPLES}
+
+
+def _with_few_pairs(bounds: dict[str, float], cells: pd.DataFrame) -> dict[str, float]:
+    """The same; of a share with fewer than `FEW` discordant pairs in all, with the wider of this
+    interval and of Tango's over all pairs, and the larger p of this test and of McNemar's."""
+    b, c, pairs = (int(cells[name].fillna(FEW).sum()) for name in ("b", "c", "n"))
+    if b + c >= FEW:
+        return bounds
+    low, high = tango(b, c, pairs)
+    wider = {"low": min(bounds["low"], 100 * low), "high": max(bounds["high"], 100 * high)}
+    p = max(bounds["p"], mcnemar_of(b, c).p)
+    return {**bounds, **wider, "p": p, "discordant": b + c, "pairs": pairs}
 
 
 def smallest_difference(gain: dict[Any, Any], level: float) -> float:
     """The true difference that the test of a gain finds with a probability of 80 %, at this level.
 
     Of several seeds by the t-test's power; of one seed's exact match by that of McNemar's exact
-    test at the discordance that was seen, of other metrics by the bootstrap's standard error.
-    Missing where the differences do not vary.
+    test at the discordance that was seen, of other metrics by the bootstrap's standard error; the
+    larger of both where several seeds have few discordant pairs. Missing where the differences do
+    not vary.
     """
-    if gain["seeds"] == 1 and not math.isnan(gain["discordant"]):
-        return 100 * smallest_by_mcnemar(int(gain["discordant"]), int(gain["n"]), level)
-    return smallest_by_t(gain["error"], gain["df"], level)
+    by_t = smallest_by_t(gain["error"], gain["df"], level)
+    if math.isnan(gain["discordant"]):
+        return by_t
+    by_pairs = 100 * smallest_by_mcnemar(int(gain["discordant"]), int(gain["pairs"]), level)
+    return by_pairs if math.isinf(gain["df"]) else max(by_pairs, by_t)

@@ -148,10 +148,11 @@ def mcnemar_exact(frame: pd.DataFrame, other: pd.DataFrame) -> McNemar:
     """
     frame, other = common(frame, other)
     here, there = frame["exact"].to_numpy(bool), other["exact"].to_numpy(bool)
-    return _mcnemar(int(np.sum(here & ~there)), int(np.sum(~here & there)))
+    return mcnemar_of(int(np.sum(here & ~there)), int(np.sum(~here & there)))
 
 
-def _mcnemar(b: int, c: int) -> McNemar:
+def mcnemar_of(b: int, c: int) -> McNemar:
+    """McNemar's exact test of b discordant pairs on one side and c on the other."""
     from statsmodels.stats.contingency_tables import mcnemar
 
     found = mcnemar([[0, b], [c, 0]], exact=True)  # it looks at the discordant pairs alone
@@ -185,7 +186,7 @@ def _paired_shares(
     if value * (b - c) < 0:
         b, c = c, b
     low, high = tango(b, c, n, confidence)
-    return Difference(value, 100 * low, 100 * high, n, _mcnemar(b, c).p, b, c)
+    return Difference(value, 100 * low, 100 * high, n, mcnemar_of(b, c).p, b, c)
 
 
 def _resampled(

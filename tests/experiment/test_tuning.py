@@ -52,6 +52,10 @@ def test_a_recipe_setting_is_tuned_for_every_loss_and_a_name_means_all_its_varia
     ]  # fmt: skip
     only = tuning_grids(["smmd[sigma=1.0]: lambda=1,5", "smmd: lambda=2,4"], variants, None, 0)
     assert {p.loss for p in only["smmd"]} == {"smmd[lambda=2]", "smmd[lambda=4]"}
+    sigma = {"smmd[lambda=1,sigma=1]", "smmd[lambda=5,sigma=1]"}
+    assert {p.loss for p in only["smmd[sigma=1]"]} == sigma  # whatever the order of the axes
+    later = tuning_grids(["smmd: lambda=2,4", "smmd[sigma=1]: lambda=1,5"], variants, None, 0)
+    assert later == only
 
 
 def test_so_many_are_drawn_of_each_grid_by_the_seed():
@@ -79,6 +83,9 @@ def test_so_many_are_drawn_of_each_grid_by_the_seed():
         (["smmd: sigma=-1,2", RATES], None, "sigma must be"),
         (["learning_rate=fast,slow"], None, "learning_rate must be a number"),
         (["smmd: lambda=1,3", RATES], 3, "is more than the 2 configurations of smmd"),
+        (["smmd: lambda=1,3", "smmd: lambda=5", RATES], None, "lambda twice for smmd: write them "
+            "once, such as 'lambda=1,3,5'"),
+        (["lambda=1,3", "lambda=5", RATES], None, "lambda twice for all losses"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence(tune, trials, said):
@@ -86,6 +93,20 @@ def test_a_mistake_is_one_sentence(tune, trials, said):
         points(tune, trials=trials)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_variants_that_tuning_makes_one_are_refused():
+    losses = ("ntl", "ntl[lambda=0.69]")
+    with pytest.raises(UserError, match=r"ntl and ntl\[lambda=0.69\] the same configurations"):
+        tuning_grids(["lambda=0.3,1,3"], losses, None, 0)
+    assert tuning_grids(["lambda=0.3,1", "ntl: squash=4,9"], ("ntl", "ntl[reweigh=true]"), None, 0)
+
+
+def test_settings_of_lora_are_no_budget_of_a_full_fine_tuning():
+    tuned = dataclasses.replace(TUNED, tune=("lora_rank=8,16",))
+    with pytest.raises(UserError, match="varies lora_rank, which changes nothing with full"):
+        _ = tuned.cells
+    assert dataclasses.replace(tuned, recipe={"method": "lora"}).cells
 
 
 def test_a_draw_needs_values_to_draw_from():

@@ -88,9 +88,11 @@ def test_an_interval_beyond_the_panel_ends_in_an_arrow(tmp_path):
     assert [set(line.get_ydata()) for line in arrows] == [{1}, {1}]
 
 
-def test_there_is_no_band_where_neither_seeds_nor_examples_differ(tmp_path):
+def test_where_nothing_differs_a_share_has_the_band_of_its_examples_and_an_error_none(tmp_path):
     run = planted_run(tmp_path, ANSWERS, {"ce": HALF, "smmd": HALF}, seeds=(0, 1))
-    assert 0 not in bands(Overview().build(run).figure.axes[0])
+    accuracy, error = Overview().build(run).figure.axes[:2]
+    assert bands(accuracy)[0] == pytest.approx(100 * 6 / 20)  # McNemar's least, at 20 examples
+    assert 0 not in bands(error)
 
 
 def test_nothing_sticks_out_of_the_figure_and_what_does_not_fit_is_named(tmp_path):

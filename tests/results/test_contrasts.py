@@ -8,6 +8,7 @@ from smmd_bench.scoring.crossed import fit
 from smmd_bench.scoring.gain import gain_of, holm
 from tests.in_process import call
 from tests.runs import quick_run
+from tests.tuned_runs import tuned_run
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +56,27 @@ def test_all_metrics_can_be_asked_for(run):
 def test_what_the_run_lacks_is_named(run, tmp_path):
     with pytest.raises(UserError, match="no loss 'smmmd': did you mean smmd"):
         contrasts(run, ["smmmd", "ce"])
-    with pytest.raises(UserError, match="for the same seed"):
-        contrasts(run, ["smmd", "ce"], "no_metric", resamples=20)
+    with pytest.raises(UserError, match="Unknown metric 'exact_matc': did you mean exact_match"):
+        contrasts(run, ["smmd", "ce"], "exact_matc")
+    with pytest.raises(UserError, match="names smmd alone"):
+        contrasts(run, ["smmd", "smmd"])
     quick_run(tmp_path, losses=("ce",), seeds=(1,))
-    other = quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0,), base=False)
-    found = contrasts(other, ["smmd", "ce"], resamples=20)
+    quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0,), base=False)
+    other = quick_run(tmp_path, losses=("ntl",), seeds=(2,), base=False)
+    found = contrasts(other, ["smmd", "ce", "ntl", "ce"], resamples=20)
     assert found["seeds"].tolist() == [1]
+    assert found.attrs["left_out"] == ["ntl"]
+    with pytest.raises(UserError, match="for the same seed"):
+        contrasts(other, ["smmd", "ntl"], resamples=20)
+
+
+def test_what_tuning_gains_can_be_asked(tmp_path):
+    tuned = tuned_run(tmp_path)
+    found = contrasts(tuned, ["smmd[tuned]", "smmd", "ce[tuned]"], resamples=20)
+    assert found["against"].tolist() == ["smmd", "ce[tuned]"]
+    assert found["seeds"].tolist() == [2, 2]
+    (other,) = contrasts(tuned, ["smmd", "smmd[tuned]"], resamples=20).to_dict("records")
+    assert other["difference"] == -found["difference"].iloc[0]
 
 
 def test_one_difference_is_one_table_on_a_terminal_of_80_columns(tmp_path):

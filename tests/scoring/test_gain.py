@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
+from smmd_bench.scoring.crossed import fit, t_test
 from smmd_bench.scoring.gain import (
     OVER_EXAMPLES,
     OVER_SEEDS,
@@ -14,6 +16,7 @@ from smmd_bench.scoring.gain import (
     gain_of,
     smallest_difference,
 )
+from smmd_bench.scoring.proportions import tango
 
 
 def cells(*differences, jackknife=None, seeds=None, **values):
@@ -53,8 +56,34 @@ def test_several_seeds_with_pseudo_values_speak_of_examples_too():
 
 
 def test_seeds_and_examples_that_never_differ_have_the_interval_of_the_examples():
-    found = gain_of(cells(0.0, 0.0, jackknife=[[0.0] * 9, [0.0] * 9]))
-    assert (found["low"], found["high"], found["p"]) == (-1.0, 3.0, 1.0)
+    for same in (0.0, 100.0):
+        found = gain_of(cells(same, same, jackknife=[[same] * 9, [same] * 9], b=0, c=0))
+        assert (found["low"], found["high"], found["p"]) == (-1.0, 3.0, 0.2)
+        assert smallest_difference(found, 0.05) == pytest.approx(100 * 6 / 9)
+    assert math.isnan(gain_of(cells(0.0, 0.0, jackknife=[[0.0] * 9] * 2, low=0, high=0))["low"])
+
+
+def few(discordant):
+    """Three seeds of 80 examples, of which so many have one pair on the loss's side."""
+    table = np.zeros((3, 80))
+    table.flat[np.arange(discordant) * 7] = 100
+    values = {"n": 80, "c": 0, "jackknife": [list(map(float, row)) for row in table]}
+    return cells(*table.mean(axis=1), **values).assign(b=(table > 0).sum(axis=1)), fit(table)
+
+
+def test_few_discordant_pairs_of_several_seeds_do_not_make_a_narrow_interval():
+    frame, model = few(1)
+    found, low_high = gain_of(frame), tango(1, 0, 240)
+    assert (found["low"], found["high"]) == pytest.approx([100 * end for end in low_high])
+    assert found["p"] == 1.0
+    assert smallest_difference(found, 0.05) == pytest.approx(100 * 6 / 240)
+    frame, model = few(9)
+    found = gain_of(frame)
+    assert found["p"] >= t_test(100 * 9 / 240, model.error, model.df)
+    frame, model = few(10)
+    found = gain_of(frame)
+    assert found["p"] == t_test(100 * 10 / 240, model.error, model.df)
+    assert math.isnan(found["discordant"])
 
 
 def test_two_recipes_of_one_seed_are_not_two_seeds():
