@@ -99,3 +99,10 @@ def test_a_tuned_loss_has_the_training_log_of_the_chosen_trial(tuned):
 )
 def test_the_label_of_a_tuned_loss(loss, label):
     assert loss_label(loss) == label
+
+
+def test_a_tuned_row_with_fewer_seeds_than_its_published_one_stays(tuned):
+    late = tuned.cells["loss"].isin(["ce[tuned]", "smmd[tuned]"]) & (tuned.cells["seed"] == 1)
+    data = Verdict().build(tuned.only(tuned.cells[~late])).data.set_index("loss")
+    assert set(data.loc["smmd[tuned]", "seeds"]) == {1}
+    assert set(data.loc["smmd", "seeds"]) == {2}

@@ -13,6 +13,7 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from smmd_bench.publishing.tables import with_interval
+from smmd_bench.scoring.gain import holm
 from tests.changed_runs import made_elsewhere
 from tests.reports.golden import printed, words
 from tests.runs import planted_run, quick_run
@@ -190,3 +191,13 @@ def test_a_long_name_of_the_reference_is_shortened_in_the_headings(tmp_path):
         "samples…00.123", "Δ to samples…00.123 [95 %]",
     ]  # fmt: skip
     assert long in artefact.caption
+
+
+def test_a_file_labelled_ce_is_a_loss_like_others_where_another_file_is_the_reference(tmp_path):
+    some = [*ANSWERS[:30], *HALF[30:]]
+    run = planted_run(tmp_path, ANSWERS, {"ce": HALF, "ntl": some, "smmd": ANSWERS})
+    run = made_elsewhere(run, tmp_path, {"ce": "old", "ntl": "ce", "smmd": "new"})
+    data = Verdict().build(run).data.query("metric == 'exact_match'").set_index("loss")
+    assert {*data.index} == {"ce", "new"}
+    assert data["p_holm"].tolist() == pytest.approx(holm(data["p"]).tolist())
+    assert data["p_holm"].ne(data["p"]).any()
