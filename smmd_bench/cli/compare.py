@@ -123,7 +123,7 @@ def _compare_losses(path: Path, losses: list[str], metric: str | None, voice: Vo
         content = {"rows": rows_of(found), "left_out": found.attrs["left_out"]}
         print_json({"run": str(path), **content})
         return
-    first, heading = loss_label(losses[0]), f"{loss_label(losses[0])} − it [95 %]"
+    first, heading = loss_label(losses[0]), "Δ [95 %]"
     table = pd.DataFrame(
         {
             "Model": row["model"],
@@ -140,9 +140,9 @@ def _compare_losses(path: Path, losses: list[str], metric: str | None, voice: Vo
     )
     table.attrs["values"] = ["Against", heading, "p (Holm)", "Detectable", "Seeds", "n"]
     caption = (
-        "Paired differences over the seeds that both have, by the test of the verdict. p (Holm): "
-        "corrected over the losses that it is compared with. Detectable: the smallest true "
-        "difference that the test finds with a probability of 80 %."
+        f"Δ: {first} minus the other, paired over the seeds that both have, by the test of the "
+        "verdict. p (Holm): corrected over the others. Detectable: the smallest true difference "
+        "that the test finds with a probability of 80 %."
     )
     if left_out := found.attrs["left_out"]:
         names = ", ".join(map(loss_label, left_out))
