@@ -154,6 +154,7 @@ def _panel(
     styles = style.loss_styles(losses)
     other = shortened(loss_label(reference_of(run)), LETTERS)
     known = run.metrics[run.metrics["metric"] == first["metric"]]
+    known = known[known["loss"] == reference_of(run)]  # tuned losses are compared with it tuned
     against = known["address"].isin({address for row in here["against"] for address in row})
     value = number(float(known.loc[against, "value"].mean()), digits_of(first["label"]))
     stop = "\n" if len(other) > SHORT else " "

@@ -7,6 +7,7 @@ from smmd_bench.publishing.style import figure_style
 from tests.changed_runs import made_elsewhere
 from tests.reports.golden import words
 from tests.runs import planted_run, quick_run
+from tests.tuned_runs import tuned_run
 
 ANSWERS = [str(at) for at in range(20)]
 HALF = [*ANSWERS[:10], *["77"] * 10]
@@ -129,3 +130,12 @@ def test_completions_made_elsewhere_have_no_seeds_and_the_first_label_to_be_comp
     figure = Overview().build(run).figure
     assert figure.axes[0].get_xlabel() == "Δ Acc (%) to old: right is better →"
     assert figure.subfigs[0].get_suptitle().endswith(": 20 test examples")
+
+
+def test_the_heading_has_cross_entropy_as_published_beside_tuned_losses(tmp_path):
+    run = tuned_run(tmp_path, n=60)
+    exact = run.metrics[run.metrics["metric"] == "exact_match"].groupby("loss", observed=True)
+    value = exact["value"].mean()
+    assert value["ce"] != pytest.approx(value["ce[tuned]"])
+    axis = Overview().build(run).figure.axes[0]
+    assert axis.get_title(loc="left") == f"Acc (%), CE {value['ce']:.1f}"
