@@ -20,8 +20,6 @@ from smmd_bench.scoring.proportions import wilson
 SEEDS = (2, 3, 5, 10)
 OF_SEED = (0.0, 0.5, 1.0, 2.0)
 """Standard deviations of the seeds, in units of the standard error over the examples."""
-
-
 CLAIMS = 200
 """Draws that the median of what a test says it finds is taken of."""
 
@@ -42,8 +40,9 @@ def coverage(
         )
         found = fit(table)
         mean, over_seeds = float(table.mean()), float(table.mean(axis=1).std(ddof=1))
-        tests.append((mean, found.error, found.df))
-        for at, (error, df) in enumerate([tests[-1][1:], (over_seeds / np.sqrt(seeds), seeds - 1)]):
+        of_model, of_seeds = (found.error, found.df), (over_seeds / np.sqrt(seeds), seeds - 1)
+        tests.append((mean, *of_model))
+        for at, (error, df) in enumerate([of_model, of_seeds]):
             low, high = t_interval(mean, error, df)
             held[at] += low <= 0 <= high
     claim = float(np.median([smallest_by_t(error, df) for _, error, df in tests[:CLAIMS]]))

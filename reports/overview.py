@@ -152,9 +152,10 @@ def _panel(
     """The rows of one metric, below the value that they are compared with."""
     first = here.iloc[0]
     styles = style.loss_styles(losses)
-    other = shortened(loss_label(reference_of(run)), LETTERS)
-    known = run.metrics[run.metrics["metric"] == first["metric"]]
-    known = known[known["loss"] == reference_of(run)]  # tuned losses are compared with it tuned
+    reference = reference_of(run)  # as published: tuned losses are compared with it tuned
+    other = shortened(loss_label(reference), LETTERS)
+    known = run.metrics
+    known = known[(known["metric"] == first["metric"]) & (known["loss"] == reference)]
     against = known["address"].isin({address for row in here["against"] for address in row})
     value = number(float(known.loc[against, "value"].mean()), digits_of(first["label"]))
     stop = "\n" if len(other) > SHORT else " "

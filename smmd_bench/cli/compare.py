@@ -119,9 +119,9 @@ def _compare_losses(path: Path, losses: list[str], metric: str | None, voice: Vo
 
     load_plugins_of((path,), voice)
     found = contrasts(read_run(path), losses, metric)
+    left_out = found.attrs["left_out"]
     if voice.as_json:
-        content = {"rows": rows_of(found), "left_out": found.attrs["left_out"]}
-        print_json({"run": str(path), **content})
+        print_json({"run": str(path), "rows": rows_of(found), "left_out": left_out})
         return
     first, heading = loss_label(losses[0]), "Δ [95 %]"
     table = pd.DataFrame(
@@ -144,7 +144,7 @@ def _compare_losses(path: Path, losses: list[str], metric: str | None, voice: Vo
         "verdict. p (Holm): corrected over the others. Detectable: the smallest true difference "
         "that the test finds with a probability of 80 %."
     )
-    if left_out := found.attrs["left_out"]:
+    if left_out:
         names = ", ".join(map(loss_label, left_out))
         caption += f" Left out, because they share no measured seed with {first}: {names}."
     print_results(table, f"{first} against others, {path}", caption)

@@ -69,11 +69,12 @@ def contrasts(
 
 def _checked(run: RunFrames, losses: Sequence[str], metric: str | None) -> list[str]:
     """The losses, each once. Raises UserError for what the run does not have."""
+    known, metrics = {*run.cells["loss"]}, {*run.metrics["metric"]}
     for loss in losses:
-        if loss not in (known := {*run.cells["loss"]}):
+        if loss not in known:
             raise UserError(f"{run.path} has no loss '{loss}': {did_you_mean(loss, known)}")
-    if metric not in (None, "all", *(known := {*run.metrics["metric"]})):
-        raise UserError(f"Unknown metric '{metric}': {did_you_mean(str(metric), sorted(known))}")
+    if metric is not None and metric not in ("all", *metrics):
+        raise UserError(f"Unknown metric '{metric}': {did_you_mean(metric, sorted(metrics))}")
     if len(found := list(dict.fromkeys(losses))) < 2:
         raise UserError(f"--losses names {found[0]} alone: give another loss to compare it with.")
     return found
@@ -88,10 +89,10 @@ def _paired(
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     budgets = {key.budget for key in held if key.loss == other}
     for key, mine in held.items():
-        same = key.budget in budgets
-        wanted = key._replace(loss=other, budget=key.budget if same else max(budgets, default=0))
+        budget = key.budget if key.budget in budgets else max(budgets, default=0)
+        wanted = key._replace(loss=other, budget=budget)
         if other == BASE:
-            wanted = wanted._replace(trained_on=None, recipe="", seed=0, budget=0)
+            wanted = wanted._replace(trained_on=None, recipe="", seed=0)
         theirs = held.get(wanted)
         if key.loss != loss or theirs is None:
             continue

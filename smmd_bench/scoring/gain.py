@@ -91,9 +91,9 @@ def _of_no_variance(cells: pd.DataFrame) -> dict[str, Any]:
 def _with_few_pairs(bounds: dict[str, float], cells: pd.DataFrame) -> dict[str, float]:
     """The same; of a share with fewer than `FEW` discordant pairs in all, with the wider of this
     interval and of Tango's over all pairs, and the larger p of this test and of McNemar's."""
-    b, c, pairs = (int(cells[name].fillna(FEW).sum()) for name in ("b", "c", "n"))
-    if b + c >= FEW:
+    if cells["b"].isna().any() or cells["b"].sum() + cells["c"].sum() >= FEW:
         return bounds
+    b, c, pairs = (int(cells[name].sum()) for name in ("b", "c", "n"))
     low, high = tango(b, c, pairs)
     wider = {"low": min(bounds["low"], 100 * low), "high": max(bounds["high"], 100 * high)}
     p = max(bounds["p"], mcnemar_of(b, c).p)
