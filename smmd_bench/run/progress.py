@@ -20,6 +20,8 @@ from rich.table import Column
 from ..contracts import Progress
 
 _PLAIN_SECONDS = 15.0
+_SHORTEST = 0.05
+"""Seconds: over less, a rate says how reports arrive and not how the work goes."""
 _WIDE = 100
 
 
@@ -84,7 +86,7 @@ class _Plain:
         if not finished and now - self.said.get(what, start - _PLAIN_SECONDS) < _PLAIN_SECONDS:
             return
         self.said[what] = float("inf") if done >= total else now
-        rate = (done - first) / (now - start) if now > start else 0.0
+        rate = (done - first) / (now - start) if now - start > _SHORTEST else 0.0
         left = f", {(total - done) / rate:.0f} s left" if rate and done < total else ""
         speed = f", {rate:.1f}/s" if rate else ""
         self._print(f"{what}: {done} of {total}{speed}{left}")

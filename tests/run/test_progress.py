@@ -38,6 +38,11 @@ def test_the_end_is_said_once(say):
     assert say(60, "train", 10, 10) == []
 
 
+def test_reports_that_arrive_together_have_no_rate(say):
+    assert say(0, "tokenise", 1000, 5000) == ["tokenise: 1000 of 5000"]
+    assert say(1e-4, "tokenise", 5000, 5000) == ["tokenise: 5000 of 5000"]
+
+
 def test_what_begins_again_is_timed_from_then_on(say):
     say(0, "train", 0, 10)
     say(10, "train", 10, 10)
