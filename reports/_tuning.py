@@ -51,3 +51,23 @@ def chosen_settings(group: pd.DataFrame) -> str:
         return str(chosen.index[0])
     first, *others = [f"{text} ({count} of {seeds}" for text, count in chosen.items()]
     return ", ".join([f"{first} seeds)", *(f"{other})" for other in others)])
+
+
+def at_the_ends(data: pd.DataFrame) -> str:
+    """A sentence that names the losses whose chosen value is the smallest or largest of at least
+    three that were tried, for at least half of the seeds; empty where there is none."""
+    found = []
+    for (_, _, loss), group in data.groupby(LOSS, observed=True):
+        tried = pd.DataFrame([dict(p.split("=", 1) for p in t.split(",")) for t in group["text"]])
+        for name, values in tried.items():
+            values = pd.to_numeric(values, errors="coerce").set_axis(group.index)
+            if values.nunique() < 3 or values.isna().any():
+                continue
+            chosen = values[group["chosen"]]
+            for end in (values.min(), values.max()):
+                if len(chosen) and 2 * (chosen == end).sum() >= len(chosen):
+                    found.append(f"{loss_label(str(loss))} {name}={end:g}")
+    if not found:
+        return ""
+    named = ", ".join(dict.fromkeys(found))
+    return f"At an end of the values tried, so that a better one may lie beyond: {named}."

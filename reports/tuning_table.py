@@ -14,7 +14,7 @@ from smmd_bench.publishing.tables import DASH
 from ._caption import named_seeds, split_caption, when
 from ._cells import metrics_of
 from ._columns import row_head, row_table
-from ._tuning import LOSS, budgets, chosen_settings
+from ._tuning import LOSS, at_the_ends, budgets, chosen_settings
 from ._values import estimate
 
 STATES = ("failed", "skipped", "pending")
@@ -47,6 +47,7 @@ class TuningTable:
             when(one, "Brackets: 95 % intervals, percentile bootstrap over the examples."),
             when(several, "±: standard deviation over training seeds."),
             "Ties go to the setting that is named first.",
+            at_the_ends(data),
             more=f"n = {_sizes(data)} validation examples; {named_seeds(data)}.",
         )
         return Artefact(table=table, data=data.drop(columns="address"), **caption)

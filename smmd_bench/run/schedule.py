@@ -214,16 +214,17 @@ class Schedule(JobQueue):
         for one in (*owner.trials, owner, cell):
             yield f"cells/{one.addresses['train']}"
 
-    def _rank(self, job: Job) -> tuple[int, int]:
-        """What is short, or frees the disk, goes first; of trainings side by side the longest, so
-        that none is left over at the end."""
+    def _rank(self, job: Job) -> tuple[int, int, int]:
+        """What is short, or frees the disk, goes first. Trainings go seed after seed, so that a run
+        that is stopped has the same seeds of every loss; of those of a seed that run side by side
+        the longest first, so that none is left over at the end."""
         first = self.serves[job.name][0]
         if job.stage != "train":
-            return {"measure": 0, "decode": 2}[job.stage], 0
+            return {"measure": 0, "decode": 2}[job.stage], 0, 0
         if first.is_base:
-            return 1, 0
+            return 1, 0, 0
         length = first.card.parameter_count() * first.size("train") * first.recipe.epochs
-        return 3, -length if self.slots > 1 else 0
+        return 3, first.seed, -length if self.slots > 1 else 0
 
 
 def record_following(folder: Path, failure: Mapping[str, Any], where: str) -> None:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from smmd_bench.reports._tuning import tuning_note
+from smmd_bench.reports._tuning import at_the_ends, tuning_note
 from smmd_bench.reports.arithmetic_table import ArithmeticTable
 from smmd_bench.reports.tuning_table import TuningTable
 from smmd_bench.reports.verdict import Verdict
@@ -106,3 +106,28 @@ def test_a_tuned_row_with_fewer_seeds_than_its_published_one_stays(tuned):
     data = Verdict().build(tuned.only(tuned.cells[~late])).data.set_index("loss")
     assert set(data.loc["smmd[tuned]", "seeds"]) == {1}
     assert set(data.loc["smmd", "seeds"]) == {2}
+
+
+@pytest.mark.parametrize(
+    ("texts", "chosen", "named"),
+    [
+        (["lambda=10", "lambda=0.3", "lambda=3"], (1, 1, 2), "SMMD (tuned) lambda=0.3"),
+        (["lambda=10", "lambda=0.3", "lambda=3"], (0, 0, 0), "SMMD (tuned) lambda=10"),
+        (["lambda=10", "lambda=0.3", "lambda=3"], (1, 2, 2), None),
+        (["lambda=10", "lambda=0.3"], (1, 1, 1), None),
+        (["sigma=1+2", "sigma=2+3", "sigma=3"], (0, 0, 0), None),
+        (["lambda=1,sigma=3", "lambda=2,sigma=2", "lambda=3,sigma=4"], (1, 1, 0),
+         "SMMD (tuned) sigma=2"),
+    ],
+)  # fmt: skip
+def test_a_choice_at_an_end_of_what_was_tried_is_named(texts, chosen, named):
+    data = pd.DataFrame([
+        {"model": "m", "task": "t", "loss": "smmd[tuned]", "seed": seed, "text": text,
+         "chosen": at == best}
+        for seed, best in enumerate(chosen) for at, text in enumerate(texts)
+    ])  # fmt: skip
+    note = at_the_ends(data)
+    assert note == (
+        "" if named is None else
+        f"At an end of the values tried, so that a better one may lie beyond: {named}."
+    )  # fmt: skip

@@ -163,17 +163,17 @@ def test_progress_of_a_run_of_several_tasks_says_of_which_it_is(play):
 
 
 @pytest.mark.parametrize(("slots", "order"), [(1, [1, 3, 2]), (2, [3, 2, 1])])
-def test_of_trainings_side_by_side_the_longest_goes_first(play, slots, order):
+def test_trainings_go_seed_after_seed_and_side_by_side_the_longest_first(play, slots, order):
     cells = [
         cell
-        for epochs in (1, 3, 2)
-        for cell in Experiment(("arithmetic",), ("ce",), seeds=(epochs,), base=False,
+        for loss, epochs in (("ce", 1), ("ntl", 3), ("smmd", 2))
+        for cell in Experiment(("arithmetic",), (loss,), seeds=(7, 0), base=False,
                                recipe={"epochs": epochs}).cells
     ]  # fmt: skip
     play(cells, slots=slots)
     trained = [job.cells[0] for job in play.jobs if job.stage == "train"]
-    epochs = {cell.addresses["train"]: cell.recipe.epochs for cell in cells}
-    assert [epochs[address] for address in trained] == order
+    found = {cell.addresses["train"]: (cell.seed, cell.recipe.epochs) for cell in cells}
+    assert [found[address] for address in trained] == [(s, e) for s in (0, 7) for e in order]
 
 
 def test_nothing_is_trained_on_a_base_that_the_engine_cannot_run(play):
