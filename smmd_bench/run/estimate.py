@@ -36,19 +36,19 @@ class Estimate(NamedTuple):
 
 def estimates(todo: Mapping[Cell, Sequence[Stage]]) -> dict[Cell, Estimate]:
     """A rough estimate for the missing stages of each cell."""
-    lengths: dict[tuple[Any, ...], tuple[float, float]] = {}
-    return {cell: _estimate(cell, stages, lengths) for cell, stages in todo.items()}
+    passes: dict[tuple[Any, ...], float] = {}
+    return {cell: _estimate(cell, stages, passes) for cell, stages in todo.items()}
 
 
 def _estimate(
-    cell: Cell, stages: Sequence[Stage], lengths: dict[tuple[Any, ...], tuple[float, float]]
+    cell: Cell, stages: Sequence[Stage], passes: dict[tuple[Any, ...], float]
 ) -> Estimate:
     if not stages:
         return Estimate(0.0, 0.0)
     key = (cell.task, cell.data_seed, cell.size("test"), cell.model, cell.recipe.max_pixels)
-    if key not in lengths:
-        lengths[key] = _lengths(cell)
-    trained, decoded = _operations(cell, stages, *lengths[key])
+    if key not in passes:
+        passes[key] = _passes(cell)
+    trained, decoded = _operations(cell, stages, passes[key])
     starts = (_START_SECONDS if trained else 0.0) + (2.0 if decoded else 0.0)
     hours = (trained / GPU_TRAINING + decoded / GPU_DECODING) / A100 / 3600
     return Estimate(starts + (trained + decoded) / _flops(), hours)
@@ -87,16 +87,9 @@ def _saved_bytes(cell: Cell) -> int:
     return int(4 * cell.recipe.lora_rank * ends * config["num_hidden_layers"])
 
 
-def _operations(
-    cell: Cell, stages: Sequence[Stage], tokens: float, pixels: float
-) -> tuple[float, float]:
-    """Floating-point operations of training and of decoding, with so many tokens and pixels an
-    example: 2 a weight and token forward, 4 backward, of which the frozen weights of LoRA need
-    half. The weights of a vision tower see every patch, and there are several to a token."""
-    passes = cell.card.parameter_count() * tokens
-    if pixels and (vision := _vision_config(cell)):
-        patches = pixels / vision.get("patch_size", 14) ** 2
-        passes += _vision_weights(vision) * (patches - pixels / _PIXELS_A_TOKEN)
+def _operations(cell: Cell, stages: Sequence[Stage], passes: float) -> tuple[float, float]:
+    """Floating-point operations of training and of decoding, with so many `_passes` an example: 2
+    of each forward, 4 backward, of which the frozen weights of LoRA need half."""
     trained = decoded = 0.0
     if "train" in stages and not cell.is_base:
         each = 6 if cell.recipe.method == "full" else 4
@@ -111,27 +104,31 @@ def _operations(
     return trained, decoded
 
 
-def _vision_config(cell: Cell) -> Mapping[str, Any]:
-    return read_given_json(cell.card.folder / "config.json").get("vision_config") or {}
+def _passes(cell: Cell) -> float:
+    """Weights times what passes through them, of an example: the tokens of its text and pictures,
+    or in the blocks of a vision tower the patches, of which a token has several."""
+    from ..encoding.images import image_size
+
+    sample = take_examples(cell.task_plugin, "test", cell.data_seed, min(20, cell.size("test")))
+    count = max(1, len(sample))
+    characters = sum(len(e.prompt) + len(e.target) for e in sample) / count
+    sizes = [image_size(path) for example in sample for path in example.images]
+    most = cell.recipe.max_pixels or (_most_pixels(cell.card.folder) if sizes else 0)
+    pixels = sum(min(w * h, most) for w, h in sizes) / count
+    of_pictures = pixels / _PIXELS_A_TOKEN
+    passes = cell.card.parameter_count() * (characters / _CHARACTERS_A_TOKEN + of_pictures)
+    config = read_given_json(cell.card.folder / "config.json") if sizes else {}
+    if not (vision := config.get("vision_config")):
+        return passes
+    patches = pixels / float(vision.get("patch_size", 14)) ** 2
+    return passes + _block_weights(vision) * (patches - of_pictures)
 
 
-def _vision_weights(vision: Mapping[str, Any]) -> float:
+def _block_weights(vision: Mapping[str, Any]) -> float:
     """Weights of a vision tower's blocks: four matrices of attention, three of a gated layer."""
     width, inner = vision.get("hidden_size", 0), vision.get("intermediate_size", 0)
     blocks = vision.get("depth") or vision.get("num_hidden_layers") or 0
     return float(blocks * width * (4 * width + 3 * inner))
-
-
-def _lengths(cell: Cell) -> tuple[float, float]:
-    """Tokens of an example, those of its pictures among them, and pixels of these."""
-    from ..encoding.images import image_size
-
-    sample = take_examples(cell.task_plugin, "test", cell.data_seed, min(20, cell.size("test")))
-    characters = sum(len(e.prompt) + len(e.target) for e in sample)
-    sizes = [image_size(path) for example in sample for path in example.images]
-    most = cell.recipe.max_pixels or (_most_pixels(cell.card.folder) if sizes else 0)
-    pixels = sum(min(w * h, most) for w, h in sizes) / max(1, len(sample))
-    return characters / _CHARACTERS_A_TOKEN / max(1, len(sample)) + pixels / _PIXELS_A_TOKEN, pixels
 
 
 def _most_pixels(checkpoint: Path) -> float:
