@@ -18,7 +18,14 @@ from smmd_bench.publishing.style import spaced
 from smmd_bench.publishing.tables import DASH
 
 from . import _values
-from ._caption import decoding_note, sample_note, significance_note, spread_note, write_caption
+from ._caption import (
+    decoding_note,
+    noise_note,
+    sample_note,
+    significance_note,
+    spread_note,
+    write_caption,
+)
 from ._cells import REFERENCE, measured, metrics_beside_published, why_missing
 from ._panels import Pair, of_pair
 from ._paper import reference
@@ -90,6 +97,7 @@ class Ablation:
             spread_note(data),
             f"{DIFFERENCE}: paired difference on the same examples.",
             significance_note(data, REFERENCE),
+            noise_note(data, REFERENCE),
             paper,
             setting_note(run, cells),
             sample=sample_note(run, cells, of_run),

@@ -93,9 +93,21 @@ def significance_note(data: pd.DataFrame, other: str) -> str:
     return (
         f"{P_HOLM}: {test} against {opponent}, corrected by Holm over the losses of a model and "
         "task. In parentheses behind a difference: the smallest true one that its test finds with "
-        f"a probability of 80 %. {bold} {opponent} with a corrected p below {LEVEL}"
-        f"{'' if data['best'].any() else ' (none does)'}."
+        f"a probability of 80 %{few_seeds(sizes)}. {bold} {opponent} with a corrected p below "
+        f"{LEVEL}{'' if data['best'].any() else ' (none does)'}."
     )
+
+
+def few_seeds(sizes: pd.Series[int]) -> str:
+    """What a power of 80 % leaves out, where rows have two or three seeds (docs/statistics.md)."""
+    return when(sizes.isin([2, 3]).any(), ", with two or three seeds less often")
+
+
+def noise_note(data: pd.DataFrame, other: str) -> str:
+    """A sentence on the row of `other`, where a table compares it with itself."""
+    own = data[data["loss"] == other].filter(regex="gain$")
+    sentence = f"The row {loss_label(other)} compares disjoint pairs of its seeds: the noise floor."
+    return when(own.notna().any(axis=None), sentence)
 
 
 def _seeds(data: pd.DataFrame, *key: str) -> pd.Series[int]:

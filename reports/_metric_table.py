@@ -149,6 +149,7 @@ class MetricTable:
             _caption.spread_note(data),
             f"{delta(other)}: paired difference of {what} on the same examples." * compared,
             _caption.significance_note(data, other) if compared else "",
+            _caption.noise_note(data, other),
             _caption.paper_note(self.published, self.unsaid, what) if beside else "",
         ]
 

@@ -19,8 +19,8 @@ from ._significance import LEVEL
 _PARTS = ("gain", "gain_low", "gain_high", "gain_p", "gain_smallest")
 _POINTS = 100
 """A rate cannot differ by more."""
-SEEDS_DIFFER, SEEDS_ALIKE = "seeds differ", "no difference found"
-"""The verdicts on cross-entropy against cross-entropy of other seeds."""
+SEEDS_DIFFER = "seeds differ"
+"""The verdict on cross-entropy against that of other seeds, where they can be told apart."""
 _RATES = ("parse_failure_rate", "truncation_rate")
 
 
@@ -36,7 +36,7 @@ def verdicts(run: Run) -> pd.DataFrame:
     `tested` says, and verdict: better, worse, or "cannot tell (below ±4.5)"; "not tested: run it
     again" of one seed whose comparison an earlier version made, without a test.
 
-    The noise floor is no loss, so it is neither better nor worse: `SEEDS_DIFFER` or `SEEDS_ALIKE`.
+    The noise floor is no loss, so it is neither better nor worse: `SEEDS_DIFFER`.
     """
     by_task = {str(task): judged_metrics(str(task)) for task in run.cells["task"].unique()}
     other = reference_of(run)
@@ -107,9 +107,9 @@ def _best(data: pd.DataFrame, prefix: str) -> pd.Series[bool]:
 
 
 def _verdict(gain: dict[Any, Any], *, noise: bool) -> str:
-    if noise and not math.isnan(gain["p_holm"]):
-        return SEEDS_DIFFER if gain["p_holm"] < LEVEL else SEEDS_ALIKE
     if gain["p_holm"] < LEVEL:
+        if noise:
+            return SEEDS_DIFFER
         return "better" if (gain["difference"] > 0) == (gain["better"] == "higher") else "worse"
     if gain["seeds"] == 1 and math.isnan(gain["p_holm"]):
         return "not tested: run it again"

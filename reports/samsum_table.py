@@ -11,8 +11,8 @@ from smmd_bench.contracts import Run
 from smmd_bench.publishing.style import model_label
 from smmd_bench.publishing.tables import number
 
-from ._caption import paper_note, spread_note, when
-from ._cells import REFERENCE, one_row_a_metric, why_missing
+from ._caption import noise_note, paper_note, spread_note, when
+from ._cells import REFERENCE, one_row_a_metric, opponent, why_missing
 from ._metric_table import MetricTable, head_of, title_with_source
 from ._paper import published
 from ._setting import SYNTHETIC, data_source
@@ -116,6 +116,7 @@ class SamsumTable(MetricTable):
             spread_note(data, "metric"),
             when(shares, numeric),
             when(cut > 0, limit),
+            noise_note(data, opponent(data)),
             when(beside, paper_note(self.published, self.unsaid, VALUE)),
             when(synthetic, "Synthetic dialogues are far easier than the corpus."),
         ]

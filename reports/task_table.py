@@ -11,7 +11,7 @@ from smmd_bench.contracts import Run
 from smmd_bench.publishing.tables import DASH
 from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
-from ._caption import significance_note, spread_note
+from ._caption import noise_note, significance_note, spread_note
 from ._cells import metrics_of, one_row_a_metric, opponent, why_missing, why_no_row
 from ._metric_table import MetricTable, head_of
 from ._significance import bold_best
@@ -84,6 +84,7 @@ class TaskTable(MetricTable):
             spread_note(data),
             "Δ: paired difference on the same examples.",
             significance_note(exact, opponent(data)) if len(exact) else "",
+            noise_note(data, opponent(data)),
         ]
 
 

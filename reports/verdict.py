@@ -12,7 +12,7 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label, shortened
 from smmd_bench.publishing.tables import DASH, number, p_value, with_interval
 
-from ._caption import join_sentences, missing_note, sample_note, when
+from ._caption import few_seeds, join_sentences, missing_note, sample_note, when
 from ._cells import main_losses, measured, why_missing
 from ._columns import row_head
 from ._gains import noise_label, reference_of, unknown_note
@@ -58,12 +58,13 @@ class Verdict:
         lower = ", ".join(dict.fromkeys(errors))
         found = data[data["loss"] != reference_of(run)] if len(data) else data
         one = bool((found["seeds"] == 1).any()) if len(found) and "Seeds" in table else False
+        few = few_seeds(data["seeds"]) if len(data) else ""
         below = len(data) > 0 and data["verdict"].str.contains("below").any()
         caption = join_sentences(
             f"{delta(reference_of(run))} on the same test examples.",
             when(one, "One seed: no interval covers the randomness of training."),
             when(lower, f"{lower}: lower is better, where both answer."),
-            when(below, "Below ±x: a true difference of x is found 4 times in 5."),
+            when(below, f"Below ±x: a true difference of x is found 4 times in 5{few}."),
             sample_note(run, run.cells),
             when(found.empty and _known(run), _advice(run, other)),
             unknown_note(run),

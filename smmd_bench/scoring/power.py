@@ -24,19 +24,31 @@ def smallest_by_t(error: float, df: float, level: float = 0.05, power: float = P
 def smallest_by_mcnemar(
     discordant: int, n: int, level: float = 0.05, power: float = POWER
 ) -> float:
-    """Of McNemar's exact test at the discordance that was seen, as a share of n examples.
+    """Of McNemar's exact test, as a share of n examples; NaN where all n are too few.
 
-    Where so few are discordant that the test can never pass the level: the fewest discordant
-    examples that can, all on one side.
+    The share of discordant examples is the one that was seen, or the difference itself where that
+    is larger: a difference of 8 in 2,000 needs 8 discordant ones. How many another sample has
+    varies, so its power is the mean over their binomial distribution (J. T. Miettinen, Biometrics
+    24, 1968, has its normal approximation).
     """
     from scipy.optimize import brentq
+
+    def lacking(difference: float) -> float:
+        return power - _power_of_mcnemar(difference, discordant / n, n, level)
+
+    return math.nan if lacking(1.0) > 0 else float(brentq(lacking, 0, 1, xtol=1e-7))
+
+
+def _power_of_mcnemar(difference: float, discordance: float, n: int, level: float) -> float:
+    """How often the test finds it, on the side that it is on."""
+    import numpy as np
     from scipy.stats import binom
 
-    fewest = math.ceil(1 - math.log2(level))  # 2 * 0.5 ** fewest <= level
-    if discordant < fewest:
-        return fewest / n
-    critical = int(binom.isf(level / 2, discordant, 0.5)) + 1
-    share = brentq(
-        lambda d: binom.sf(critical - 1, discordant, (1 + d) / 2) - power, 0, 1, xtol=1e-6
-    )
-    return float(discordant * share / n)
+    discordance = min(1.0, max(discordance, difference))
+    if discordance == 0:
+        return 0.0
+    least, most = binom.ppf([1e-9, 1 - 1e-9], n, discordance)
+    counts = np.arange(least, most + 1)  # [D]
+    critical = binom.isf(level / 2, counts, 0.5)  # [D], more than so many wins pass the level
+    wins = (1 + difference / discordance) / 2
+    return float(binom.pmf(counts, n, discordance) @ binom.sf(critical, counts, wins))

@@ -84,9 +84,10 @@ def test_the_noise_floor_is_neither_better_nor_worse(tmp_path):
     assert (floor["p (Holm)"].iloc[0], floor["Verdict"].iloc[0]) == ("<0.001", "seeds differ")
 
 
-def test_a_noise_floor_without_a_difference_says_so(three_seeds):
+def test_a_noise_floor_without_a_difference_says_what_it_could_have_shown(three_seeds):
     floor = verdicts(three_seeds).query("loss == 'ce' and p_holm > 0.05")
-    assert {*floor["verdict"]} == {"no difference found"}
+    assert len(floor)
+    assert floor["verdict"].str.startswith("cannot tell (below ±").all()
 
 
 def test_the_losses_of_several_seeds_are_one_table_on_a_terminal(three_seeds):

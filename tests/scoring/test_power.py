@@ -25,16 +25,23 @@ def test_without_an_error_there_is_none():
     assert np.isnan(smallest_by_t(np.nan, 2))
 
 
-@pytest.mark.parametrize(("discordant", "n"), [(10, 2000), (60, 2000), (12, 40)])
-def test_the_smallest_difference_of_exact_match_has_the_power_of_mcnemars_test(discordant, n):
+@pytest.mark.parametrize(
+    ("discordant", "n"), [(0, 2000), (5, 2000), (10, 2000), (20, 2000), (600, 2000), (12, 40)]
+)
+def test_the_smallest_difference_of_exact_match_is_found_in_four_of_five_samples(discordant, n):
     found = smallest_by_mcnemar(discordant, n)
-    wins = stats.binom(discordant, (1 + found * n / discordant) / 2)
-    power = sum(
-        wins.pmf(k) for k in range(discordant + 1) if stats.binomtest(k, discordant).pvalue < 0.05
-    )
+    share, rng = max(discordant / n, found), np.random.default_rng(0)
+    better, worse = (share + found) / 2, (share - found) / 2
+    samples = rng.multinomial(n, [better, worse, 1 - share], 4000)
+    passed = {
+        (b, c): b > c and stats.binomtest(b, b + c).pvalue < 0.05
+        for b, c in {(int(b), int(c)) for b, c, _ in samples}
+    }
+    power = np.mean([passed[b, c] for b, c, _ in samples])
     assert power == pytest.approx(0.8, abs=0.02)
 
 
-def test_too_few_discordant_examples_show_no_difference_below_what_the_test_needs():
-    assert smallest_by_mcnemar(1, 2000) == pytest.approx(6 / 2000)
+def test_too_few_examples_show_no_difference():
     assert stats.binomtest(6, 6).pvalue < 0.05 < stats.binomtest(5, 5).pvalue
+    assert np.isnan(smallest_by_mcnemar(3, 5))
+    assert smallest_by_mcnemar(0, 6) == pytest.approx(0.8 ** (1 / 6), abs=1e-4)
