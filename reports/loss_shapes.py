@@ -131,6 +131,7 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
     y, zero = torch.tensor([target]), torch.zeros(1, dtype=torch.int64)
     places = dict.fromkeys(("row", "position", "key", "number"), zero)
     places |= {"target": y, "place": torch.ones(1, dtype=torch.float64)}
+    places |= {"whole": torch.ones(1, dtype=torch.bool)}
     if isinstance(bound, NoAuxiliary):
         how = {"reduction": "none", "label_smoothing": bound.label_smoothing}
         charged = torch.nn.functional.cross_entropy(logits, y.expand(n), **how)

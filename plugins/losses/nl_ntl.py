@@ -35,7 +35,8 @@ class NumberLevelTokenLoss:
 
     averaged over numbers: the error of the number rebuilt from expected digits, relative, so from 0
     to 1 whatever its size. epsilon = 2^-23. A point ends a number, as in the source: 12.34 is 12
-    and 34. With `decimals` it is one number (`float_level`). Signs cancel: that of X is Y's.
+    and 34. With `decimals` it is one number (`float_level`). Signs cancel: that of X is Y's. A
+    number with digits outside V_num, such as 10005 spelled 100 and "05", is left out.
 
     It is `NumberLevelLoss` of the authors' package, ntloss 0.3.2 (github.com/ai4sd/
     number-token-loss), which differs in two ways. It knows single digits alone; here a token of
@@ -65,11 +66,13 @@ class NumberLevelTerm(NumericLoss):
     """L_NL-NTL, summed over numbers."""
 
     def numbers(self, places: NumericPlaces) -> tuple[Tensor, Tensor]:
-        """(number [M] int64, place value [M] float64)."""
+        """(number [W] int64, place value [W] float64) of the W positions of whole numbers."""
+        kept = places.whole
         if self.loss.decimals:
-            return places.number, places.place
-        digits = self.vocabulary.digits_of(places.target)
-        number, after = number_spans(places.row, places.position, digits)
+            number = places.number[kept].unique_consecutive(return_inverse=True)[1]
+            return number, places.place[kept]
+        digits = self.vocabulary.digits_of(places.target[kept])
+        number, after = number_spans(places.row[kept], places.position[kept], digits)
         return number, 10.0 ** after.clamp(max=_LARGEST_EXPONENT).double()
 
     def units(self, places: NumericPlaces) -> int:
@@ -79,17 +82,17 @@ class NumberLevelTerm(NumericLoss):
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """Sum over numbers, and how many there are."""
-        x = numeric.logits  # [M, N]
+        x, target = numeric.logits[numeric.whole], numeric.target[numeric.whole]  # [W, N], [W]
         v = self.values.to(x.device)  # [N] float64
         number, place = self.numbers(numeric)
         empty = place.new_zeros(_count(number))  # [S]
-        expected = (x.softmax(-1) @ v.to(x.dtype)).double()  # [M]
+        expected = (x.softmax(-1) @ v.to(x.dtype)).double()  # [W]
         X = empty.index_add(0, number, place * expected)
-        Y = empty.index_add(0, number, place * v[numeric.target])
+        Y = empty.index_add(0, number, place * v[target])
         error = (X - Y).abs() / (X.abs() + Y.abs() + _EPSILON)  # [S]
         if self.loss.reweigh:
-            starts = torch.diff(number, prepend=number.new_tensor([-1])) > 0  # [M]
-            mass = (x.logsumexp(-1) - numeric.log_partition).exp()[starts]  # [S]
+            starts = torch.diff(number, prepend=number.new_tensor([-1])) > 0  # [W]
+            mass = (x.logsumexp(-1) - numeric.log_partition[numeric.whole]).exp()[starts]  # [S]
             error = mass * error + 1.01 * (1 - mass)
         return error.sum().to(x.dtype), len(empty)
 

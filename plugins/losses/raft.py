@@ -33,7 +33,8 @@ class RegressionAware:
         L_RAFT = (Y - sum_k b_k sum_i p_i^(k) v_i)^2
 
     averaged over these numbers: the squared error of the expected value under p(number), which is
-    the prediction of least squared error (RAIL, arXiv 2403.04182). For a number of one token that
+    the prediction of least squared error (RAIL, arXiv 2403.04182). A number with digits outside
+    V_num, such as 10005 spelled 100 and "05", is none of them. For a number of one token that
     is exact. For several it is the expectation if each digit were independent of those before it:
     training shows the model the right ones only, so p after other digits is not known.
 
@@ -53,7 +54,7 @@ class RegressionAware:
     name: ClassVar[str] = "raft"
     version: ClassVar[int] = 1
     relative_scale: ClassVar[dict[int, float]] = {10: 3.58, 1000: 12100}
-    relative_scale_of: ClassVar[str] = "numbers of one token"
+    relative_scale_of: ClassVar[str] = "numbers of one token; at N = 10 362 for two, 36200 for three"
     weight: float = parameter(
         1.0, "weight of the auxiliary where it is added", name="lambda", check=non_negative
     )
@@ -81,10 +82,10 @@ class RegressionTerm(NumericLoss):
     """L_RAFT, summed over numbers; where it replaces it, also the cross-entropy of longer ones."""
 
     def short(self, places: NumericPlaces) -> Tensor:
-        """Which positions are of a number of few digits: [M] bool."""
+        """Which positions are of a number of few digits, all in V_num: [M] bool."""
         digits = self.vocabulary.digits_of(places.target)  # [M]
         of_number = torch.zeros_like(digits).index_add(0, places.number, digits)
-        return of_number[places.number] <= self.loss.digits
+        return (of_number[places.number] <= self.loss.digits) & places.whole
 
     def units(self, places: NumericPlaces) -> int:
         """How many short numbers, and where the loss replaces it how many other positions."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ class NumericVocabulary:
     token_ids: [N] int64. values: [N] float64, ascending; equal values are in order of token id.
     rule: how the tokens were chosen, see `smmd_bench.numeric_vocabulary`. digits: [N] int64, how
     many digits each token spells, 0 where it spells something else; None: those of an integer.
-    points, minuses: the ids of the tokens that are a decimal point and a minus sign.
+    points, minuses: the ids of the tokens that are a decimal point and a minus sign. others: the
+    ids of the tokens of digits that are not in V_num, such as "05", by how many digits they spell.
     """
 
     token_ids: Tensor
@@ -25,6 +27,7 @@ class NumericVocabulary:
     digits: Tensor | None = None
     points: tuple[int, ...] = ()
     minuses: tuple[int, ...] = ()
+    others: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return int(self.token_ids.numel())
@@ -52,6 +55,15 @@ class NumericVocabulary:
             digits = lengths.where(whole, 0)
         return digits.to(target.device)[target]
 
+    def other_digits_of(self, labels: Tensor) -> Tensor:
+        """How many digits vocabulary ids outside V_num spell: int64 of any shape, 0 for others."""
+        import torch
+
+        found = torch.zeros_like(labels)
+        for digits, tokens in self.others.items():
+            found[torch.isin(labels, torch.tensor(tokens, device=labels.device))] = digits
+        return found
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumericPlaces:
@@ -62,7 +74,8 @@ class NumericPlaces:
     keys its noise to (`smmd_bench.contracts.numeric_loss.gumbel`).
     number: int64, which number of the batch the token is a part of. place: float64, what the
     token's value counts in it, such as 100, 0.1 or -1, so that over a number place * value adds up
-    to what the target says.
+    to what the target says. whole: bool, whether all its digits are in V_num: 10005 is not, where
+    it is spelled 100 and "05".
     """
 
     target: Tensor
@@ -71,6 +84,7 @@ class NumericPlaces:
     key: Tensor
     number: Tensor
     place: Tensor
+    whole: Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
@@ -58,7 +58,20 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
         minuses=_tokens_of(
             tokenizer, ("-5", "=-5", " -5", "(-5", "\u22125", " \u22125"), "-\u2212"
         ),
+        others=_other_digits(tokenizer, {*found}, {*digits} - {0}),
     )
+
+
+def _other_digits(
+    tokenizer: Any, known: Collection[int], lengths: Collection[int]
+) -> dict[int, tuple[int, ...]]:
+    """The tokens of so many digits that are not known, such as "05" and "000"."""
+    spelled = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
+    found: dict[int, list[int]] = {}
+    for text, token in spelled.items():
+        if len(text) in lengths and text.isascii() and text.isdigit() and token not in known:
+            found.setdefault(len(text), []).append(int(token))
+    return {length: tuple(sorted(tokens)) for length, tokens in sorted(found.items())}
 
 
 def _tokens_of(tokenizer: Any, texts: Iterable[str], signs: str) -> tuple[int, ...]:

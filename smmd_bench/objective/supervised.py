@@ -63,7 +63,7 @@ def numeric_positions(loss: NumericLoss, targets: SupervisedTargets) -> NumericP
     """The numeric ones among the supervised tokens."""
     target = loss.vocabulary.index_of(targets.label)  # [T]
     index = (target >= 0).nonzero().squeeze(1)  # [M]
-    number, place = number_places(
+    number, place, whole = number_places(
         loss.vocabulary, targets.label, target, targets.row, targets.position
     )
     places = NumericPlaces(
@@ -73,6 +73,7 @@ def numeric_positions(loss: NumericLoss, targets: SupervisedTargets) -> NumericP
         key=targets.key[index],
         number=number,
         place=place,
+        whole=whole,
     )
     return NumericPositions(index, places, loss.units(places))
 

@@ -40,6 +40,7 @@ def random_targets(values, positions=7, seed=0, dtype=torch.float64, scale=2.0):
         key=torch.zeros(positions, dtype=torch.int64),
         number=each // 3,
         place=10.0 ** (2 - each % 3).clamp(max=positions - 1 - each).double(),
+        whole=torch.ones(positions, dtype=torch.bool),
     )
 
 
@@ -55,6 +56,7 @@ def alone(logits, target):
         key=each,
         number=each,
         place=torch.ones(len(target), dtype=torch.float64),
+        whole=torch.ones(len(target), dtype=torch.bool),
     )
 
 

@@ -81,6 +81,36 @@ def test_the_place_of_a_token_counts_the_digits_after_it(name, place):
     assert set(found.number.tolist()) == {0}
 
 
+@pytest.mark.parametrize(
+    ("text", "number", "place", "whole"),
+    [
+        ("10005", [0, 0], [1e4, 1], False),  # 1, 000, 5
+        ("105", [0], [100], False),
+        ("3.05", [0], [1], False),
+        ("2.05.3", [0, 1], [1, 1], True),
+        ("x05 7", [0], [1], True),
+        ("05-3", [0], [1], True),
+        ("x-3", [0], [-1], True),
+        ("12345", [0, 0], [100, 1], True),
+    ],
+)
+def test_digits_outside_the_vocabulary_are_a_part_of_their_number(text, number, place, whole):
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / "triple")
+    tokenizer.add_tokens(["05", "000"])
+    vocabulary = numeric_vocabulary(tokenizer)
+    assert len(vocabulary) == 1000
+    assert tokenizer.convert_tokens_to_ids("05") in vocabulary.others[2]
+    labels = torch.tensor([tokenizer.encode(text, add_special_tokens=False)])
+    loss = load_loss("raft").bind(vocabulary)
+    found = numeric_positions(loss, supervised_targets(labels))
+    assert found.places.number.tolist() == number
+    assert found.places.place.tolist() == place
+    assert found.places.whole.tolist() == [whole] * len(number)
+    numbers = load_loss("nl_ntl[decimals=true]").bind(vocabulary).units(found.places)
+    assert numbers == whole * (1 + max(number))
+    assert found.units == (numbers if text != "12345" else 0)  # of three digits at most
+
+
 def test_a_row_ends_a_number_and_an_unsupervised_token_does():
     tokenizer, loss = load("digit")
     labels = torch.tensor([tokenizer.encode("1.23456", add_special_tokens=False)] * 2)

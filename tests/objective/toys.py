@@ -155,6 +155,7 @@ def literal(loss, logits, labels):
             number, place = numbers[row, position]
             picked["number"].append(torch.tensor(number))
             picked["place"].append(torch.tensor(place, dtype=torch.float64))
+            picked["whole"].append(torch.tensor(True))
     tokens = int((labels != -100).sum())
     summed, units = loss(NumericTargets(**{k: torch.stack(v) for k, v in picked.items()}))
     share = summed / tokens
