@@ -54,7 +54,7 @@ class RegressionAware:
     name: ClassVar[str] = "raft"
     version: ClassVar[int] = 1
     relative_scale: ClassVar[dict[int, float]] = {10: 3.58, 1000: 12100}
-    relative_scale_of: ClassVar[str] = "numbers of one token; at N = 10 362 for two, 36200 for three"
+    relative_scale_of: ClassVar[str] = "numbers of one token; 362 (two) and 36200 (three) at N = 10"
     weight: float = parameter(
         1.0, "weight of the auxiliary where it is added", name="lambda", check=non_negative
     )

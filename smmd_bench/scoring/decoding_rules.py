@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GREEDY = "greedy"
 RULES = ("mean", "median")
 """Each gives one number of a distribution; greedy decoding gives a completion."""
-VERSION = 1
+VERSION = 2
 """Raise it when a rule gives other numbers; part of the measure address."""
 
 _OF_RULES = ("parsed", "error", "valid")

@@ -22,9 +22,9 @@ def rule_columns(task: Task, beams: pd.DataFrame, scores: pd.DataFrame) -> pd.Da
     """What the rules answer to the examples of a scored frame, in its order.
 
     `parsed[RULE]`, `error[RULE]` and `valid[RULE]` as the scored frame has them of the greedy
-    completion; and number_mass, the probability of all beams that hold a number. A rule counts
-    where the greedy completion is a number, too: decoders are compared on the same examples.
-    `beams` has uid, text and log_probability.
+    completion; and number_mass, the probability of all beams that hold a number. Decoders are
+    compared on the same examples: a rule counts where the greedy completion is a number, and gives
+    that number where no beam holds one. `beams` has uid, text and log_probability.
     """
     import pandas as pd
 
@@ -40,12 +40,14 @@ def rule_columns(task: Task, beams: pd.DataFrame, scores: pd.DataFrame) -> pd.Da
     reached = share.groupby(weighed["uid"]).cumsum() >= 0.5 - 1e-12
     median = weighed[reached].groupby("uid")["value"].first()
     found: dict[str, Any] = {}
-    greedy = scores["valid"].to_numpy(bool)
+    unknown = ~scores["uid"].isin(mass.index).to_numpy()
     for rule, by_uid in zip(RULES, (mean, median), strict=True):
         parsed = by_uid.reindex(scores["uid"]).to_numpy(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             error = np.abs(parsed - scores["answer"].to_numpy(np.float64))
+        parsed = np.where(unknown, scores["parsed"], parsed)
+        error = np.where(unknown, scores["error"], error)
         found |= {f"parsed[{rule}]": parsed, f"error[{rule}]": error}
-        found[f"valid[{rule}]"] = greedy & ~np.isnan(error)
+        found[f"valid[{rule}]"] = scores["valid"].to_numpy(bool) & ~np.isnan(error)
     found[MASS] = mass.reindex(scores["uid"], fill_value=0.0).to_numpy(np.float64)
     return pd.DataFrame(found, index=scores.index)

@@ -4,7 +4,7 @@ import pytest
 
 from smmd_bench.errors import UserError
 from smmd_bench.results.contrasts import contrasts
-from smmd_bench.scoring.crossed import fit
+from smmd_bench.scoring.crossed import fit, t_interval
 from smmd_bench.scoring.gain import gain_of, holm
 from tests.in_process import call
 from tests.runs import quick_run
@@ -30,8 +30,9 @@ def test_any_two_losses_are_paired_by_example_and_seed(run):
     wide = run.completions.pivot_table("exact", ["seed", "uid"], "loss", observed=True)
     table = 100 * (wide["smmd"] - wide["ntl"]).unstack("uid").to_numpy()
     assert row["difference"] == pytest.approx(table.mean())
-    error = fit(table).error
-    assert row["high"] - row["low"] >= 2 * 1.9 * error
+    model = fit(table)
+    interval = t_interval(table.mean(), model.error, model.df)
+    assert (row["low"], row["high"]) == pytest.approx(interval)
     assert (row["loss"], row["against"], row["seeds"]) == ("smmd", "ntl", 3)
 
 

@@ -62,12 +62,12 @@ def test_rules_are_those_of_a_loop_over_fractions(drawn):
     for at, beams in enumerate(drawn):
         mass, *values = slow(beams)
         row, answer = found.loc[at], TASK.parse(targets[at]).value
+        values = [answer if value is None else value for value in values]  # greedy ones
         np.testing.assert_allclose(row["number_mass"], float(mass))
         for rule, value in zip(RULES, values, strict=True):
-            assert row[f"valid[{rule}]"] == (value is not None)
-            expected = np.nan if value is None else float(value)
-            np.testing.assert_allclose(row[f"parsed[{rule}]"], expected)
-            error = np.nan if value is None else float(abs(value - answer))
+            assert row[f"valid[{rule}]"]
+            np.testing.assert_allclose(row[f"parsed[{rule}]"], float(value))
+            error = float(abs(value - answer))
             np.testing.assert_allclose(row[f"error[{rule}]"], error, atol=1e-12)
 
 
@@ -89,6 +89,16 @@ def test_a_rule_counts_where_the_greedy_completion_is_a_number():
     found = rule_columns(TASK, frame_of([[("1", 1.0)], [("2", 1.0)]]), score_frame(TASK, frame))
     assert found["valid[mean]"].tolist() == [False, True]
     assert found["error[mean]"].tolist() == [0, 0]
+
+
+def test_a_rule_gives_the_greedy_number_where_no_beam_holds_one():
+    frame = completions(["123456", "1", "2"]).assign(completion=["999999", "none", "3"])
+    drawn = frame_of([[], [], [("2", 0.5)]])
+    found = rule_columns(TASK, drawn, score_frame(TASK, frame))
+    assert found["valid[median]"].tolist() == [True, False, True]
+    assert found["parsed[median]"].tolist()[::2] == [999999, 2]
+    assert found["error[mean]"].tolist()[::2] == [999999 - 123456, 0]
+    assert found["number_mass"].tolist() == [0, 0, 0.5]
 
 
 def test_the_name_of_a_metric_says_its_decoder():
