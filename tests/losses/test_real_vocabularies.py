@@ -1,4 +1,4 @@
-"""Every loss over the numeric tokens of real tokenizers, 10 and 1,000 of them."""
+"""Every loss over the numeric tokens of two small tokenizers, 10 and 1,000 of them."""
 
 import pytest
 import torch
