@@ -18,7 +18,7 @@ from smmd_bench.results.opponents import WITHOUT_EFFECT
 
 from ._cells import KEY, measured, why_of
 from ._paper import reference
-from ._significance import LEVEL
+from ._significance import LEVEL, floor_of
 from ._tuning import tuning_note
 from ._values import P_HOLM, TO_PAPER
 
@@ -106,8 +106,7 @@ def few_seeds(sizes: pd.Series[int]) -> str:
 def noise_note(data: pd.DataFrame, other: str) -> str:
     """A sentence on the row of `other`, where a table compares it with itself."""
     own = data[data["loss"] == other].filter(regex="gain$")
-    sentence = f"The row {loss_label(other)} compares disjoint pairs of its seeds: the noise floor."
-    return when(own.notna().any(axis=None), sentence)
+    return when(own.notna().any(axis=None), floor_of(loss_label(other)))
 
 
 def _seeds(data: pd.DataFrame, *key: str) -> pd.Series[int]:

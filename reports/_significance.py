@@ -27,10 +27,14 @@ def tests_notes(data: pd.DataFrame, noise: str) -> list[str]:
         return []
     several, one = (data["seeds"] > 1).any(), (data["seeds"] == 1).any()
     of_one = f"{'Of one seed they' if several else 'Interval and p'} {_ONE}"
-    floor = f"The row {noise} compares disjoint pairs of its seeds: the noise floor."
     tests = [_SEVERAL] * bool(several) + [of_one] * bool(one)
-    holm = [_HOLM] + [floor] * bool((data["loss"] == REFERENCE).any())
+    holm = [_HOLM] + [floor_of(noise)] * bool((data["loss"] == REFERENCE).any())
     return [" ".join(tests), " ".join(holm)]
+
+
+def floor_of(row: str) -> str:
+    """What the row of this name is, which compares a loss with itself."""
+    return f"The row {row} compares disjoint pairs of its seeds: the noise floor."
 
 
 def bold_best(data: pd.DataFrame, column: str) -> list[tuple[int, str]]:

@@ -128,10 +128,9 @@ def _charge(spec: str, n: int, target: int) -> tuple[str, list[float]]:
     bound = (replace(loss, noise=0.0) if noisy else loss).bind(vocabulary)
     p = torch.full((n, n), (1 - SHARE) / (n - 1), dtype=torch.float64).fill_diagonal_(SHARE)
     logits = p.log() - p.log().mean(-1, keepdim=True)  # which matters to DEL alone
-    y, zero = torch.tensor([target]), torch.zeros(1, dtype=torch.int64)
+    y, zero, one = torch.tensor([target]), torch.zeros(1, dtype=torch.int64), torch.ones(1)
     places = dict.fromkeys(("row", "position", "key", "number"), zero)
-    places |= {"target": y, "place": torch.ones(1, dtype=torch.float64)}
-    places |= {"whole": torch.ones(1, dtype=torch.bool)}
+    places |= {"target": y, "place": one.double(), "whole": one.bool()}
     if isinstance(bound, NoAuxiliary):
         how = {"reduction": "none", "label_smoothing": bound.label_smoothing}
         charged = torch.nn.functional.cross_entropy(logits, y.expand(n), **how)

@@ -36,7 +36,8 @@ class NumberLevelTokenLoss:
     averaged over numbers: the error of the number rebuilt from expected digits, relative, so from 0
     to 1 whatever its size. epsilon = 2^-23. A point ends a number, as in the source: 12.34 is 12
     and 34. With `decimals` it is one number (`float_level`). Signs cancel: that of X is Y's. A
-    number with digits outside V_num, such as 10005 spelled 100 and "05", is left out.
+    number with digits outside V_num before or after its point, such as 10005 spelled 100 and "05",
+    or 3.05, is left out with both its parts.
 
     It is `NumberLevelLoss` of the authors' package, ntloss 0.3.2 (github.com/ai4sd/
     number-token-loss), which differs in two ways. It knows single digits alone; here a token of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
@@ -38,7 +38,11 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
 
     if rule not in get_args(Rule):
         raise UserError(f"Unknown rule '{rule}' of the numeric vocabulary: known: float, integer.")
-    found = _known_integer_tokens(tokenizer) if rule == "integer" else _float_tokens(tokenizer)
+    others: dict[int, tuple[int, ...]] = {}
+    if rule == "integer":
+        found, others = _known_integer_tokens(tokenizer)
+    else:
+        found = _float_tokens(tokenizer)
     if not found:
         name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
         other = "float" if rule == "integer" else "integer"
@@ -58,20 +62,8 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
         minuses=_tokens_of(
             tokenizer, ("-5", "=-5", " -5", "(-5", "\u22125", " \u22125"), "-\u2212"
         ),
-        others=_other_digits(tokenizer, {*found}, {*digits} - {0}),
+        others=others,
     )
-
-
-def _other_digits(
-    tokenizer: Any, known: Collection[int], lengths: Collection[int]
-) -> dict[int, tuple[int, ...]]:
-    """The tokens of so many digits that are not known, such as "05" and "000"."""
-    spelled = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
-    found: dict[int, list[int]] = {}
-    for text, token in spelled.items():
-        if len(text) in lengths and text.isascii() and text.isdigit() and token not in known:
-            found.setdefault(len(text), []).append(int(token))
-    return {length: tuple(sorted(tokens)) for length, tokens in sorted(found.items())}
 
 
 def _tokens_of(tokenizer: Any, texts: Iterable[str], signs: str) -> tuple[int, ...]:
@@ -86,19 +78,21 @@ def _is_sign(text: str, signs: str) -> bool:
     return len(text.strip()) == 1 and text.strip() in signs
 
 
-_known: WeakKeyDictionary[Any, tuple[int, dict[int, float]]] = WeakKeyDictionary()
+_Integers = tuple[dict[int, float], dict[int, tuple[int, ...]]]
+"""The tokens in V_num with their values, and by their digits those outside, such as "05"."""
+_known: WeakKeyDictionary[Any, tuple[int, _Integers]] = WeakKeyDictionary()
 
 
-def _known_integer_tokens(tokenizer: Any) -> dict[int, float]:
+def _known_integer_tokens(tokenizer: Any) -> _Integers:
     """`_integer_tokens`, looked for once: a run asks many times, and each takes 0.1 to 0.2 s."""
-    size, found = _known.get(tokenizer, (-1, {}))
+    size, found = _known.get(tokenizer, (-1, ({}, {})))
     if size != len(tokenizer):
         found = _integer_tokens(tokenizer)
         _known[tokenizer] = (len(tokenizer), found)
     return found
 
 
-def _integer_tokens(tokenizer: Any) -> dict[int, float]:
+def _integer_tokens(tokenizer: Any) -> _Integers:
     emitted = {}
     for number in range(1000):
         for context in _CONTEXTS:
@@ -111,7 +105,12 @@ def _integer_tokens(tokenizer: Any) -> dict[int, float]:
     for number in range(1000):
         if number not in emitted and len(str(number)) in lengths and str(number) in spelled:
             emitted[number] = int(spelled[str(number)])
-    return {token_id: float(number) for number, token_id in emitted.items()}
+    found = {token_id: float(number) for number, token_id in emitted.items()}
+    others: dict[int, tuple[int, ...]] = {}
+    for text, token in spelled.items():
+        if len(text) in lengths and text.isascii() and text.isdigit() and token not in found:
+            others[len(text)] = (*others.get(len(text), ()), int(token))
+    return found, others
 
 
 def _float_tokens(tokenizer: Any) -> dict[int, float]:
