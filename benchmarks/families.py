@@ -13,7 +13,7 @@ from smmd_bench.contracts import Checkpoint
 from smmd_bench.decoding.siblings import session_canaries
 from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.models.loading import load_tokenizer
+from smmd_bench.models.tokenizers import load_tokenizer
 from smmd_bench.training.stage import train_cell
 
 DATA = Path(__file__).parent.parent / "tests" / "data" / "tokenizers"

@@ -3,8 +3,8 @@
     python benchmarks/scale.py [--gpus 1,8,64]
 
 The jobs come from the real `Schedule`, in the order that it gives them; their work is not done. A
-job takes the time of its floating-point operations on an A100, by the rule of `--dry-run`
-(`smmd_bench.run.estimate`: nothing of it was measured), and an engine's start besides. Printed per
+job takes the time of its floating-point operations on an A100 (nothing of it was measured), and an
+engine's start besides. Printed per
 number of GPUs: makespan, the lower bound (all work over the GPUs, or the longest cell), the share
 of time in which GPUs are idle, and how many bytes of weights lie on the disk at most. Aim: makespan
 within 15% of the bound.
@@ -26,7 +26,6 @@ from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.cards import ModelCard, model_card
 from smmd_bench.run import schedule
-from smmd_bench.run.estimate import A100, GPU_DECODING, GPU_TRAINING
 from smmd_bench.run.lease import Leases
 from smmd_bench.run.run_directory import STAGES, RunDirectory, Stage
 
@@ -38,6 +37,10 @@ SHAPES = {
 }  # fmt: skip
 """Epochs of the paper's recipe, and tokens of an example, roughly."""
 LOSSES = ("ce", "gce", "ntl", "ntil", "smmd")
+A100 = 312e12
+"""Its peak: bfloat16 operations a second."""
+GPU_TRAINING, GPU_DECODING = 0.33, 0.05
+"""Shares of it that training and decoding are taken to reach."""
 START = 90.0
 """Seconds until an engine of a large model decodes."""
 ADAPTER_SHARE = 0.006

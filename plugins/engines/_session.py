@@ -48,7 +48,7 @@ class CheckpointSession(ABC):
     """
 
     def __init__(self, base: Path, settings: EngineSettings, note: str | None = None) -> None:
-        from smmd_bench.models.loading import load_tokenizer
+        from smmd_bench.models.tokenizers import load_tokenizer
 
         self._base, self._settings = base, settings
         self._context = context_length(base, settings)

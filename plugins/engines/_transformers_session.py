@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smmd_bench.contracts import Checkpoint, Completion, EngineSettings
+from smmd_bench.encoding.prompts import decode_texts
 
 from ._session import CheckpointSession, Report, Rows
 
@@ -133,7 +134,7 @@ class TransformersSession(CheckpointSession):
         """Cut after the first stop token: what follows is padding of the batch."""
         end = next((i for i, token in enumerate(row) if token in self._stop), None)
         kept = list(row[:max_new_tokens] if end is None else row[: end + 1])
-        text = self._tokenizer.decode(kept, skip_special_tokens=True)
+        (text,) = decode_texts(self._tokenizer, [kept], self._stop)
         return Completion(text, tuple(kept), "length" if end is None else "stop")
 
     def _load(self, checkpoint: Checkpoint) -> None:

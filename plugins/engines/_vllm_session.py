@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smmd_bench.contracts import Checkpoint, Completion, EngineSettings
+from smmd_bench.encoding.prompts import decode_texts
 
 from ._plain_path import plain_path
 from ._session import CheckpointSession, Report, Rows
@@ -57,9 +58,7 @@ class VllmSession(CheckpointSession):
         )
         outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, report)
         token_ids = [tuple(output.outputs[0].token_ids) for output in outputs]
-        texts = self._tokenizer.batch_decode(
-            [list(row) for row in token_ids], skip_special_tokens=True
-        )
+        texts = decode_texts(self._tokenizer, token_ids, self._stop)
         return [
             Completion(text, row, str(output.outputs[0].finish_reason))
             for text, row, output in zip(texts, token_ids, outputs, strict=True)

@@ -24,7 +24,7 @@ class TransformersEngine:
     """Decodes with `generate` of transformers, on CUDA where there is one."""
 
     name: ClassVar[str] = "transformers"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     def identity(self) -> Mapping[str, Any]:
         """Name and version of this plugin, and the versions of transformers and PEFT."""

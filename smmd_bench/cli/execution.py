@@ -19,8 +19,6 @@ from .voice import Voice, advise_retry
 
 _LISTED = 500
 """Cells of a model and task that a plan lists for people."""
-_LARGE = 10**8
-"""Weights from which the plan gives the time on a GPU, too."""
 
 
 def execute(
@@ -102,9 +100,10 @@ def present_plan(
 
     Raises UserError for what is missing before anything is said.
     """
-    from ..run.estimate import disk_bytes
+    from ..run.disk import disk_bytes
 
     plan, left_out = plan.that_can_run()
+    say_models(voice, [cell for cell in plan.cells if run.missing(cell)])
     say_recipe(voice, plan.cells)
     for tasks, reason in left_out.items():
         voice.note(f"Left out, as it is optional: {tasks}: {reason}")
@@ -113,6 +112,19 @@ def present_plan(
     for sentence in plan_notes(plan, run, plan.cells, peak):
         voice.note(f"Note: {sentence}")
     return plan, left_out
+
+
+def say_models(voice: Voice, cells: Sequence[Cell]) -> None:
+    """Say of each model what is read from its files: numeric tokens, tokenizer class, dtype."""
+    how = {(c.model, c.recipe.numeric_rule, c.recipe.dtype): c.card for c in cells}
+    for (_, rule, dtype), card in how.items():
+        from ..encoding.numbers import numeric_vocabulary
+        from ..models.tokenizers import load_tokenizer
+
+        tokenizer = load_tokenizer(card.folder)
+        count = len(numeric_vocabulary(tokenizer, rule))
+        kind = type(tokenizer).__name__
+        voice.say(f"{card.label}: {dtype}, {kind} with N = {count:,} numeric tokens.")
 
 
 def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
@@ -149,47 +161,34 @@ def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
 
 
 def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:
-    """Say which cells are done, how long the others may take, and how much of the disk."""
-    from ..run.estimate import disk_bytes, estimates, spell_seconds
+    """Say which cells are done, what the others miss, and how much of the disk that takes."""
+    from ..run.disk import disk_bytes
 
     todo = {c: [s for s in run.missing(c) if s != "train" or not c.is_base] for c in cells}
-    found = estimates(todo)
-    total = sum(estimate.seconds for estimate in found.values())
     end, peak = disk_bytes([cell for cell in cells if "train" in todo[cell]], runner.slots)
     if voice.as_json:
         plan = [
-            {
-                "address": cell.addresses["train"],
-                "cell": cell.label,
-                "to_do": stages,
-                "seconds": round(found[cell].seconds, 1),
-                "gpu_hours": round(found[cell].gpu_hours, 3),
-            }
+            {"address": cell.addresses["train"], "cell": cell.label, "to_do": stages}
             for cell, stages in todo.items()
         ]
         disk = {"disk_bytes": end, "peak_disk_bytes": peak}
-        print_json({"run": str(run.path), "cells": plan, "seconds": round(total, 1), **disk})
+        print_json({"run": str(run.path), "cells": plan, **disk})
     voice.say(f"Output folder: {run.path}")
     for model, task in dict.fromkeys((cell.model, cell.task) for cell in cells):
         voice.say(f"{model} {task}")
         rows = []
         for cell in (c for c in todo if (c.model, c.task) == (model, task)):
-            left = f"to do: {', '.join(todo[cell])}, about {spell_seconds(found[cell].seconds)}"
-            rows.append(
-                (f"  {cell.addresses['train']}", cell.short_label, left if todo[cell] else "done")
-            )
+            left = f"to do: {', '.join(todo[cell])}" if todo[cell] else "done"
+            rows.append((f"  {cell.addresses['train']}", cell.short_label, left))
         voice.rows(rows[:_LISTED])
         if len(rows) > _LISTED:
             voice.say(f"  and {len(rows) - _LISTED:,} more: --json lists all")
-    voice.say(f"{len(todo)} cells, about {spell_seconds(total)} on this CPU (a rough estimate).")
+    voice.say(f"{len(todo)} cells, {sum(map(bool, todo.values()))} of them to do.")
     if peak:
         voice.say(
             f"Weights take at most about {spell_bytes(peak)} of the disk while it runs, and "
             f"{spell_bytes(end)} at the end."
         )
-    if any(cell.card.parameter_count() >= _LARGE for cell in cells):
-        hours = sum(estimate.gpu_hours for estimate in found.values())
-        voice.say(f"On one A100 about {hours:.1f} GPU hours, from its peak speed; not measured.")
 
 
 def _list_kept(run: RunDirectory, cells: Sequence[Cell]) -> list[str]:

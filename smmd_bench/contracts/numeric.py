@@ -18,7 +18,9 @@ class NumericVocabulary:
     rule: how the tokens were chosen, see `smmd_bench.numeric_vocabulary`. digits: [N] int64, how
     many digits each token spells, 0 where it spells something else; None: those of an integer.
     points, minuses: the ids of the tokens that are a decimal point and a minus sign. others: the
-    ids of the tokens of digits that are not in V_num, such as "05", by how many digits they spell.
+    ids of the tokens outside V_num that end or begin with digits, such as "05", by how many these
+    are. opens, closes: the ids of the tokens before or after whose digits something else stands,
+    so that a number begins or ends there: " 10" opens one.
     """
 
     token_ids: Tensor
@@ -28,6 +30,8 @@ class NumericVocabulary:
     points: tuple[int, ...] = ()
     minuses: tuple[int, ...] = ()
     others: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    opens: tuple[int, ...] = ()
+    closes: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return int(self.token_ids.numel())

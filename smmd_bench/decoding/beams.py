@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..contracts import Checkpoint, EngineSession, Images, Progress
+from ..encoding.prompts import decode_texts
 from ..errors import UserError
 
 if TYPE_CHECKING:
@@ -102,12 +103,12 @@ def _search(
 
 
 def beams_frame(
-    found: Sequence[Sequence[Beam]], uids: Sequence[str], tokenizer: Any
+    found: Sequence[Sequence[Beam]], uids: Sequence[str], tokenizer: Any, stop: Collection[int]
 ) -> pd.DataFrame:
-    """One row a completion: uid, text (without the end-of-sequence token), log_probability."""
+    """One row a completion: uid, text (see `decode_texts`), log_probability."""
     import pandas as pd
 
     flat = [(uid, *beam) for uid, beams in zip(uids, found, strict=True) for beam in beams]
-    texts = [tokenizer.decode(list(ids), skip_special_tokens=True) for *_, ids in flat]
+    texts = decode_texts(tokenizer, [ids for *_, ids in flat], stop)
     columns = {"uid": [uid for uid, *_ in flat], "text": texts}
     return pd.DataFrame({**columns, "log_probability": [float(log_p) for _, log_p, _ in flat]})

@@ -39,8 +39,9 @@ from ..encoding.prompts import encode_examples, encode_targets, images_of
 from ..experiment.cell import Cell
 from ..models.checkpoints import stop_token_ids
 from ..models.circumstances import made_with
-from ..models.loading import load_tokenizer, quiet_libraries
+from ..models.loading import quiet_libraries
 from ..models.processor import load_processor
+from ..models.tokenizers import load_tokenizer
 from ..plugin_system.registry import load_engine
 from ..storage.files import write_json, write_parquet
 from .beams import WIDTH, beams_frame, find_beams, require_beams
@@ -195,17 +196,18 @@ def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
         write_parquet(folder / "probes.parquet", frame, now.decode_stamp, software)
     if now.beams_stamp is not None and not now.has("beams"):
         require_beams(cell.engine, running.session)
+        stop = stop_token_ids(cell.card.folder, tokenizer)
         found = find_beams(
             running.session,
             checkpoint,
             encode_examples(tokenizer, processor, examples, chat=chat),
-            stop_token_ids(cell.card.folder, tokenizer),
+            stop,
             cell.task_plugin.max_new_tokens,
             never=() if processor is None else (processor.image_token_id,),
             images=images_of(examples),
             progress=partial(_named, progress, f"beams {name}"),
         )
-        frame = beams_frame(found, [example.uid for example in examples], tokenizer)
+        frame = beams_frame(found, [example.uid for example in examples], tokenizer, stop)
         write_parquet(folder / "beams.parquet", frame, now.beams_stamp, software)
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from ..contracts import Checkpoint, Progress
 from ..experiment.cell import Cell
-from ..models.loading import load_tokenizer, quiet_libraries
+from ..models.loading import quiet_libraries
 from ..models.processor import load_processor
+from ..models.tokenizers import load_tokenizer
 from ..plugin_system.registry import load_engine
 from .beams import require_beams
 from .decode import decode_checkpoint

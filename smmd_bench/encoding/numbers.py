@@ -13,6 +13,8 @@ from ..errors import UserError
 
 Rule = Literal["integer", "float"]
 _CONTEXTS = ("", "=", " ", "a")
+_HAS_DIGIT, _AT_THE_START = re.compile("[0-9]"), re.compile("[0-9]+")
+_AT_THE_END = re.compile("[0-9]+$")
 _BYTE_TOKEN = re.compile(r"<0x[0-9A-Fa-f]{2}>")
 
 
@@ -38,11 +40,7 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
 
     if rule not in get_args(Rule):
         raise UserError(f"Unknown rule '{rule}' of the numeric vocabulary: known: float, integer.")
-    others: dict[int, tuple[int, ...]] = {}
-    if rule == "integer":
-        found, others = _known_integer_tokens(tokenizer)
-    else:
-        found = _float_tokens(tokenizer)
+    found, digit_tokens = _known_tokens(tokenizer, rule)
     if not found:
         name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
         other = "float" if rule == "integer" else "integer"
@@ -53,6 +51,10 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
     pairs = sorted((value, token_id) for token_id, value in found.items())
     spelled = [tokenizer.decode([token_id]).strip() for _, token_id in pairs]
     digits = [len(text) if text.isdigit() else 0 for text in spelled]
+    others: dict[int, tuple[int, ...]] = {}
+    for token, (count, _, _) in digit_tokens.items():
+        if token not in found:
+            others[count] = (*others.get(count, ()), token)
     return NumericVocabulary(
         token_ids=torch.tensor([token_id for _, token_id in pairs], dtype=torch.int64),
         values=torch.tensor([value for value, _ in pairs], dtype=torch.float64),
@@ -63,6 +65,8 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
             tokenizer, ("-5", "=-5", " -5", "(-5", "\u22125", " \u22125"), "-\u2212"
         ),
         others=others,
+        opens=tuple(token for token, (_, opens, _) in digit_tokens.items() if opens),
+        closes=tuple(token for token, (_, _, closes) in digit_tokens.items() if closes),
     )
 
 
@@ -78,21 +82,22 @@ def _is_sign(text: str, signs: str) -> bool:
     return len(text.strip()) == 1 and text.strip() in signs
 
 
-_Integers = tuple[dict[int, float], dict[int, tuple[int, ...]]]
-"""The tokens in V_num with their values, and by their digits those outside, such as "05"."""
-_known: WeakKeyDictionary[Any, tuple[int, _Integers]] = WeakKeyDictionary()
+_Tokens = tuple[dict[int, float], dict[int, tuple[int, bool, bool]]]
+"""The tokens in V_num with their values; those that begin or end with digits, as `_digit_tokens`
+has them."""
+_known: WeakKeyDictionary[Any, dict[tuple[Rule, int], _Tokens]] = WeakKeyDictionary()
 
 
-def _known_integer_tokens(tokenizer: Any) -> _Integers:
-    """`_integer_tokens`, looked for once: a run asks many times, and each takes 0.1 to 0.2 s."""
-    size, found = _known.get(tokenizer, (-1, ({}, {})))
-    if size != len(tokenizer):
-        found = _integer_tokens(tokenizer)
-        _known[tokenizer] = (len(tokenizer), found)
-    return found
+def _known_tokens(tokenizer: Any, rule: Rule) -> _Tokens:
+    """Both, looked for once: a run asks many times, and each takes 0.1 to 0.3 s."""
+    known, key = _known.setdefault(tokenizer, {}), (rule, len(tokenizer))
+    if key not in known:
+        find = _integer_tokens if rule == "integer" else _float_tokens
+        known[key] = find(tokenizer), _digit_tokens(tokenizer)
+    return known[key]
 
 
-def _integer_tokens(tokenizer: Any) -> _Integers:
+def _integer_tokens(tokenizer: Any) -> dict[int, float]:
     emitted = {}
     for number in range(1000):
         for context in _CONTEXTS:
@@ -105,19 +110,31 @@ def _integer_tokens(tokenizer: Any) -> _Integers:
     for number in range(1000):
         if number not in emitted and len(str(number)) in lengths and str(number) in spelled:
             emitted[number] = int(spelled[str(number)])
-    found = {token_id: float(number) for number, token_id in emitted.items()}
-    others: dict[int, tuple[int, ...]] = {}
-    for text, token in spelled.items():
-        if len(text) in lengths and text.isascii() and text.isdigit() and token not in found:
-            others[len(text)] = (*others.get(len(text), ()), int(token))
-    return found, others
+    return {token_id: float(number) for number, token_id in emitted.items()}
+
+
+def _digit_tokens(tokenizer: Any) -> dict[int, tuple[int, bool, bool]]:
+    """The tokens whose text ends or else begins with digits: how many these are, whether something
+    stands before them in the token, such as a space, and whether something stands after them.
+
+    By the decoded text after an "a": alone, sentencepiece loses the space of "▁1".
+    """
+    before = tokenizer.encode("a", add_special_tokens=False)
+    start = len(tokenizer.decode(before))
+    found = {}
+    for token in range(len(tokenizer)):
+        if _HAS_DIGIT.search(_spelling(tokenizer, token)):
+            text = tokenizer.decode([*before, token])[start:]
+            if match := _AT_THE_END.search(text) or _AT_THE_START.match(text):
+                found[token] = len(match[0]), match.start() > 0, match.end() < len(text)
+    return found
 
 
 def _float_tokens(tokenizer: Any) -> dict[int, float]:
     found = {}
     for token_id in range(len(tokenizer)):
         spelling = _spelling(tokenizer, token_id)
-        if _BYTE_TOKEN.fullmatch(spelling) or not re.search("[0-9]", spelling):
+        if _BYTE_TOKEN.fullmatch(spelling) or not _HAS_DIGIT.search(spelling):
             continue
         text = tokenizer.decode([token_id])
         if text.isascii() and "_" not in text:

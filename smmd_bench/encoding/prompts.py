@@ -1,4 +1,4 @@
-"""Prompts and targets -> token ids, and how many tokens a model reads of them.
+"""Prompts and targets -> token ids and back, and how many tokens a model reads of them.
 
 A prompt is tokenised with the tokenizer's special tokens, without an end-of-sequence token that it
 may append. A target is tokenised alone, without special tokens, and closed by the end-of-sequence
@@ -8,7 +8,8 @@ and decoding use the same functions, so both see the same prompt ids. Nothing he
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,9 @@ from ..errors import UserError
 from .images import image_size
 
 CROSS_ATTENTION = "cross_attention_mask"
+TODAY = datetime(2024, 7, 26)
+"""What templates that write the date take for it, so that no prompt depends on the day: the date
+that Llama 3's own template has where there is no clock."""
 _WRAPPED = {"<|image_pad|>": "<|vision_start|><|image_pad|><|vision_end|>"}
 
 
@@ -46,6 +50,16 @@ def encode_targets(tokenizer: Any, texts: Sequence[str], *, chat: bool = False) 
     texts = [text.lstrip() if chat else text for text in texts]
     rows = _token_ids(tokenizer, texts, special=False)
     return [[*row, int(tokenizer.eos_token_id)] for row in rows]
+
+
+def decode_texts(tokenizer: Any, rows: Sequence[Sequence[int]], stop: Collection[int]) -> list[str]:
+    """The texts of completions, without padding, begin-of-text and the tokens of `stop`.
+
+    Other special tokens stay, because a tokenizer may have its digits among them.
+    """
+    dropped = {*stop, tokenizer.pad_token_id, tokenizer.bos_token_id}
+    rows = [[token for token in row if token not in dropped] for row in rows]
+    return list(tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False)) if rows else []
 
 
 def encode_image_prompts(
@@ -162,9 +176,9 @@ def _encode(tokenizer: Any, texts: Sequence[str], *, special: bool) -> list[list
 
 
 def _chat(owner: Any, content: Any, **options: Any) -> str:
-    """A user's turn in the template of a tokenizer or processor."""
+    """A user's turn in the template of a tokenizer or processor, whose clock stands still."""
     turns = [{"role": "user", "content": content}]
-    options |= {"tokenize": False, "add_generation_prompt": True}
+    options |= {"tokenize": False, "add_generation_prompt": True, "strftime_now": TODAY.strftime}
     return str(owner.apply_chat_template(turns, **options))
 
 

@@ -31,6 +31,7 @@ _PARTS = (
     "tokenizer*.json", "*.model", "special_tokens_map.json", "added_tokens.json", "tekken.json",
     "vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json",
     "processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json",
+    "adapter_config.json",
 )  # fmt: skip
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab*", "tekken.json", "*.tiktoken", "*.tokenizer")
 _TOKENIZERS_OF_BYTES = ("ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer")
@@ -125,6 +126,12 @@ def model_card(name: str) -> ModelCard:
     else:
         card = _hub(name)
     read_given_json(card.folder / "config.json")
+    if (card.folder / "adapter_config.json").exists():
+        raise UserError(
+            f"The checkpoint folder '{name}' holds a model and, by adapter_config.json, an "
+            "adapter, which transformers would add to it: if it is merged into the model, remove "
+            "adapter_config.json and adapter_model.safetensors; if not, merge it first."
+        )
     card.parameter_count()
     return card
 
@@ -152,6 +159,11 @@ def _local(name: str, folder: Path) -> ModelCard:
             "*.safetensors, a hub name such as Qwen/Qwen2.5-0.5B, or builtin/tiny."
         )
     if (lacking := _lacking(folder)) is not None:
+        if (folder / "adapter_config.json").exists():
+            raise UserError(
+                f"The checkpoint folder '{name}' holds an adapter alone: merge it into its base, "
+                "as smmd-bench export --merged does for a cell of a run, and give that folder."
+            )
         raise UserError(
             f"The checkpoint folder '{name}' has no {lacking}: save the model there with "
             "save_pretrained (safetensors only)."

@@ -46,6 +46,13 @@ def at_most_positions(base: Path, tokens: int) -> int:
     return min(tokens, getattr(config, "max_position_embeddings", None) or tokens)
 
 
+def embedding_rows(base: Path) -> int:
+    """How many token ids the model of a checkpoint has."""
+    from transformers import AutoConfig
+
+    return int(AutoConfig.from_pretrained(base).get_text_config().vocab_size)
+
+
 def require_room(lengths: Iterable[int], new_tokens: int, context: int) -> None:
     """Raise UserError for the first prompt that is empty, or too long with its new tokens."""
     for index, length in enumerate(lengths):

@@ -1,4 +1,4 @@
-"""Loading a checkpoint and its tokenizer from a local folder; safetensors only."""
+"""Loading the weights of a checkpoint from a local folder; safetensors only."""
 
 from __future__ import annotations
 
@@ -14,43 +14,62 @@ from .lora_targets import target_modules
 from .processor import reads_images
 from .recipe import Recipe
 
-
-def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a checkpoint folder, with a padding token (end-of-sequence if it has none).
-
-    Raises UserError if the folder holds no usable tokenizer.
-    """
-    from transformers import AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(
-            f"The checkpoint {folder} has no tokenizer that transformers can load "
-            f"({reason_of(error)}): put its tokenizer.json and tokenizer_config.json there."
-        ) from error
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer
+_NAMED = 3
 
 
 def load_model(folder: Path, dtype: str) -> Any:
     """The causal language model of a checkpoint folder, in evaluation mode, on the CPU.
 
-    One that reads pictures comes with its vision tower. Raises UserError if the weights are missing
-    or not safetensors.
+    One that reads pictures comes with its vision tower. Raises UserError if the weights are not
+    safetensors, or are not exactly those that the config describes.
     """
+    model = _load(folder, dtype=getattr(torch, dtype)).eval()
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    ties = getattr(model.config, "tie_word_embeddings", False) and head is not None
+    if ties and head.weight is not embedding.weight:
+        raise UserError(
+            f"The checkpoint {folder} says tie_word_embeddings in its config.json, and holds an "
+            "output head that differs from its embedding: set tie_word_embeddings to false there, "
+            "or take the head out of the file."
+        )
+    return model
+
+
+def require_all_weights(folder: Path) -> None:
+    """Raise UserError as `load_model` does, by the headers of the files alone."""
+    _load(folder, device_map="meta")
+
+
+def _load(folder: Path, **how: Any) -> Any:
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     auto = AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
+    quiet_libraries()
+    how |= {"use_safetensors": True, "ignore_mismatched_sizes": True, "output_loading_info": True}
     try:
-        model = auto.from_pretrained(folder, dtype=getattr(torch, dtype), use_safetensors=True)
+        model, report = auto.from_pretrained(folder, **how)
     except (OSError, ValueError) as error:
         raise UserError(
             f"The checkpoint {folder} cannot be loaded ({reason_of(error)}): it needs config.json "
             "and safetensors weights of a causal language model."
         ) from error
-    return model.eval()
+    found = {
+        "missing": sorted(report["missing_keys"]),
+        "unexpected": sorted(report["unexpected_keys"]),
+        "of another shape": sorted(str(key[0]) for key in report["mismatched_keys"]),
+    }
+    if faults := [
+        f"{len(names)} {what}: {_listed(names)}" for what, names in found.items() if names
+    ]:
+        raise UserError(
+            f"The weights of {folder} do not fit its config.json ({'; '.join(faults)}): save the "
+            "whole model there again with save_pretrained, or correct config.json."
+        )
+    return model
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
 
 
 def add_adapter(model: Any, recipe: Recipe) -> Any:
@@ -88,5 +107,9 @@ def quiet_libraries() -> None:
 
     logging.disable_progress_bar()
     logging.set_verbosity_error()
+    # `load_merged` unties what such an adapter is on, and compares; PEFT corrects fan_in_fan_out
+    warnings.filterwarnings("ignore", r"Model \w+ `tie_word_embeddings=True`", UserWarning)
+    warnings.filterwarnings("ignore", "fan_in_fan_out is set to False", UserWarning)
+    warnings.filterwarnings("ignore", "Setting `save_embedding_layers`", UserWarning)
     # transformers 5.19 calls Mllama's encoder layers by a name that it deprecates itself
     warnings.filterwarnings("ignore", "`hidden_state` is deprecated", FutureWarning)

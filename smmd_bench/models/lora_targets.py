@@ -40,6 +40,13 @@ def require_lora_targets(card: ModelCard, targets: str) -> None:
             )
 
 
+def adapter_weights(card: ModelCard, targets: str, rank: int) -> int:
+    """How many weights an adapter of that rank has on the layers that these targets name."""
+    modules = target_modules(targets.split(), vision=reads_images(card.folder))
+    layers = _layers(card.folder, card.name).items()
+    return rank * sum(ends for layer, ends in layers if _matches(layer, modules))
+
+
 def _matches(layer: str, modules: list[str] | str) -> bool:
     """As PEFT decides it."""
     if isinstance(modules, str):
@@ -48,8 +55,9 @@ def _matches(layer: str, modules: list[str] | str) -> bool:
 
 
 @cache
-def _layers(folder: Path, name: str) -> frozenset[str]:
-    """The names of the layers that can have an adapter, from a model without its weights."""
+def _layers(folder: Path, name: str) -> dict[str, int]:
+    """The layers that can have an adapter, with the sum of their inputs and outputs, from a model
+    without its weights."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
     from transformers.pytorch_utils import Conv1D
 
@@ -63,4 +71,5 @@ def _layers(folder: Path, name: str) -> frozenset[str]:
             f"The checkpoint {name} cannot be loaded ({reason_of(error)}): it needs the "
             "config.json of a causal language model."
         ) from error
-    return frozenset(layer for layer, module in model.named_modules() if isinstance(module, kinds))
+    modules = model.named_modules()
+    return {layer: sum(m.weight.shape) for layer, m in modules if isinstance(m, kinds)}

@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass
 from ..errors import UserError, quoted
 from .settings import Settings, spelled
 
-TRAINING_VERSION = 2
+TRAINING_VERSION = 3
 """A part of every train address. Raise it when the code of training, of the objective or of the
 encoding of examples changes what a cell is trained to."""
 

@@ -21,9 +21,10 @@ def number_places(
     row and position, [T] int64 each.
 
     A number is a run of digit tokens, in V_num or not, and of a second run after a decimal point
-    with a digit on either side; with several points, as in `3.11.2`, each run is one. A comma, an
-    unsupervised token and the end of a row end it. It is negative after a minus sign that does not
-    itself follow a numeric token. A point or sign inside a larger token, such as `=-`, is not seen.
+    with a digit on either side; a token with a space before its digits begins another one. With
+    several points, as in `3.11.2`, each run is one. A comma, an unsupervised token and the end of a
+    row end it. It is negative after a minus sign that does not itself follow a numeric token. A
+    point or sign inside a larger token, such as `=-`, is not seen.
     """
     other = vocabulary.other_digits_of(label)  # [T]
     numeric = (target >= 0) | (other > 0)  # [T]
@@ -36,13 +37,17 @@ def number_places(
     joined = _is_one_of(vocabulary.points, token) & near & nearer & (spelled[before] > 0)
     joined &= digits > 0
     minus = _is_one_of(vocabulary.minuses, token) & nearer & ~(near & numeric[before])
-    number, after = number_spans(row[index], position[index], digits, joined)
+    apart = _is_one_of(vocabulary.opens, label[index])  # [D]
+    minus &= ~apart
+    joined &= ~apart & ~_is_one_of(vocabulary.closes, label[before])
+    apart |= _is_one_of(vocabulary.closes, token) & nearer
+    number, after = number_spans(row[index], position[index], digits, joined, apart)
     nothing = torch.zeros_like(number)  # [D], of each number
     if bool(joined.any()):
         points = nothing.index_add(0, number, joined.long())
         if bool((points > 1).any()):
             joined &= points[number] == 1
-            number, after = number_spans(row[index], position[index], digits, joined)
+            number, after = number_spans(row[index], position[index], digits, joined, apart)
         decimals = nothing.index_add(0, number[joined], (after + digits)[joined])
         after = after - decimals[number]
     place = 10.0 ** after.clamp(-_LARGEST_EXPONENT, _LARGEST_EXPONENT).double()
@@ -59,7 +64,4 @@ def _follows(row: Tensor, position: Tensor, index: Tensor, step: int) -> Tensor:
 
 
 def _is_one_of(tokens: tuple[int, ...], label: Tensor) -> Tensor:
-    found = torch.zeros_like(label, dtype=torch.bool)
-    for token in tokens:
-        found |= label == token
-    return found
+    return torch.isin(label, torch.tensor(tokens, dtype=label.dtype, device=label.device))

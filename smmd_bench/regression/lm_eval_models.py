@@ -21,9 +21,12 @@ from lm_eval.models.huggingface import HFLM
 
 from ..contracts import Canary, Checkpoint, CheckpointKind, EngineSettings
 from ..decoding.canary_check import check_canary
+from ..errors import UserError
 from ..models.loading import load_model
 from ..models.merging import load_merged, save_merged
+from ..models.tokenizers import load_tokenizer
 from ..plugin_system.registry import load_engine
+from ..storage.files import read_given_json
 from ..training.canary import make_canary
 from ..training.canary_texts import canary_from
 from .evaluation import Target
@@ -91,7 +94,7 @@ def _open_hf(base: str, batch_size: int | None) -> Iterator[LoadModel]:
         rows = max(1, min(16, _LOGITS_BYTES // (2 * 4 * vocabulary * _TYPICAL_TOKENS)))
         return HFModel(
             pretrained=model,
-            tokenizer=base,
+            tokenizer=load_tokenizer(Path(base)),
             backend="causal",
             batch_size=batch_size or rows,
             device=str(model.device),
@@ -116,11 +119,17 @@ def _open_vllm(base: str, dtype: str, batch_size: int | None) -> Iterator[LoadMo
 
         def load(target: Target) -> Any:
             with _full_checkpoint(target) as folder:
+                if _is_tied(folder) != _is_tied(Path(base)):
+                    raise UserError(
+                        f"The adapter of {target.label} is on the embedding or the output head, "
+                        "which share weights in its base, and a running vLLM cannot part them: "
+                        "choose --engine hf."
+                    )
                 llm = session.engine_with(_checkpoint(target, folder))
             with patch.object(module, "LLM", lambda **_: llm):
-                return VLLMModel(
-                    pretrained=base, tokenizer=base, dtype=dtype, batch_size=batch_size or BATCH
-                )
+                model = VLLMModel(pretrained=base, dtype=dtype, batch_size=batch_size or BATCH)
+            model.tokenizer = load_tokenizer(Path(base))
+            return model
 
         yield load
 
@@ -140,6 +149,10 @@ def _vllm_module() -> Any:
     with patch.object(importlib.metadata, "version", version):
         import lm_eval.models.vllm_causallms as module
     return module
+
+
+def _is_tied(folder: Path) -> bool:
+    return bool(read_given_json(folder / "config.json").get("tie_word_embeddings"))
 
 
 def _merged_model(target: Target) -> Any:

@@ -25,14 +25,16 @@ def check_models(cells: Sequence[Cell]) -> Readers:
     are not looked for.
     """
     from ..models.checkpoints import require_safetensors
-    from ..models.loading import load_tokenizer
+    from ..models.loading import require_all_weights
     from ..models.lora_targets import require_lora_targets
     from ..models.processor import load_processor
+    from ..models.tokenizers import load_tokenizer
 
     models = {cell.model: cell.card for cell in cells}
     for card in models.values():
         if card.weights_are_here:
             require_safetensors(Checkpoint(card.name, "base", card.folder))
+            require_all_weights(card.folder)
     tokenizers = {model: load_tokenizer(card.folder) for model, card in models.items()}
     processors = {
         pixels: load_processor(models[pixels[0]].folder, *pixels[1:])

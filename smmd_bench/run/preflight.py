@@ -13,6 +13,7 @@ from .model_checks import check_models, pixels_of
 from .room import Need, largest_need, require_room
 
 _SCORED = 4
+_ENCODED = 100
 
 
 def preflight(cells: Sequence[Cell], progress: Progress) -> None:
@@ -37,6 +38,7 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
                 continue
             processor = processors[pixels_of(cell)] if cell.reads_images else None
             tokenizer = tokenizers[cell.model]
+            _require_round_trip(cell, made[data], tokenizer, processor)
             needs[reading], beyond = largest_need(cell, split, made[data], tokenizer, processor)
             if beyond:
                 progress(
@@ -48,6 +50,23 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
                 )
     limited = any(takes_pixel_limits(processor) for processor in processors.values())
     require_room([need for need in needs.values() if need is not None], pixels=limited)
+
+
+def _require_round_trip(
+    cell: Cell, examples: Sequence[Example], tokenizer: Any, processor: Any | None
+) -> None:
+    """Raise UserError where the tokenizer changes the text of one of the first examples."""
+    from ..encoding.round_trip import require_round_trip
+    from ..models.checkpoints import embedding_rows
+
+    require_round_trip(
+        examples[:_ENCODED],
+        tokenizer,
+        processor,
+        chat=cell.recipe.chat_template,
+        embeddings=embedding_rows(cell.card.folder),
+        model=cell.model,
+    )
 
 
 def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:

@@ -18,8 +18,7 @@ from ..plugin_system.registry import names
 from ..results.frames import read_run
 from ..storage.addresses import cache_folder
 from ..storage.current import CurrentCell
-from ..storage.sizes import size_of
-from .estimate import spell_seconds
+from ..storage.sizes import size_of, spell_seconds
 
 PARTS = {
     "leftovers": "half-written files and states that are no longer read",

@@ -1,4 +1,4 @@
-"""How large files and folders are, and how people read it."""
+"""How large files and folders are, and how people read sizes and durations."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ def spell_bytes(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} TiB"
+
+
+def spell_seconds(value: float) -> str:
+    """`95` -> "2 min"."""
+    if value < 90:
+        return f"{value:.0f} s"
+    return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.1f} h"
 
 
 def size_of(path: Path, seconds: float = math.inf) -> tuple[int, bool]:

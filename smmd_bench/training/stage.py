@@ -31,9 +31,10 @@ from ..experiment.cell import Cell
 from ..experiment.suitability import require_images
 from ..models.checkpoints import at_most_positions
 from ..models.circumstances import made_with
-from ..models.loading import add_adapter, load_model, load_tokenizer, load_trained, quiet_libraries
+from ..models.loading import add_adapter, load_model, load_trained, quiet_libraries
 from ..models.processor import load_processor
 from ..models.recipe import Recipe
+from ..models.tokenizers import load_tokenizer
 from ..storage.current import BASE, training_stamp
 from ..storage.files import write_json, write_parquet
 from .canary import make_canary

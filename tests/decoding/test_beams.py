@@ -97,8 +97,8 @@ def test_the_frame_has_a_row_a_beam(tiny):
     ids = [tiny.tokenizer(text)["input_ids"] for text in ("12", "3")]
     stop = tiny.tokenizer.eos_token_id
     found = [[(-0.5, (*ids[0], stop)), (-2.0, tuple(ids[1]))], []]
-    frame = beams_frame(found, ["a", "b"], tiny.tokenizer)
+    frame = beams_frame(found, ["a", "b"], tiny.tokenizer, [stop])
     assert frame["uid"].tolist() == ["a", "a"]
     assert frame["text"].tolist() == ["12", "3"]
     assert frame["log_probability"].tolist() == [-0.5, -2.0]
-    assert beams_frame([[]], ["a"], tiny.tokenizer).empty
+    assert beams_frame([[]], ["a"], tiny.tokenizer, [stop]).empty

@@ -10,8 +10,8 @@ from smmd_bench.encoding.data import TokenisedExamples
 from smmd_bench.encoding.pictures import expand
 from smmd_bench.encoding.prompts import encode_image_prompts, encode_targets
 from smmd_bench.errors import UserError
-from smmd_bench.models.loading import load_tokenizer
 from smmd_bench.models.processor import load_processor
+from smmd_bench.models.tokenizers import load_tokenizer
 
 from ..tiny_vlms import each
 

@@ -30,7 +30,7 @@ def build_backbone(architecture: str, folder: Path) -> Path:
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
 
-    from smmd_bench.models.loading import load_tokenizer
+    from smmd_bench.models.tokenizers import load_tokenizer
 
     logging.disable_progress_bar()
     torch.manual_seed(0)

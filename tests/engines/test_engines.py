@@ -1,12 +1,13 @@
 """Both engines, on real checkpoints: the same tokens, the same probabilities, no silent mistake."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from peft import PeftModel
-from smmd_bench.plugins.engines.vllm import VllmEngine
+from smmd_bench.plugins.engines.vllm import CPU_HEADS, VllmEngine
 
 from smmd_bench.encoding.images import read_image
 from smmd_bench.encoding.pictures import expand
@@ -208,6 +209,26 @@ def test_requests_of_an_interrupted_call_never_join_the_next_one(case):
     with pytest.raises(KeyboardInterrupt):
         session.generate(case.prompts, other, max_new_tokens=6, progress=interrupt)
     assert session.generate(case.prompts, base, max_new_tokens=6) == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "refused"),
+    [
+        ({"hidden_size": 64, "num_attention_heads": 4}, True),
+        ({"hidden_size": 64, "num_attention_heads": 2}, False),
+        ({"hidden_size": 64, "num_attention_heads": 4, "head_dim": 32}, False),
+        ({"n_embd": 48, "n_head": 2}, True),
+        ({"text_config": {"hidden_size": 64, "num_attention_heads": 8}}, True),
+        ({}, False),
+    ],
+)
+def test_heads_that_vllm_has_not_on_a_cpu_are_known_before_training(tmp_path, config, refused):
+    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+
+    assert list(CPU_HEADS) == CPUAttentionBackend.get_supported_head_sizes()
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    reason = VllmEngine().refuses(tmp_path)
+    assert (reason is not None and "attention on a CPU" in reason) is refused
 
 
 @of_vision

@@ -111,6 +111,70 @@ def test_digits_outside_the_vocabulary_are_a_part_of_their_number(text, number, 
     assert found.units == (numbers if text != "12345" else 0)  # of three digits at most
 
 
+@pytest.mark.parametrize(
+    ("text", "values", "whole"),
+    [
+        (" 1080", [80], [False]),  # Ġ10 80
+        ("10005", [5], [False]),  # 1000 5
+        (" 0.75", [0.75], [False]),  # Ġ0 . 75
+        ("5 7", [5], [True]),  # 5 Ġ7
+        ("5 10", [5], [True]),
+        ("3x80 80", [3, 80], [True, True]),
+        ("3-5", [3, 5], [True, True]),
+        ("- 5 80", [], []),
+        ("1000. 5", [], []),
+        ("80.1000", [80], [False]),
+        ("5)80 7", [80], [True]),  # "5)" is a token
+        ("35)80", [30, 80], [False, True]),
+    ],
+)
+def test_digits_within_larger_tokens_are_seen(text, values, whole):
+    """Tokens as of GPT-2: spaces are a part of them, and numbers are merged to any length."""
+    words = [
+        "10",
+        "80",
+        "75",
+        "1000",
+        "5)",
+        "\u01200",
+        "\u012010",
+        "\u01205",
+        "\u01207",
+        "\u012080",
+    ]
+    tokenizer = word_tokenizer([*"0123456789.-x() a=", "\u0120", *words])
+    vocabulary = numeric_vocabulary(tokenizer)
+    assert {80, 75, 5} < {*vocabulary.values.tolist()}
+    labels = torch.tensor([tokenizer.encode(text, add_special_tokens=False)])
+    loss = load_loss("raft").bind(vocabulary)
+    found = numeric_positions(loss, supervised_targets(labels)).places
+    read = vocabulary.values[found.target] * found.place
+    seen = dict.fromkeys(found.number.tolist(), 0.0)
+    for number, value in zip(found.number.tolist(), read.tolist(), strict=True):
+        seen[number] += value
+    assert [*seen.values()] == values
+    assert [bool(found.whole[found.number == n].all()) for n in seen] == whole
+    assert load_loss("nl_ntl[decimals=true]").bind(vocabulary).units(found) == sum(whole)
+
+
+def word_tokenizer(vocabulary):
+    """A tokenizer that takes the longest token of the vocabulary at each place; byte-level."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    longest = sorted(vocabulary, key=len, reverse=True)
+    split = Regex("|".join(re.escape(word) for word in longest))
+    made = Tokenizer(models.WordLevel({word: at for at, word in enumerate(vocabulary)}, "a"))
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            pre_tokenizers.Split(split, "isolated"),
+        ]
+    )
+    made.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=made)
+
+
 def test_a_row_ends_a_number_and_an_unsupervised_token_does():
     tokenizer, loss = load("digit")
     labels = torch.tensor([tokenizer.encode("1.23456", add_special_tokens=False)] * 2)

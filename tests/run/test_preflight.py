@@ -19,8 +19,8 @@ from smmd_bench.encoding.prompts import encode_targets
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.cards import model_card
-from smmd_bench.models.loading import load_tokenizer
 from smmd_bench.models.processor import load_processor
+from smmd_bench.models.tokenizers import load_tokenizer
 from smmd_bench.run.preflight import preflight
 from smmd_bench.run.room import largest_need
 from smmd_bench.training.stage import train_cell

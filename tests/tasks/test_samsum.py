@@ -20,8 +20,8 @@ from smmd_bench.contracts import Checkpoint, EngineSettings, Task
 from smmd_bench.decoding.decode import decode_checkpoint
 from smmd_bench.errors import UserError
 from smmd_bench.models.cards import model_card
-from smmd_bench.models.loading import load_tokenizer
 from smmd_bench.models.recipe import paper_recipe
+from smmd_bench.models.tokenizers import load_tokenizer
 from smmd_bench.plugin_system.registry import load_engine, load_task
 from smmd_bench.scoring.measure import compare, measure
 from smmd_bench.scoring.score import score_frame

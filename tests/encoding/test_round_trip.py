@@ -1,0 +1,118 @@
+"""Texts come back from their token ids, or the run is refused before it trains."""
+
+from datetime import datetime
+
+import pytest
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerFast
+
+from smmd_bench.contracts import Example
+from smmd_bench.encoding import prompts
+from smmd_bench.encoding.numbers import numeric_vocabulary
+from smmd_bench.encoding.prompts import decode_texts, encode_prompts, encode_targets
+from smmd_bench.encoding.round_trip import require_round_trip
+from smmd_bench.errors import UserError
+from smmd_bench.models.cards import model_card
+from smmd_bench.models.tokenizers import load_tokenizer
+
+from ..conftest import TOKENIZERS
+
+TEXT = "What is 123 + 45?\nAnswer: "
+
+
+def byte_level(name="triple"):
+    return AutoTokenizer.from_pretrained(TOKENIZERS / name)
+
+
+def check(tokenizer, prompt=TEXT, target="168", rows=10**6, chat=False):
+    examples = [Example("e1", prompt, target, None)]
+    require_round_trip(examples, tokenizer, None, chat=chat, embeddings=rows, model="./model")
+
+
+def of_words(*, normalizer=None, spaces="keep"):
+    """A tokenizer of words and single characters, as of T5 or BERT, which change what they read."""
+    words = ["<eos>", "<unk>", *"0123456789?+:\n ", "▁", "what", "is", "answer", "What", "Answer"]
+    made = Tokenizer(models.WordLevel({word: at for at, word in enumerate(words)}, "<unk>"))
+    split = pre_tokenizers.Split(Regex(r"[A-Za-z]+|[\s\S]"), "isolated")
+    made.pre_tokenizer = {"keep": split, "lose": pre_tokenizers.Whitespace()}[spaces]
+    if normalizer is not None:
+        made.normalizer = normalizer
+    made.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, eos_token="<eos>", pad_token="<eos>", unk_token="<unk>"
+    )
+
+
+@pytest.mark.parametrize("name", ["digit", "triple"])
+def test_texts_that_come_back_pass(name):
+    tokenizer = byte_level(name)
+    check(tokenizer)
+    check(of_words())
+
+
+def test_any_text_comes_back_of_a_byte_level_tokenizer():
+    text = "It  cost $1,234.56 \u2212 2\u00bd e\u0301 \u4e2d\n\tAnswer:"
+    check(load_tokenizer(model_card("builtin/tiny").folder), prompt=text, target=" 51")
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "kind"),
+    [
+        (of_words(normalizer=normalizers.Lowercase()), "prompt"),
+        (of_words(spaces="lose"), "prompt"),
+        (of_words(normalizer=normalizers.Replace("1", "7")), "prompt"),
+    ],
+)
+def test_a_tokenizer_that_changes_the_text_is_refused(tokenizer, kind):
+    with pytest.raises(UserError, match=f"does not give back the {kind} of example e1"):
+        check(tokenizer)
+
+
+def test_unknown_characters_and_compatible_ones_are_seen_in_targets():
+    with pytest.raises(UserError, match="target of example e1"):
+        check(of_words(), target="3/4")
+    with pytest.raises(UserError, match="target of example e1"):
+        check(of_words(normalizer=normalizers.NFKC()), target="10\u00b2")
+
+
+def test_ids_beyond_the_embedding_are_refused():
+    tokenizer = byte_level()
+    with pytest.raises(UserError, match=r"embedding has 20 rows: resize"):
+        check(tokenizer, rows=20)
+    tokenizer.add_special_tokens({"pad_token": "<new>"})
+    with pytest.raises(UserError, match="'<new>'"):
+        check(tokenizer, rows=len(tokenizer) - 1)
+    check(tokenizer, rows=len(tokenizer))
+
+
+def test_digits_among_the_special_tokens_stay_in_completions():
+    tokenizer = byte_level("digit")
+    tokenizer.add_special_tokens({"extra_special_tokens": [*"0123456789"]})
+    ((*ids, stop),) = encode_targets(tokenizer, ["8/15"])
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "/"
+    begin, pad = tokenizer.bos_token_id, tokenizer.pad_token_id
+    assert decode_texts(tokenizer, [[begin, *ids, stop, pad]], [stop]) == ["8/15"]
+    assert decode_texts(tokenizer, [], [stop]) == []
+
+
+def test_the_files_of_a_tokenizer_count_not_the_class_of_the_architecture(tmp_path):
+    byte_level().save_pretrained(tmp_path)
+    AutoConfig.for_model("qwen2").save_pretrained(tmp_path)
+    lossy = AutoTokenizer.from_pretrained(tmp_path)
+    assert lossy.decode(lossy.encode("What is 123?")) == "Whatis123?"  # of transformers 5.19
+    tokenizer = load_tokenizer(tmp_path)
+    assert len(numeric_vocabulary(tokenizer)) == 1000
+    check(tokenizer)
+    with pytest.raises(UserError, match="prompt of example e1"):
+        check(lossy)
+
+
+def test_no_prompt_depends_on_the_day(monkeypatch):
+    tokenizer = byte_level()
+    tokenizer.chat_template = (
+        "{{ strftime_now('%d %b %Y') }} {{ messages[0].content }}{{ '\\nA: ' }}"
+    )
+    dated = encode_prompts(tokenizer, ["5 + 5"], chat=True)
+    assert decode_texts(tokenizer, dated, [])[0].startswith("26 Jul 2024 5 + 5")
+    assert datetime(2024, 7, 26) == prompts.TODAY
+    check(tokenizer, chat=True)
