@@ -113,8 +113,10 @@ class Voice:
         self, folder: Path, *, worked: bool, failed: Mapping[str, str], **more: Any
     ) -> None:
         """Print failures, and where the results are; with --json, the object, `more` included."""
-        for label, reason in failed.items():
-            self.fail(f"Failed: {label}: {reason}")
+        for reason in dict.fromkeys(failed.values()):
+            labels = [label for label, why in failed.items() if why == reason]
+            more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+            self.fail(f"Failed: {labels[0]}{more}: {reason}")
         if self.as_json:
             print_json({**summary_of(folder), "worked": worked, "failed": failed, **more})
         self.paths(folder)

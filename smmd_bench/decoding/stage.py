@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,9 @@ from ..contracts import (
 )
 from ..encoding.numbers import numeric_vocabulary
 from ..encoding.prompts import encode_examples, encode_targets, images_of
+from ..errors import UserError
 from ..experiment.cell import Cell
+from ..experiment.suitability import INSTEAD
 from ..models.checkpoints import stop_token_ids
 from ..models.circumstances import made_with
 from ..models.loading import quiet_libraries
@@ -112,7 +115,7 @@ def _decode_group(
     limits = together.min_pixels, together.max_pixels
     processor = load_processor(base, *limits) if together.images else None
     progress("start engine", 0, 1)
-    with load_engine(engine).open(base, together) as session:
+    with start_engine(engine, base, together) as session:
         progress("start engine", 1, 1)
         running = _Open(session, tokenizer, processor, progress, session_canaries(cells))
         # The base comes first, and a test of transfer after the cell that it tests.
@@ -126,6 +129,27 @@ def _decode_group(
                 traceback.print_exc()
                 failure = error
             yield folder, failure
+
+
+@contextmanager
+def start_engine(name: str, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
+    """A session of an engine on a base. Raises RuntimeError, which names the engine to choose
+    instead, if it cannot start."""
+    with ExitStack() as stack:
+        try:
+            session = stack.enter_context(load_engine(name).open(base, settings))
+        except Exception as error:
+            if name == INSTEAD or isinstance(error, UserError):
+                raise
+            raise RuntimeError(
+                f"The engine {name} did not start on {base} ({_brief(error)}): if it cannot run "
+                f"this model, choose --engine {INSTEAD}."
+            ) from error
+        yield session
+
+
+def _brief(error: Exception) -> str:
+    return " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
 
 
 def by_pixels(cells: Iterable[tuple[Cell, Path]]) -> list[list[tuple[Cell, Path]]]:

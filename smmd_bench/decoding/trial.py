@@ -13,10 +13,9 @@ from ..experiment.cell import Cell
 from ..models.loading import quiet_libraries
 from ..models.processor import load_processor
 from ..models.tokenizers import load_tokenizer
-from ..plugin_system.registry import load_engine
 from .beams import require_beams
 from .decode import decode_checkpoint
-from .stage import by_pixels, settings_together
+from .stage import by_pixels, settings_together, start_engine
 
 TOKENS = 2
 """That are decoded of each task."""
@@ -36,7 +35,7 @@ def try_engine(cells: Sequence[Cell], progress: Progress) -> None:
         limits = together.min_pixels, together.max_pixels
         processor = load_processor(card.folder, *limits) if together.images else None
         progress("try engine", 0, 1)
-        with load_engine(engine).open(card.folder, together) as session:
+        with start_engine(engine, card.folder, together) as session:
             for cell in {cell.task: cell for cell in tried}.values():
                 if cell.decoders:
                     require_beams(engine, session)

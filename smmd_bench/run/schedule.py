@@ -3,7 +3,8 @@
 A cell is trained; then one job validates its epochs, tests the best and measures that, with other
 cells of the same base: one start of the engine serves them. Such a job starts as soon as enough
 cells are trained, so that few epochs lie on the disk at a time, or when no more are to come. The
-untuned base goes first: an engine that cannot run a model says so before much is trained on it.
+untuned base goes first, and nothing is trained on it before it is decoded: an engine that cannot
+run a model says so at once.
 """
 
 from bisect import insort
@@ -64,10 +65,18 @@ class Schedule(JobQueue):
         self.trained: dict[Base, list[Cell]] = defaultdict(list)
         self.tests: dict[Cell, list[Cell]] = defaultdict(list)
         missing = {cell: run.missing(cell) for cell in cells}
+        self.bases: dict[Base, list[Cell]] = defaultdict(list)
+        self.held: dict[Base, list[Cell]] = defaultdict(list)
+        for cell in (c for c in cells if c.is_base and "decode" in missing[c]):
+            self.bases[base_of(cell)].append(cell)
         for cell in (cell for cell in cells if "train" in missing[cell]):
-            self.untrained[base_of(cell)] += 1
-            self.untrained_bases[base_of(cell)] += cell.is_base
-            self._put("train", [cell])
+            base = base_of(cell)
+            self.untrained[base] += 1
+            self.untrained_bases[base] += cell.is_base
+            if cell.is_base or base not in self.bases:
+                self._put("train", [cell])
+            else:
+                self.held[base].append(cell)
         measured = []
         for cell in (cell for cell in cells if missing[cell][:1] not in ([], ["train"])):
             if "decode" not in missing[cell]:
@@ -101,11 +110,15 @@ class Schedule(JobQueue):
                 job = job if mine == cells else self._job(job.stage, mine)
                 self.serves[job.name] = mine
                 return job
+            self._free(base_of(cells[0]))
         return None
 
     def _leave(self, cell: Cell, stage: str) -> None:
         """Leave a cell, and what follows from it, to the process that has it."""
         self.elsewhere += [cell, *self.tests.pop(cell, [])]
+        if cell.is_base:
+            self.bases[base_of(cell)] = []
+            self._free(base_of(cell))
         if stage == "train":
             self.untrained[base_of(cell)] -= 1
             self.untrained_bases[base_of(cell)] -= cell.is_base
@@ -122,6 +135,7 @@ class Schedule(JobQueue):
                 self._after_training(cell)
         elif stage == "decode" and all(cell.is_base for cell in cells):
             self._after_the_base(cells)
+        self._free(base_of(cells[0]))
         self._give_back(cells)
 
     def _give_back(self, cells: Iterable[Cell]) -> None:
@@ -159,15 +173,18 @@ class Schedule(JobQueue):
         failures = [self.run.failure(cell) for cell in cells]
         if not all(failure and failure["stage"] == "decode" for failure in failures):
             return
-        base, first = base_of(cells[0]), failures[0]
+        first = failures[0]
         error = UserError(first["error"]) if first["user_error"] else first["error"]
-        for job in [job for job in self.waiting if job.stage == "train"]:
-            (cell,) = self.serves[job.name]
-            if base_of(cell) == base:
-                self.waiting.remove(job)
-                del self.serves[job.name]
-                record_failure(self.run.cell_folder(cell), "decode", error)
-                self._after_training(cell)
+        for cell in self.held.pop(base_of(cells[0]), []):
+            record_failure(self.run.cell_folder(cell), "decode", error)
+            self._after_training(cell)
+
+    def _free(self, base: Base) -> None:
+        """Train on a base whose untuned cells are decoded, or are not to come any more."""
+        missing = (cell for cell in self.bases[base] if "decode" in self.run.missing(cell))
+        if all(map(self.run.failure, missing)):
+            for cell in self.held.pop(base, []):
+                self._put("train", [cell])
 
     def _release(self, base: Base) -> None:
         """Put what can be decoded of a base where it is worth an engine's start."""

@@ -183,6 +183,21 @@ def test_nothing_is_trained_on_a_base_that_the_engine_cannot_run(play):
     assert {(f["stage"], f["error"]) for f in failed.values()} == {("decode", "head size 8")}
 
 
+def test_no_training_is_offered_before_the_untuned_model_is_decoded(tmp_path, monkeypatch):
+    monkeypatch.setattr(schedule, "settle", lambda cell, run: None)
+    run, cells = Run(tmp_path), cells_of(["ce", "ntl"])
+    run.left = {cell.label: _whole(cell) for cell in cells}
+    for cell in cells:
+        write_json(run.cell_folder(cell) / "cell.json", {"addresses": cell.addresses})
+    jobs = Schedule(run, cells, 2, Leases(tmp_path))
+    for stage in ("train", "decode"):
+        job = jobs.take()
+        assert (job.stage, jobs.serves[job.name], jobs.take()) == (stage, cells[:1], None)
+        del run.left[cells[0].label][: 1 + (stage == "decode")]
+        jobs.end(JobResult(job, None))
+    assert [jobs.take().stage, jobs.take().stage] == ["train", "train"]
+
+
 def test_no_test_of_transfer_waits_for_a_training_on_a_base_that_the_engine_cannot_run(play):
     cells = cells_of(["ce"], task=WORDS)
     assert any(cell.source is not None for cell in cells)
