@@ -186,7 +186,7 @@ def test_nothing_is_trained_on_a_base_that_the_engine_cannot_run(play):
 def test_no_training_is_offered_before_the_untuned_model_is_decoded(tmp_path, monkeypatch):
     monkeypatch.setattr(schedule, "settle", lambda cell, run: None)
     run, cells = Run(tmp_path), cells_of(["ce", "ntl"])
-    run.left = {cell.label: _whole(cell) for cell in cells}
+    run.left = {cell.label: [*_whole(cell)] for cell in cells}
     for cell in cells:
         write_json(run.cell_folder(cell) / "cell.json", {"addresses": cell.addresses})
     jobs = Schedule(run, cells, 2, Leases(tmp_path))
