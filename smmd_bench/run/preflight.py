@@ -2,18 +2,23 @@
 images, tasks that cannot be scored, examples that are too long."""
 
 from collections.abc import Sequence
-from typing import Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 from ..contracts import Completion, Example, Progress, Split
-from ..errors import UserError
+from ..errors import UserError, quoted
 from ..experiment.cell import Cell
 from ..plugin_system.checked_task import take_examples
 from ..scoring.decoding_rules import metrics_under
+from ..scoring.score import reads_numbers, value_of
 from .model_checks import check_models, pixels_of
 from .room import Need, largest_need, require_room
 
-_SCORED = 4
-_ENCODED = 100
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SCORED, _READ, _ENCODED = 4, 1000, 100
+"""Targets of a split that are scored; training targets that are read; examples that are encoded."""
 
 
 def preflight(cells: Sequence[Cell], progress: Progress) -> None:
@@ -70,10 +75,11 @@ def _require_round_trip(
 
 
 def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
-    """Score the first targets of a split as if they were completions.
+    """Read the targets of a split, and score the first, as if they were completions.
 
-    Raises UserError where an attribute of an example has the name of a column, the task cannot
-    score its own target, or the metric that selects needs a column that the scores lack.
+    Raises UserError where an attribute of an example has the name of a column or no file can hold
+    it, the task cannot score its own target or reads another answer than the example's, or the
+    metric that selects needs a column that the scores lack.
     """
     from ..decoding.decode import completions_frame
     from ..scoring.score import score_frame
@@ -83,6 +89,10 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
     frame = completions_frame(examples, texts, [0] * len(examples))
     try:
         scores = score_frame(cell.task_plugin, frame.head(_SCORED))
+        for table in (frame, scores):
+            _require_columns(cell, split, table)
+        if reads_numbers(cell.task_plugin):
+            _require_answers(cell, split, examples)
         best = cell.task_plugin.metrics()[0]
         metric_values(cell.task_plugin, scores, resamples=2)
     except UserError:
@@ -99,6 +109,39 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
             f"The metric {best.name}, which selects the epoch of {cell.task}, needs the column "
             f"{', '.join(lacking)}, which the scores lack: let annotate() of the task give it."
         )
+
+
+def _require_columns(cell: Cell, split: Split, frame: "pd.DataFrame") -> None:
+    """Raise UserError where Parquet cannot hold a column, such as integers beyond 64 bits."""
+    import pyarrow as pa
+
+    for name in frame.columns:
+        try:
+            pa.array(frame[name], from_pandas=True)
+        except (pa.ArrowException, OverflowError) as error:
+            raise UserError(
+                f"{cell.task}, {split}: '{name}' of the examples cannot be kept in a file "
+                f"({error}): let the task give texts, floats or integers of up to 64 bits, of one "
+                "kind for all examples."
+            ) from error
+
+
+def _require_answers(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
+    """Raise UserError where an answer is not the number that the task reads in the target."""
+    for example in examples:
+        found = value_of(cell.task_plugin, example.target)
+        answer = None if example.answer is None else example.answer.value
+        if found is None or found != answer:
+            raise UserError(
+                f"{cell.task}, {split}: the task reads {_spell(found)} in the target of example "
+                f"{example.uid}, {quoted(example.target[-60:])}, whose answer is {_spell(answer)}: "
+                f"let parse() of the task read it, or correct the answer; `smmd-bench validate "
+                f"{cell.task_plugin.name}` says more."
+            )
+
+
+def _spell(value: Fraction | None) -> str:
+    return "no number" if value is None else quoted(str(value))
 
 
 def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
@@ -135,6 +178,5 @@ def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]
         files = (file for example in examples for file in example.images)
         what = f"images of {cell.task}, {split}"
         check_images(files, lambda _, done, total: progress(what, done, total))
-    if split != "train":
-        rehearse(cell, split, examples)
+    rehearse(cell, split, examples[:_READ] if split == "train" else examples)
     return examples

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from smmd_bench.tasks._rouge import RougeL
 
 from smmd_bench.contracts import Answer, ExactMatch, Example
 from smmd_bench.errors import UserError
@@ -32,6 +33,10 @@ class Doubling:
         return [ExactMatch()]
 
 
+def rouge(*_: Any) -> dict[str, float]:
+    return {"rougeL": 1.0}
+
+
 def by_zero(*_: Any) -> None:
     raise ZeroDivisionError("by zero")
 
@@ -50,6 +55,26 @@ def by_zero(*_: Any) -> None:
             {"metrics": lambda _: [SimpleNamespace(name="m", columns=("x",), subset=None)]},
             "The metric m, which selects the epoch of doubling, needs the column x",
         ),
+        (
+            {"attributes": {"digits": 2**70}},
+            "doubling, test: 'digits' of the examples cannot be kept in a file",
+        ),
+        ({"attributes": {"value": Fraction(1, 2)}}, "'value' of the examples cannot be kept"),
+        (
+            {"annotate": lambda *_: {"size": 2**70}},
+            "doubling, test: 'size' of the examples cannot be kept in a file",
+        ),
+        (
+            {"parse": lambda *_: None},
+            "doubling, test: the task reads no number in the target of example 0, '0', whose "
+            "answer is '0': let parse() of the task read it, or correct the answer; `smmd-bench",
+        ),
+        (
+            {"parse": lambda _, text: Answer(Fraction(min(text, "7")))},
+            "reads '7' in the target of example 4, '8', whose answer is '8'",
+        ),
+        ({"parse": lambda *_: None, "metrics": lambda _: [RougeL()], "annotate": rouge}, None),
+        ({"attributes": {"digits": 2**63 - 1, "name": "a", "share": 0.5}}, None),
         ({}, None),
     ],
 )
