@@ -38,13 +38,12 @@ def first_turn(text: str) -> str:
 
 
 def final_answer(text: str) -> Answer | None:
-    """The first number after the last #### of the first turn; without a mark, its last number.
-
-    None where there is no number there.
-    """
+    """The first number after the last #### of the first turn that a text follows, as in `#### 18
+    ####`; without a mark, its last number. None where there is none, or it cannot be read."""
     text = first_turn(plain_text(text))
-    _, mark, after = text.rpartition(MARK)
-    value = first_number(after) if mark else last_number(text)
+    _, *after = text.split(MARK)
+    last = next((part for part in reversed(after) if part.strip(" #\n")), "")
+    value = first_number(last) if after else last_number(text)
     return None if value is None else Answer(value)
 
 

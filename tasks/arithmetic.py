@@ -59,7 +59,7 @@ class Arithmetic:
     """Mixed arithmetic expressions with integer or rational answers."""
 
     name: ClassVar[str] = "arithmetic"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 32
     licence: ClassVar[str] = "generated here; the algorithm is Apache-2.0 (DeepMind)"

@@ -79,7 +79,7 @@ class ChartQA:
     """Questions about charts whose answers are numbers."""
 
     name: ClassVar[str] = "chartqa"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     modality: ClassVar[Modality] = Modality.VISION
     max_new_tokens: ClassVar[int] = 16
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 22_850, "validation": 1000, "test": 1920}

@@ -40,7 +40,9 @@ from ._clock_pictures import drawn_by, picture_files, task_face
 PROMPT = "Question: What time does the clock show, as h:mm?\nAnswer:"
 FORMAT = 1
 """Version of prompts and targets; `ClockTime.version` is that of reading answers."""
-_TIME = re.compile(r"(?<![0-9])(?<![0-9]:)([0-9]{1,2}):([0-9]{2})(?![0-9])")
+_TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
+_DIGITS = re.compile(r"(?<!\d)\d++(?:[-–—:.,'’/]\d++)*+")
+"""Numbers and what adjoins them: 3:30:15 and 3:30-4:00 are no time, and neither is a part."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class ClockTime:
     """The time on a clock's face, in hours and minutes."""
 
     name: ClassVar[str] = "clock_time"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     modality: ClassVar[Modality] = Modality.VISION
     max_new_tokens: ClassVar[int] = 16
     finite: ClassVar[bool] = True
@@ -113,9 +115,11 @@ class ClockTime:
     def parse(self, completion: str) -> Answer | None:
         """The first h:mm, as minutes h * 60 + m with h from 1 to 12.
 
-        None where there is none, or it is not a time of a 12-hour clock: 0:15, 13:05, 7:75.
+        None where there is none, or the first number with a colon is not a time of a 12-hour clock:
+        0:15, 13:05, 7:75, 3:30:15.
         """
-        match = _TIME.search(completion)
+        written = (digits[0] for digits in _DIGITS.finditer(completion) if ":" in digits[0])
+        match = _TIME.fullmatch(next(written, ""))
         if match is None:
             return None
         hour, minute = int(match[1]), int(match[2])

@@ -30,6 +30,7 @@ from smmd_bench.contracts import (
     Split,
     UserError,
     parameter,
+    parse_number,
 )
 
 from ._final_answer import MARK, METRICS, final_answer, lm_eval_matches
@@ -62,7 +63,7 @@ class GSM8K:
     """Word problems with step-by-step solutions; the answer stands after ####."""
 
     name: ClassVar[str] = "gsm8k"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 512
     paper_sizes: ClassVar[Mapping[Split, int]] = {
@@ -162,10 +163,13 @@ class GSM8K:
         solution = str(row["answer"])
         if self.calculator == "strip":
             solution = _NOTE.sub("", solution)
-        answer = final_answer(solution)
-        before, mark, _ = solution.rpartition(MARK)
-        if answer is None or not mark:
-            raise UserError(f"{uid} has no number after #### in its answer: copy the file again.")
+        before, mark, after = solution.rpartition(MARK)
+        answer, value = final_answer(solution), parse_number(after) if mark else None
+        if answer is None or answer.value != value:
+            raise UserError(
+                f"The answer of {uid} must end in #### and one number, and ends in "
+                f"{solution[-60:]!r}: correct the row or copy the file again."
+            )
         return Example(
             uid=uid,
             prompt=PROMPT.format(question=row["question"]),

@@ -66,7 +66,7 @@ class SAMSum:
     """Dialogues with a summary each; scored by ROUGE."""
 
     name: ClassVar[str] = "samsum"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 128
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 14732, "validation": 818, "test": 819}
@@ -117,7 +117,7 @@ class SAMSum:
 
     def annotate(self, completion: str, target: str) -> Mapping[str, float]:
         """ROUGE of the first paragraph, from 0 to 1: `rouge1`, `rouge2` and `rougeL`."""
-        return rouge(plain_text(completion).partition(UNTIL)[0], target)
+        return rouge(plain_text(completion).partition(UNTIL)[0], plain_text(target))
 
     def metrics(self) -> Sequence[Metric]:
         """ROUGE-L selects; ROUGE-1 and ROUGE-2 stand beside it, in percent as in the paper."""

@@ -53,7 +53,7 @@ class SVAMP:
     """One-step word problems with numbers changed; a test only."""
 
     name: ClassVar[str] = "svamp"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 512
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 0, "validation": 0, "test": 1000}

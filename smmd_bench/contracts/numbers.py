@@ -1,100 +1,157 @@
-"""The text of a completion, and the numbers that are written in it."""
+r"""The text of a completion, and the numbers that are written in it.
+
+A text is first rewritten, so that a number has one spelling: `9{,}500` becomes `9,500`, `–5` `-5`,
+`2½` `2 1/2`, `1.5 \times 10^{3}` `1.5e3`. Then numbers are matched, each with what adjoins it: a
+number whose neighbour cannot be read, as in `3:30` or `1.234,56`, is no number, and neither is any
+piece of it. Every repetition is possessive or bounded, so that reading takes linear time.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from unicodedata import normalize
 
-# How a number is written. Digits are ASCII. Every repetition is possessive or bounded, so that
-# reading takes linear time.
-_SIGN = "[-+\u2212]"
 _WHOLE = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3}){1,40}(?!,?[0-9])|[0-9]++)"
-_DECIMAL = rf"(?:{_WHOLE}(?:\.[0-9]*+)?|(?<![0-9A-Za-z)])\.[0-9]++)(?:[eE]{_SIGN}?[0-9]++)?"
-_FRACTION = rf"""
-    (?:(?<![-A-Za-z0-9)\]}}%])(?P<sign>{_SIGN}))?+ (?:[$€£¥](?P<inner_sign>{_SIGN})?+)?+
-    (?: \\[cdt]?frac\{{(?P<over>{_SIGN}?{_DECIMAL})\}}\{{(?P<under>{_SIGN}?{_DECIMAL})\}}
-      | (?<![A-Za-z0-9])(?P<numerator>{_DECIMAL})(?:[ ]?/[ ]?(?P<denominator>{_SIGN}?{_DECIMAL}))? )
+_DECIMAL = rf"(?:{_WHOLE}(?:\.[0-9]*+)?|(?<![0-9A-Za-z)])(?<!\.\.)\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
+_CURRENCY = r"(?:[A-Z]{0,3}[$€£¥₹][ ]?)"
+_NUMBER = rf"""
+    (?:(?<![-+A-Za-z0-9)\]}}%])(?P<sign>[-+])(?:\\boxed\{{|\{{|\*\*)?+)?+
+    (?:{_CURRENCY}(?P<inner_sign>[-+])?+)?+ (?<![A-Za-z\d√±])
+    (?:(?P<whole>{_WHOLE})[ ]{{1,2}}(?=[0-9]{{1,9}}/[0-9]{{1,9}}(?![0-9/])))?+
+    (?P<over>{_DECIMAL})(?:[ ]?/[ ]?(?P<under>[-+]?{_DECIMAL}))?
 """
-_NO_NUMBER = rf"""
-    (?<![A-Za-z_])[A-Za-z][A-Za-z_]*+[0-9][0-9A-Za-z_]*+(?:\.[0-9]++)*+  # an identifier: x5, GPT4.1
-    | [0-9]++(?:\.[0-9]++){{2,}}+                                       # a version: 3.11.2
-    | [0-9]++(?:[ ]?/[ ]?[0-9]++){{2,}}+                                # a date: 24/12/2024
-    | (?:/[ ]?|\}}\{{){_SIGN}?[0-9][0-9.,]*+                            # a denominator alone
-"""
-_ONE = re.compile(rf"{_FRACTION} [ ]?\\?%?", re.VERBOSE)
-_NEXT = re.compile(rf"(?P<none>{_NO_NUMBER})|{_FRACTION}", re.VERBOSE)
-_LONGEST = 400
-_ENDS = re.compile(
-    r"</s>|<eos>|<end_of_turn>|<\|(?:im_end|end|endoftext|end_of_text|eot_id|return)\|>"
+_OTHER = (
+    r"(?<![A-Za-z_])[A-Za-z][A-Za-z_]*+[-+]?[0-9][0-9A-Za-z_]*+|(?:/[ ]?|\}\{|\^\{?|_\{)[-+]?\d++"
 )
-_SEEN_ALIKE = str.maketrans(
+"""An identifier such as x5 or GPT-4; what is under a fraction, raised or lowered."""
+_UNREADABLE = r"""
+    (?:\\[cdt]?frac\{|\\sqrt\{|-\(|(?<![-+])[-+]{2,}+|(?<=[0-9)\]}%])[-+*])[-+]?[$€£¥₹]?\d++
+"""
+_ADJOINING = r"""
+    (?:[A-Za-z%€£¥°]*+(?:[ ]?/[ ]?|[-+*/^:.,'’_±√—]{1,3}|\\[a-z]++\{?)?+[-+]?[$€£¥₹]?\d++)++
+    | \^ | (?:bn|mn|[kKMB])(?![A-Za-z0-9])  # 5^n, and 5k, are not 5
+"""
+_NEXT = re.compile(
+    rf"(?:(?P<other>{_OTHER})|{_UNREADABLE}|{_NUMBER})(?P<adjoining>{_ADJOINING})?+", re.VERBOSE
+)
+_LONGEST = 400
+
+_COMPOSED = re.compile("[¼-¾⅐-⅞]|([⁰¹²³⁴-⁹⁺⁻]++)")  # ½, and the powers of 10³ and m²
+_ALIKE = str.maketrans(
     {
-        **dict.fromkeys("\u00a0\u2007\u202f", " "),  # spaces that do not break a line
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"),
+        **dict.fromkeys("\u2044\u2215", "/"),
+        **dict.fromkeys("\u00d7\u2715\u22c5\u00b7", "*"),
+    }
+)
+_SPELLINGS: dict[str, str | Callable[[re.Match[str]], str]] = {
+    r"\\([$%])": r"\1",
+    r"\\(?:times|cdot)(?![A-Za-z])": "*",
+    r"(?<=[0-9])(?:\{\\?([,.])\}|,?\\[,!;: ])(?=[0-9])": lambda match: match[1] or ",",
+    r"(?:(?<=[0-9.])([ ]?[*xX][ ]?)|(?<![\w.,^]))10[ ]?(?:\^|\*\*)[ ]?(?:\{([-+]?[0-9]{1,9})\}|"
+    r"([-+]?[0-9]++))": lambda match: f"{'' if match[1] else 1}e{match[2] or match[3]}",
+    rf"\\[cdt]?frac\{{([-+]?{_DECIMAL})\}}\{{([-+]?{_DECIMAL})\}}": r"\1/\2",
+}
+_REWRITTEN = [(re.compile(pattern), written) for pattern, written in _SPELLINGS.items()]
+
+_MARKER = r"""(?:
+    [<‹][|｜][^<>|｜\n]{1,60}[|｜][>›] | \[\|[^][|\n]{1,60}\|\]  # <|im_end|>, [|endofturn|]
+    | </?s> | <(?:[A-Za-z]{3}|(?i:end)\w{1,60}|[A-Za-z]{1,60}_\w{1,60})>  # not <think>
+    | \[/?[A-Z][A-Z_]{2,60}\] | \[end[ ]of[ ][a-z]{1,60}\]
+)"""
+_BEGIN = re.compile(rf"(?:\s*+{_MARKER}(?:(?:assistant|model|final)\b)?)*+", re.VERBOSE)
+_END = re.compile(rf"(?=[<‹\[](?:[|｜]|/s|(?i:eo[a-z]\b|end|pad|sep))){_MARKER}", re.VERBOSE)
+_MARKERS = re.compile(rf"(?:{_MARKER}\s*+)++", re.VERBOSE)
+_UNSEEN = str.maketrans(
+    {
+        **dict.fromkeys("\u00a0\u2007\u2009\u202f", " "),  # spaces within a number
         **dict.fromkeys("\ufeff\u200b\u2060"),  # the byte-order mark and others without width
     }
 )
 
 
 def plain_text(completion: str) -> str:
-    r"""The text of a completion up to its end-of-text token, without space around it.
+    r"""The text of a completion without end-of-text tokens and their like, and space around it.
 
-    A non-breaking space (U+00A0, U+2007, U+202F) becomes a space, `\r\n` and `\r` become `\n`, and
+    Markers in brackets, such as `<|im_start|>assistant`, `</s>`, `<pad>` or `[EOS]`, go at the ends
+    of a text, and nothing counts after one in bars or one that says end. A non-breaking or thin
+    space (U+00A0, U+2007, U+2009, U+202F) becomes a space, `\r\n` and `\r` become `\n`, and
     characters without width, such as the byte-order mark, go. Digits stay as they are, and a space
     between them separates two numbers, whatever its kind: `1 234` is not 1234.
     """
-    text = _ENDS.split(completion, maxsplit=1)[0].translate(_SEEN_ALIKE)
-    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
+    text = completion.translate(_UNSEEN).replace("\r\n", "\n").replace("\r", "\n")
+    text = _END.split(_BEGIN.sub("", text, count=1), maxsplit=1)[0].strip()
+    *_, last = [None, *_MARKERS.finditer(text)]
+    return text[: last.start()].rstrip() if last and last.end() == len(text) else text
 
 
 def parse_number(text: str) -> Fraction | None:
     """The number that `text` is, surrounding space apart; None if it is not one number.
 
-    Read are `-3/2`, `1,234`, `$18.00`, `18.`, `.5`, `+7`, `1.8e1`, the minus sign U+2212, LaTeX's
-    `\\frac{3}{4}`, and a percentage as the number before its sign. A comma counts only between
-    proper groups of three. Not read are digits that are not ASCII, mixed numbers such as `1 1/2`, a
-    division by zero, and more than 400 digits or an exponent beyond 400 either way.
+    Read are `-3/2`, `1,234`, `$18.00`, `18.`, `.5`, `+7`, `1.8e1`, `1.5 × 10^3`, mixed numbers such
+    as `5 1/2` and `2½`, any minus sign, LaTeX's `\\frac{3}{4}` and `9{,}500`, and a percentage as
+    the number before its sign. A comma counts only between proper groups of three. Not read are
+    digits that are not ASCII, a division by zero, and more than 400 digits or an exponent beyond
+    400 either way.
     """
-    match = _ONE.fullmatch(text.strip())
+    match = _NEXT.fullmatch(_rewritten(text.strip()).removesuffix("%").rstrip(" "))
     return _value(match) if match else None
 
 
 def first_number(text: str) -> Fraction | None:
-    """The first number in running text; see `last_number`."""
-    return _first_value(_NEXT.finditer(text))
+    """The first number in running text, None if it cannot be read; see `last_number`."""
+    return next(map(_value, _numbers(text)), None)
 
 
 def last_number(text: str) -> Fraction | None:
-    """The last number in running text, None if there is none.
+    """The last number in running text, None if there is none or it cannot be read.
 
-    A fraction is one number, and a denominator alone never is one: `x/4` has none. `1,234` is one
-    number, `1,23` two. A hyphen is a sign unless it follows a letter, a digit, a closing bracket, a
-    percent sign or another hyphen, or is followed by a space: `x-5` and `3-5` end in 5, `= -5` in
-    -5. Digits after an ASCII letter belong to an identifier (`x5`, `GPT4.1`); those before one
-    count (`10km`). Versions (`3.11.2`) and dates with slashes are not numbers.
+    A fraction is one number, and a denominator alone never is one: `x/4` has none. A mixed number
+    is one: `5 1/2`. A hyphen or dash is a sign unless it follows a letter, a digit, a closing
+    bracket, a percent sign or another hyphen, or is followed by a space: `= -5` ends in -5. Digits
+    after an ASCII letter belong to an identifier (`x5`, `GPT4.1`); those before some letters count
+    (`10km`), but not `5k`. What adjoins a number can make it unreadable, and no piece of it is read
+    then: in times (`3:30`), ranges and sums (`3-5`, `2+3`), powers (`5^2`), versions, dates, and
+    between commas that are not before groups of three (`1,23`).
     """
-    return _first_value(reversed(list(_NEXT.finditer(text))))
+    return next(map(_value, reversed(list(_numbers(text)))), None)
 
 
-def _first_value(matches: Iterable[re.Match[str]]) -> Fraction | None:
-    values = (_value(match) for match in matches if not match["none"])
-    return next((value for value in values if value is not None), None)
+def _numbers(text: str) -> Iterator[re.Match[str]]:
+    """What is written as a number, whether it can be read or not."""
+    return (match for match in _NEXT.finditer(_rewritten(text)) if not match["other"])
+
+
+def _rewritten(text: str) -> str:
+    """The text with one spelling for each number."""
+
+    text = re.sub(r"(?<=[0-9A-Za-z}])(?=[¼-¾⅐-⅞]|\\[cdt]?frac\{)", " ", text)
+    text = _COMPOSED.sub(lambda m: f"{'^' if m[1] else ''}{normalize('NFKC', m[0])}", text)
+    text = text.translate(_ALIKE)
+    for pattern, written in _REWRITTEN:
+        text = pattern.sub(written, text)
+    return text
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
-    """The exact value of a match of _FRACTION; None out of bounds or over zero."""
-    over = _decimal(match["over"] or match["numerator"])
-    under = _decimal(match["under"] or match["denominator"] or "1")
-    if over is None or not under or (match["sign"] and match["inner_sign"]):
+    """The exact value of a match of _NEXT; None where it is no number."""
+    if not match["over"] or match["adjoining"] or (match["sign"] and match["inner_sign"]):
         return None
-    negative = (match["sign"] or match["inner_sign"] or "+") != "+"
-    return -over / under if negative else over / under
+    whole, over = _decimal(match["whole"] or "0"), _decimal(match["over"])
+    under = _decimal(match["under"] or "1")
+    if whole is None or over is None or not under:
+        return None
+    if match["whole"] and not (over < under and under.denominator == 1):
+        return None
+    value = whole + over / under
+    return -value if "-" in (match["sign"], match["inner_sign"]) else value
 
 
 def _decimal(text: str) -> Fraction | None:
     """`-1,234.5e6` exactly; None out of bounds."""
-    plain = text.replace(",", "").replace("\u2212", "-").lower()
-    mantissa, _, exponent = plain.partition("e")
+    mantissa, _, exponent = text.replace(",", "").lower().partition("e")
     power = exponent.lstrip("+-").lstrip("0") or "0"
     if len(mantissa) > _LONGEST or len(power) > 3 or int(power) > _LONGEST:
         return None

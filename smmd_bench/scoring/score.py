@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ..contracts import Example, Task
 
-VERSION = 2
+VERSION = 3
 """Raise it when a scored frame would come out differently; part of the measure address."""
 
 COMPLETION_COLUMNS = (

@@ -28,8 +28,31 @@ WRITTEN: Mapping[str, tuple[list[str], str]] = {  # completions, and a target
 }  # fmt: skip
 BY_LM_EVAL = {"strict", "flexible", "relaxed_lm_eval"}  # whose rules take a text as it is
 BEFORE = st.text("\n\ufeff\u00a0 \t\r\u200b", max_size=6)
-AFTER = st.sampled_from(["", "\n", "\r\n\r\n", "\u00a0", "</s>", "<|im_end|>\n4", "<eos><eos>"])
+ENDS = (
+    *(
+        "</s>",
+        "<|im_end|>\n4",
+        "<eos><eos>",
+        "<|eot|>",
+        "<|end_of_turn|>",
+        "<end_of_turn>\n5",
+        "[EOS]",
+    ),
+    *("<\uff5cend\u2581of\u2581sentence\uff5c>", " <pad><pad>", "<unk>", "[SEP] [PAD]", "<eoa>\n"),
+    *(" [end of text]", "[|endofturn|]", "<|endoftext|>Question: 4", "<|reserved_token_5|>"),
+)
+BEGINS = (
+    *("<s> ", "<bos>", "<pad>", "[CLS] ", "<|begin_of_text|>", "<|im_start|>assistant\n"),
+    *("<start_of_turn>model\n", "<|start_header_id|>assistant<|end_header_id|>\n\n"),
+)
+AFTER = st.sampled_from(["", "\n", "\r\n\r\n", "\u00a0", *ENDS])
 SPACES = st.sampled_from([" ", "\u00a0", "\u202f", "\u2007"])
+
+
+KEPT = [
+    *("[5]", "[1, 2]", "[x]", "[A]", "<5>", "x < 3 > 2", r"\boxed{5}", "if x<y", "<3", "5 >"),
+    *("<answer>5</answer>", "<think>\n7\n</think>\n5", "<b>5</b> apples", "assistant 5"),
+]
 
 
 def read(task, completion, target):
@@ -82,3 +105,13 @@ def test_plain_text_of_plain_text_is_the_same():
     text = "\ufeff\r\n 12\u00a0000\r km </s> more"
     assert plain_text(text) == plain_text(plain_text(text)) == "12 000\n km"
     assert plain_text(" a\n\nb ") == "a\n\nb"
+    for begin in ("", *BEGINS):
+        assert {plain_text(f"{begin}8/15{end}") for end in ("", *ENDS)} == {"8/15"}
+    assert [plain_text(text) for text in KEPT] == KEPT
+
+
+@given(
+    st.lists(st.sampled_from([*BEGINS, *ENDS, *KEPT, " ", "<", "[", "|>"]), max_size=6).map("".join)
+)
+def test_what_is_left_out_is_left_out_at_once(text):
+    assert plain_text(plain_text(text)) == plain_text(text)

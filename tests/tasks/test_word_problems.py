@@ -81,8 +81,10 @@ def test_train_and_validation_are_disjoint_and_follow_the_seed():
     ("task", "file", "text", "complaint"),
     [
         ("gsm8k", "test.jsonl", '{"question": "1?"}', r"test\.jsonl .*row 1 has no answer"),
-        ("gsm8k", "test.jsonl", '{"question": "1?", "answer": "a"}', "gsm8k-test-0 has no number"),
-        ("gsm8k", "test.jsonl", '{"question": "1?", "answer": "7"}', "has no number after ####"),
+        *(
+            ("gsm8k", "test.jsonl", f'{{"question": "1?", "answer": "{answer}"}}', "gsm8k-test-0 ")
+            for answer in ("a", "7", "#### 1.234,56", "#### 3:30", "#### 1 ####", "#### 3 or 4")
+        ),
         (
             "svamp",
             "SVAMP.json",
@@ -96,6 +98,13 @@ def test_a_broken_row_is_the_users_error(task, file, text, complaint, tmp_path, 
     (tmp_path / file).write_text(text)
     with pytest.raises(UserError, match=complaint):
         load_task(task).examples("test", 0)
+
+
+def test_a_mixed_number_is_one_answer(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
+    (tmp_path / "test.jsonl").write_text('{"question": "1?", "answer": "so\\n#### 2 1/2"}')
+    (example,) = GSM8K().examples("test", 0)
+    assert (example.answer.value, example.target) == (Fraction(5, 2), " so\n#### 2 1/2")
 
 
 @pytest.mark.parametrize("split", ["train", "validation"])
@@ -137,12 +146,20 @@ def test_known_traps(text):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("#### 3/4", Fraction(3, 4)), ("#### 1,234", 1234), ("#### -5", -5), ("#### 1.5e3", 1500)],
+    [
+        *(("#### 3/4", Fraction(3, 4)), ("#### 1,234", 1234), ("#### -5", -5)),
+        *(("#### 1.5e3", 1500), ("#### \u20135", -5), (r"#### \frac{3}{4}", Fraction(3, 4))),
+        *((r"so \boxed{9{,}500}", 9500), (r"it is -\$5", -5)),
+        *(("5 1/2", Fraction(11, 2)), ("2\u00bd", Fraction(5, 2)), ("1.5 \u00d7 10^3", 1500)),
+        *(("#### 18 ####", 18), ("#### 18 ####\n", 18), ("##### 18 #####", 18), ("3\n####", None)),
+        *(("5 eggs\n#### 1.234,56 for 3", None), ("5 eggs at 3:30", None), ("#### 3-5", None)),
+        *(("8 eggs<|eot|>", 8), ("<s> #### 8[EOS]", 8), ("#### 8<pad><pad>", 8)),
+    ],
 )
 def test_other_forms(text, value):
-    answer = SVAMP().parse(text)
-    assert answer is not None
-    assert answer.value == value
+    for name in ("gsm8k", "svamp"):
+        answer = load_task(name).parse(text)
+        assert (None if answer is None else answer.value) == value
 
 
 def lm_eval_scores(completions, targets):
