@@ -43,7 +43,7 @@ def final_answer(text: str) -> Answer | None:
     text = first_turn(plain_text(text))
     _, *after = text.split(MARK)
     last = next((part for part in reversed(after) if part.strip(" #\n")), "")
-    value = first_number(last) if after else last_number(text)
+    value = first_number(MARK + last) if after else last_number(text)
     return None if value is None else Answer(value)
 
 

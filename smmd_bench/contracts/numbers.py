@@ -17,7 +17,8 @@ _WHOLE = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3}){1,40}(?!,?[0-9])|[0-9]++)"
 _DECIMAL = rf"(?:{_WHOLE}(?:\.[0-9]*+)?|(?<![0-9A-Za-z)])(?<!\.\.)\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
 _CURRENCY = r"(?:[A-Z]{0,3}[$€£¥₹][ ]?)"
 _NUMBER = rf"""
-    (?:(?<![-+A-Za-z0-9)\]}}%])(?P<sign>[-+])(?:\\boxed\{{|\{{|\*\*)?+)?+
+    (?:(?P<sign>(?:(?<=[=(:\#])|(?<=[=(:\#][ ]))[-+][ ]?|(?<![-+A-Za-z0-9)\]}}%])[-+])
+      (?:\\boxed\{{|\{{|\*\*)?+)?+
     (?:{_CURRENCY}(?P<inner_sign>[-+])?+)?+ (?<![A-Za-z\d√±])
     (?:(?P<whole>{_WHOLE})[ ]{{1,2}}(?=[0-9]{{1,9}}/[0-9]{{1,9}}(?![0-9/])))?+
     (?P<over>{_DECIMAL})(?:[ ]?/[ ]?(?P<under>[-+]?{_DECIMAL}))?
@@ -27,32 +28,30 @@ _OTHER = (
 )
 """An identifier such as x5 or GPT-4; what is under a fraction, raised or lowered."""
 _UNREADABLE = r"""
-    (?:\\[cdt]?frac\{|\\sqrt\{|-\(|(?<![-+])[-+]{2,}+|(?<=[0-9)\]}%])[-+*])[-+]?[$€£¥₹]?\d++
+    (?:\\[cdt]?frac\{|\\sqrt(?:\[.\])?\{|-\(|(?<![-+])[-+]{2,}+|(?<=[0-9)\]}%])[-+*])[-+]?[$€£¥₹]?\d++
 """
 _ADJOINING = r"""
-    (?:[A-Za-z%€£¥°]*+(?:[ ]?/[ ]?|[-+*/^:.,'’_±√—]{1,3}|\\[a-z]++\{?)?+[-+]?[$€£¥₹]?\d++)++
-    | \^ | (?:bn|mn|[kKMB])(?![A-Za-z0-9])  # 5^n, and 5k, are not 5
+    (?:[A-Za-z%€£¥°]*+(?:[ ]?/[ ]?|[-+*/^:.,'’_±√—~…：，．／～]{1,3}|\\[a-z]++\{?)?+
+      [-+]?[$€£¥₹]?\d++)++
+    | [\^√π] | \\(?:pi|sqrt|[cdt]?frac)(?![A-Za-z]) | (?:bn|mn|[kKMB])(?![A-Za-z0-9])  # 5k is not 5
 """
 _NEXT = re.compile(
     rf"(?:(?P<other>{_OTHER})|{_UNREADABLE}|{_NUMBER})(?P<adjoining>{_ADJOINING})?+", re.VERBOSE
 )
 _LONGEST = 400
 
-_COMPOSED = re.compile("[¼-¾⅐-⅞]|([⁰¹²³⁴-⁹⁺⁻]++)")  # ½, and the powers of 10³ and m²
-_ALIKE = str.maketrans(
-    {
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"),
-        **dict.fromkeys("\u2044\u2215", "/"),
-        **dict.fromkeys("\u00d7\u2715\u22c5\u00b7", "*"),
-    }
-)
+_FRAC = rf"\\[cdt]?frac\{{([-+]?{_DECIMAL})\}}\{{([-+]?{_DECIMAL})\}}"
 _SPELLINGS: dict[str, str | Callable[[re.Match[str]], str]] = {
+    rf"(?<=[0-9A-Za-z}}])(?=[¼-¾⅐-⅞]|{_FRAC})": " ",
+    "[¼-¾⅐-⅞]|([⁰¹²³⁴-⁹⁺⁻]++)": lambda match: "^" * bool(match[1]) + normalize("NFKC", match[0]),
+    "[\u2010-\u2013\u2212\ufe63\uff0d]": "-",
+    "[\u2044\u2215]": "/",
+    r"[\u00d7\u2715\u22c5\u00b7]|\\(?:times|cdot)(?![A-Za-z])": "*",
     r"\\([$%])": r"\1",
-    r"\\(?:times|cdot)(?![A-Za-z])": "*",
     r"(?<=[0-9])(?:\{\\?([,.])\}|,?\\[,!;: ])(?=[0-9])": lambda match: match[1] or ",",
     r"(?:(?<=[0-9.])([ ]?[*xX][ ]?)|(?<![\w.,^]))10[ ]?(?:\^|\*\*)[ ]?(?:\{([-+]?[0-9]{1,9})\}|"
     r"([-+]?[0-9]++))": lambda match: f"{'' if match[1] else 1}e{match[2] or match[3]}",
-    rf"\\[cdt]?frac\{{([-+]?{_DECIMAL})\}}\{{([-+]?{_DECIMAL})\}}": r"\1/\2",
+    _FRAC: r"\1/\2",
 }
 _REWRITTEN = [(re.compile(pattern), written) for pattern, written in _SPELLINGS.items()]
 
@@ -110,7 +109,8 @@ def last_number(text: str) -> Fraction | None:
 
     A fraction is one number, and a denominator alone never is one: `x/4` has none. A mixed number
     is one: `5 1/2`. A hyphen or dash is a sign unless it follows a letter, a digit, a closing
-    bracket, a percent sign or another hyphen, or is followed by a space: `= -5` ends in -5. Digits
+    bracket, a percent sign or another hyphen: `= -5` ends in -5. Where a space follows, it is one
+    after `=`, `(`, `:` or `#` alone: `= - 5` ends in -5, `7 - 5` in 5. Digits
     after an ASCII letter belong to an identifier (`x5`, `GPT4.1`); those before some letters count
     (`10km`), but not `5k`. What adjoins a number can make it unreadable, and no piece of it is read
     then: in times (`3:30`), ranges and sums (`3-5`, `2+3`), powers (`5^2`), versions, dates, and
@@ -126,10 +126,6 @@ def _numbers(text: str) -> Iterator[re.Match[str]]:
 
 def _rewritten(text: str) -> str:
     """The text with one spelling for each number."""
-
-    text = re.sub(r"(?<=[0-9A-Za-z}])(?=[¼-¾⅐-⅞]|\\[cdt]?frac\{)", " ", text)
-    text = _COMPOSED.sub(lambda m: f"{'^' if m[1] else ''}{normalize('NFKC', m[0])}", text)
-    text = text.translate(_ALIKE)
     for pattern, written in _REWRITTEN:
         text = pattern.sub(written, text)
     return text
@@ -146,7 +142,7 @@ def _value(match: re.Match[str]) -> Fraction | None:
     if match["whole"] and not (over < under and under.denominator == 1):
         return None
     value = whole + over / under
-    return -value if "-" in (match["sign"], match["inner_sign"]) else value
+    return -value if "-" in f"{match['sign']}{match['inner_sign']}" else value
 
 
 def _decimal(text: str) -> Fraction | None:

@@ -2,7 +2,6 @@
 images, tasks that cannot be scored, examples that are too long."""
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..contracts import Completion, Example, Progress, Split
@@ -133,15 +132,11 @@ def _require_answers(cell: Cell, split: Split, examples: Sequence[Example]) -> N
         answer = None if example.answer is None else example.answer.value
         if found is None or found != answer:
             raise UserError(
-                f"{cell.task}, {split}: the task reads {_spell(found)} in the target of example "
-                f"{example.uid}, {quoted(example.target[-60:])}, whose answer is {_spell(answer)}: "
+                f"{cell.task}, {split}: the task reads {quoted(found)} in the target of example "
+                f"{example.uid}, {quoted(example.target[-60:])}, whose answer is {quoted(answer)}: "
                 f"let parse() of the task read it, or correct the answer; `smmd-bench validate "
                 f"{cell.task_plugin.name}` says more."
             )
-
-
-def _spell(value: Fraction | None) -> str:
-    return "no number" if value is None else quoted(str(value))
 
 
 def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
