@@ -41,7 +41,7 @@ PROMPT = "Question: What time does the clock show, as h:mm?\nAnswer:"
 FORMAT = 1
 """Version of prompts and targets; `ClockTime.version` is that of reading answers."""
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
-_DIGITS = re.compile(r"(?<!\d)\d++(?:[-–—:.,'’/]\d++)*+")
+_DIGITS = re.compile(r"(?<!\d)\d++(?:[-–—~:.,'’/]\d++)*+")
 """Numbers and what adjoins them: 3:30:15 and 3:30-4:00 are no time, and neither is a part."""
 
 

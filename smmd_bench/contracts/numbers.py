@@ -28,21 +28,25 @@ _OTHER = (
 )
 """An identifier such as x5 or GPT-4; what is under a fraction, raised or lowered."""
 _UNREADABLE = r"""
-    (?:\\[cdt]?frac\{|\\sqrt(?:\[.\])?\{|-\(|(?<![-+])[-+]{2,}+|(?<=[0-9)\]}%])[-+*])[-+]?[$€£¥₹]?\d++
+    (?:\\[cdt]?frac[ ]?\{?|\\sqrt(?:\[.\])?\{?|-\(|(?<![-+])[-+]{2,}+|(?<=[0-9)\]}%])[-+*])
+    [-+]?[$€£¥₹]?\d++
 """
+"""What begins a fraction of other things than numbers, a root, -(2), --5, (2)+5."""
 _ADJOINING = r"""
-    (?:[A-Za-z%€£¥°]*+(?:[ ]?/[ ]?|[-+*/^:.,'’_±√—~…：，．／～]{1,3}|\\[a-z]++\{?)?+
+    (?:[A-Za-z%€£¥°]*+(?:[ ]?[/^][ ]?|[-+*/^:.,'’_±√—~…：，．／～]{1,3}|\\[a-z]++\{?)?+
       [-+]?[$€£¥₹]?\d++)++
     | [\^√π] | \\(?:pi|sqrt|[cdt]?frac)(?![A-Za-z]) | (?:bn|mn|[kKMB])(?![A-Za-z0-9])  # 5k is not 5
 """
+"""What makes a number before it unreadable."""
 _NEXT = re.compile(
     rf"(?:(?P<other>{_OTHER})|{_UNREADABLE}|{_NUMBER})(?P<adjoining>{_ADJOINING})?+", re.VERBOSE
 )
 _LONGEST = 400
 
-_FRAC = rf"\\[cdt]?frac\{{([-+]?{_DECIMAL})\}}\{{([-+]?{_DECIMAL})\}}"
+_PART = rf"(?:\{{([-+]?{_DECIMAL})\}}|([0-9]))"
+_FRAC = rf"\\[cdt]?frac[ ]?{_PART}{_PART}"
 _SPELLINGS: dict[str, str | Callable[[re.Match[str]], str]] = {
-    rf"(?<=[0-9A-Za-z}}])(?=[¼-¾⅐-⅞]|{_FRAC})": " ",
+    rf"(?<=[0-9A-Za-z}}])(?=[¼-¾⅐-⅞]|{_FRAC})": " ",  # 2½ is 2 ½
     "[¼-¾⅐-⅞]|([⁰¹²³⁴-⁹⁺⁻]++)": lambda match: "^" * bool(match[1]) + normalize("NFKC", match[0]),
     "[\u2010-\u2013\u2212\ufe63\uff0d]": "-",
     "[\u2044\u2215]": "/",
@@ -51,7 +55,7 @@ _SPELLINGS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"(?<=[0-9])(?:\{\\?([,.])\}|,?\\[,!;: ])(?=[0-9])": lambda match: match[1] or ",",
     r"(?:(?<=[0-9.])([ ]?[*xX][ ]?)|(?<![\w.,^]))10[ ]?(?:\^|\*\*)[ ]?(?:\{([-+]?[0-9]{1,9})\}|"
     r"([-+]?[0-9]++))": lambda match: f"{'' if match[1] else 1}e{match[2] or match[3]}",
-    _FRAC: r"\1/\2",
+    _FRAC: lambda match: f"{match[1] or match[2]}/{match[3] or match[4]}",
 }
 _REWRITTEN = [(re.compile(pattern), written) for pattern, written in _SPELLINGS.items()]
 

@@ -2,6 +2,7 @@
 images, tasks that cannot be scored, examples that are too long."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..contracts import Completion, Example, Progress, Split
@@ -173,5 +174,5 @@ def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]
         files = (file for example in examples for file in example.images)
         what = f"images of {cell.task}, {split}"
         check_images(files, lambda _, done, total: progress(what, done, total))
-    rehearse(cell, split, examples[:_READ] if split == "train" else examples)
+    rehearse(cell, split, [*islice(examples, _READ)] if split == "train" else examples)
     return examples
