@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .publishing.tables import number as number
     from .results.frames import read_run as read_run
     from .scoring.score import score as score
+    from .training.trainer_loss import compute_loss_func as compute_loss_func
 
 _API = {
     "numeric_vocabulary": ".encoding.numbers",
@@ -36,6 +37,7 @@ _API = {
     "load_task": ".plugin_system.registry",
     "numeric_objective": ".objective.objective",
     "count_units": ".objective.supervised",
+    "compute_loss_func": ".training.trainer_loss",
     "score": ".scoring.score",
     "read_run": ".results.frames",
     "load": ".plugin_system.registry",

@@ -63,10 +63,11 @@ def numeric_objective(
 
     `loss` is what `load_loss(spec).bind(vocabulary)` gives (None: cross-entropy alone). The logits
     may be wider than the tokenizer and in bf16 or fp16; sums are in float32, or in float64 where
-    the logits are. `num_tokens` and `num_units` are those of the whole optimiser step; without
-    them, this batch's own. Without a numeric target the auxiliary is a zero with a gradient path.
-    `keys` [B] int64 name example and step for a loss with noise, so that it is drawn again at every
-    step but does not depend on how a batch is split; without them, the numbers of the rows.
+    the logits are. `num_tokens` and `num_units`, both or neither, are those of the whole optimiser
+    step; without them, this batch's own. Without a numeric target the auxiliary is a zero with a
+    gradient path. `keys` [B] int64 name example and step for a loss with noise, so that it is drawn
+    again at every step but does not depend on how a batch is split; without them, the numbers of
+    the rows.
     """
     if logits.dim() != 3 or logits.shape[:2] != labels.shape:
         raise ValueError(
@@ -190,6 +191,13 @@ def _weights(
     num_units: Count | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(coefficient of each cross-entropy [T], factor of the sum of the auxiliary, its units)."""
+    if (num_tokens is None) != (num_units is None):
+        given, lacking = ("units", "tokens") if num_tokens is None else ("tokens", "units")
+        raise ValueError(
+            f"num_{given} is given without num_{lacking}: count both over the whole optimiser step "
+            "(units by count_units(loss, labels), which is 0 for cross-entropy alone), or give "
+            "neither."
+        )
     tokens = _denominator(num_tokens, like.numel(), like)
     units = _denominator(num_units, positions.units if positions else 0, like)
     coefficient = torch.ones_like(like) / tokens  # [T]
@@ -202,6 +210,8 @@ def _weights(
 
 def _denominator(given: Count | None, own: int, like: Tensor) -> Tensor:
     """A count as a scalar of the dtype and device of `like`, at least 1."""
+    if own and isinstance(given, int) and given < 1:
+        raise ValueError(f"A count of the step is {given}, but this batch alone has {own}.")
     count = own if given is None else given
     return torch.as_tensor(count, dtype=like.dtype, device=like.device).clamp(min=1)
 

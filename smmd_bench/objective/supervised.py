@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..contracts import NumericLoss, NumericPlaces, NumericTargets
@@ -81,3 +84,10 @@ def numeric_positions(loss: NumericLoss, targets: SupervisedTargets) -> NumericP
 def count_units(loss: NumericLoss | None, labels: Tensor) -> int:
     """The units of a loss in aligned labels [B, T], known before any forward pass."""
     return 0 if loss is None else numeric_positions(loss, supervised_targets(labels)).units
+
+
+def count_step(loss: NumericLoss | None, batches: Iterable[Mapping[str, Any]]) -> Tensor:
+    """The supervised tokens and the units of micro-batches with unshifted labels: [2] int64."""
+    shifted = [batch["labels"][:, 1:] for batch in batches]
+    tokens = sum(int(labels.ne(-100).sum()) for labels in shifted)
+    return torch.tensor([tokens, sum(count_units(loss, labels) for labels in shifted)])

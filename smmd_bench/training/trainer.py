@@ -23,7 +23,7 @@ from ..contracts.executor import is_sharded
 from ..models.loading import load_model
 from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective
 from ..objective.output_head import causal_model, current, output_head
-from ..objective.supervised import count_units, supervised_targets
+from ..objective.supervised import count_step, supervised_targets
 from .rank_batches import RankBatches, RankLoader, random_order
 from .sampler import LengthGroups
 from .sharding import let_cpu_shard, reduce_in_float32
@@ -151,14 +151,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     ) -> tuple[list[Any], Any]:
         """The micro-batches of a step; counts their supervised tokens and units on the way."""
         batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
-        shifted = [batch["labels"][:, 1:] for batch in batches]
-        counts = torch.tensor(
-            [
-                sum(int(labels.ne(-100).sum()) for labels in shifted),
-                sum(count_units(self.numeric_loss, labels) for labels in shifted),
-            ],
-            device=device,
-        )
+        counts = count_step(self.numeric_loss, batches).to(device)
         counts = self.accelerator.reduce(counts, "sum").clamp(min=1)
         self._step_counts = (counts[0], counts[1])
         self._sums = torch.zeros(4, dtype=torch.float64)

@@ -177,6 +177,12 @@ def test_mistakes_of_the_caller_are_errors():
     logits, labels = torch.zeros(1, 1, V), torch.tensor([[IDS[0]]])
     with pytest.raises(ValueError, match="are not aligned"):
         numeric_objective(None, torch.zeros(2, 5, V), torch.zeros(2, 4, dtype=torch.long))
+    for name in ("smmd", "gce", "ce"):
+        for one in ("num_tokens", "num_units"):
+            with pytest.raises(ValueError, match=r"without num_.* both .* whole optimiser step"):
+                numeric_objective(bind(name), logits, labels, **{one: 4})
+    with pytest.raises(ValueError, match="is 0, but this batch alone has 1"):
+        numeric_objective(bind("smmd"), logits, labels, num_tokens=4, num_units=0)
     with pytest.raises(TypeError, match=r"pass loss\.bind"):
         numeric_objective(load_loss("smmd"), logits, labels)
     with pytest.raises(NotImplementedError, match="NumericLoss has no forward"):

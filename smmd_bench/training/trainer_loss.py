@@ -1,0 +1,91 @@
+"""Any loss as `compute_loss_func` of a stock `transformers.Trainer`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..contracts import Loss, NumericLoss
+from ..encoding.numbers import numeric_vocabulary
+from ..errors import UserError
+from ..objective.objective import numeric_objective
+from ..objective.supervised import count_step
+from ..plugin_system.registry import load_loss
+
+
+def compute_loss_func(
+    loss: str | Loss | NumericLoss, tokenizer: Any = None, *, rule: str = "integer"
+) -> TrainerLoss:
+    """A loss for `Trainer(compute_loss_func=...)`: a spec, a loaded loss, or a bound one.
+
+    `tokenizer` and `rule` make the numeric vocabulary; a bound loss has its own.
+    """
+    if isinstance(loss, NumericLoss):
+        return TrainerLoss(loss)
+    if tokenizer is None:
+        raise UserError("compute_loss_func needs the tokenizer of the model as second argument.")
+    loss = load_loss(loss) if isinstance(loss, str) else loss
+    return TrainerLoss(loss.bind(numeric_vocabulary(tokenizer, rule=rule)))
+
+
+class TrainerLoss:
+    """The objective of a causal language model, from its outputs and unshifted labels.
+
+    A Trainer tells `compute_loss_func` how many tokens the optimiser step has, but not how many
+    units of the auxiliary, and the gradients of one micro-batch are final before the next is seen.
+    With gradient accumulation or several processes, `watch(trainer)` therefore counts the units of
+    each step before its first forward pass; without it, an additive loss raises a UserError where a
+    step has more tokens than the batch. Noise is drawn anew at every call.
+
+    step: tokens and units of the step, [2]; None: no Trainer is watched.
+    """
+
+    def __init__(self, loss: NumericLoss) -> None:
+        self.loss = loss
+        self.step: Tensor | None = None
+
+    def watch(self, trainer: Any) -> None:
+        """Count tokens and units of each step of this Trainer, before training starts."""
+        fetch = trainer.get_batch_samples
+
+        def get_batch_samples(*arguments: Any) -> Any:
+            batches, items = fetch(*arguments)
+            self.step = count_step(self.loss, batches).to(trainer.args.device)
+            if trainer.args.average_tokens_across_devices:  # the Trainer then adds up processes
+                self.step = trainer.accelerator.reduce(self.step, "sum")
+            return batches, items
+
+        trainer.get_batch_samples = get_batch_samples
+
+    def __call__(
+        self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None
+    ) -> Tensor:
+        """The batch's share of the total of the step, or of the evaluation."""
+        named = isinstance(outputs, Mapping)
+        if labels is None or (named and "encoder_last_hidden_state" in outputs):
+            raise UserError(
+                "compute_loss_func takes batches with labels and a causal language model: labels "
+                "of an encoder-decoder are aligned otherwise."
+            )
+        if isinstance(num_items_in_batch, Tensor) and num_items_in_batch.numel() > 1:
+            raise UserError("One process trains on several GPUs: start one a GPU with torchrun.")
+        logits = outputs["logits"] if named else outputs[0]
+        labels, counts = labels[:, 1:], (None, None)
+        tokens = int(labels.ne(-100).sum())
+        items = tokens if num_items_in_batch is None else int(num_items_in_batch)
+        if torch.is_grad_enabled() and self.step is not None:
+            counts = self.step.unbind()
+        elif torch.is_grad_enabled() and tokens != items:
+            if self.loss.weight and not self.loss.replaces_cross_entropy:
+                raise UserError(
+                    f"The batch has {tokens} of the {items} supervised tokens of its step, and "
+                    "nothing says how many numeric units the others have: call watch(trainer) of "
+                    "the compute_loss_func before trainer.train()."
+                )
+            counts = items, items  # no unit changes the total
+        keys = torch.randint(2**62, labels.shape[:1])
+        total = numeric_objective(self.loss, logits[:, :-1], labels, *counts, keys).total
+        return total if torch.is_grad_enabled() else total * (tokens / max(items, 1))
