@@ -5,6 +5,7 @@ folder, but a command imports it only when it is called: `--help` imports all co
 """
 
 import importlib
+import os
 import sys
 from io import TextIOWrapper
 
@@ -47,6 +48,7 @@ def cli() -> None:
       smmd-bench report runs/NAME
       smmd-bench ls losses
     """
+    os.environ["MPLBACKEND"] = "agg"  # figures need no display, nor a backend that is installed
 
 
 def main() -> None:

@@ -69,17 +69,16 @@ def execute(
         voice.note(f"{what}: {sentence}")
     more = {"skipped": outcome.skipped, "notes": outcome.notes, "left_out": left_out}
     voice.tables(folder)
-    voice.conclude(folder, worked=outcome.worked, failed=outcome.failed, **more)
+    status = voice.conclude(folder, worked=outcome.worked, failed=outcome.failed, **more)
     if tracker is not None:
         voice.say(f"Tracked: {folder / 'tracking'} ({tracker})")
-    broken = voice.failed_reports(folder)
     if outcome.failed:
         failures = [run.failure(cell) for cell in cells if cell.label in outcome.failed]
         voice.fail(
             f"{len(outcome.failed)} of {len(cells)} cells failed; tracebacks are in "
             f"{folder / 'cells'}/*/FAILED.json. {advise_retry(failures)}"
         )
-    return 1 if outcome.failed or broken else 0
+    return status
 
 
 def folder_of(plan: ExperimentFile, out: Path | None) -> Path:

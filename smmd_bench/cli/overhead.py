@@ -112,13 +112,13 @@ def command(
     runs = read_frames(folder)["runs"]
     failures = runs[runs["error"].notna()].to_dict("records")
     failed = {f"{f['row']}, repeat {f['repeat'] + 1}": str(f["error"]) for f in failures}
-    voice.conclude(folder, worked=worked, failed=failed)
+    status = voice.conclude(folder, worked=worked, failed=failed)
     if failed:
         voice.fail(
             f"{len(failed)} of {len(runs)} processes failed. The same command measures their "
             "repeats again."
         )
-    return 1 if failed else 0
+    return status
 
 
 def _settings(

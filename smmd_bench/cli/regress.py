@@ -106,13 +106,13 @@ def command(
     if not outcome.worked:
         voice.say("Nothing to do: the run has every result.")
     voice.tables(run, ("mmlu_table", "regression_table"))
-    voice.conclude(run, worked=outcome.worked, failed=outcome.failed)
+    status = voice.conclude(run, worked=outcome.worked, failed=outcome.failed)
     if outcome.failed:
         voice.fail(
             f"{len(outcome.failed)} evaluations failed; tracebacks are in "
             f"{run / 'regression'}/*/FAILED.json. {_advice(run, plan(targets, found, setting))}"
         )
-    return 1 if outcome.failed else 0
+    return status
 
 
 def _kept(run: Path, evaluations: Sequence[Evaluation]) -> list[str]:

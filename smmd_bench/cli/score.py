@@ -97,8 +97,7 @@ def command(
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(folder)
     _say_comparisons(voice, folder)
-    voice.conclude(folder, worked=outcome.worked, failed=outcome.failed)
-    return 1 if outcome.failed else 0
+    return voice.conclude(folder, worked=outcome.worked, failed=outcome.failed)
 
 
 def _say_comparisons(voice: Voice, folder: Path) -> None:

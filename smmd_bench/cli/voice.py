@@ -111,15 +111,17 @@ class Voice:
 
     def conclude(
         self, folder: Path, *, worked: bool, failed: Mapping[str, str], **more: Any
-    ) -> None:
-        """Print failures, and where the results are; with --json, the object, `more` included."""
+    ) -> int:
+        """Print failures, reports that failed among them, and where the results are; with --json,
+        the object, `more` included. Returns the exit status."""
         for reason in dict.fromkeys(failed.values()):
-            labels = [label for label, why in failed.items() if why == reason]
-            more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
-            self.fail(f"Failed: {labels[0]}{more}: {reason}")
+            first, *others = (label for label, why in failed.items() if why == reason)
+            alike = f" and {len(others)} more" if others else ""
+            self.fail(f"Failed: {first}{alike}: {reason}")
         if self.as_json:
             print_json({**summary_of(folder), "worked": worked, "failed": failed, **more})
         self.paths(folder)
+        return 1 if self.failed_reports(folder) or failed else 0
 
     def paths(self, folder: Path) -> None:
         """Print where the tables, figures and page of a run are."""

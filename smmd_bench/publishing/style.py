@@ -142,20 +142,21 @@ def model_label(model: str) -> str:
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """The style as matplotlib settings, on the Agg backend, while a figure is made and saved."""
+    """matplotlib's defaults with the style, whatever the user's matplotlibrc says, while a figure is
+    made and saved; the backend stays."""
     import matplotlib
 
-    matplotlib.use("Agg")
     with matplotlib.rc_context(_settings(STYLE)):
         yield
 
 
 @cache
 def _settings(file: Path) -> dict[str, Any]:
-    """What a style file says, read once."""
+    """The defaults with what a style file says, read once."""
     import matplotlib
 
-    return dict(matplotlib.rc_params_from_file(file, use_default_template=False))
+    settings = dict(matplotlib.rc_params_from_file(file))
+    return {name: value for name, value in settings.items() if "backend" not in name}
 
 
 def new_figure(width: float = WIDTH, height: float = 3.2) -> Figure:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from ..publishing.published import note_failed_figure
+from . import conftest
 from .conftest import Ended, run_here
 
 pytestmark = pytest.mark.usefixtures("few_reports")
@@ -87,6 +89,24 @@ def test_the_reports_are_made_again_by_report(folder):
     found = call(folder, "report", "here")
     assert (found.returncode, found.stderr) == (0, "")
     assert table.read_bytes() == before
+
+
+def test_figures_are_those_of_matplotlibs_defaults_and_one_that_fails_has_status_1(folder):
+    assert score(folder, "ce.jsonl", "smmd.csv", out="figures").returncode == 0
+    (folder / "rc").write_text(
+        "text.usetex: True\nfont.family: cursive\nbackend: TkAgg\nsavefig.bbox: tight\n"
+        "axes.prop_cycle: cycler('color', ['r'])\nsavefig.transparent: True\n"
+    )
+    words, made = ("report", "figures", "--only", "forest_plot", "--format", "png"), set()
+    for variables in ({}, {"MATPLOTLIBRC": "rc", "MPLBACKEND": "nonsense"}, {"MPLBACKEND": "TkAgg"}):
+        done = conftest.call(*words, cwd=folder, **variables)
+        assert done.returncode == 0, done.stderr
+        made.add((folder / "figures" / "reports" / "figures" / "forest_plot.png").read_bytes())
+    assert len(made) == 1
+    note_failed_figure(folder / "figures")
+    found = score(folder, "ce.jsonl", "smmd.csv", out="figures")
+    assert found.returncode == 1
+    assert "Failed: report loss_shapes: no font" in found.stderr
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from smmd_bench.errors import UserError
 from tests.in_process import call
 from tests.overhead.conftest import tiny_settings
+from tests.publishing.plugin_files import write_plugin
 
 SMALL = ["overhead", "--geometry", "tiny", "--steps", "3", "--drop", "1", "--repeats", "1"]
 
@@ -98,6 +99,10 @@ def test_the_same_command_again_has_nothing_to_do_and_prints_the_table(measured_
     assert "Nothing to do: out is complete." in out.output
     assert "SMMD" in out.stdout[out.stdout.index("Training overhead: tiny, cpu") :]
     assert call(["report", "out"], tmp_path).status == 0
+    figure = write_plugin(tmp_path / "figure.py", mine="raise RuntimeError('no font')")
+    out = call([*words, "--out", "out", "--plugin", str(figure)], tmp_path)
+    assert out.status == 1
+    assert "Failed: report mine: RuntimeError: no font" in out.stderr
 
 
 def flags(settings):

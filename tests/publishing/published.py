@@ -9,6 +9,7 @@ from smmd_bench.contracts import Artefact, Report
 from smmd_bench.publishing.make_report import make_report
 from smmd_bench.publishing.page import write_page
 from smmd_bench.results.frames import RunFrames
+from smmd_bench.storage.files import write_json
 
 
 class Told:
@@ -32,3 +33,9 @@ def publish(run: RunFrames, reports: Iterable[Report]) -> list[Path]:
     """Build the reports and write their files and the page; the page's path comes last."""
     sections = [make_report(run, report) for report in reports]
     return [*(path for section in sections for path in section.files), write_page(run, sections)]
+
+
+def note_failed_figure(folder: Path) -> None:
+    """What a run has on disk after a figure raised."""
+    failed = {"loss_shapes": {"error": "no font", "traceback": "..."}}
+    write_json(folder / "reports" / "failed.json", failed)

@@ -61,10 +61,15 @@ def test_file_names_are_safe():
 def test_figures_need_no_pyplot_and_leave_no_settings_behind():
     import matplotlib
 
-    before = matplotlib.rcParams["font.size"]
-    with figure_style():
-        new_figure().subplots()
-    assert matplotlib.rcParams["font.size"] == before
+    own = {"font.size": 30, "text.usetex": True, "axes.prop_cycle": matplotlib.cycler(color="r")}
+    with matplotlib.rc_context(own):
+        before = dict(matplotlib.rcParams)
+        with figure_style():
+            new_figure().subplots()
+            assert not matplotlib.rcParams["text.usetex"]
+            cycle = matplotlib.rcParams["axes.prop_cycle"]
+            assert cycle == matplotlib.rcParamsDefault["axes.prop_cycle"]
+        assert dict(matplotlib.rcParams) == before
     assert "matplotlib.pyplot" not in sys.modules
 
 
