@@ -61,25 +61,26 @@ def command(
     The tables and figures are those of a run.
 
     \b
-    Formats, found by extension and content:
+    Formats, found by extension and content, also packed by gzip (.gz):
       JSON lines, a JSON list, CSV and Parquet: a column with the completion,
         named completion, prediction, response, output or generated_text, and
-        one with the id, named uid, id, doc_id or custom_id. Without ids, there
-        must be a row for each example, in order.
+        one with the id, named uid, id, doc_id or custom_id.
       lm-eval: samples_*.jsonl of --log_samples. The raw answer is scored, not the
         filtered one.
-      OpenAI batch output, as vllm run-batch writes it.
 
     An id is the uid of an example (`smmd-bench sample TASK --split test --json`), or its position
-    in the split, from 0. A column finish_reason says "length" for a completion that was cut off. A
-    column target, if there is one, must agree with the examples.
+    in the split, from 0. Without uids, rows whose prompts tell them apart are matched by these;
+    rows without ids must be one for each example, in order. Columns such as prompt, question,
+    target, answer and index are compared with the examples, and a file that contradicts them is
+    refused. A prompt that every completion repeats is taken off. A column finish_reason says
+    "length" for a completion that was cut off.
 
     \b
     Examples:
       smmd-bench score --task arithmetic --predictions ce.jsonl \\
         --predictions smmd.jsonl
       smmd-bench score --task gsm8k --predictions samples_gsm8k_2026-11-20.jsonl
-      smmd-bench score --task arithmetic --predictions batch.jsonl --limit 500
+      smmd-bench score --task arithmetic --predictions first.jsonl.gz --limit 500
     """
     from ..plugin_system.registry import require_known
 

@@ -138,11 +138,12 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
 def _names(files: Sequence[Path]) -> list[str]:
     """The stems of the files, without what lm-eval writes around the task in them; where files of
     several folders have one name, the folders', which lm-eval names by the model."""
-    names = [_LM_EVAL.sub(r"\1", file.stem) for file in files]
+    stems = [Path(file.stem).stem if file.suffix == ".gz" else file.stem for file in files]
+    names = [_LM_EVAL.sub(r"\1", stem) for stem in stems]
     folders = [file.resolve().parent.name for file in files]
     if len({*names}) == 1 < len(files) == len({*folders}):
         return folders
-    return names if len({*names}) == len(names) else [file.stem for file in files]
+    return names if len({*names}) == len(names) else stems
 
 
 def _source(matched: Matched) -> dict[str, Any]:

@@ -170,7 +170,7 @@ def _parse(file: Path) -> Any:
         return Dataset.load_from_disk(str(file)).to_list()
     if file.suffix == ".parquet":
         return foreign_rows(file)
-    text = file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8-sig")  # Windows may put a byte order mark first
     if file.suffix == ".json":
         return json.loads(text)
     rows = []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 MOST_ROWS = 5_000_000
 """A Parquet file of two megabytes can hold a billion equal rows."""
 
 
-def foreign_rows(path: Path) -> list[dict[str, Any]]:
+def foreign_rows(path: Path | BinaryIO) -> list[dict[str, Any]]:
     """All rows of the file. Raises ValueError where it has more than any task has examples, and
     what pyarrow raises where it cannot be read."""
     import pyarrow.parquet as pq

@@ -112,7 +112,8 @@ def test_figures_are_those_of_matplotlibs_defaults_and_one_that_fails_has_status
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--task", TASK, "--predictions=twice.jsonl"], "twice.jsonl, line 21: the id 'test-0-2'"),
+        (["--task", TASK, "--predictions=twice.jsonl"], "twice.jsonl, line 21: the example test-0-2"),
+        (["--task", TASK, "--predictions=other.jsonl"], "other.jsonl, line 1: its question 'A robe"),
         (["--task", "arithmatic", "--predictions=ce.jsonl"], "did you mean arithmetic"),
         (["--task", TASK], "--predictions"),
         (["--task", TASK, "--predictions=ce.jsonl", "--split=dev"], "--split"),
@@ -121,6 +122,8 @@ def test_figures_are_those_of_matplotlibs_defaults_and_one_that_fails_has_status
 def test_a_mistake_has_status_2_and_nothing_is_written(folder, arguments, words):
     lines = (folder / "ce.jsonl").read_text().splitlines()
     (folder / "twice.jsonl").write_text("\n".join([*lines, lines[2]]))
+    robe = {"index": 0, "question": "A robe takes 2 bolts of fiber.", "completion": "3"}
+    (folder / "other.jsonl").write_text(json.dumps(robe))
     before = sorted(folder.rglob("*"))
     found = call(folder, "score", *arguments, "--limit", str(COUNT))
     assert (found.returncode, found.stdout) == (2, "")

@@ -1,5 +1,6 @@
 """A folder with everything that documented commands name: a finished run, files, checkpoints."""
 
+import gzip
 import json
 import os
 import shutil
@@ -52,10 +53,10 @@ def _write_predictions(folder):
     for name in ("ce", "smmd"):
         _lines(folder / f"{name}.jsonl", [{"completion": str(k)} for k in range(8)])
     problems = load_task("arithmetic").examples("test", 0, 8)
-    body = {"body": {"choices": [{"message": {"content": "4"}, "finish_reason": "stop"}]}}
-    answers = [{"custom_id": e.uid, "response": {"status_code": 200, **body}} for e in problems]
-    for name in ("batch", "answers"):
-        _lines(folder / f"{name}.jsonl", answers)
+    answers = [{"uid": e.uid, "prompt": e.prompt, "response": "4"} for e in problems]
+    for name in ("first", "answers"):
+        text = "".join(f"{json.dumps(row)}\n" for row in answers)
+        (folder / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     rows = (repository("tests/data/gsm8k/test.jsonl")).read_text(encoding="utf-8").splitlines()[:8]
     samples = [
         {"doc_id": at, "doc": json.loads(row), "target": json.loads(row)["answer"]}

@@ -49,6 +49,9 @@ def test_a_local_copy_is_read_in_any_of_its_forms(name, data):
     write(data / name)
     assert SOURCE.rows("train") == ROWS
     assert SOURCE.file("train") == data / name
+    if not name.endswith("parquet"):
+        (data / name).write_bytes(b"\xef\xbb\xbf" + (data / name).read_bytes())
+        assert SOURCE.rows("train") == ROWS
 
 
 @pytest.mark.parametrize("name", ["toy/test", "test"])

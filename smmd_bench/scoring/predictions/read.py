@@ -1,4 +1,4 @@
-"""The predictions of a file: of lm-eval, of a batch interface, or in columns."""
+"""The predictions of a file, of lm-eval or in columns, and what its rows say of their examples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,23 @@ COLUMNS = {
     "id": ("uid", "id", "doc_id", "custom_id"),
     "completion": ("completion", "prediction", "response", "output", "generated_text"),
 }
-"""The usual names of each column; the columns `finish_reason` and `target` are read, too."""
+"""The usual names of each column; the column `finish_reason` is read, too."""
+EVIDENCE = {
+    "index": (
+        "index", "idx", "", "unnamed: 0", "__index_level_0__", "row", "row_id", "position",
+        "example_id", "sample_id", "question_id", "problem_id",
+    ),
+    "prompt": (
+        "prompt", "prompts", "question", "input", "inputs", "query", "problem", "instruction",
+        "messages", "conversation", "dialogue", "full_prompt", "formatted_prompt", "input_text",
+    ),
+    "target": (
+        "target", "targets", "answer", "answers", "reference", "references", "label", "labels",
+        "gold", "gold_answer", "ground_truth", "expected", "expected_answer", "correct_answer",
+        "solution",
+    ),
+}  # fmt: skip
+"""Columns, in capitals or not, that say whose completion it is, and are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,35 +38,34 @@ class Prediction:
     """One completion, and what the file says of it.
 
     id: a uid or a position in the split; None: the file has no ids. finish_reason: "length" if the
-    completion was cut off. target: what the file takes for the right answer, which is only
-    compared with the example's own.
+    completion was cut off. index, prompts, targets: what its row says of the example, by column; a
+    column can hold several targets.
     """
 
     row: Row
     id: str | int | None
     completion: str
-    finish_reason: str | None = None
+    finish_reason: str | None
+    index: Mapping[str, Any]
+    prompts: Mapping[str, str]
+    targets: Mapping[str, Sequence[str]]
 
     @property
     def place(self) -> str:
         """Where it stands in the file: "line 3"."""
         return self.row.place
 
-    @property
-    def target(self) -> str | None:
-        """The target of its row, if it has one."""
-        target = self.row.values.get("target")
-        return str(target) if isinstance(target, (str, int, float)) else None
-
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """A file that was read. positions: its ids are positions by its format, and never uids."""
+    """A file that was read. positions: its ids are positions by its format, and never uids. named:
+    the user named the column of the ids."""
 
     path: Path
     form: str
     rows: Sequence[Prediction]
     positions: bool = False
+    named: bool = False
 
 
 def read_predictions(
@@ -69,9 +84,8 @@ def read_predictions(
     if id_column is None and completion_column is None:
         if _is_sample(rows[0].values):
             return Predictions(path, "lm-eval samples", _lm_eval_samples(rows), positions=True)
-        if _is_batch_output(rows[0].values):
-            return Predictions(path, "OpenAI batch output", [_batch_output(row) for row in rows])
-    return Predictions(path, form, _in_columns(rows, id_column, completion_column))
+    found = _in_columns(rows, id_column, completion_column)
+    return Predictions(path, form, found, named=id_column is not None)
 
 
 def _is_sample(values: Mapping[str, Any]) -> bool:
@@ -111,7 +125,11 @@ def _lm_eval_samples(rows: Sequence[Row]) -> list[Prediction]:
         places[document, rule] = row.place
         cut = row.values.get("truncated")  # `smmd-bench export` adds it
         reason = None if cut is None else "length" if cut else "stop"
-        found = Prediction(row, document, _text(row, "resps[0][0]", answer), reason)
+        doc = row.values["doc"] if isinstance(row.values.get("doc"), Mapping) else {}
+        asked = _prompts({**doc, "inputs": _first(row.values.get("arguments"))})
+        targets = _targets({"target": row.values.get("target")})
+        text = _text(row, "resps[0][0]", answer)
+        found = Prediction(row, document, text, reason, {}, asked, targets)
         known = documents.setdefault(document, found)
         if known.completion != found.completion:
             raise row.error(
@@ -119,50 +137,6 @@ def _lm_eval_samples(rows: Sequence[Row]) -> list[Prediction]:
                 "evaluation."
             )
     return list(documents.values())
-
-
-def _is_batch_output(values: Mapping[str, Any]) -> bool:
-    has_response = isinstance(values.get("response"), Mapping) or "error" in values
-    return "custom_id" in values and "response" in values and has_response
-
-
-def _batch_output(row: Row) -> Prediction:
-    """The first choice of a request, from OpenAI's batch interface or `vllm run-batch`.
-
-    A line holds custom_id and response.body.choices[0], with message.content (chat) or text
-    (completions) and finish_reason. A failed request has an `error`, or a status that is not 200.
-    """
-    values = row.values
-    if not _is_batch_output(values):
-        raise row.error(
-            "is not a line of batch output like those before it (custom_id, response): remove it."
-        )
-    name = _id(row, values["custom_id"])
-    response = values["response"] if isinstance(values["response"], Mapping) else {}
-    body, failure = response.get("body"), values.get("error")
-    if failure is None and response.get("status_code", 200) != 200:
-        failure = body or f"status {response['status_code']}"
-    if failure is not None:
-        while isinstance(failure, Mapping) and ("message" in failure or "error" in failure):
-            failure = failure.get("message") or failure.get("error")
-        reason = " ".join(str(failure).split())[:200].rstrip(".")
-        raise row.error(
-            f"the request {shown(name)} failed ({reason}): send it again, or delete the line and "
-            "give --partial."
-        )
-    try:
-        choice = body["choices"][0]  # type: ignore[index]
-        content = choice["message"]["content"] if "message" in choice else choice["text"]
-        finish_reason = choice.get("finish_reason")
-    except (LookupError, TypeError, AttributeError) as error:
-        raise row.error(
-            f"the request {shown(name)} has no response.body.choices[0] with message.content or "
-            "text: give the output of chat or text completions."
-        ) from error
-    if content is None and finish_reason == "length":  # cut off while the model was reasoning
-        content = ""
-    text = _text(row, f"the completion of {shown(name)}", content)
-    return Prediction(row, name, text, str(finish_reason) if finish_reason else None)
 
 
 def _in_columns(
@@ -189,8 +163,48 @@ def _in_columns(
         text = _text(row, f"the {names['completion']}", row.values[names["completion"]])
         name = None if names["id"] is None else _id(row, row.values[names["id"]])
         finish_reason = row.values.get("finish_reason")
-        found.append(Prediction(row, name, text, str(finish_reason) if finish_reason else None))
+        reason = str(finish_reason) if finish_reason else None
+        others = {column: value for column, value in row.values.items() if column not in wanted}
+        said = _known(others, "index"), _prompts(others), _targets(others)
+        found.append(Prediction(row, name, text, reason, *said))
     return found
+
+
+def _known(values: Mapping[str, Any], role: str) -> dict[str, Any]:
+    """The columns with a usual name of this role."""
+    return {name: value for name, value in values.items() if _plain_name(name) in EVIDENCE[role]}
+
+
+def _plain_name(name: object) -> str:
+    return str(name).strip().casefold()
+
+
+def _prompts(values: Mapping[str, Any]) -> dict[str, str]:
+    found = {name: "\n".join(_texts(value)) for name, value in _known(values, "prompt").items()}
+    return {name: text for name, text in found.items() if text}
+
+
+def _targets(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    found = {name: _texts(value) for name, value in _known(values, "target").items()}
+    return {name: texts for name, texts in found.items() if texts}
+
+
+def _texts(value: object, depth: int = 5) -> list[str]:
+    """The texts and numbers of a value: itself, or those of a list or of the contents of messages."""
+    if isinstance(value, Mapping):
+        value = value.get("content", value.get("text"))
+    if isinstance(value, (list, tuple)):
+        return [text for part in value for text in _texts(part, depth - 1)] if depth else []
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = str(value)
+    return [value] if isinstance(value, str) and value.strip() not in ("", "nan") else []
+
+
+def _first(value: object) -> object:
+    """The first leaf of nested lists and objects: the prompt in `arguments` of lm-eval."""
+    while isinstance(value, (Mapping, list, tuple)):
+        value = next(iter(value.values() if isinstance(value, Mapping) else value), None)
+    return value
 
 
 def _column(first: Row, role: str, given: str | None) -> str | None:

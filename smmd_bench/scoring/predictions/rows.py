@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -35,10 +37,17 @@ def shown(value: object) -> str:
 
 def read_rows(path: Path) -> tuple[str, list[Row]]:
     """The format of a file, and its rows. Raises UserError for a file that cannot be read."""
-    raw = path.read_bytes()
-    suffix = path.suffix.lower()
+    raw, suffix = path.read_bytes(), path.suffix.lower()
+    if raw.startswith(b"\x1f\x8b"):
+        suffix = Path(path.stem).suffix.lower() if suffix == ".gz" else suffix
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError, zlib.error) as error:
+            raise UserError(
+                f"{path} is not a whole gzip file ({reason_of(error)}): copy it again."
+            ) from error
     if suffix in (".parquet", ".pq") or raw.startswith(b"PAR1"):
-        return "Parquet", _parquet_rows(path)
+        return "Parquet", _parquet_rows(path, raw)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -46,7 +55,7 @@ def read_rows(path: Path) -> tuple[str, list[Row]]:
         raise UserError(f"{path}, line {line}: is not UTF-8: save the file as UTF-8.") from error
     start = text.lstrip()[:1]
     if suffix in (".csv", ".tsv"):
-        return "CSV", list(_csv_rows(path, text))
+        return "CSV", list(_csv_rows(path, text, "\t" if suffix == ".tsv" else ","))
     if start == "[":
         entries = _parsed(path, text, 1, "one list of JSON objects")
         return "JSON list", [_row(path, f"entry {n}", v) for n, v in enumerate(entries, start=1)]
@@ -59,7 +68,7 @@ def read_rows(path: Path) -> tuple[str, list[Row]]:
         ]
     raise UserError(
         f"{path} has no known format: give JSON lines, a JSON list, CSV or Parquet, with the "
-        "extension .jsonl, .json, .csv or .parquet."
+        "extension .jsonl, .json, .csv or .parquet, also with .gz."
     )
 
 
@@ -84,10 +93,9 @@ def _row(path: Path, place: str, value: Any) -> Row:
     )
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[Row]:
+def _csv_rows(path: Path, text: str, delimiter: str) -> Iterator[Row]:
     """The rows below the header, by the line that each starts at; every value is text."""
     csv.field_size_limit(sys.maxsize)  # the default, 128 KiB, is less than a long completion
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     while True:
@@ -114,9 +122,9 @@ def _csv_rows(path: Path, text: str) -> Iterator[Row]:
             yield row._replace(values=dict(zip(header, fields, strict=True)))
 
 
-def _parquet_rows(path: Path) -> list[Row]:
+def _parquet_rows(path: Path, raw: bytes) -> list[Row]:
     try:
-        values = foreign_rows(path)
+        values = foreign_rows(io.BytesIO(raw))
     except Exception as error:  # also what Python makes of no text, no date, no time zone
         raise UserError(
             f"{path} is not a readable Parquet file ({reason_of(error)}): write it again."

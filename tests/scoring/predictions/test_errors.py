@@ -16,16 +16,6 @@ from smmd_bench.run.predictions import score_predictions
 from .conftest import COUNT, TASK, json_lines
 
 SCOPE = f"the 5 examples of {TASK}, test with --limit 5"
-FAILED = (  # as vllm 0.32 writes it, from its own classes
-    '{"id":"vllm-1","custom_id":"test-0-1","response":{"status_code":400,"request_id":'
-    '"vllm-batch-1","body":null},"error":{"error":{"message":"The prompt is too long.","type":'
-    '"BadRequestError","param":null,"code":400}}}'
-)
-ANSWERED: dict[str, Any] = {
-    "custom_id": "test-0-0",
-    "response": {"body": {"choices": [{"text": "1", "finish_reason": "stop"}]}},
-    "error": None,
-}
 SAMPLE: dict[str, Any] = {"doc_id": 0, "target": "-1", "resps": [["-1"]], "filter": "none"}
 ROWS: list[dict[str, Any]] = [{"uid": f"test-0-{at}", "completion": "1"} for at in range(COUNT)]
 
@@ -64,14 +54,14 @@ def require(path: Path, sentence: str, **options: Any) -> None:
         ([ROWS[0], {"uid": "test-0-1", "completion": ["1"]}],
          "line 2: the completion is ['1'], not text: write a string..."),
         ([ROWS[0], {"uid": None, "completion": "1"}], "line 2: the id is None: give the ..."),
-        ([*ROWS, ROWS[1]], "line 6: the id 'test-0-1' is already in line 2: keep one of them."),
+        ([*ROWS, ROWS[1]], "line 6: the example test-0-1 is already in line 2: keep one of them."),
         ([*ROWS[:3], {"uid": "test-0-7", "completion": "1"}],
          f"line 4: the id 'test-0-7' is not one of {SCOPE} (the first is test-0-0): check ..."),
         ([{"id": 1, "output": "1"}, {"id": 5, "output": "1"}],
          f"line 2: the id 5 is not a position in {SCOPE} (0 to 4): check --task, ..."),
         ([{"id": -1, "output": "1"}], "line 1: the id -1 is not a position in ... (0 to 4): ..."),
         ([{"id": 1, "output": "1"}, {"id": "1", "output": "1"}],
-         "line 2: the id '1' is already in line 1: keep one of them."),
+         "line 2: the example test-0-1 is already in line 1: keep one of them."),
         ([*ROWS[:2], *ROWS[3:]],
          f"has no completion for 1 of {SCOPE} (the first: test-0-2): add them, or give --partial "
          "to score the others."),
@@ -79,7 +69,7 @@ def require(path: Path, sentence: str, **options: Any) -> None:
         ([{"output": "1"}] * 4,
          f"has 4 rows for {SCOPE}: ... add one (uid, id, doc_id, custom_id), ... --limit ..."),
         ([{**ROWS[0], "target": "12"}],
-         "line 1: its target '12' differs from that of the example test-0-0, '-1': check ..."),
+         "line 1: its target '12' differs from the target of the example test-0-0, '-1': check ..."),
         ([SAMPLE, {**SAMPLE, "doc_id": 1}, SAMPLE],
          "line 3: doc_id 0 with the filter none is already in line 1: keep ... one evaluation."),
         ([SAMPLE, {**SAMPLE, "filter": "b", "resps": [["2"]]}],
@@ -87,23 +77,13 @@ def require(path: Path, sentence: str, **options: Any) -> None:
         ([{**SAMPLE, "resps": [[["-3.5", "False"]], [["-1.2", "True"]]]}],
          "line 1: resps[0][0] is ['-3.5', 'False'], not text: give ... generate_until..."),
         ([SAMPLE, ROWS[1]], "line 2: is not an lm-eval sample like the lines before ..."),
-        ([ANSWERED, FAILED], "line 2: the request 'test-0-1' failed (The prompt is too long): ..."),
-        ([ANSWERED, {**ANSWERED, "error": "Timed out."}],
-         "line 2: the request 'test-0-0' failed (Timed out): send it again, or ... --partial."),
-        ([{"custom_id": "a", "error": None, "response":
-           {"status_code": 429, "body": {"error": {"message": "Slow down"}}}}],
-         "line 1: the request 'a' failed (Slow down): send it again, ..."),
-        ([{"custom_id": "a", "response": None, "error": {"message": "Expired"}}],
-         "line 1: the request 'a' failed (Expired): send it again, ..."),
-        ([{"custom_id": "a", "response": {"status_code": 500, "body": None}}],
-         "line 1: the request 'a' failed (status 500): send it again, ..."),
-        ([{**ANSWERED, "custom_id": None}], "line 1: the id is None: give the ..."),
-        ([{"custom_id": "a", "response": {"body": {"choices": [{"text": 7}]}}}],
-         "line 1: the completion of 'a' is 7, not text: write a string..."),
-        ([ANSWERED, ANSWERED], "line 2: the id 'test-0-0' is already in line 1: keep one of them."),
-        ([{"custom_id": "a", "response": {"body": {"data": []}}}],
-         "line 1: the request 'a' has no response.body.choices[0] with ...: give ..."),
-        ([ANSWERED, ROWS[1]], "line 2: is not a line of batch output like those before it ..."),
+        ([{"id": at + 1, "output": "1"} for at in range(3)], "has ids that count from 1, but ..."),
+        ([{"id": 0, "index": 1, "output": "1"}, {"id": 1, "index": 0, "output": "1"}],
+         "has ids and a column 'index' that name different examples: ... --id-column."),
+        ([{"idx": at, "output": "1"} for at in (3, 1, 2, 5, 4)],
+         f"has a column 'idx' that is neither the position of each example in {SCOPE}, from 0, ..."),
+        ([{**row, "label": "right"} for row in ROWS],
+         "line 1: the task reads no number in its label 'right', nor in any other ...: check ..."),
     ],
 )  # fmt: skip
 def test_a_mistake_in_json_lines(tmp_path, rows, sentence):
@@ -119,7 +99,8 @@ def test_a_mistake_in_json_lines(tmp_path, rows, sentence):
         ("a.json", "[]", "is empty: ..."),
         ("a.jsonl", b'{"id": 0, "output": "7"}\n{"id": 1, "output": "\xff"}\n',
          "line 2: is not UTF-8: save the file as UTF-8."),
-        ("a.txt", "seven\n", "has no known format: give JSON lines, ... .csv or .parquet."),
+        ("a.txt", "seven\n", "has no known format: give JSON lines, ... .parquet, also with .gz."),
+        ("a.gz", b"\x1f\x8b\x08", "is not a whole gzip file (...): copy it again."),
         ("a.csv", "", "is empty: give a file with one completion per example."),
         ("a.csv", "uid,completion\n", "is empty: ..."),
         ("a.csv", "uid,completion\na,1\nb,1,000\n",

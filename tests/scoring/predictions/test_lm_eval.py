@@ -1,5 +1,6 @@
 """A samples file that lm-eval itself writes, by a model of fixed answers, with two filters."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -7,9 +8,11 @@ import sys
 import pytest
 
 from smmd_bench.errors import UserError
+from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
 
+from ...conftest import DATA
 from .conftest import COUNT, TASK, json_lines
 
 ANSWERS = ["{target}", "{target}\nand so on", "the answer is {target}", "999", "{target}"]
@@ -83,6 +86,30 @@ def test_the_raw_answers_are_scored_once_a_document(samples, tmp_path):
 
 
 def test_samples_of_other_documents_are_refused(samples, tmp_path):
-    with pytest.raises(UserError, match=r"line 1: its target '.*' differs from that of"):
+    with pytest.raises(UserError, match=r"line 1: its question '.*' is not that of .* test-1-0, "):
         score_predictions(TASK, [samples], limit=COUNT, data_seed=1, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_samples_with_shots_are_those_of_their_task_and_of_no_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
+    rows = [
+        {
+            "doc_id": at,
+            "doc": {"question": e.prompt.removeprefix("Question: ").removesuffix("\nAnswer:")},
+            "target": e.target,
+            "arguments": {"gen_args_0": {"arg_0": f"Question: 1?\nAnswer: 1\n\n{e.prompt}"}},
+            "resps": [[e.target]],
+            "filter": "strict-match",
+        }
+        for at, e in enumerate(load_task("gsm8k").examples("test", 0, COUNT))
+    ]
+    for form in (rows, [{**row, "doc": {}} for row in rows]):
+        file = json_lines(tmp_path / "samples_gsm8k.jsonl", form)
+        (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(file.read_bytes()))
+        for path in (file, tmp_path / "a.jsonl.gz"):
+            out = score_predictions("gsm8k", [path], limit=COUNT, out=tmp_path / path.suffix[1:])
+            assert read_run(out.path).completions["exact"].all()
+        for task in ("arithmetic", TASK, "svamp[source=synthetic]"):
+            with pytest.raises(UserError, match=r"line 1: its .* is not that of the example"):
+                score_predictions(task, [file], limit=COUNT, out=tmp_path / "no")

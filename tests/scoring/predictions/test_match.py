@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from smmd_bench.tasks.arithmetic import Arithmetic
 
+from smmd_bench.errors import UserError
+from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
 
@@ -63,6 +65,76 @@ def test_ids_are_uids_or_positions_in_any_order(tmp_path, examples, ids, said):
     assert frame["uid"].tolist() == [example.uid for example in examples]
     assert frame["exact"].all()
     assert heard == [f"{tmp_path / 'a.jsonl'}: JSON lines, {said}"]
+
+
+SHUFFLED = [3, 1, 4, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (lambda at, e, row: {"index": at, "prompt": e.prompt}, "by id, as the position"),
+        (lambda at, e, row: {"index": row, "prompt": e.prompt}, "by prompt; 'index': another order"),
+        (lambda at, e, row: {"id": row, "prompt": e.prompt}, "by prompt; 'id': another order"),
+        (lambda at, e, row: {"id": f"q{row}", "prompt": e.prompt}, "by prompt; 'id': another order"),
+        (lambda at, e, row: {"Question": f" {e.prompt.upper()}"}, "by prompt."),
+        (lambda at, e, row: {"messages": [{"role": "user", "content": e.prompt}]}, "by prompt."),
+        (lambda at, e, row: {"idx": at}, "(from 0); the column is 'idx'."),
+        (lambda at, e, row: {"": str(at)}, "(from 0); the column is ''."),
+        (lambda at, e, row: {"sample_id": e.uid, "answer": e.target}, "by uid."),
+        (lambda at, e, row: {"uid": e.uid, "index": row, "prompt": e.prompt}, "by uid."),
+        (lambda at, e, row: {"uid": e.uid, "prompt": f"1 + 1 = 2\n\n{e.prompt}"}, "by uid."),
+    ],
+)  # fmt: skip
+def test_shuffled_rows_are_matched_by_whatever_tells_them_apart(
+    tmp_path, examples, columns, said
+):
+    rows = [
+        {**columns(at, examples[at], row), "completion": examples[at].target}
+        for row, at in enumerate(SHUFFLED)
+    ]
+    frame, heard = scored(tmp_path, rows)
+    assert frame["uid"].tolist() == [example.uid for example in examples]
+    assert frame["exact"].all()
+    assert said in heard[0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (lambda e: {"prompt": f"1 + 1 = 2\n\n{e.prompt}"}, r"line 1: its prompt .* test-0-0"),
+        (lambda e: {"target": e.target}, r"line 1: its target '3' differs .* test-0-0"),
+        (lambda e: {"index": 7, "answer": [e.target]}, r"line 1: its answer '3' differs"),
+        (lambda e: {"input": "Translate this"}, r"line 1: its input .* check --task"),
+    ],
+)
+def test_rows_of_another_order_or_task_without_an_id_are_refused(
+    tmp_path, examples, columns, words
+):
+    rows = [{**columns(examples[at]), "completion": examples[at].target} for at in SHUFFLED]
+    with pytest.raises(UserError, match=words):
+        scored(tmp_path, rows)
+
+
+def test_ids_of_another_data_seed_or_level_are_refused_by_their_prompts(tmp_path, right):
+    for task, seed in ((TASK, 1), ("arithmetic", 0)):
+        others = load_task(task).examples("test", seed, COUNT)
+        rows = [{**row, "prompt": e.prompt} for row, e in zip(right, others, strict=True)]
+        with pytest.raises(UserError, match="line 1: its prompt .* --data-seed"):
+            scored(tmp_path, rows)
+
+
+@pytest.mark.parametrize("before", ["", "<s> ", "[CLS]\n", "<|begin_of_text|>"])
+def test_a_prompt_that_each_completion_repeats_is_taken_off(tmp_path, examples, before):
+    texts = [f"{before}{e.prompt}\n {e.target}" for e in examples]
+    rows = [{"id": at, "generated_text": text} for at, text in enumerate(texts)]
+    frame, said = scored(tmp_path, rows)
+    assert frame["completion"].str.strip().tolist() == [e.target for e in examples]
+    assert "begins with its prompt" in said[0]
+    rows[0]["generated_text"] = examples[0].target
+    frame, said = scored(tmp_path, rows)
+    assert frame["completion"].tolist() == [examples[0].target, *texts[1:]]
+    assert "4 completions begin with their prompt" in said[0]
 
 
 def test_without_ids_the_rows_are_taken_in_order_and_that_is_said(tmp_path, examples):

@@ -1,5 +1,6 @@
 """Every format, from small files as people write them."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,6 @@ from smmd_bench.errors import UserError
 from smmd_bench.scoring.predictions.read import read_predictions
 
 from .conftest import json_lines
-
-CHAT = (  # as vllm 0.32 writes it, from its own classes
-    '{"id":"vllm-1","custom_id":"test-0-0","response":{"status_code":200,"request_id":'
-    '"vllm-batch-1","body":{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m",'
-    '"choices":[{"index":0,"message":{"role":"assistant","content":"-1","refusal":null,'
-    '"annotations":null,"audio":null,"function_call":null,"reasoning":null},"logprobs":null,'
-    '"finish_reason":"stop","stop_reason":null,"token_ids":null,"routed_experts":null}],'
-    '"service_tier":null,"usage":{"prompt_tokens":3,"total_tokens":5,"completion_tokens":2}}},'
-    '"error":null}'
-)
-
 
 def rows_of(path: Path, **options: str) -> list[tuple[Any, ...]]:
     """Place, id and completion of every prediction."""
@@ -76,6 +66,8 @@ LONG = "7" * 200_000
 def test_every_format_is_known_by_its_content(tmp_path, name, text, rows):
     (tmp_path / name).write_bytes(text.encode())
     assert rows_of(tmp_path / name) == rows
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+    assert rows_of(tmp_path / f"{name}.gz") == rows
 
 
 def test_parquet_is_read_by_extension_or_content(tmp_path):
@@ -93,7 +85,28 @@ def test_finish_reasons_and_targets_are_read_where_they_are(tmp_path):
         {"id": 1, "output": "7", "finish_reason": None, "target": 2},
     ]
     found = read_predictions(json_lines(tmp_path / "a.jsonl", rows)).rows
-    assert [(p.finish_reason, p.target) for p in found] == [("length", "8"), (None, "2")]
+    said = [(p.finish_reason, p.targets) for p in found]
+    assert said == [("length", {"target": ["8"]}), (None, {"target": ["2"]})]
+
+
+@pytest.mark.parametrize(
+    ("columns", "index", "prompts", "targets"),
+    [
+        ({"Index": 3, " Prompt": "a", "ANSWER": "7"}, {"Index": 3}, {" Prompt": "a"},
+         {"ANSWER": ["7"]}),
+        ({"question": "", "input": "b", "labels": [7, "8"], "label": True}, {}, {"input": "b"},
+         {"labels": ["7", "8"]}),
+        ({"messages": [{"role": "system", "content": "a"},
+                       {"role": "user", "content": [{"type": "text", "text": "b"}]}]},
+         {}, {"messages": "a\nb"}, {}),
+        ({"answers": {"text": ["7"], "start": [0]}, "gold": float("nan")}, {}, {},
+         {"answers": ["7"]}),
+    ],
+)  # fmt: skip
+def test_what_a_row_says_of_its_example_is_read(tmp_path, columns, index, prompts, targets):
+    rows = [{"output": "7", **columns}]
+    (found,) = read_predictions(json_lines(tmp_path / "a.jsonl", rows)).rows
+    assert (found.index, found.prompts, found.targets) == (index, prompts, targets)
 
 
 def test_lm_eval_samples_give_the_raw_answer_once_a_document(tmp_path):
@@ -104,31 +117,10 @@ def test_lm_eval_samples_give_the_raw_answer_once_a_document(tmp_path):
     ]
     found = read_predictions(json_lines(tmp_path / "samples_x.jsonl", rows))
     assert (found.form, found.positions) == ("lm-eval samples", True)
-    assert [(p.place, p.id, p.completion, p.target) for p in found.rows] == [
-        ("line 1", 3, "so 3", "7"),
-        ("line 2", 1, "so 1", "7"),
+    assert [(p.place, p.id, p.completion, p.targets) for p in found.rows] == [
+        ("line 1", 3, "so 3", {"target": ["7"]}),
+        ("line 2", 1, "so 1", {"target": ["7"]}),
     ]
-
-
-def test_batch_output_of_chat_and_of_text_completions_is_read(tmp_path):
-    text = {
-        "custom_id": "b",
-        "response": {"body": {"choices": [{"text": "8", "finish_reason": "length"}]}},
-    }
-    cut = {"message": {"content": None}, "finish_reason": "length"}  # while it was reasoning
-    reasoning = {"custom_id": "c", "response": {"body": {"choices": [cut]}}, "error": None}
-    found = read_predictions(json_lines(tmp_path / "batch.jsonl", [CHAT, text, reasoning]))
-    assert found.form == "OpenAI batch output"
-    assert [(p.id, p.completion, p.finish_reason) for p in found.rows] == [
-        ("test-0-0", "-1", "stop"),
-        ("b", "8", "length"),
-        ("c", "", "length"),
-    ]
-
-
-def test_a_plain_response_column_beside_custom_id_is_no_batch_output(tmp_path):
-    file = json_lines(tmp_path / "a.jsonl", [{"custom_id": "a", "response": "7"}])
-    assert read_predictions(file).form == "JSON lines"
 
 
 def test_what_is_no_file_is_named(tmp_path):
