@@ -142,8 +142,8 @@ def model_label(model: str) -> str:
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """matplotlib's defaults with the style, whatever the user's matplotlibrc says, while a figure is
-    made and saved; the backend stays."""
+    """The style on matplotlib's defaults, whatever the user's matplotlibrc says, while a figure is
+    made and saved. The backend stays."""
     import matplotlib
 
     with matplotlib.rc_context(_settings(STYLE)):

@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"^[-+−]?[\d,.]+(e[+-]?\d+)?(\b|$)")
 
 
 def number(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
-    """A number with that many decimals; very large ones as `1.2e+39`, none as a dash."""
+    """A number with that many decimals; large ones as `1.2e+39`, none as a dash."""
     if value is None or not math.isfinite(value):
         return DASH
     plus = "+" if sign else ""

@@ -9,19 +9,22 @@ import torch
 from torch import Tensor
 
 from ..contracts import Loss, NumericLoss
-from ..encoding.numbers import numeric_vocabulary
+from ..encoding.numbers import Rule, numeric_vocabulary
 from ..errors import UserError
-from ..objective.objective import numeric_objective
+from ..objective.objective import Count, numeric_objective
 from ..objective.supervised import count_step
 from ..plugin_system.registry import load_loss
 
 
 def compute_loss_func(
-    loss: str | Loss | NumericLoss, tokenizer: Any = None, *, rule: str = "integer"
+    loss: str | Loss | NumericLoss, tokenizer: Any = None, *, rule: Rule = "integer"
 ) -> TrainerLoss:
-    """A loss for `Trainer(compute_loss_func=...)`: a spec, a loaded loss, or a bound one.
+    """A loss for `Trainer(compute_loss_func=...)`, of a spec, a loaded loss or a bound one.
 
-    `tokenizer` and `rule` make the numeric vocabulary; a bound loss has its own.
+    `tokenizer` and `rule` make the numeric vocabulary; a bound loss has its own. Call
+    `watch(trainer)` of the result before training: a Trainer says how many tokens an optimiser step
+    has, but not how many numeric units. Without it, an auxiliary that is added is refused under
+    gradient accumulation and with several processes.
     """
     if isinstance(loss, NumericLoss):
         return TrainerLoss(loss)
@@ -34,11 +37,8 @@ def compute_loss_func(
 class TrainerLoss:
     """The objective of a causal language model, from its outputs and unshifted labels.
 
-    A Trainer tells `compute_loss_func` how many tokens the optimiser step has, but not how many
-    units of the auxiliary, and the gradients of one micro-batch are final before the next is seen.
-    With gradient accumulation or several processes, `watch(trainer)` therefore counts the units of
-    each step before its first forward pass; without it, an additive loss raises a UserError where a
-    step has more tokens than the batch. Noise is drawn anew at every call.
+    The gradients of one micro-batch are final before the next is seen: units of the whole step have
+    to be counted before its first forward pass. Noise is drawn anew at every call.
 
     step: tokens and units of the step, [2]; None: no Trainer is watched.
     """
@@ -73,11 +73,12 @@ class TrainerLoss:
         if isinstance(num_items_in_batch, Tensor) and num_items_in_batch.numel() > 1:
             raise UserError("One process trains on several GPUs: start one a GPU with torchrun.")
         logits = outputs["logits"] if named else outputs[0]
-        labels, counts = labels[:, 1:], (None, None)
+        labels = labels[:, 1:]
+        counts: tuple[Count | None, Count | None] = (None, None)
         tokens = int(labels.ne(-100).sum())
         items = tokens if num_items_in_batch is None else int(num_items_in_batch)
         if torch.is_grad_enabled() and self.step is not None:
-            counts = self.step.unbind()
+            counts = self.step[0], self.step[1]
         elif torch.is_grad_enabled() and tokens != items:
             if self.loss.weight and not self.loss.replaces_cross_entropy:
                 raise UserError(

@@ -98,7 +98,11 @@ def test_figures_are_those_of_matplotlibs_defaults_and_one_that_fails_has_status
         "axes.prop_cycle: cycler('color', ['r'])\nsavefig.transparent: True\n"
     )
     words, made = ("report", "figures", "--only", "forest_plot", "--format", "png"), set()
-    for variables in ({}, {"MATPLOTLIBRC": "rc", "MPLBACKEND": "nonsense"}, {"MPLBACKEND": "TkAgg"}):
+    for variables in (
+        {},
+        {"MATPLOTLIBRC": "rc", "MPLBACKEND": "nonsense"},
+        {"MPLBACKEND": "TkAgg"},
+    ):
         done = conftest.call(*words, cwd=folder, **variables)
         assert done.returncode == 0, done.stderr
         made.add((folder / "figures" / "reports" / "figures" / "forest_plot.png").read_bytes())
@@ -112,8 +116,14 @@ def test_figures_are_those_of_matplotlibs_defaults_and_one_that_fails_has_status
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--task", TASK, "--predictions=twice.jsonl"], "twice.jsonl, line 21: the example test-0-2"),
-        (["--task", TASK, "--predictions=other.jsonl"], "other.jsonl, line 1: its question 'A robe"),
+        (
+            ["--task", TASK, "--predictions=twice.jsonl"],
+            "twice.jsonl, line 21: the example test-0-2",
+        ),
+        (
+            ["--task", TASK, "--predictions=other.jsonl"],
+            "other.jsonl, line 1: its question 'A robe",
+        ),
         (["--task", "arithmatic", "--predictions=ce.jsonl"], "did you mean arithmetic"),
         (["--task", TASK], "--predictions"),
         (["--task", TASK, "--predictions=ce.jsonl", "--split=dev"], "--split"),

@@ -24,8 +24,8 @@ class Questions:
     def __init__(self, examples: Sequence[Example]) -> None:
         self.examples = examples
         self.whole = [_plain(example.prompt) for example in examples]
-        before = re.sub(r"\w+$", "", commonprefix(self.whole))
-        after = re.sub(r"\w+$", "", commonprefix([whole[::-1] for whole in self.whole]))
+        ends = self.whole, [whole[::-1] for whole in self.whole]
+        before, after = (re.sub(r"\w+$", "", commonprefix(end)) for end in ends)  # noqa: RUF071
         self.cores = [w[len(before) : len(w) - len(after)].strip() for w in self.whole]
 
     def check(self, prediction: Prediction, at: int) -> None:

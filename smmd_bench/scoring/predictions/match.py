@@ -101,8 +101,8 @@ def match(
             f"{file.path} has no completion for {len(missing):,} of {scope} (the first: {where}): "
             f"add them, or give {limit}--partial to score the others."
         )
-    found, repeated = without_prompts(found, examples)
-    return Matched(file, by, found, [*notes, *repeated])
+    shorter, repeated = without_prompts(found, examples)
+    return Matched(file, by, shorter, [*notes, *repeated])
 
 
 def _places(
@@ -140,7 +140,7 @@ def _places(
 def _by_number(
     file: Predictions, numbers: Mapping[str, list[int]], count: int, scope: str
 ) -> tuple[By, Sequence[int], Sequence[str]]:
-    """As `_places`, by columns of integers, of which the first counts and none may contradict it."""
+    """As `_places`, by columns of integers: the first counts, and none may contradict it."""
     rows = file.rows
     if not numbers:
         return "order", range(len(rows)), [f"{name!r} is not used" for name in rows[0].index]

@@ -81,9 +81,8 @@ def read_predictions(
     form, rows = read_rows(path)
     if not rows:
         raise UserError(f"{path} is empty: give a file with one completion per example.")
-    if id_column is None and completion_column is None:
-        if _is_sample(rows[0].values):
-            return Predictions(path, "lm-eval samples", _lm_eval_samples(rows), positions=True)
+    if id_column is None and completion_column is None and _is_sample(rows[0].values):
+        return Predictions(path, "lm-eval samples", _lm_eval_samples(rows), positions=True)
     found = _in_columns(rows, id_column, completion_column)
     return Predictions(path, form, found, named=id_column is not None)
 
@@ -190,7 +189,7 @@ def _targets(values: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _texts(value: object, depth: int = 5) -> list[str]:
-    """The texts and numbers of a value: itself, or those of a list or of the contents of messages."""
+    """The texts and numbers of a value: itself, or those of a list or of messages."""
     if isinstance(value, Mapping):
         value = value.get("content", value.get("text"))
     if isinstance(value, (list, tuple)):

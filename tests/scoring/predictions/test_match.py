@@ -74,9 +74,9 @@ SHUFFLED = [3, 1, 4, 0, 2]
     ("columns", "said"),
     [
         (lambda at, e, row: {"index": at, "prompt": e.prompt}, "by id, as the position"),
-        (lambda at, e, row: {"index": row, "prompt": e.prompt}, "by prompt; 'index': another order"),
+        (lambda at, e, row: {"index": row, "prompt": e.prompt}, "by prompt; 'index': another"),
         (lambda at, e, row: {"id": row, "prompt": e.prompt}, "by prompt; 'id': another order"),
-        (lambda at, e, row: {"id": f"q{row}", "prompt": e.prompt}, "by prompt; 'id': another order"),
+        (lambda at, e, row: {"id": f"q{row}", "prompt": e.prompt}, "by prompt; 'id': another"),
         (lambda at, e, row: {"Question": f" {e.prompt.upper()}"}, "by prompt."),
         (lambda at, e, row: {"messages": [{"role": "user", "content": e.prompt}]}, "by prompt."),
         (lambda at, e, row: {"idx": at}, "(from 0); the column is 'idx'."),
@@ -86,9 +86,7 @@ SHUFFLED = [3, 1, 4, 0, 2]
         (lambda at, e, row: {"uid": e.uid, "prompt": f"1 + 1 = 2\n\n{e.prompt}"}, "by uid."),
     ],
 )  # fmt: skip
-def test_shuffled_rows_are_matched_by_whatever_tells_them_apart(
-    tmp_path, examples, columns, said
-):
+def test_shuffled_rows_are_matched_by_whatever_tells_them_apart(tmp_path, examples, columns, said):
     rows = [
         {**columns(at, examples[at], row), "completion": examples[at].target}
         for row, at in enumerate(SHUFFLED)
@@ -120,7 +118,7 @@ def test_ids_of_another_data_seed_or_level_are_refused_by_their_prompts(tmp_path
     for task, seed in ((TASK, 1), ("arithmetic", 0)):
         others = load_task(task).examples("test", seed, COUNT)
         rows = [{**row, "prompt": e.prompt} for row, e in zip(right, others, strict=True)]
-        with pytest.raises(UserError, match="line 1: its prompt .* --data-seed"):
+        with pytest.raises(UserError, match=r"line 1: its prompt .* --data-seed"):
             scored(tmp_path, rows)
 
 

@@ -13,6 +13,7 @@ from smmd_bench.scoring.predictions.read import read_predictions
 
 from .conftest import json_lines
 
+
 def rows_of(path: Path, **options: str) -> list[tuple[Any, ...]]:
     """Place, id and completion of every prediction."""
     return [(p.place, p.id, p.completion) for p in read_predictions(path, **options).rows]
