@@ -11,8 +11,10 @@ from ...contracts import Example, Task
 from .read import Prediction
 from .rows import shown
 
-_OPENING = re.compile(r"\s*(?:<[^<>\s]+>|\[[A-Z]+\])?")
-"""Perhaps a begin token, such as `<s>`, before a prompt that a completion repeats."""
+_ROLE = re.compile(r"\A\s*(?:assistant|model)\s*\n", re.IGNORECASE)
+"""What a chat template leaves between a prompt and its completion."""
+_MARKER = re.compile(r"<[^<>]+>|\[[A-Z]+\]")
+"""Begin and pad tokens."""
 
 
 class Questions:
@@ -98,29 +100,38 @@ def check_targets(found: Mapping[int, Prediction], task: Task, examples: Sequenc
 def without_prompts(
     found: Mapping[int, Prediction], examples: Sequence[Example]
 ) -> tuple[Mapping[int, Prediction], list[str]]:
-    """The predictions without the prompt that all of them repeat, and what to say of it."""
-    rest = {
-        at: _after([examples[at].prompt, *prediction.prompts.values()], prediction.completion)
+    """The predictions without the prompt that all of them repeat, and what to say of it.
+
+    Before it all have the same words, such as shots; others would be answers of a model in a loop.
+    """
+    cut = {
+        at: parts
         for at, prediction in found.items()
+        if (parts := _parts(prediction, examples[at].prompt)) is not None
     }
-    cut = {at: text for at, text in rest.items() if text is not None}
-    if len(cut) < len(rest):
-        said = f"{len(cut):,} completions begin with their prompt and stay as they are"
+    if len(cut) < len(found) or len({before for before, _ in cut.values()}) != 1:
+        said = f"{len(cut):,} completions repeat their prompt and stay as they are"
         return found, [said] if cut else []
-    shorter = {at: replace(prediction, completion=cut[at]) for at, prediction in found.items()}
-    return shorter, ["each begins with its prompt, which is taken off"]
+    shorter = {at: replace(prediction, completion=cut[at][1]) for at, prediction in found.items()}
+    return shorter, ["each repeats its prompt, which is taken off"]
 
 
-def _after(prompts: Sequence[str], text: str) -> str | None:
-    """What follows the longest prompt that the text begins with, whatever the white space."""
-    opening = _OPENING.match(text)
-    for prompt in sorted(prompts, key=len, reverse=True):
-        letters = "".join(prompt.split())
-        for start in (0, opening.end() if opening else 0):
-            if letters and "".join(text[start:].split()).startswith(letters):
-                repeated = re.compile(rf"(?:\s*\S){{{len(letters)}}}").match(text, start)
-                return text[repeated.end() :] if repeated else None
-    return None
+def _parts(prediction: Prediction, prompt: str) -> tuple[str, str] | None:
+    """What stands before and after the prompt in a completion, or after the longest of the row's
+    own that it begins with, whatever the white space; None: it repeats none."""
+    packed, ours = _packed(prediction.completion), _packed(prompt)
+    begun = [own for own in map(_packed, prediction.prompts.values()) if packed.startswith(own)]
+    before, letters = "", max(map(len, begun), default=0)
+    if (at := packed.find(ours)) >= 0 and at + len(ours) > letters:
+        before, letters = _MARKER.sub("", packed[:at]), at + len(ours)
+    repeated = re.compile(rf"(?:\s*\S){{{letters}}}").match(prediction.completion)
+    if not letters or repeated is None:
+        return None
+    return before, _ROLE.sub("", prediction.completion[repeated.end() :])
+
+
+def _packed(text: str) -> str:
+    return "".join(text.split())
 
 
 def _plain(text: str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 By = Literal["uid", "position", "prompt", "order"]
-_DIGITS = re.compile(r"\d{1,18}", re.ASCII)
+_DIGITS = re.compile(r"(\d{1,18})(\.0*)?", re.ASCII)
 _SAID: dict[By, str] = {
     "uid": "by uid",
     "position": "by id, as the position of the example in the split (from 0)",
@@ -189,9 +189,9 @@ def _of_uid(row: Prediction, value: object, uids: Mapping[str, int], scope: str)
 
 
 def _integer(value: object) -> int | None:
-    """A whole number, however it is written: 7, 7.0, "007"."""
+    """A whole number, however it is written: 7, 7.0, "007", "7.0"."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
-        return int(value)
+    if isinstance(value, str) and (found := _DIGITS.fullmatch(value.strip())):
+        return int(found[1])
     return value if isinstance(value, int) and not isinstance(value, bool) else None

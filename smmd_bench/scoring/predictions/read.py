@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,8 +125,7 @@ def _lm_eval_samples(rows: Sequence[Row]) -> list[Prediction]:
         places[document, rule] = row.place
         cut = row.values.get("truncated")  # `smmd-bench export` adds it
         reason = None if cut is None else "length" if cut else "stop"
-        doc = row.values["doc"] if isinstance(row.values.get("doc"), Mapping) else {}
-        asked = _prompts({**doc, "inputs": _first(row.values.get("arguments"))})
+        asked = _prompts({**row.values, "inputs": _first(row.values.get("arguments"))})
         targets = _targets({"target": row.values.get("target")})
         text = _text(row, "resps[0][0]", answer)
         found = Prediction(row, document, text, reason, {}, asked, targets)
@@ -170,12 +170,18 @@ def _in_columns(
 
 
 def _known(values: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """The columns with a usual name of this role."""
-    return {name: value for name, value in values.items() if _plain_name(name) in EVIDENCE[role]}
+    """The columns with a usual name of this role, also of objects in columns, such as `doc`."""
+    found: dict[str, Any] = {}
+    for inner in [*(value for value in values.values() if isinstance(value, Mapping)), values]:
+        found |= {n: v for n, v in inner.items() if _plain_name(n) in _NAMES[role]}
+    return found
 
 
 def _plain_name(name: object) -> str:
-    return str(name).strip().casefold()
+    return re.sub(r"[\s_-]", "", str(name)).casefold()
+
+
+_NAMES = {role: {*map(_plain_name, names)} for role, names in EVIDENCE.items()}
 
 
 def _prompts(values: Mapping[str, Any]) -> dict[str, str]:

@@ -80,6 +80,8 @@ SHUFFLED = [3, 1, 4, 0, 2]
         (lambda at, e, row: {"Question": f" {e.prompt.upper()}"}, "by prompt."),
         (lambda at, e, row: {"messages": [{"role": "user", "content": e.prompt}]}, "by prompt."),
         (lambda at, e, row: {"idx": at}, "(from 0); the column is 'idx'."),
+        (lambda at, e, row: {"meta": {"index": f"{at}.0"}}, "the column is 'index'."),
+        (lambda at, e, row: {"doc": {"question": e.prompt.split("\n")[0]}}, "by prompt."),
         (lambda at, e, row: {"": str(at)}, "(from 0); the column is ''."),
         (lambda at, e, row: {"sample_id": e.uid, "answer": e.target}, "by uid."),
         (lambda at, e, row: {"uid": e.uid, "index": row, "prompt": e.prompt}, "by uid."),
@@ -101,6 +103,7 @@ def test_shuffled_rows_are_matched_by_whatever_tells_them_apart(tmp_path, exampl
     ("columns", "words"),
     [
         (lambda e: {"prompt": f"1 + 1 = 2\n\n{e.prompt}"}, r"line 1: its prompt .* test-0-0"),
+        (lambda e: {"Ground Truth": e.target}, r"line 1: its Ground Truth '3' differs"),
         (lambda e: {"target": e.target}, r"line 1: its target '3' differs .* test-0-0"),
         (lambda e: {"index": 7, "answer": [e.target]}, r"line 1: its answer '3' differs"),
         (lambda e: {"input": "Translate this"}, r"line 1: its input .* check --task"),
@@ -122,17 +125,28 @@ def test_ids_of_another_data_seed_or_level_are_refused_by_their_prompts(tmp_path
             scored(tmp_path, rows)
 
 
-@pytest.mark.parametrize("before", ["", "<s> ", "[CLS]\n", "<|begin_of_text|>"])
+@pytest.mark.parametrize("before", ["", "<pad> ", "Calculate 1 + 1.\nAnswer: 2\n", "user\n"])
 def test_a_prompt_that_each_completion_repeats_is_taken_off(tmp_path, examples, before):
-    texts = [f"{before}{e.prompt}\n {e.target}" for e in examples]
+    after = "assistant\n" if "user" in before else ""
+    texts = [
+        f"{before * (1 + at * ('<' in before))}{e.prompt}\n {after}{e.target}"
+        for at, e in enumerate(examples)
+    ]
     rows = [{"id": at, "generated_text": text} for at, text in enumerate(texts)]
     frame, said = scored(tmp_path, rows)
     assert frame["completion"].str.strip().tolist() == [e.target for e in examples]
-    assert "begins with its prompt" in said[0]
+    assert "repeats its prompt" in said[0]
     rows[0]["generated_text"] = examples[0].target
     frame, said = scored(tmp_path, rows)
     assert frame["completion"].tolist() == [examples[0].target, *texts[1:]]
-    assert "4 completions begin with their prompt" in said[0]
+    assert "4 completions repeat their prompt" in said[0]
+
+
+def test_a_model_that_asks_itself_again_keeps_its_answers(tmp_path, examples):
+    texts = [f"{e.target}\n{e.prompt} 999" for e in examples]
+    frame, said = scored(tmp_path, [{"id": at, "output": text} for at, text in enumerate(texts)])
+    assert frame["exact"].all()
+    assert "5 completions repeat their prompt and stay" in said[0]
 
 
 def test_without_ids_the_rows_are_taken_in_order_and_that_is_said(tmp_path, examples):
