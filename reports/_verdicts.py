@@ -8,17 +8,20 @@ from typing import Any
 
 import pandas as pd
 
-from smmd_bench.contracts import ExactMatch, Metric, Run
+from smmd_bench.contracts import ExactMatch, Metric, ParseFailureRate, Run
 from smmd_bench.publishing.tables import number
 from smmd_bench.scoring.gain import holm, smallest_difference
+from smmd_bench.scoring.power import FEWEST
 
-from ._cells import KEY, in_order, metrics_of, opponent
+from ._cells import KEY, in_order, is_reference, measured, metrics_of, opponent
 from ._gains import first_metric, gains, paired, reference_of, seed_gains
 from ._significance import LEVEL
 
 _PARTS = ("gain", "gain_low", "gain_high", "gain_p", "gain_smallest")
 _POINTS = 100
 """A rate cannot differ by more."""
+NOTHING_LEARNT = "nothing learnt"
+"""The verdict where neither a loss nor what it is compared with has a right answer."""
 SEEDS_DIFFER = "seeds differ"
 """The verdict on cross-entropy against that of other seeds, where they can be told apart."""
 _RATES = ("parse_failure_rate", "truncation_rate")
@@ -33,19 +36,39 @@ def judged_metrics(task: str) -> list[Metric]:
 
 def verdicts(run: Run) -> pd.DataFrame:
     """One row a model, task, loss and metric of `judged_metrics`, where there is a difference: what
-    `tested` says, and verdict: better, worse, or "cannot tell (below ±4.5)"; "not tested: run it
+    `tested` says, and verdict: better, worse, "cannot tell (below ±4.5)", or "cannot tell (more
+    seeds)" where they are too few to know their spread; `NOTHING_LEARNT`; "not tested: run it
     again" of one seed whose comparison an earlier version made, without a test.
 
     The noise floor is no loss, so it is neither better nor worse: `SEEDS_DIFFER`.
     """
     by_task = {str(task): judged_metrics(str(task)) for task in run.cells["task"].unique()}
-    other = reference_of(run)
+    other, dead = reference_of(run), learnt_nothing(run)
     data = tested(seed_gains(run, by_task.__getitem__), other)
     if len(data):
         data["verdict"] = [
-            _verdict(row, noise=row["loss"] == other) for row in data.to_dict("records")
+            NOTHING_LEARNT
+            if tuple(row[name] for name in KEY) in dead
+            else _verdict(row, noise=row["loss"] == other)
+            for row in data.to_dict("records")
         ]
     return data
+
+
+def learnt_nothing(run: Run) -> set[tuple[Any, ...]]:
+    """Model, task and loss where no seed of it, nor of what it is compared with, has an answer that
+    is right, or none that can be read."""
+    firsts = {task: first_metric(str(task)) for task in run.metrics["task"].unique()}
+    rates = {task: m.name for task, m in firsts.items() if m is not None and m.better == "higher"}
+    metric, value = run.metrics["metric"], run.metrics["value"]
+    wrong = (metric == run.metrics["task"].astype("str").map(rates)) & (value == 0)
+    unread = (metric == ParseFailureRate.name) & (value == _POINTS)
+    cells = measured(run.cells)
+    dead = cells["address"].isin(run.metrics.loc[wrong | unread, "address"])
+    by_loss = dead.groupby([cells[name] for name in KEY], observed=True).all()
+    others = is_reference(by_loss.index.to_frame()["loss"], reference_of(run))
+    live = {key[:2] for key in by_loss.index[~by_loss & others]}
+    return {key for key in by_loss.index[by_loss] if key[:2] not in live}
 
 
 def tested(seeds: pd.DataFrame, other: str) -> pd.DataFrame:
@@ -113,10 +136,10 @@ def _verdict(gain: dict[Any, Any], *, noise: bool) -> str:
         return "better" if (gain["difference"] > 0) == (gain["better"] == "higher") else "worse"
     if gain["seeds"] == 1 and math.isnan(gain["p_holm"]):
         return "not tested: run it again"
+    if gain["df"] < FEWEST or ("%" in gain["label"] and gain["smallest"] > _POINTS):
+        return "cannot tell (more seeds)"
     if math.isnan(gain["smallest"]):
         return "cannot tell"
-    if "%" in gain["label"] and gain["smallest"] > _POINTS:
-        return "cannot tell (too few seeds)"
     return f"cannot tell (below ±{number(gain['smallest'], digits_of(gain['label']))})"
 
 

@@ -19,7 +19,7 @@ from ._gains import noise_label, reference_of, unknown_note
 from ._significance import tests_notes
 from ._tuning import tuning_note
 from ._values import P_HOLM, delta
-from ._verdicts import digits_of, judged_metrics, verdicts
+from ._verdicts import NOTHING_LEARNT, digits_of, judged_metrics, learnt_nothing, verdicts
 
 LETTERS = 14
 """Of the label that the others are compared with, in a heading."""
@@ -64,6 +64,10 @@ class Verdict:
             f"{delta(reference_of(run))} on the same test examples.",
             when(one, "One seed: no interval covers the randomness of training."),
             when(lower, f"{lower}: lower is better, where both answer."),
+            when(
+                NOTHING_LEARNT in {*table["Verdict"]},
+                f"Nothing learnt: neither the loss nor {other} has a right answer.",
+            ),
             when(below, f"Below ±x: a true difference of x is found 4 times in 5{few}."),
             sample_note(run, run.cells),
             when(found.empty and _known(run), _advice(run, other)),
@@ -94,20 +98,21 @@ def _advice(run: Run, other: str) -> str:
 
 def _rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
     """The rows of the table, in the order of the run."""
-    other, (value, difference) = reference_of(run), _headings(run)
+    other, (value, difference), dead = reference_of(run), _headings(run), learnt_nothing(run)
     gains = dict([*data.groupby(["task", "model", "loss"], observed=True)]) if len(data) else {}
     for (task, model, loss), cells in _shown(run, gains):
         head = row_head({"model": model, "task": task, "loss": loss})
         head["Loss"] = noise_label(run) if loss == other else head["Loss"]
         here = gains.get((task, model, loss), data[:0])
+        nothing = NOTHING_LEARNT if (model, task, loss) in dead else ""
         if here.empty:
             gone = "" if judged_metrics(str(task)) else "no such task is installed"
-            why = why_missing(cells) or gone or NO_REFERENCE.format(loss_label(other))
+            why = why_missing(cells) or gone or nothing or NO_REFERENCE.format(loss_label(other))
             yield {**head, "Verdict": why}
         elif lost := [
             m.label for m in judged_metrics(str(task)) if m.name not in {*here["metric"]}
         ]:
-            yield from ({**head, "Metric": label, "Verdict": NOTHING} for label in lost)
+            yield from ({**head, "Metric": label, "Verdict": nothing or NOTHING} for label in lost)
         for gain in here.to_dict("records"):
             digits = digits_of(gain["label"])
             values = gain["difference"], gain["low"], gain["high"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,8 @@ def planned_power(
     model, task, loss, pilot (its seeds), n (test examples), level (0.05 over the losses of the
     model and task, as Holm's correction begins), seeds_2, seeds_3 and so on: the smallest true
     difference to cross-entropy that the test finds with a probability of 80 %, in the metric's
-    unit; needed: the fewest seeds for `difference` (missing: more than `MOST`).
+    unit (missing: too few to know their spread); needed: the fewest seeds for `difference`
+    (missing: more than `MOST`).
     Its `attrs["left_out"]` names the losses whose differences in the pilot show no spread.
 
     Raises UserError where no loss of the run is compared with cross-entropy by this metric, and
@@ -88,5 +90,10 @@ def _smallest(pilot: Crossed, seeds: int, larger: float, level: float) -> float:
 def _fewest(pilot: Crossed, larger: float, level: float, difference: float) -> int | None:
     """By bisection: more seeds never show less."""
     tried = range(2, MOST + 1)
-    at = bisect_left(tried, -difference, key=lambda s: -_smallest(pilot, s, larger, level))
+
+    def found(seeds: int) -> float:
+        smallest = _smallest(pilot, seeds, larger, level)
+        return -math.inf if math.isnan(smallest) else -smallest  # too few for any
+
+    at = bisect_left(tried, -difference, key=found)
     return tried[at] if at < len(tried) else None

@@ -106,10 +106,10 @@ def smallest_difference(gain: dict[Any, Any], level: float) -> float:
     Of several seeds by the t-test's power; of one seed's exact match by that of McNemar's exact
     test at the discordance that was seen, of other metrics by the bootstrap's standard error; the
     larger of both where several seeds have few discordant pairs. Missing where the differences do
-    not vary.
+    not vary, and where the seeds are too few to know their spread.
     """
     by_t = smallest_by_t(gain["error"], gain["df"], level)
     if math.isnan(gain["discordant"]):
         return by_t
     by_pairs = 100 * smallest_by_mcnemar(int(gain["discordant"]), int(gain["pairs"]), level)
-    return by_pairs if math.isinf(gain["df"]) else max(by_pairs, by_t)
+    return by_pairs if math.isinf(gain["df"]) else max(by_t, by_pairs)

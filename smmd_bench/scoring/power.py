@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 
 POWER = 0.8
+FEWEST = 3
+"""Degrees of freedom, below which an error is not known well enough to say what it hides."""
 
 
 def smallest_by_t(error: float, df: float, level: float = 0.05, power: float = POWER) -> float:
-    """Of a two-sided t-test with this standard error; NaN without an error."""
+    """Of a two-sided t-test with this standard error; NaN without an error, and with fewer than
+    `FEWEST` degrees of freedom."""
     from scipy.optimize import brentq
     from scipy.stats import nct, norm, t
 
-    if not error > 0:
+    if not error > 0 or df < FEWEST:
         return math.nan
     if df > 1000:
         return float(error * (norm.isf(level / 2) + norm.isf(1 - power)))

@@ -116,6 +116,41 @@ def test_the_metrics_are_the_first_and_the_error():
     assert [m.name for m in judged_metrics("samsum")] == ["rougeL"]
 
 
+DEAD, WRONG = ["no number"] * 40, ["77"] * 40
+ALIKE = dict.fromkeys(range(3), HALF)
+OTHERS = {
+    s: [*HALF[:s], "77", *HALF[s + 1 : 20 + s], ANSWERS[20 + s], *HALF[21 + s :]] for s in ALIKE
+}
+
+
+@pytest.mark.parametrize(
+    ("ce", "smmd", "exact", "error"),
+    [
+        (DEAD, DEAD, "nothing learnt", "nothing learnt"),
+        (WRONG, DEAD, "nothing learnt", "nothing learnt"),
+        ({0: WRONG, 1: DEAD}, {0: DEAD, 1: WRONG}, "nothing learnt", "nothing learnt"),
+        (HALF, DEAD, "worse", "no answers to compare"),
+        (DEAD, HALF, "better", "no answers to compare"),
+        ({0: HALF, 1: DEAD}, DEAD, "cannot tell (more seeds)", "no answers to compare"),
+        ({0: HALF, 1: ANSWERS}, HALF, "cannot tell (more seeds)", "cannot tell (more seeds)"),
+        (ALIKE, OTHERS, "cannot tell (below ±", None),
+    ],
+)
+def test_a_dead_run_is_no_null_result_and_two_seeds_say_nothing_of_their_spread(
+    tmp_path, ce, smmd, exact, error
+):
+    seeds = tuple(ce) if isinstance(ce, dict) else (0,)
+    run = planted_run(tmp_path, ANSWERS, {"ce": ce, "smmd": smmd}, seeds=seeds)
+    artefact = Verdict().build(run)
+    table = artefact.table.query("Loss == 'SMMD'").set_index("Metric")["Verdict"]
+    assert table["Acc (%)"].startswith(exact)
+    assert error in (None, table["MAE"])
+    assert ("Nothing learnt" in artefact.caption) == (exact == "nothing learnt")
+    if "more seeds" in exact:
+        forest = ForestPlot().build(run).table.query("Loss == 'SMMD' and Metric == 'Acc (%)'")
+        assert forest["Detectable"].tolist() == ["–"]
+
+
 def test_a_run_without_cross_entropy_says_so(tmp_path):
     run = quick_run(tmp_path, losses=("ntl", "smmd"), n=20)
     artefact = Verdict().build(run)

@@ -6,7 +6,7 @@ from statsmodels.stats.power import NormalIndPower, TTestPower
 from smmd_bench.scoring.power import smallest_by_mcnemar, smallest_by_t
 
 
-@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize("seeds", [4, 5, 10])
 @pytest.mark.parametrize("level", [0.05, 0.0125])
 def test_the_smallest_difference_has_the_power_of_the_t_test(seeds, level):
     deviation = 2.0
@@ -20,9 +20,10 @@ def test_with_many_degrees_of_freedom_it_has_the_power_of_the_z_test():
     assert power == pytest.approx(0.8, abs=0.01)
 
 
-def test_without_an_error_there_is_none():
-    assert np.isnan(smallest_by_t(0.0, 2))
-    assert np.isnan(smallest_by_t(np.nan, 2))
+@pytest.mark.parametrize(("error", "df"), [(0.0, 4), (np.nan, 4), (1.0, 1), (1.0, 2.9)])
+def test_without_an_error_or_degrees_of_freedom_there_is_none(error, df):
+    assert np.isnan(smallest_by_t(error, df))
+    assert smallest_by_t(1.0, 3) > 0
 
 
 @pytest.mark.parametrize(
