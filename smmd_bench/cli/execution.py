@@ -39,17 +39,17 @@ def execute(
 
     folder = folder_of(plan, out)
     run, tracker = RunDirectory(folder), None if track == "none" else track
-    if not dry_run:
-        run.require_free()
+    run.require_free()
     runner: Executor = load("executors", executor)
     require_tracker(tracker)
     with without_weights() if dry_run else nullcontext():
-        plan, left_out = present_plan(voice, plan, run, runner)
+        plan, left_out, run = present_plan(voice, plan, run, runner)
         cells = plan.cells
         if dry_run:
-            from ..run.model_checks import check_models
+            from ..run.pipeline import check_file
 
-            check_models([cell for cell in cells if run.missing(cell)])
+            with voice.progress(stderr=True) as progress:
+                check_file(run, plan, progress, extend=extend)
             say_plan(voice, run, cells, runner)
             return 0
     with keeping(lambda: _list_kept(run, cells)):
@@ -93,15 +93,16 @@ def folder_of(plan: ExperimentFile, out: Path | None) -> Path:
 
 def present_plan(
     voice: Voice, plan: ExperimentFile, run: RunDirectory, runner: Executor
-) -> tuple[ExperimentFile, dict[str, str]]:
+) -> tuple[ExperimentFile, dict[str, str], RunDirectory]:
     """Say what the plan trains, and what the user may not have meant; returns the plan that can
-    run, and why tasks are left out of it.
+    run, why tasks are left out of it, and the folder with the weights that it needs.
 
     Raises UserError for what is missing before anything is said.
     """
     from ..run.disk import disk_bytes
 
     plan, left_out = plan.that_can_run()
+    run = run.wanting(plan.cells)
     say_models(voice, [cell for cell in plan.cells if run.missing(cell)])
     say_recipe(voice, plan.cells)
     for tasks, reason in left_out.items():
@@ -110,7 +111,7 @@ def present_plan(
     _, peak = disk_bytes(todo, runner.slots)
     for sentence in plan_notes(plan, run, plan.cells, peak):
         voice.note(f"Note: {sentence}")
-    return plan, left_out
+    return plan, left_out, run
 
 
 def say_models(voice: Voice, cells: Sequence[Cell]) -> None:

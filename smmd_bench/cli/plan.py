@@ -55,15 +55,15 @@ def command(
     if metric is not None or difference is not None:
         raise UserError("--metric and --difference go with --power RUN: give it in place of FILE.")
     from ..plugin_system.registry import load
-    from ..run.model_checks import check_models
-    from ..run.pipeline import plan_file
+    from ..run.pipeline import check_file, plan_file
     from ..run.run_directory import RunDirectory
     from .execution import folder_of, present_plan, say_plan
 
     runner, plan = load("executors", executor), read_plan(file)
     run = RunDirectory(folder_of(plan, out))
-    plan, _ = present_plan(voice, plan, run, runner)
-    check_models([cell for cell in plan.cells if run.missing(cell)])
+    plan, _, run = present_plan(voice, plan, run, runner)
+    with voice.progress(stderr=True) as progress:
+        check_file(run, plan, progress, extend=extend)
     plan_file(plan, run.path, extend=extend, storage=storage)
     say_plan(voice, run, plan.cells, runner)
     return 0

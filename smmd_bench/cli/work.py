@@ -20,7 +20,8 @@ from .voice import Voice
     "cells",
     metavar="ADDRESS",
     multiple=True,
-    help="A cell, with its tests of transfer; may be repeated.  [default: (all)]",
+    help="A cell, with its tests of transfer, trained again if it has lost its weights; may be "
+    "repeated.  [default: (all)]",
 )
 @options.executor
 @options.stall

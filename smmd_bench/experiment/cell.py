@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..contracts import EngineSettings, Loss, Modality, Split, Task
-from ..models.cards import ModelCard, model_card
+from ..models.cards import ModelCard, card_at
 from ..models.recipe import TRAINING_VERSION, Recipe, training_settings
 from ..plugin_system.checked_task import take_examples, take_identity
 from ..plugin_system.parameters import parameters_of
@@ -41,7 +41,8 @@ class Cell:
     validated and never tested; its addresses are those of the cell that would be.
 
     `decoders` are the decoding rules that answer beside greedy decoding; the address of their beams
-    is one more. They make no other cell: a trial has none.
+    is one more. They make no other cell: a trial has none. `model_path` is the folder that `model`
+    named where the cell was asked for, if that was another one than this.
     """
 
     model: str
@@ -56,6 +57,7 @@ class Cell:
     grid: tuple[Configuration, ...] = ()
     trial: str | None = None
     decoders: tuple[str, ...] = field(default=(), compare=False)
+    model_path: str | None = field(default=None, compare=False)
 
     def folder(self, run: Path) -> Path:
         """Where the cell's files are in the folder of a run: it is named by the train address."""
@@ -117,7 +119,7 @@ class Cell:
     @cached_property
     def card(self) -> ModelCard:
         """The model's card."""
-        return model_card(self.model)
+        return card_at(self.model, self.model_path)
 
     @cached_property
     def task_plugin(self) -> Task:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -47,6 +47,12 @@ class ModelCard:
     folder: Path
     identity: Mapping[str, str]
     content: CardContent
+
+    @property
+    def place(self) -> str | None:
+        """The absolute path of a folder of the user's; None: it is built in, or of the hub."""
+        own = "hub" not in self.identity and not self.name.startswith(BUILTIN)
+        return str(self.folder.absolute()) if own else None
 
     @property
     def weights_are_here(self) -> bool:
@@ -134,6 +140,19 @@ def model_card(name: str) -> ModelCard:
         )
     card.parameter_count()
     return card
+
+
+def card_at(name: str, place: str | None) -> ModelCard:
+    """The model that a name meant where it was given: in the folder `place` (None: it was none), or
+    else what it means here. Raises UserError where neither is there."""
+    if place is None or (not Path(place).is_dir() and local_path(name).is_dir()):
+        return model_card(name)
+    if not Path(place).is_dir():
+        raise UserError(
+            f"The checkpoint folder {place} (the model '{name}') is not there any more: move it "
+            "back, or put a link to it there."
+        )
+    return replace(model_card(place), name=name)
 
 
 def local_path(name: str) -> Path:

@@ -14,7 +14,7 @@ from ..decoding.siblings import with_rivals
 from ..errors import UserError, did_you_mean
 from ..models.cards import ModelCard, model_card
 from ..results.frames import RunFrames, read_run
-from ..results.run_model import card_of_run
+from ..results.run_model import again, card_of_run
 from ..storage.addresses import digest_of_files
 from ..storage.current import BASE
 from ..storage.files import read_given_json, read_own_json
@@ -120,7 +120,10 @@ def _trained(card: ModelCard, cell: Mapping[str, Any], run: RunFrames) -> Target
     if cell["status"] != "done" or now.receipt is None or now.tested is None:
         return f"{name} is {cell['status']} and is left out."
     if now.checkpoint is None:
-        return f"{name} has no weights in {now.folder / 'checkpoint'} and is left out."
+        return (
+            f"{name} has no weights in {now.folder / 'checkpoint'} and is left out: "
+            f"{again(run.path, now)}."
+        )
     return Target.on(
         card,
         kind=str(now.receipt["kind"]),

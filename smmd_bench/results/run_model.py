@@ -1,12 +1,20 @@
-"""The model of a run as it was when the run was made."""
+"""The weights that a run was made from, and those that it has lost."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from ..errors import UserError
-from ..models.cards import ModelCard, model_card
+from ..models.cards import ModelCard, card_at, model_card
+from ..storage.current import CurrentCell
 from .frames import RunFrames
+
+
+def again(run: Path, cell: CurrentCell) -> str:
+    """How to have the weights of a measured cell back."""
+    home = cell.home or cell
+    return f"`smmd-bench work --run {run} --cell {home.folder.name}` trains them again"
 
 
 def card_of_run(name: str, run: RunFrames) -> ModelCard:
@@ -14,7 +22,9 @@ def card_of_run(name: str, run: RunFrames) -> ModelCard:
     then = (run.manifest.get("models") or {}).get(name)
     if then is None:
         return model_card(name)
-    card = model_card(f"{then['hub']}@{then['commit']}" if "hub" in then else name)
+    places = (said.get("model_path") for said in run.rows if said["model"] == name)
+    own = next(filter(None, places), None)
+    card = model_card(f"{then['hub']}@{then['commit']}") if "hub" in then else card_at(name, own)
     if dict(card.identity) == then:
         return replace(card, name=name)
     raise UserError(

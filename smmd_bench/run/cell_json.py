@@ -22,6 +22,7 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         "address": cell.addresses["train"],
         "model": cell.model,
         "model_label": cell.card.label,
+        **({} if cell.card.place is None else {"model_path": cell.card.place}),
         "params": cell.card.parameter_count(),
         "task": cell.task,
         "task_name": cell.task_plugin.name,
@@ -49,6 +50,7 @@ def cell_from_json(content: Mapping[str, Any]) -> Cell:
         recipe=Recipe().changed(content["recipe"]),
         grid=grid_from_json(content),
         trial=content.get("trial"),
+        model_path=content.get("model_path"),
         decoders=tuple(content.get("decoders") or ()),
         **{key: content[key] for key in same},
     )

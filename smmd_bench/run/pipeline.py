@@ -28,6 +28,8 @@ from .schedule import settle_all
 from .staging import StagedLeases, fetch_run, put_run, require_idle
 from .work import Work
 
+_LOOKED_AT = 1000
+
 
 def run_file(
     plan: ExperimentFile,
@@ -53,8 +55,10 @@ def run_file(
             require_idle(stored, plan.cells)
             fetch_run(stored, out, weights=True)
         run.require_own(plan.experiments, extend=extend)
+        broken = settle_all(run, plan.cells)
+        run = run.wanting(plan.cells)
         with display() as progress:
-            broken = _check(run, plan.cells, progress)
+            _check(run, plan.cells, broken, progress)
         run.claim(plan.experiments, plan.name)
         run.keep_plugins()
         with display() as progress, Leases(out) as leases:
@@ -65,6 +69,18 @@ def run_file(
             work.finish(plan.cells, broken, outcome)
         outcome.worked |= write_comparisons(read_run(out))
     return outcome
+
+
+def check_file(
+    run: RunDirectory, plan: ExperimentFile, progress: Progress, *, extend: bool = False
+) -> None:
+    """Raise UserError for what `run_file` would refuse in this folder; nothing is written there.
+
+    Of examples that are generated, the first `_LOOKED_AT` of a split stand for all.
+    """
+    run.require_place()
+    run.require_own(plan.experiments, extend=extend)
+    _check(run, plan.cells, (), progress, most=_LOOKED_AT)
 
 
 def plan_file(
@@ -105,22 +121,36 @@ def work_on(
         fetch_run(stored, path, weights=False)
     cells = _planned_cells(run, addresses)
     leasing = Leases(path) if stored is None else StagedLeases(stored, path, cells)
+    broken = settle_all(run, cells)
+    run = run.wanting(cells, addresses)
     with display() as progress, leasing as leases:
-        broken = _check(run, cells, progress)
+        _check(run, cells, broken, progress)
         Work(run, runner, progress, leases, None).finish(cells, broken, outcome, waits=False)
     return outcome
 
 
-def _check(run: RunDirectory, cells: Sequence[Cell], progress: Progress) -> dict[Cell, Exception]:
-    """Settle the cells, and find the user's mistakes in those that are not decoded yet.
+def _check(
+    run: RunDirectory,
+    cells: Sequence[Cell],
+    broken: Collection[Cell],
+    progress: Progress,
+    *,
+    most: int | None = None,
+) -> None:
+    """Find the user's mistakes in the cells that are not decoded yet, without the `broken` ones.
 
-    Returns the errors of cells whose epochs a task's own code cannot score.
+    most: of generated examples so many a split are looked at (None: all).
     """
-    broken = settle_all(run, cells)
     sound = [c for c in cells if c not in broken and not run.failure(c).get("skipped")]
     if todo := [cell for cell in sound if "decode" in run.missing(cell)]:
-        preflight(todo, progress)
-    return broken
+        preflight(todo if most is None else [_with_fewer(cell, most) for cell in todo], progress)
+
+
+def _with_fewer(cell: Cell, most: int) -> Cell:
+    """The cell with at most so many examples of each split whose examples are generated."""
+    made = [split for split in cell.splits if cell.rows_there(split, 1) is None]
+    sizes = {f"{split}_examples": min(most, cell.size(split)) for split in made}
+    return replace(cell, recipe=cell.recipe.changed(sizes))
 
 
 def _planned_cells(run: RunDirectory, addresses: Sequence[str]) -> list[Cell]:

@@ -3,7 +3,7 @@
 Reports and `smmd-bench show` need none of the parts: cell.json, completions, probes, scores,
 metrics, comparisons, selections and training logs of the cells that count are in no part. What the
 run's own command does once a part is gone follows from `RunDirectory.missing`: a cell without its
-selected weights is trained again, even if nothing else of it is missing.
+selected weights is trained again where something needs them.
 """
 
 import os
@@ -132,8 +132,9 @@ def _cost_of_checkpoints(done: Sequence[CurrentCell]) -> str:
     cost = []
     if alone:
         cost.append(
-            f"reports stay as they are, but {_AGAIN} trains {_count(alone)} again, even if nothing "
-            f"else is missing{_time(alone)}; `smmd-bench regress` leaves them out"
+            "nothing that is measured; other examples, tests or engines train "
+            f"{_count(alone)} again{_time(alone)}, and so does `smmd-bench work --cell ADDRESS`: "
+            "`regress` and `export` leave them out until then"
         )
     if copies:
         cost.append(

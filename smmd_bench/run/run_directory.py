@@ -1,5 +1,6 @@
 """The folder of a run: who may write there, what is done in it, and what each stage left."""
 
+import os
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from filelock import FileLock, Timeout
 
@@ -60,9 +61,27 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """A run's folder. A cell's folder is named by its train address."""
+    """A run's folder. A cell's folder is named by its train address.
+
+    wanted: the train addresses of cells whose selected weights are needed: see `wanting`.
+    """
 
     path: Path
+    wanted: frozenset[str] = frozenset()
+
+    def wanting(self, cells: Iterable[Cell], named: Iterable[str] = ()) -> Self:
+        """The same folder, in which the weights that are not there, and that the decoding of these
+        cells tests, are trained again, and those of the `named` addresses.
+
+        Of a tuned cell those of all trials: another machine may give weights that choose another.
+        """
+        wanted = {*named}
+        for cell in cells:
+            now = self.current(cell)
+            lost = now.home is None or now.home.checkpoint is None
+            if cell.trial is None and not now.is_decoded and lost:
+                wanted |= {one.addresses["train"] for one in (cell.owner, *cell.owner.trials)}
+        return replace(self, wanted=frozenset(wanted))
 
     def cell_folder(self, cell: Cell) -> Path:
         """Where a cell's files are."""
@@ -76,21 +95,28 @@ class RunDirectory:
         """The stages that are still to do, in order; each implies those after it."""
         if cell.trial is not None:
             return self._untrained(cell)[:2]
-        if found := self._untrained(cell):
-            return found
         now = self.current(cell)
+        if found := self._untrained(cell) if not now.is_decoded or self._wants(cell) else []:
+            return found
         if not now.is_decoded:
             return _from("decode")
         return _from("measure") if now.metrics is None else []
 
+    def _wants(self, cell: Cell) -> bool:
+        return cell.addresses["train"] in self.wanted
+
     def _untrained(self, cell: Cell) -> list[Stage]:
-        """The same as long as the weights to test are not selected, or not there."""
+        """The same as long as the weights to test are not selected, or are wanted and not there."""
         now = self.current(cell)
         home, borrowed = now.home, now.home is not now
         if home is None or home.tested is None:
             again = home is not None and not cell.is_base and home.has_every_epoch
             return _from("decode" if again or borrowed else "train")
-        if not cell.is_base and home.checkpoint is None:
+        if (
+            not cell.is_base
+            and home.checkpoint is None
+            and (cell.trial is None or self._wants(cell))
+        ):
             kept = home.has_epoch(home.tested.epoch)
             return _from("decode" if kept or borrowed else "train")
         return []
@@ -111,6 +137,24 @@ class RunDirectory:
             with suppress(OSError), self._lock():
                 pass
 
+    def require_place(self) -> None:
+        """Raise UserError if the folder holds something that is not a run, or cannot be made."""
+        found: list[str] = []
+        if self.path.is_dir() and not (self.path / "manifest.json").exists():
+            own = (".lock", ".manifest.json.")  # a kill left what it had begun of a manifest
+            found = sorted(p.name for p in self.path.iterdir() if not p.name.startswith(own))
+        if found:
+            raise UserError(
+                f"The output folder {self.path} is not empty and holds no run ({found[0]}): "
+                "choose another with --out."
+            )
+        there = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise UserError(
+                f"The output folder {self.path} cannot be made, as {there} may not be written: "
+                "choose another with --out."
+            )
+
     def _lock(self) -> AbstractContextManager[Any]:
         try:
             return FileLock(self.path / ".lock").acquire(timeout=0)
@@ -127,15 +171,7 @@ class RunDirectory:
         Raises UserError if it holds something that is not a run, if another process works on it, or
         if it cannot be made.
         """
-        if self.path.is_dir() and not (self.path / "manifest.json").exists():
-            own = (".lock", ".manifest.json.")  # a kill left what it had begun of a manifest
-            found = (path.name for path in self.path.iterdir())
-            strange = sorted(name for name in found if not name.startswith(own))
-            if strange:
-                raise UserError(
-                    f"The output folder {self.path} is not empty and holds no run ({strange[0]}): "
-                    "choose another with --out."
-                )
+        self.require_place()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -224,8 +260,11 @@ class RunDirectory:
         with ThreadPoolExecutor(_WRITERS) as pool:  # most of a write is waiting for the disk
             list(pool.map(write_json_if_new, paths, described))
         replacing = {identity_of(content): content for content in own}
-        held = [replacing.pop(identity_of(c), c) for c in self._rows(known)]
-        held += replacing.values()
+        same = {content["address"]: content for content in own}  # a model's path, spelled otherwise
+        held = [
+            same.get(c["address"]) or replacing.get(identity_of(c), c) for c in self._rows(known)
+        ]
+        held = [*{content["address"]: content for content in [*held, *own]}.values()]
         there = {None, *(content["address"] for content in held)}
         cells = [content for content in held if content.get("source") in there]
         write_json_if_new(self.path / "manifest.json", {**manifest, **what_the_cells_say(cells)})

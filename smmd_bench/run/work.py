@@ -96,12 +96,13 @@ class Work:
         broken = settle_all(self.run, tuned)
         ready, waiting = [], []
         for cell in tuned:
-            home = self.run.current(cell).home
+            now = self.run.current(cell)
+            home = now.home
             failed = [(trial, f) for trial in cell.owner.trials if (f := self.run.failure(trial))]
             folder = self.run.cell_folder(cell)
             if cell.owner in broken:
                 record_failure(folder, "decode", broken[cell.owner])
-            elif home is not None and home.checkpoint is not None:
+            elif now.is_decoded or (home is not None and home.checkpoint is not None):
                 ready.append(cell)
             elif failed:
                 trial, failure = failed[0]

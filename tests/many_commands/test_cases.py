@@ -32,6 +32,11 @@ def asked(losses, rate=0.1, engine="stub"):
     return ("train_eval", "one", losses.split(","), False, rate, engine, 9, False)
 
 
+def fewer(losses, *tune):
+    """The same with fewer test examples, for which the weights are needed again."""
+    return ("train_eval", "one", losses.split(","), False, 0.1, "stub", 5, False, tune)
+
+
 def ruled(*rules):
     """The same of CE and SMMD with `--decoders`."""
     return (*asked("ce,smmd"), (), ("greedy", *rules))
@@ -92,8 +97,12 @@ SEQUENCES = {
     "training again delivers nothing": [
         asked("ce"), ("clean", "one", "checkpoints"), asked("ce")
     ],
+    "what is measured is not trained again": [
+        asked("ce"), ("clean", "one", "checkpoints"), ("move_to_another_machine", 1),
+        asked("ce,smmd"), ("clean", "one", "checkpoints"), fewer("ce,smmd"),
+    ],
     "new weights inherit old completions": [
-        asked("ce"), ("clean", "one", "checkpoints"), ("move_to_another_machine", 1), asked("ce")
+        asked("ce"), ("clean", "one", "checkpoints"), ("move_to_another_machine", 1), fewer("ce")
     ],
     "one address, two selected epochs": [
         asked("ce,mine,smmd"), asked("ce,mine,smmd", engine="stub[flavour=2]")
@@ -112,7 +121,12 @@ SEQUENCES = {
     "a trial that fails": [tuned("ce", "0.1,0.3"), tuned("ce", "0.1,0.2")],
     "trials with other weights": [
         tuned("ce", "0.1,0.2"), ("clean", "one", "checkpoints"), ("move_to_another_machine", 1),
-        tuned("ce", "0.1,0.2"),
+        tuned("ce", "0.1,0.2"), fewer("ce", "learning_rate=0.1,0.2"),
+    ],
+    "a grid of which some trials have lost their weights": [
+        tuned("ce", "0.1,0.2"), ("clean", "one", "checkpoints"), ("move_to_another_machine", 1),
+        tuned("ce", "0.1,0.2,0.4"), fewer("ce", "learning_rate=0.1,0.2,0.4"),
+        tuned("ce", "0.4,0.1"),
     ],
     "a row with another test that becomes a trial": [
         ("train_eval", "one", ["ce"], False, 0.2, "stub", 5, False), tuned("ce", "0.1,0.2"),
@@ -131,7 +145,7 @@ SEQUENCES = {
         ("train_eval", "one", ["ce"], False, 0.2, "stub", 9, False, (), ("greedy", "mean")),
     ],
     "beams of other weights": [
-        ruled("mean"), ("clean", "one", "checkpoints"), ("move_to_another_machine", 1),
+        asked("ce,smmd"), ("clean", "one", "checkpoints"), ("move_to_another_machine", 1),
         ruled("mean"),
     ],
     "a choice by another validation": [

@@ -116,6 +116,7 @@ class ManyCommands(RuleBasedStateMachine):
             for found in run_parts(self.root / folder):
                 if found.name == part:
                     remove(found.paths)
+                    self.books.cleaned |= {folder} if part == "checkpoints" else set()
             self.touched.add(folder)
 
     @precondition(lambda self: self.held())
@@ -145,6 +146,7 @@ class ManyCommands(RuleBasedStateMachine):
         place = self.root / target / "cells" / address
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(self.root / source / "cells" / address, place)
+        self.books.cleaned |= {target} if source in self.books.cleaned else set()
         trained = self.workshop.edge.trained
         if (str(self.root / source), address) in trained:
             trained[str(self.root / target), address] = trained[str(self.root / source), address]

@@ -112,7 +112,10 @@ def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
 def test_weights_that_were_trained_again_are_decoded_again_unless_they_are_the_same(run):
     cell = trained_cell()
     shutil.rmtree(run.cell_folder(cell) / "checkpoint")
-    assert missing(run) == ALL
+    assert missing(run) == []
+    assert missing(run, recipe={"test_examples": 3}) == ALL  # which needs the weights
+    assert run.wanting([], [cell.addresses["train"]]).missing(cell) == ALL
+    assert run.wanting([cell]).missing(cell) == []
     train(run, cell)
     assert missing(run) == []
     assert run.current(cell).checkpoint is not None
@@ -180,9 +183,10 @@ def test_a_plugin_file_is_found_from_anywhere_and_when_it_is_gone(run, tmp_path,
     assert kept.read_text() == "# mine"
 
 
-def test_a_finished_cell_whose_kept_epoch_is_the_selected_one_is_not_trained_again(run):
+def test_weights_that_are_wanted_and_kept_among_the_epochs_are_not_trained_again(run):
     cell = trained_cell()
     shutil.rmtree(run.cell_folder(cell) / "checkpoint")
+    run = run.wanting([], [cell.addresses["train"]])
     assert run.missing(cell) == ALL
     canary = run.cell_folder(cell) / "epochs" / "2" / "canary.json"
     write_json(canary, {"epoch": 2, "weights": "weights 2"})

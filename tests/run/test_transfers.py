@@ -1,6 +1,7 @@
 """Tests of transfer, which follow the cell that trained their weights."""
 
 import dataclasses
+import shutil
 
 import pytest
 
@@ -30,7 +31,10 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path, word
     finish(run, trained)
     assert run.missing(trained) == []
     assert run.missing(tested) == ["decode", "measure"]
+    shutil.rmtree(run.cell_folder(trained) / "checkpoint")
+    assert run.wanting(ce.cells).missing(trained) == ALL  # whose weights the test needs
     decode(run, tested)
+    assert run.wanting(ce.cells).missing(trained) == []
     assert run.missing(tested) == ["measure"]
     cells = read_run(run.path).cells
     assert list(cells.task) == ["gsm8k", "svamp"]

@@ -58,6 +58,11 @@ class ExportedCell:
         return measured_metrics(self.task, self.now.metrics or {}, self.frame)
 
     @property
+    def is_trained(self) -> bool:
+        """Whether it has, or had, weights of its own."""
+        return self.row["loss"] != BASE and not isinstance(self.row["trained_on"], str)
+
+    @property
     def has_adapter(self) -> bool:
         """Whether training left an adapter, which needs its base."""
         return (self.now.receipt or {}).get("kind") == "lora"

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from ...errors import UserError
-from ...results.run_model import card_of_run
+from ...results.run_model import again, card_of_run
 from ...storage.files import read_given_json, write_text
 from .exported_cell import ExportedCell
 
@@ -26,8 +26,9 @@ def write_weights(cell: ExportedCell, folder: Path, *, merged: bool) -> bool:
     if found is None:
         if merged:
             raise UserError(
-                f"{cell.title} has no weights in {cell.now.folder / 'checkpoint'} to merge: leave "
-                "--merged out to export its results alone."
+                f"{cell.title} has no weights in {cell.now.folder / 'checkpoint'} to merge: "
+                f"{again(cell.run.path, cell.now)}; without --merged its results "
+                "are exported alone."
             )
         return False
     if merged and cell.has_adapter:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ...errors import UserError
+from ...results.run_model import again
 from .eval_results import write_eval_results
 from .every_eval_ever import write_every_eval_ever
 from .exported_cell import ExportedCell
@@ -38,6 +40,7 @@ def write_export(
         if folder.exists():
             raise UserError(f"{folder} is there already: delete it, or choose another with --out.")
     notes: list[str] = []
+    made = [path for path in (out, *out.parents) if not path.exists()]
     for cell, folder in zip(cells, folders, strict=True):
         part = folder.with_name(f".{folder.name}.part")
         shutil.rmtree(part, ignore_errors=True)
@@ -47,6 +50,9 @@ def write_export(
             part.rename(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
+            for path in made:  # nothing is left of an export that fails
+                with suppress(OSError):  # it is not empty
+                    path.rmdir()
     return folders, list(dict.fromkeys(notes))
 
 
@@ -55,7 +61,11 @@ def _write_cell(
 ) -> Iterator[str]:
     """Write one cell; yields what is left out."""
     if not write_weights(cell, folder, merged=merged):
-        yield f"{cell.title} has no weights in {cell.now.folder}: its results alone are exported."
+        lost = f"; {again(cell.run.path, cell.now)}" if cell.is_trained else ""
+        yield (
+            f"{cell.title} has no weights in {cell.now.folder}: "
+            f"its results alone are exported{lost}."
+        )
     elif cell.has_adapter and not merged and cell.hub_base is None:
         yield (
             f"The adapter of {cell.title} names its base by a path of this machine: give --merged "
