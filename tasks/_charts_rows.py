@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -20,9 +19,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from smmd_bench.contracts import UserError, first_number, parse_number
+from smmd_bench.contracts import UserError, data_folder, first_number, parse_number
 from smmd_bench.storage.addresses import digest_of_files
-from smmd_bench.storage.data_files import VARIABLE, read_rows
+from smmd_bench.storage.data_files import read_rows
 
 from ._picture_files import kept_digest
 
@@ -143,13 +142,13 @@ class OfficialCharts(ChartSource):
                 yield Row(file.parent / "png" / name, query, str(row["label"]), origin, number)
 
     def _folder(self, split: str) -> Path:
-        given = os.environ.get(VARIABLE)
-        if not given:
+        given = data_folder()
+        if given is None:
             raise UserError(
                 "chartqa[source=official] needs the folder that holds 'ChartQA Dataset': give it "
                 "with --data-dir, or ask for drawn charts with chartqa[source=synthetic]."
             )
-        for folder in (Path(given) / name for name in FOLDERS):
+        for folder in (given / name for name in FOLDERS):
             if any((folder / file).is_file() for file in self.local[split]):
                 return folder
         raise UserError(

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from smmd_bench.contracts import Split, UserError
-from smmd_bench.storage.data_files import VARIABLE
+from smmd_bench.contracts import Split, UserError, data_folder
 
 from ._clock_index import TIMES, Clock, in_turn, time_of
 from ._picture_files import kept_digest
@@ -32,10 +30,10 @@ def local_folder() -> Path | None:
 
     Raises UserError where the flag names a folder without it.
     """
-    named = os.environ.get(VARIABLE)
-    if not named:
+    named = data_folder()
+    if named is None:
         return None
-    places = [Path(named) / "clock_time", Path(named)]
+    places = [named / "clock_time", named]
     for place in places:
         if (place / INDEX).is_file():
             return place

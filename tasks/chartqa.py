@@ -12,7 +12,6 @@ are numbers, too; labels with "%" or "," are dropped, as `float` reads neither.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,11 +30,11 @@ from smmd_bench.contracts import (
     Split,
     TruncationRate,
     UserError,
+    data_folder,
     first_number,
     parameter,
     plain_text,
 )
-from smmd_bench.storage.data_files import VARIABLE
 
 from ._charts_data import GENERATOR, spell
 from ._charts_files import charts, matplotlib_version
@@ -99,7 +98,7 @@ class ChartQA:
         """Which charts these are."""
         if self.source != "auto":
             return self.source
-        return "official" if os.environ.get(VARIABLE) else "synthetic"
+        return "official" if data_folder() else "synthetic"
 
     @property
     def licence(self) -> str:

@@ -88,7 +88,7 @@ class ClockTime:
         `seed` draws the synthetic faces, and nothing of Kaggle's. Raises UserError where the folder
         of `--data-dir` is not whole, before anything is trained.
         """
-        folder = self._folder()
+        folder = self._checked_folder()
         if folder is not None:
             found = folder_clocks(folder, split, self.classes)
             return [_example(clock, path, {}) for clock, path in [*found.items()][:limit]]
@@ -104,7 +104,7 @@ class ClockTime:
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """Drawing version and seed of synthetic clocks; the digest of Kaggle's pictures."""
         same = {"task": self.name, "split": split, "format": FORMAT, "prompt": PROMPT}
-        folder = self._folder()
+        folder = self._checked_folder()
         if folder is not None:
             found = {"kept": len(folder_clocks(folder, split, self.classes))}
             digest = pictures_digest(folder, split, self.classes)
@@ -130,6 +130,21 @@ class ClockTime:
     def metrics(self) -> Sequence[Metric]:
         """Exact match selects; the gaps leave out what is not a time, whose rate is beside."""
         return (ExactMatch(), TimeGap(), TimeGapWrapped(), ParseFailureRate(), TruncationRate())
+
+    def _checked_folder(self) -> Path | None:
+        """The same as `_folder`; raises UserError for a parameter that it does not read."""
+        folder = self._folder()
+        if folder is not None and self.rotate:
+            raise UserError(
+                "clock_time[rotate=true] turns clocks that are drawn here, and these are Kaggle's: "
+                "leave it out."
+            )
+        if folder is None and self.classes == "there":
+            raise UserError(
+                "clock_time[classes=there] takes the times of a folder, and the clocks are drawn "
+                "here: leave it out, or name Kaggle's folder with --data-dir."
+            )
+        return folder
 
     def _folder(self) -> Path | None:
         """Kaggle's folder; None: the clocks are synthetic."""

@@ -58,6 +58,8 @@ def command(
             "--yes removes without asking: name the parts with --what (--what all for every one; "
             "--dry-run lists them)."
         )
+    if yes and dry_run:
+        raise UserError("--dry-run removes nothing and --yes does not ask: give one of them.")
     parts = _find_parts(runs, what)
     if as_json:
         freed = _remove(parts) if yes and not dry_run else 0

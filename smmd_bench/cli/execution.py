@@ -9,10 +9,11 @@ from typing import Any
 from ..contracts import Executor, Split
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
+from ..plugin_system.registry import load_task
 from ..run.run_directory import RunDirectory
 from ..storage.sizes import spell_bytes
 from .interruption import keeping
-from .options import require_place
+from .options import require_place, require_used
 from .plan_notes import plan_notes, tuning_notes
 from .terminal import print_json
 from .voice import Voice, advise_retry
@@ -100,8 +101,11 @@ def present_plan(
     Raises UserError for what is missing before anything is said.
     """
     from ..run.disk import disk_bytes
+    from ..storage.data_files import require_folder_read
 
+    _require_plugins_used(plan, runner)
     plan, left_out = plan.that_can_run()
+    require_folder_read()
     run = run.wanting(plan.cells)
     say_models(voice, [cell for cell in plan.cells if run.missing(cell)])
     say_recipe(voice, plan.cells)
@@ -125,6 +129,17 @@ def say_models(voice: Voice, cells: Sequence[Cell]) -> None:
         count = len(numeric_vocabulary(tokenizer, rule))
         kind = type(tokenizer).__name__
         voice.say(f"{card.label}: {dtype}, {kind} with N = {count:,} numeric tokens.")
+
+
+def _require_plugins_used(plan: ExperimentFile, runner: Executor) -> None:
+    """Raise UserError for a plugin file of the command line that no part of the plan needs."""
+    used = {f"executor {runner.name}"}
+    for part in plan.experiments:
+        specs = {"task": part.tasks, "loss": part.losses, "engine": (part.engine,)}
+        used |= {f"{kind} {s.partition('[')[0]}" for kind, given in specs.items() for s in given}
+        tests = (getattr(load_task(task), "transfers", ()) for task in part.tasks)
+        used |= {f"task {test.partition('[')[0]}" for given in tests for test in given}
+    require_used(used)
 
 
 def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:

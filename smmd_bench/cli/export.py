@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     help="The files with results.",
 )
 @options.voice
-@options.data_dir
 @options.plugin
 def command(
     run: Path,

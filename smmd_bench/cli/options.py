@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from .voice import Voice
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
+_PLUGINS = f"{__name__}.plugins"
+"""Key of a command's context: what its plugin files define, and which."""
 
 
 def split_commas(
@@ -45,7 +47,7 @@ def load_plugins(
         from ..plugin_system.consent import load_named
         from ..plugin_system.registry import titles_of_file
 
-        owners: dict[str, Path] = {}
+        context.meta[_PLUGINS] = owners = dict[str, Path]()
         for file in dict.fromkeys(file.resolve() for file in files):
             load_named(file)
             for title in titles_of_file(file):
@@ -58,16 +60,30 @@ def load_plugins(
     return files
 
 
+def require_used(titles: Collection[str]) -> None:
+    """Raise UserError for a file of --plugin with nothing among these, such as `loss ce`; a report
+    is always used."""
+    owners: dict[str, Path] = click.get_current_context().meta.get(_PLUGINS, {})
+    for file in dict.fromkeys(owners.values()):
+        mine = [title for title, owner in owners.items() if owner == file]
+        if not any(title in titles or title.startswith("report ") for title in mine):
+            from ..errors import UserError
+
+            raise UserError(
+                f"{file} defines the {', the '.join(mine)}, and nothing that is asked for uses it: "
+                "name it, or leave --plugin out."
+            )
+
+
 def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None) -> None:
     """Set the environment variable that the processes of training and decoding read, too."""
-    if folder is None:
-        return
-    from ..errors import UserError
-    from ..storage.data_files import VARIABLE
+    from ..storage.data_files import give_folder
 
-    if not folder.is_dir():
+    if folder is not None and not folder.is_dir():
+        from ..errors import UserError
+
         raise UserError(f"The data folder {folder} does not exist: check --data-dir.")
-    os.environ[VARIABLE] = str(folder.resolve())
+    give_folder(folder)
 
 
 def _set_stall(context: click.Context, _: click.Parameter, minutes: float) -> None:
@@ -79,6 +95,24 @@ def _set_stall(context: click.Context, _: click.Parameter, minutes: float) -> No
     from ..run.stall import STALL
 
     os.environ[STALL] = str(minutes)
+
+
+def require_unused(mode: str, *names: str) -> None:
+    """Raise UserError for the first of these options that the command line gives: `mode` reads
+    none of them."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+        if given and parameter.name in names:
+            from ..errors import UserError
+
+            raise UserError(
+                f"{parameter.opts[0]} changes nothing with {mode}: leave one of them out."
+            )
+
+
+RUNNING = ("executor", "stall", "out", "extend", "dry_run", "track", "storage", "as_json")
+"""Options of how a plan is run, which its printed form does not hold."""
 
 
 def commas(*flags: str, word: str, **settings: Any) -> Decorator:

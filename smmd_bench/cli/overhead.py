@@ -85,6 +85,7 @@ def command(
     from ..plugin_system.registry import require_known
 
     require_known("losses", losses)  # before what takes seconds to import
+    options.require_used([f"loss {loss.partition('[')[0]}" for loss in losses])
     find_geometry(geometry)
     settings = _settings(losses, geometry, numeric_tokens, device, sizes)
 

@@ -50,6 +50,7 @@ def command(
       smmd-bench plan --power runs/PILOT --difference 2
     """
     if pilot is not None or file is None:
+        options.require_unused("--power", "executor", "data_dir", "out", "extend", "storage")
         _say_power(voice, pilot, file, metric, difference)
         return 0
     if metric is not None or difference is not None:

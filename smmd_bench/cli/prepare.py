@@ -51,6 +51,7 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool) -> Non
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # before anything imports its client
     from ..contracts import Modality
     from ..plugin_system.registry import load_task
+    from ..storage.data_files import require_folder_read
 
     if not tasks and not models:
         raise UserError("Nothing to prepare: name a task, such as gsm8k, or a --model.")
@@ -60,6 +61,7 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool) -> Non
         task = load_task(spec)
         found[task.name] = task
         found |= {name: load_task(name) for name in getattr(task, "transfers", ())}
+    options.require_used([f"task {task.name}" for task in found.values()])
     with keeping():
         for name, task in found.items():
             if not getattr(task, "sources", ()) and task.modality is Modality.TEXT:
@@ -68,6 +70,7 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool) -> Non
             licence = getattr(task, "licence", _UNKNOWN)
             for what, size, place in _prepare_splits(task):
                 _say(voice, f"{name} {what}, {size / 2**20:.1f} MiB, {licence}", place)
+        require_folder_read()
         for model in models:
             _prepare_model(voice, model)
 

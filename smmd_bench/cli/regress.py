@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import UserError
 from . import completion, options
 from .interruption import keeping
 from .voice import Voice, advise_retry
@@ -87,11 +88,16 @@ def command(
     from ..regression.find_suites import find_suites, shots_notes
     from ..regression.find_targets import find_targets
     from ..regression.regress import find_setting, regress
+    from ..storage.data_files import require_folder_read
 
     targets, notes = find_targets(run, losses, checkpoints)
     found = find_suites(suites, shots)
+    require_folder_read()
+    ignored = shots_notes(found, shots)
+    if len(ignored) == len(found):
+        raise UserError(f"{' '.join(ignored)[:-1]}; leave it out.")
     setting = find_setting(engine, limit, batch_size, targets)
-    for note in [*notes, *shots_notes(found, shots)]:
+    for note in [*notes, *ignored]:
         voice.note(f"Note: {note}")
     voice.say(
         f"{len(targets)} checkpoints x {', '.join(suite.name for suite in found)} with "

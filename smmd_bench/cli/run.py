@@ -38,6 +38,7 @@ def command(file: Path, print_flags: bool, voice: Voice, **given: Any) -> int:
 
     plan = read_plan(file)
     if print_flags:
+        options.require_unused("--print-flags", *options.RUNNING)
         for command_line in plan.to_flags():
             click.echo(command_line)
         return 0

@@ -29,10 +29,16 @@ def command(
       smmd-bench sample 'arithmetic[operations=1..2]' --split test --json
       smmd-bench sample clock_time -n 3
     """
-    from ..plugin_system.checked_task import take_examples
+    from ..plugin_system.checked_task import require_seed, take_examples
     from ..plugin_system.registry import load_task
+    from ..storage.data_files import require_folder_read
 
-    for example in take_examples(load_task(task), split, seed, count):
+    plugin = load_task(task)
+    options.require_used([f"task {plugin.name}"])
+    require_seed([(plugin, [split])], seed, "--seed")
+    examples = take_examples(plugin, split, seed, count)
+    require_folder_read()
+    for example in examples:
         images = [str(path) for path in example.images]
         if as_json:
             line = {

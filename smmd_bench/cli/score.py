@@ -88,6 +88,7 @@ def command(
     from ..publishing.report_stamp import reports_are_current
     from ..run.predictions import score_predictions
 
+    options.require_used([f"task {task.partition('[')[0]}"])
     with keeping(), voice.waiting("Scoring ..."):
         outcome = score_predictions(task, files, labels, say=voice.say, **given)
     folder = outcome.path

@@ -172,6 +172,7 @@ def command(
         **{name: given.pop(name) for name in ("seeds", "data_seed", "engine", "base", "transfers")},
     )
     if print_yaml:
+        options.require_unused("--print-yaml", *options.RUNNING)
         click.echo(experiment.to_yaml(), nl=False)
         return 0
     return execute(ExperimentFile(None, (experiment,)), voice, **given)

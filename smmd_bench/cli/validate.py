@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import UserError
 from . import completion, options
 from .terminal import new_console, print_json
 
@@ -58,8 +59,11 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
     from ..conformance.generated_runs import GeneratedRuns
     from ..conformance.suite import findings, targets
     from ..results.frames import read_run
+    from ..storage.data_files import require_folder_read
 
     wanted = targets(plugins_to_check)
+    if run is not None and all(target.group != "reports" for target in wanted):
+        raise UserError("--run is for reports, and none is to be checked: leave it out.")
     if run is not None:
         read_run(run)
     console = new_console()
@@ -73,6 +77,7 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
                 console.print(target.label, style="bold", soft_wrap=True)
                 for finding in found[target]:
                     console.print(_line(finding, console.width), soft_wrap=True)
+    require_folder_read()
     states = [finding.state for checks in found.values() for finding in checks]
     counts = {state: states.count(state) for state in _SIGNS}  # type: ignore[arg-type]
     if as_json:

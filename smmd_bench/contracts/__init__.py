@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CellSkippedError, UserError, did_you_mean
 from ..storage.addresses import cache_folder
-from ..storage.data_files import DataSource, HubData
+from ..storage.data_files import DataSource, HubData, data_folder
 from .engine import (
     Canary,
     Checkpoint,
@@ -63,7 +63,7 @@ __all__ = [
     "NumericTargets", "NumericVocabulary", "ParseFailureRate", "PerCell", "Percentage",
     "Progress", "RSquared", "Report", "Resources", "Run", "Split", "Task", "TextMatch",
     "TrimmedAbsoluteError", "TruncationRate", "UserError", "Weighting", "bandwidth",
-    "cache_folder", "did_you_mean", "first_number", "gumbel", "last_number", "mixed",
+    "cache_folder", "data_folder", "did_you_mean", "first_number", "gumbel", "last_number", "mixed",
     "non_negative", "number_spans", "parameter", "parse_number", "plain_text", "positive",
     "share",
 ]  # fmt: skip

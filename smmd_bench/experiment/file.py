@@ -23,6 +23,7 @@ from ..errors import UserError, quoted
 from ..models.settings import Settings, read_mapping, spelled
 from .cell import Cell
 from .experiment import Experiment, each_once
+from .unread import require_read
 
 FolderName = Annotated[str, BeforeValidator(spelled), Field(pattern=r"^[\w.-]*\w[\w.-]*$")]
 
@@ -56,7 +57,8 @@ class ExperimentFile(Settings):
     def that_can_run(self) -> tuple[ExperimentFile, dict[str, str]]:
         """This file without those optional parts whose data or model is missing: task -> reason.
 
-        Raises UserError for what is missing of the other parts, or if nothing is left.
+        Raises UserError for what is missing of the other parts, for what nothing reads, or if
+        nothing is left.
         """
         kept, reasons = [], {}
         for experiment in self.experiments:
@@ -70,6 +72,8 @@ class ExperimentFile(Settings):
                 reasons[", ".join(experiment.tasks)] = str(error)
         if not kept:
             raise UserError(next(iter(reasons.values())))
+        if not reasons:  # what is left out might read what no other part does
+            require_read(kept)
         return dataclasses.replace(self, experiments=tuple(kept)), reasons
 
     @property

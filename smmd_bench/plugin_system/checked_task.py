@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from ..contracts import Answer, Example, Metric, Split, Task
@@ -39,6 +39,21 @@ def take_identity(task: Task, split: Split, seed: int) -> dict[str, Any]:
             task, f"identity({split!r})", identity, "a mapping of texts and numbers"
         ) from problem
     return content
+
+
+def reads_files(task: Task) -> bool:
+    """Whether the rows of a task come from the files of data sets."""
+    return bool(getattr(task, "sources", ()))
+
+
+def require_seed(
+    asked: Iterable[tuple[Task, Iterable[Split]]], seed: int, flag: str = "--data-seed"
+) -> None:
+    """Raise UserError for a seed other than 0 from which no split of any of these tasks follows."""
+    for task, split in ((task, split) for task, splits in asked for split in splits):
+        if not seed or take_identity(task, split, seed) != take_identity(task, split, seed ^ 1):
+            return
+    raise UserError(f"{flag} {seed} changes none of the examples that are asked for: leave it out.")
 
 
 def require_metrics(task: Task) -> None:

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 from ..errors import UserError
 from ..storage.addresses import digest_of_files
-from ..storage.data_files import VARIABLE, fetch_snapshot
+from ..storage.data_files import VARIABLE, data_folder, fetch_snapshot
 
 REPOSITORY = "cais/mmlu"
 REVISION = "c30699e8356da336a370243923dbaf21066bb9fe"
@@ -34,9 +33,9 @@ def mmlu_folder() -> tuple[Path, Mapping[str, Any]]:
 
     Raises UserError if the folder given for local copies lacks them, or they cannot be fetched.
     """
-    given = os.environ.get(VARIABLE)
-    if given:
-        folder = _local(Path(given))
+    given = data_folder()
+    if given is not None:
+        folder = _local(given)
     else:
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs each retry
         unneeded = ["all/*", "auxiliary_train/*"]
@@ -52,7 +51,7 @@ def mmlu_folder() -> tuple[Path, Mapping[str, Any]]:
                     f"have all {len(subjects())} subjects; {_FETCH}."
                 )
             files += found
-    if given:
+    if given is not None:
         return folder, {"source": "mmlu", "digest": digest_of_files(files, folder)}
     return folder, {"source": REPOSITORY, "commit": REVISION}
 

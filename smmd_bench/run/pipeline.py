@@ -16,6 +16,7 @@ from ..experiment.file import ExperimentFile
 from ..plugin_system.consent import load_named, load_of_run
 from ..plugin_system.registry import load
 from ..results.frames import read_run
+from ..storage.data_files import require_folder_read
 from ..storage.files import read_own_json, write_json_if_new
 from ..storage.manifest import cells_and_trials
 from ..storage.run_storage import RunStorage
@@ -120,6 +121,7 @@ def work_on(
     if stored is not None:
         fetch_run(stored, path, weights=False)
     cells = _planned_cells(run, addresses)
+    require_folder_read()
     leasing = Leases(path) if stored is None else StagedLeases(stored, path, cells)
     broken = settle_all(run, cells)
     run = run.wanting(cells, addresses)

@@ -17,7 +17,7 @@ import pandas as pd
 from ..contracts import Example, Split, Task
 from ..errors import UserError
 from ..models.circumstances import circumstances
-from ..plugin_system.checked_task import take_examples, take_identity
+from ..plugin_system.checked_task import require_seed, take_examples, take_identity
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_task
 from ..results.frames import FORMAT, read_run
@@ -26,6 +26,7 @@ from ..scoring.predictions.match import Matched, match
 from ..scoring.predictions.read import Predictions, read_predictions
 from ..storage.addresses import address, folder_name
 from ..storage.current import CurrentCell
+from ..storage.data_files import require_folder_read
 from ..storage.files import write_json, write_json_if_new, write_parquet
 from .comparison import measure_cell, write_comparisons
 from .run_directory import Outcome, RunDirectory
@@ -66,6 +67,8 @@ def score_predictions(
     ]
     names = _labels(files, labels)
     examples = _examples(plugin, split, data_seed, limit, max(map(_answered, read)))
+    require_folder_read()
+    require_seed([(plugin, [split])], data_seed)
     asked = len(examples) if limit is None else min(limit, len(examples))
     scope = f"the {asked:,} examples of {canonical(plugin)}, {split}"
     scope += f" with --limit {limit}" if limit is not None else ""

@@ -23,8 +23,40 @@ from .files import write_text
 from .foreign_parquet import foreign_rows
 
 VARIABLE = "SMMD_BENCH_DATA"
+_given: dict[str, bool] = {}
+"""The folder that the command line of this process gives, and whether anything has read it."""
 _STATE = "state.json"
 """What `save_to_disk` writes beside the Arrow files of a split."""
+
+
+def give_folder(folder: Path | None) -> None:
+    """Set what `data_folder` says here and in the processes of jobs; None: none is given."""
+    _given.clear()
+    if folder is not None:
+        os.environ[VARIABLE] = str(folder.resolve())
+        _given[str(folder)] = False
+
+
+def data_folder() -> Path | None:
+    """The folder with local copies of data sets; None: there is none."""
+    _given.update(dict.fromkeys(_given, True))
+    found = os.environ.get(VARIABLE)
+    return Path(found) if found else None
+
+
+def folder_is_given() -> bool:
+    """Whether the command line names the folder: what it gives is read, or refused."""
+    return bool(_given)
+
+
+def require_folder_read() -> None:
+    """Raise UserError where the command line names a folder and nothing has asked for it."""
+    for folder, is_read in _given.items():
+        if not is_read:
+            raise UserError(
+                f"Nothing that is asked for reads --data-dir {folder}: leave it out, or ask for "
+                "data that come from files (see source in `smmd-bench ls tasks -v`)."
+            )
 
 
 @dataclass(frozen=True)
@@ -59,9 +91,9 @@ class DataSource:
 
     def local_file(self, split: str) -> Path | None:
         """The file of a local copy or of the cache; None: it is to be fetched."""
-        folder = os.environ.get(VARIABLE)
-        if folder:
-            places = [Path(folder) / self.name, Path(folder)]
+        folder = data_folder()
+        if folder is not None:
+            places = [folder / self.name, folder]
             for place in (place / name for place in places for name in self.local[split]):
                 if place.is_file():
                     return place

@@ -84,6 +84,8 @@ def _find_place(name: str | None, run: Path | None) -> tuple[Path, str | None]:
         if (folder / "cell.json").is_file():
             return run or folder.resolve().parent.parent, folder.resolve().name
         if (folder / "manifest.json").is_file():
+            if run is not None:
+                raise UserError(f"{name} is a run, and so is --run {run}: give one of them.")
             return folder, None
         if folder.is_dir() or "/" in name:
             read_run(folder)  # says why it is not a run
