@@ -132,14 +132,14 @@ def say_models(voice: Voice, cells: Sequence[Cell]) -> None:
 
 
 def _require_plugins_used(plan: ExperimentFile, runner: Executor) -> None:
-    """Raise UserError for a plugin file of the command line that no part of the plan needs."""
+    """Raise UserError for a plugin file that no part of the plan needs."""
     used = {f"executor {runner.name}"}
     for part in plan.experiments:
         specs = {"task": part.tasks, "loss": part.losses, "engine": (part.engine,)}
         used |= {f"{kind} {s.partition('[')[0]}" for kind, given in specs.items() for s in given}
         tests = (getattr(load_task(task), "transfers", ()) for task in part.tasks)
         used |= {f"task {test.partition('[')[0]}" for given in tests for test in given}
-    require_used(used)
+    require_used(used, (file for part in plan.experiments for file in part.plugins))
 
 
 def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:

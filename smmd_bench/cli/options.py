@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from .voice import Voice
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
 _PLUGINS = f"{__name__}.plugins"
-"""Key of a command's context: what its plugin files define, and which."""
+"""Key of a command's context: its plugin files."""
 
 
 def split_commas(
@@ -47,7 +47,8 @@ def load_plugins(
         from ..plugin_system.consent import load_named
         from ..plugin_system.registry import titles_of_file
 
-        context.meta[_PLUGINS] = owners = dict[str, Path]()
+        context.meta[_PLUGINS] = files
+        owners: dict[str, Path] = {}
         for file in dict.fromkeys(file.resolve() for file in files):
             load_named(file)
             for title in titles_of_file(file):
@@ -60,18 +61,20 @@ def load_plugins(
     return files
 
 
-def require_used(titles: Collection[str]) -> None:
-    """Raise UserError for a file of --plugin with nothing among these, such as `loss ce`; a report
-    is always used."""
-    owners: dict[str, Path] = click.get_current_context().meta.get(_PLUGINS, {})
-    for file in dict.fromkeys(owners.values()):
-        mine = [title for title, owner in owners.items() if owner == file]
+def require_used(titles: Collection[str], files: Iterable[str] = ()) -> None:
+    """Raise UserError for a file of --plugin, or of these, with nothing among the titles, such as
+    `loss ce`; a report is always used."""
+    from ..plugin_system.registry import titles_of_file
+
+    given: tuple[Path, ...] = click.get_current_context().meta.get(_PLUGINS, ())
+    for file in dict.fromkeys([*given, *map(Path, files)]):
+        mine = titles_of_file(file)
         if not any(title in titles or title.startswith("report ") for title in mine):
             from ..errors import UserError
 
             raise UserError(
                 f"{file} defines the {', the '.join(mine)}, and nothing that is asked for uses it: "
-                "name it, or leave --plugin out."
+                "name it, or leave the file out."
             )
 
 

@@ -81,6 +81,7 @@ parts:
         ("regress RUN --suite samsum --shots 3 --data-dir DATA", "--shots 3"),
         # plugins
         (f"{TEXT} --plugin idle.py", "idle.py"),
+        ("run PLUGIN --dry-run", "idle.py"),
         ("sample arithmetic --plugin idle.py", "idle.py"),
         ("prepare arithmetic --plugin idle.py", "idle.py"),
         ("overhead --losses ce --plugin idle.py", "idle.py"),
@@ -117,7 +118,9 @@ def invoke(words, run_folder, folder, **environment):
     words = words.replace(f"recipe: {recipe} PARTS", "parts.yaml --dry-run").split()
     (folder / "parts.yaml").write_text(PARTS.replace("RECIPE", recipe))
     (folder / "plain.yaml").write_text("{tasks: [arithmetic], losses: [ce]}")
+    (folder / "plugin.yaml").write_text("{tasks: [arithmetic], losses: [ce], plugins: [idle.py]}")
     (folder / "idle.py").write_text(LOSS)
     (folder / "F.jsonl").write_text('{"completion": "4"}\n')
     places = {"DATA": DATA, "RUN": run_folder, "PLAIN": "plain.yaml"}
+    places["PLUGIN"] = "plugin.yaml"
     return run_here(*(places.get(word, word) for word in words), cwd=folder, **environment)

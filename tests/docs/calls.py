@@ -55,9 +55,10 @@ def small(command: Command, folder: Path) -> list[str]:
     words = [word for given in command.words for word in WORDS.get(given, (given,))]
     words = [word.replace("s3://bucket", f"file://{folder}/bucket") for word in words]
     name = words[0]
-    words += SMALL.get(name, ())
-    if name != "regress" and any(w.partition("[")[0] in _FETCHED for w in words):
-        words += _DATA
+    prints = {"--print-yaml", "--print-flags"} & {*words}
+    words += [w for w in SMALL.get(name, ()) if not (prints and w.startswith("--executor"))]
+    if name not in ("regress", "train-eval") and any(w in _FETCHED for w in words):
+        words += _DATA  # builtin/tiny is trained on problems and dialogues made here
     if name == "sample" and "-n" in words:
         at = words.index("-n") + 1
         words[at] = str(min(20, int(words[at])))

@@ -33,7 +33,10 @@ def place(tmp_path_factory):
     for name in ("examples", "experiments", "tests"):
         (folder / name).symlink_to(repository(name))
     (folder / "data").symlink_to(repository("tests/data"))
-    (folder / "my-checkpoint").symlink_to(repository("smmd_bench/models/builtin/tiny"))
+    (folder / "my-checkpoint").mkdir()
+    for file in repository("smmd_bench/models/builtin/tiny").iterdir():
+        if file.name != "card.yaml":
+            (folder / "my-checkpoint" / file.name).symlink_to(file)
     said = call(["train-eval", *_RUN, *SMALL["train-eval"]], folder)
     assert said.status == 0, said.output
     for name in ("BEFORE", "AFTER"):
