@@ -51,7 +51,8 @@ def run_point(model: str, task: str, folder: Path, point: Point) -> dict[str, ob
         *("--task", task, "--losses", "ce", "--model", model, "--out", str(out)),
         *("--train-examples", str(examples), "--epochs", str(epochs), "--learning-rate", rate),
         *("--validation-examples", str(VALIDATION_EXAMPLES[model]), "--test-examples", "32"),
-        *("--no-base", "--no-transfers", "--quiet"),
+        *("--no-base", "--quiet"),
+        *(["--no-transfers"] if getattr(smmd_bench.load_task(task), "transfers", ()) else []),
     ]
     subprocess.run([sys.executable, "-m", "smmd_bench.cli", "train-eval", *flags], check=True)
     run = smmd_bench.read_run(out)

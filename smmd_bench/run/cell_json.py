@@ -122,3 +122,10 @@ def _plugin_digests(cell: Cell) -> dict[str, str]:
         used[f"loss {cell.loss_plugin.name}"] = cell.loss_plugin
     digests = {name: source_digest(type(plugin)) for name, plugin in used.items()}
     return {name: digest for name, digest in digests.items() if digest is not None}
+
+
+def with_rules_of(cell: Cell, row: Mapping[str, Any] | None) -> Cell:
+    """A trial with the decoders of the row that it is in the tables: it stays that row."""
+    if cell.trial is None or row is None:
+        return cell
+    return replace(cell, decoders=tuple(row.get("decoders") or ()))

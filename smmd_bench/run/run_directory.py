@@ -2,7 +2,7 @@
 
 import os
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ from ..storage.manifest import (
     plugin_files_of,
     read_manifest,
 )
-from .cell_json import describe_cells
+from .cell_json import describe_cells, with_rules_of
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
@@ -93,30 +93,24 @@ class RunDirectory:
 
     def missing(self, cell: Cell) -> list[Stage]:
         """The stages that are still to do, in order; each implies those after it."""
+        now, wanted = self.current(cell), cell.addresses["train"] in self.wanted
         if cell.trial is not None:
-            return self._untrained(cell)[:2]
-        now = self.current(cell)
-        if found := self._untrained(cell) if not now.is_decoded or self._wants(cell) else []:
+            return self._untrained(cell, wanted=wanted)[:2]
+        needed = wanted or not now.is_decoded
+        if needed and (found := self._untrained(cell, wanted=True)):
             return found
         if not now.is_decoded:
             return _from("decode")
         return _from("measure") if now.metrics is None else []
 
-    def _wants(self, cell: Cell) -> bool:
-        return cell.addresses["train"] in self.wanted
-
-    def _untrained(self, cell: Cell) -> list[Stage]:
+    def _untrained(self, cell: Cell, *, wanted: bool) -> list[Stage]:
         """The same as long as the weights to test are not selected, or are wanted and not there."""
         now = self.current(cell)
         home, borrowed = now.home, now.home is not now
         if home is None or home.tested is None:
             again = home is not None and not cell.is_base and home.has_every_epoch
             return _from("decode" if again or borrowed else "train")
-        if (
-            not cell.is_base
-            and home.checkpoint is None
-            and (cell.trial is None or self._wants(cell))
-        ):
+        if wanted and not cell.is_base and home.checkpoint is None:
             kept = home.has_epoch(home.tested.epoch)
             return _from("decode" if kept or borrowed else "train")
         return []
@@ -172,13 +166,7 @@ class RunDirectory:
         if it cannot be made.
         """
         self.require_place()
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(
-                f"The output folder {self.path} cannot be made ({error.strerror}): choose another "
-                "with --out."
-            ) from error
+        self.path.mkdir(parents=True, exist_ok=True)
         with self._lock():
             remove_leftovers(self.path)
             yield
@@ -234,7 +222,7 @@ class RunDirectory:
         known = before["cells"] if before.get("format") == FORMAT else ()
         rows = {content["address"]: content for content in self._rows(known)}
         asked = [
-            _with_rules_of(cell, rows.get(cell.addresses["train"]))
+            with_rules_of(cell, rows.get(cell.addresses["train"]))
             for cell in each_once(cell for e in experiments for cell in e.cells)
         ]
         described = describe_cells(asked)
@@ -277,13 +265,6 @@ class RunDirectory:
         """The cell.json of these cells, where they have one."""
         found = (read_own_json(self.path / "cells" / a / "cell.json") for a in addresses)
         return [content for content in found if content]
-
-
-def _with_rules_of(cell: Cell, row: Mapping[str, Any] | None) -> Cell:
-    """A trial with the decoders of the row that it is in the tables: it stays that row."""
-    if cell.trial is None or row is None:
-        return cell
-    return replace(cell, decoders=tuple(row.get("decoders") or ()))
 
 
 def record_failure(folder: Path, stage: str, error: BaseException | str) -> None:

@@ -28,7 +28,10 @@ JOB = (
             "mean needs",
         ),
         (JOB.replace("arithmetic[level=easy]", "svamp[source=corpus]"), "svamp"),
-        (JOB.replace("arithmetic[level=easy]", "samsum --data-dir full"), "full has no samsum"),
+        (
+            JOB.replace("arithmetic[level=easy]", "samsum[source=corpus] --data-dir full"),
+            "no samsum",
+        ),
     ],
 )
 def test_a_dry_run_refuses_what_the_command_refuses(words, said, tmp_path, monkeypatch):
