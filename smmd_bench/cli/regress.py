@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import UserError
 from . import completion, options
 from .interruption import keeping
 from .voice import Voice, advise_retry
@@ -94,8 +93,6 @@ def command(
     found = find_suites(suites, shots)
     require_folder_read()
     ignored = shots_notes(found, shots)
-    if len(ignored) == len(found):
-        raise UserError(f"{' '.join(ignored)[:-1]}; leave it out.")
     setting = find_setting(engine, limit, batch_size, targets)
     for note in [*notes, *ignored]:
         voice.note(f"Note: {note}")

@@ -51,9 +51,14 @@ def _suite(name: str, shots: int | None) -> Suite:
 
 
 def shots_notes(suites: Sequence[Suite], shots: int | None) -> list[str]:
-    """A sentence for each suite that ignores the number of shots that was asked for."""
+    """A sentence for each suite that ignores the number of shots that was asked for.
+
+    Raises UserError where all of them do.
+    """
     ignored = [s.name for s in suites if shots and s.shots != shots]
     fixed = [name for name in ignored if name == SAMSUM or _own_shots(name) == {0}]
+    if fixed and len(fixed) == len(suites):
+        raise UserError(f"--shots {shots}: {', '.join(fixed)} take none: leave it out.")
     return [f"--shots {shots} is ignored: {name} is always 0-shot." for name in fixed]
 
 

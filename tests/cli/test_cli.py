@@ -117,11 +117,12 @@ def test_flags_and_yaml_print_each_other(tmp_path):
     assert yaml.safe_load(text)["recipe"] == {"epochs": 2, "learning_rate": 0.0003}
 
 
-def test_a_dry_run_lists_cells_and_time_and_writes_nothing(tmp_path):
+def test_a_dry_run_lists_models_and_cells_and_writes_nothing(tmp_path):
     out = run_here(*MAIN_JOB, "--dry-run", cwd=tmp_path)
     assert out.returncode == 0
-    assert out.stdout.count("to do: train, decode, measure, about") == 3
-    assert out.stdout.count("to do: decode, measure, about") == 1  # the untuned model
+    assert "float32, Qwen2Tokenizer with N = 10" in out.stdout.splitlines()[0]
+    assert out.stdout.count("to do: train, decode, measure\n") == 3
+    assert out.stdout.count("to do: decode, measure\n") == 1  # the untuned model
     assert list(tmp_path.iterdir()) == []
 
 

@@ -31,7 +31,7 @@ def test_a_line_a_plugin_and_everything_with_v():
         "licence MIT (OpenAI, openai/grade-school-math)",
         "sources openai/gsm8k e53f048856ff4f594e959d75785d2c2d37b678ee",
         "from smmd-bench 0.1.0",
-        "gsm8k version 2",
+        "gsm8k version 3",
         "micro_batch_size on a GPU of 24 GB: 16",
     ):
         assert text in long

@@ -94,5 +94,5 @@ def test_a_full_checkpoint_needs_no_processor_of_its_own(tmp_path):
 @pytest.mark.parametrize("engine", [VllmEngine(), TransformersEngine()])
 def test_the_identity_names_the_library_and_its_version(engine):
     identity = engine.identity()
-    assert (identity["name"], identity["version"]) == (engine.name, 1)
+    assert (identity["name"], identity["version"]) == (engine.name, 2)
     assert any(character.isdigit() for character in identity["library"])

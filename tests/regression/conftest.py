@@ -24,7 +24,7 @@ from .questions import write_mmlu
 
 LM_EVAL = str(Path(sys.executable).parent / "lm_eval")
 LOSSES = ("ce", "smmd")
-SHORT = 232
+SHORT = 310
 """Too few tokens for the longer ones of our own questions."""
 
 

@@ -1,5 +1,6 @@
 """Which suites there are, and where their questions come from."""
 
+import dataclasses
 import shutil
 
 import pytest
@@ -96,7 +97,10 @@ def test_samsum_is_always_0_shot(monkeypatch):
     monkeypatch.setenv(VARIABLE, str(DATA))
     plain, asked = (find_suites(["samsum"], shots) for shots in (None, 5))
     assert plain == asked
-    assert shots_notes(asked, 5) == ["--shots 5 is ignored: samsum is always 0-shot."]
+    with pytest.raises(UserError, match="samsum take none"):
+        shots_notes(asked, 5)
+    both = [*asked, dataclasses.replace(asked[0], name="mmlu", shots=5)]
+    assert shots_notes(both, 5) == ["--shots 5 is ignored: samsum is always 0-shot."]
     assert shots_notes(plain, None) == shots_notes(plain, 0) == []
     assert plain[0].data["scorer"].keys() == {"task", "metrics", "rouge-score"}
 
