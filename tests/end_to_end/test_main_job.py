@@ -32,7 +32,7 @@ def test_it_prints_the_recipe_its_progress_the_verdict_and_where_everything_is(f
     rows = ("\nSMMD  Acc (%)  ", "\nSMMD  MAE  ")
     assert all(word in text for word in (*rows, "Verdict", "Δ to CE [95 %]"))
     assert text.rstrip().endswith(str(out / "reports" / "index.html"))
-    assert max(map(len, text.splitlines()[1:-3])) <= 100
+    assert max(map(len, text.splitlines()[2:-3])) <= 100
     requests = [json.loads(file.read_text()) for file in (out / "logs").glob("decode-*.json")]
     served = sorted(cell["loss"] for request in requests for cell in request["cells"])
     assert served == ["base", "ce", "smmd"]  # each by one engine
