@@ -40,7 +40,6 @@ EXPERIMENT = {
 }
 NODE = {"num_cpus": 1, "memory": 4 * 2**30, "object_store_memory": 2**27}
 NODES_KILLED, PROCESSES = 2, 4
-_TIMED = "cost_gain"  # shows the seconds of a step
 
 
 def main() -> None:
@@ -191,7 +190,7 @@ def _seen(
 
 def _reports(run: Path) -> dict[str, bytes]:
     files = run.glob("reports/*/*.*")
-    return {path.name: path.read_bytes() for path in files if path.stem != _TIMED}
+    return {path.name: path.read_bytes() for path in files}
 
 
 def _weights(run: Path) -> dict[str, list[str]]:

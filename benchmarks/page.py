@@ -53,7 +53,7 @@ def make(folder: Path) -> Path:
         folder, tasks=("arithmetic", "gsm8k"), losses=LOSSES, seeds=(0,), n=10_000, base=False,
         resamples=None,
     )  # fmt: skip
-    publish(run, [load("reports", "arithmetic_table"), load("reports", "arithmetic_operations")])
+    publish(run, [load("reports", "arithmetic_table"), load("reports", "scale_errors")])
     return folder
 
 

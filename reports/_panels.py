@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -101,29 +101,6 @@ def panel_grid(
         for axis in axes[at :: len(parts)].flat[len(titles) :]:
             axis.set_axis_off()
     return figure, axes
-
-
-def draw_panels(
-    data: pd.DataFrame,
-    drawn: Mapping[Pair, Sequence[str]],
-    draw: Callable[[Axes, pd.DataFrame, dict[str, LossStyle]], None],
-    height: float,
-    ylabel: str = "",
-    **shared: Any,
-) -> Figure:
-    """A panel for each model and task of `drawn`, and one legend.
-
-    `draw` is given the axes of a panel, the rows of its model and task, and the styles of its
-    losses in their order. `ylabel` stands at the left column.
-    """
-    figure, axes = panel_grid(drawn, height, **shared)
-    styles = loss_styles(data["loss"].cat.categories)
-    for axis, (pair, losses) in zip(axes.flat, drawn.items(), strict=False):
-        draw(axis, of_pair(data, pair), {loss: styles[loss] for loss in losses})
-    for axis in axes[:, 0] if ylabel else ():
-        axis.set_ylabel(ylabel)
-    style.add_legend(figure)
-    return figure
 
 
 def block_grid(

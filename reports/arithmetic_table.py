@@ -47,11 +47,6 @@ class ArithmeticTable(MetricTable):
         return {**super().attributes(run, data), "title": title}
 
 
-def arithmetic_cells(run: Run) -> pd.DataFrame:
-    """The cells of the arithmetic task, whatever their level and status."""
-    return run.cells[run.cells["task_name"] == TASK]
-
-
 def level_note(task: str) -> str:
     """What a title adds for a task spec: nothing for the paper's level, else which it is."""
     _, parameters = split_spec(task)

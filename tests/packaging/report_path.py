@@ -21,8 +21,7 @@ LOSSES = ("ce", "smmd", "smmd[kernel=random,term=mmd]", "smmd[term=mmd]")
 SWEEP = ("ce", "smmd", "smmd[sigma=1]", "smmd[sigma=3]")
 TABLES = (
     "arithmetic_table", "math_table", "clock_table", "chart_table", "samsum_table", "task_table",
-    "terms_table", "kernel_table", "dataset_sizes", "scale_errors", "arithmetic_operations",
-    "cost_gain",
+    "terms_table", "kernel_table", "dataset_sizes", "scale_errors",
 )  # fmt: skip
 
 
@@ -46,7 +45,7 @@ def main() -> None:
         print(f"$ {command}")
         cli.main(command.split(), standalone_mode=False)
     write_run(Path("sweep"), losses=SWEEP, seeds=(0,), n=4, steps=2, resamples=10)
-    for name in ("kernel_spectrum", "loss_shapes", "bandwidth_table", "sigma_sensitivity"):
+    for name in ("loss_shapes", "bandwidth_table", "sigma_sensitivity"):
         print(name, registry.load("reports", name).skip(read_run("sweep")), sep=": ")
     cells = read_run("run").cells
     trained_on = cells["trained_on"]

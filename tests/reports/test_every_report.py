@@ -51,30 +51,22 @@ SKIPPED = {
         "terms_table": "the run varies no terms of smmd",
     },
     "without results": {
-        "arithmetic_operations": "no arithmetic cell has results",
         "calibration": "no cell has digit probes",
-        "cost_gain": "no cell has results",
         "dataset_samples": "no cell has results yet",
         "digit_distribution": "no cell has digit probes",
         "error_histogram": "no cell has results",
         "forest_plot": "no cell has results",
         "overview": "no cell has results",
-        "kernel_spectrum": "no cell has digit probes, which tell the size N",
         "scale_errors": "no cell has results",
         "signed_errors": "no cell has results",
     },
     "without logs": {
-        "auxiliary_magnitude": NOTHING_LOGGED,
-        "cost_gain": "no loss and cross-entropy have logged step times for the same seed",
         "training_curves": NOTHING_LOGGED,
     },
     "of CE alone": {
-        "auxiliary_magnitude": "no training log has an auxiliary beside cross-entropy",
-        "cost_gain": ALONE,
         "error_histogram": NO_PAIR,
         "forest_plot": ALONE,
         "overview": ALONE,
-        "kernel_spectrum": "no loss of the run has a kernel",
         "signed_errors": NO_PAIR,
     },
     "of summaries": {
@@ -104,16 +96,15 @@ SKIPPED = {
         "terms_table": UNMEASURED.format("terms"),
     },
     "without cells": {"loss_shapes": "no cell trains with a loss"},
-    "made elsewhere": {
-        "cost_gain": "the completions were made elsewhere: nothing was trained here"
-    },
 }
-SAMPLED = ("arithmetic_operations", "arithmetic_table", "calibration", "cost_gain",
-           "digit_distribution", "forest_plot", "overview", "scale_errors")  # fmt: skip
+SAMPLED = (
+    "arithmetic_table", "calibration", "digit_distribution", "forest_plot", "overview",
+    "scale_errors",
+)  # fmt: skip
 FIGURES = (
-    "arithmetic_operations", "auxiliary_magnitude", "calibration", "cost_gain", "dataset_samples",
+    "calibration", "dataset_samples",
     "digit_distribution[digit=5]", "digit_probe", "error_histogram", "forest_plot",
-    "kernel_spectrum", "lambda_sensitivity", "loss_shapes", "ntl_lambda_scan", "overview",
+    "lambda_sensitivity", "loss_shapes", "ntl_lambda_scan", "overview",
     "sigma_sensitivity", "signed_errors", "training_curves",
 )  # fmt: skip
 MANY = ("ce", "smmd", *(f"smmd[lambda={at}]" for at in range(4, 12)))
@@ -182,7 +173,6 @@ def test_captions_name_n_seeds_and_a_loss_that_failed(name, without_ntl):
 @pytest.mark.parametrize(
     ("name", "note"),
     [
-        ("auxiliary_magnitude", "in the table: SMMD[lambda=10], SMMD[lambda=11] (builtin/tiny on"),
         ("training_curves", "in the CSV: SMMD[lambda=10], SMMD[lambda=11] (builtin/tiny on"),
     ],
 )
@@ -199,7 +189,7 @@ def test_variants_with_fewer_seeds_do_not_flood_figures_and_tables(tmp_path):
     quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0, 1), n=12)
     variants = [f"smmd[lambda={at}]" for at in range(4, 29)]
     run = quick_run(tmp_path, losses=variants, n=12, resamples=5, base=False)
-    for name in ("auxiliary_magnitude", "calibration", "dataset_samples",
+    for name in ("calibration", "dataset_samples",
                  "digit_distribution[digit=5]", "training_curves"):  # fmt: skip
         artefact = build(name, run)
         assert set(artefact.data["loss"]) <= {"base", "ce", "smmd"}, name

@@ -8,7 +8,6 @@ from tests.reports.golden import assert_golden, words
 
 GOLDENS = {
     "arithmetic_easier_two_seeds": ("arithmetic_table", "easier"),
-    "arithmetic_operations": ("arithmetic_operations", "default"),
     "arithmetic_paper_model": ("arithmetic_table", "arithmetic"),
     "bandwidths_one_task": ("bandwidth_table", "variants"),
     "chart_paper_model": ("chart_table", "pictures"),
