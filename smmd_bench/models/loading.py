@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from .processor import reads_images
 from .recipe import Recipe
 
 _NAMED = 3
+_MASKS = re.compile(r"\.(attn|attention)\.(bias|masked_bias|causal_mask)$")
+"""Causal masks, which GPT-2, GPT-Neo, GPT-J and CodeGen once saved beside their weights."""
 
 
 def load_model(folder: Path, dtype: str) -> Any:
@@ -55,7 +58,7 @@ def _load(folder: Path, **how: Any) -> Any:
         ) from error
     found = {
         "missing": sorted(report["missing_keys"]),
-        "unexpected": sorted(report["unexpected_keys"]),
+        "unexpected": sorted(k for k in report["unexpected_keys"] if not _MASKS.search(k)),
         "of another shape": sorted(str(key[0]) for key in report["mismatched_keys"]),
     }
     if faults := [

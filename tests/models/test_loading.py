@@ -49,6 +49,12 @@ def test_weights_that_would_be_random_or_unused_are_named(copy, change, said):
         assert all(part in str(error.value) for part in said)
 
 
+def test_causal_masks_that_old_files_hold_are_no_weights(copy):
+    masks = ("transformer.h.0.attn.masked_bias", "transformer.h.0.attn.attention.bias")
+    folder = copy(lambda w: {**w, **{name: torch.ones(1, 1, 4, 4) for name in masks}})
+    require_all_weights(folder)
+
+
 def test_a_head_in_the_file_of_a_tied_model_must_be_the_embedding(copy):
     embedding = "model.embed_tokens.weight"
     with_head = copy(lambda w: {**w, "lm_head.weight": w[embedding].clone()})
