@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError, reason_of
+from .tokenizers import follows_its_file, load_tokenizer
 
 
 def reads_images(folder: Path) -> bool:
@@ -34,6 +35,8 @@ def load_processor(
         raise UserError(_unusable(folder, f" ({reason_of(error)})")) from error
     if not hasattr(processor, "image_processor") or not hasattr(processor, "tokenizer"):
         raise UserError(_unusable(folder, ""))
+    if not follows_its_file(processor.tokenizer, folder):
+        processor.tokenizer = load_tokenizer(folder)
     if processor.tokenizer.pad_token_id is None:
         processor.tokenizer.pad_token = processor.tokenizer.eos_token
     given = {"shortest_edge": min_pixels, "longest_edge": max_pixels}

@@ -24,7 +24,7 @@ def load_tokenizer(folder: Path) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         if not follows_its_file(tokenizer, folder):
             tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"The checkpoint {folder} has no tokenizer that transformers can load "
             f"({reason_of(error)}): put its tokenizer.json and tokenizer_config.json there."

@@ -1,5 +1,7 @@
 """Texts come back from their token ids, or the run is refused before it trains."""
 
+import json
+import shutil
 from datetime import datetime
 
 import pytest
@@ -13,6 +15,7 @@ from smmd_bench.encoding.prompts import decode_texts, encode_prompts, encode_tar
 from smmd_bench.encoding.round_trip import require_round_trip
 from smmd_bench.errors import UserError
 from smmd_bench.models.cards import model_card
+from smmd_bench.models.processor import load_processor
 from smmd_bench.models.tokenizers import load_tokenizer
 
 from ..conftest import TOKENIZERS
@@ -105,6 +108,25 @@ def test_the_files_of_a_tokenizer_count_not_the_class_of_the_architecture(tmp_pa
     check(tokenizer)
     with pytest.raises(UserError, match="prompt of example e1"):
         check(lossy)
+
+
+def test_the_tokenizer_of_a_processor_follows_its_file_too(tmp_path):
+    folder = shutil.copytree(model_card("builtin/tiny-vl").folder, tmp_path / "vl")
+    file = folder / "tokenizer.json"
+    content = json.loads(file.read_text())
+    pattern = {"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": False}
+    content["pre_tokenizer"]["pretokenizers"][0] = pattern
+    file.write_text(json.dumps(content))
+    for tokenizer in (load_processor(folder).tokenizer, load_tokenizer(folder)):
+        assert len(tokenizer.encode("What")) == 4
+
+
+def test_a_tokenizer_that_its_class_cannot_read_is_named(tmp_path):
+    byte_level().save_pretrained(tmp_path)
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text(json.dumps({"tokenizer_class": "T5Tokenizer"}))
+    with pytest.raises(UserError, match="no tokenizer that transformers can load"):
+        load_tokenizer(tmp_path)
 
 
 def test_no_prompt_depends_on_the_day(monkeypatch):
