@@ -133,8 +133,8 @@ def _require_answers(cell: Cell, split: Split, examples: Sequence[Example]) -> N
         answer = None if example.answer is None else example.answer.value
         if found is None or found != answer:
             raise UserError(
-                f"{cell.task}, {split}: the task reads {quoted(found)} in the target of example "
-                f"{example.uid}, {quoted(example.target[-60:])}, whose answer is {quoted(answer)}: "
+                f"{cell.task}, {split}: the task reads {found} in the target of example "
+                f"{example.uid}, {quoted(example.target[-60:])}, whose answer is {answer}: "
                 f"let parse() of the task read it, or correct the answer; `smmd-bench validate "
                 f"{cell.task_plugin.name}` says more."
             )
