@@ -27,9 +27,7 @@ def load_model(folder: Path, dtype: str) -> Any:
     safetensors, or are not exactly those that the config describes.
     """
     model = _load(folder, dtype=getattr(torch, dtype)).eval()
-    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
-    ties = getattr(model.config, "tie_word_embeddings", False) and head is not None
-    if ties and head.weight is not embedding.weight:
+    if _has_own_head(model):
         raise UserError(
             f"The checkpoint {folder} says tie_word_embeddings in its config.json, and holds an "
             "output head that differs from its embedding: set tie_word_embeddings to false there, "
@@ -39,8 +37,16 @@ def load_model(folder: Path, dtype: str) -> Any:
 
 
 def require_all_weights(folder: Path) -> None:
-    """Raise UserError as `load_model` does, by the headers of the files alone."""
-    _load(folder, device_map="meta")
+    """Raise UserError as `load_model` does, where possible by the headers of the files alone."""
+    if _has_own_head(_load(folder, device_map="meta")):  # in the file: only its values tell
+        load_model(folder, "bfloat16")
+
+
+def _has_own_head(model: Any) -> bool:
+    """Whether the head of a model is not the embedding, which its config ties it to."""
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    ties = getattr(model.config, "tie_word_embeddings", False) and head is not None
+    return bool(ties and head.weight is not embedding.weight)
 
 
 def _load(folder: Path, **how: Any) -> Any:
