@@ -198,7 +198,8 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Exe
         voice.rows(rows[:_LISTED])
         if len(rows) > _LISTED:
             voice.say(f"  and {len(rows) - _LISTED:,} more: --json lists all")
-    voice.say(f"{len(todo)} cells, {sum(map(bool, todo.values()))} of them to do.")
+    done = sum(not stages for stages in todo.values())
+    voice.say(f"{len(todo)} cells, {done} of them done.")
     if peak:
         voice.say(
             f"Weights take at most about {spell_bytes(peak)} of the disk while it runs, and "

@@ -44,7 +44,7 @@ def test_parts_with_folders_of_their_own_are_gathered(tmp_path):
             shutil.copytree(tmp_path / step[0], tmp_path / step[1], dirs_exist_ok=True)
             trained = {f: f.stat().st_mtime_ns for f in (tmp_path / "gathered").rglob("train.json")}
     plan, whole = said[-2:]
-    assert plan.count(" done") == 5
+    assert plan.count(" done\n") == 5
     assert "to do" not in plan
     assert {f: f.stat().st_mtime_ns for f in trained} == trained
     assert len(trained) == 5
