@@ -20,8 +20,7 @@ from smmd_bench.decoding import stage
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.experiment.file import ExperimentFile
-from smmd_bench.models import loading as models
-from smmd_bench.models import recipe
+from smmd_bench.models import recipe, tokenizers
 from smmd_bench.plugin_system import registry
 from smmd_bench.plugin_system.tuned_label import is_tuned, untuned_label
 from smmd_bench.publishing import write_reports as publishing
@@ -104,8 +103,8 @@ class Workshop:
             shutil.copy(PLUGINS / name, folder / name)
             registry.load_plugin_file(folder / name)
         self.patch.setattr(publishing, "entries", _some_reports)  # figures take seconds
-        load_tokenizer = cache(models.load_tokenizer)
-        for module in (stage, models):
+        load_tokenizer = cache(tokenizers.load_tokenizer)
+        for module in (stage, tokenizers):
             self.patch.setattr(module, "load_tokenizer", load_tokenizer)
         self.patch.setattr(os, "fsync", lambda _: None)
         self.enter(self.world)
