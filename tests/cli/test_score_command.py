@@ -93,6 +93,10 @@ def test_the_reports_are_made_again_by_report(folder):
 
 def test_figures_are_those_of_matplotlibs_defaults_and_one_that_fails_has_status_1(folder):
     assert score(folder, "ce.jsonl", "smmd.csv", out="figures").returncode == 0
+    note_failed_figure(folder / "figures")
+    found = score(folder, "ce.jsonl", "smmd.csv", out="figures")
+    assert found.returncode == 1
+    assert "Failed: report loss_shapes: no font" in found.stderr
     (folder / "rc").write_text(
         "text.usetex: True\nfont.family: cursive\nbackend: TkAgg\nsavefig.bbox: tight\n"
         "axes.prop_cycle: cycler('color', ['r'])\nsavefig.transparent: True\n"
@@ -107,10 +111,6 @@ def test_figures_are_those_of_matplotlibs_defaults_and_one_that_fails_has_status
         assert done.returncode == 0, done.stderr
         made.add((folder / "figures" / "reports" / "figures" / "forest_plot.png").read_bytes())
     assert len(made) == 1
-    note_failed_figure(folder / "figures")
-    found = score(folder, "ce.jsonl", "smmd.csv", out="figures")
-    assert found.returncode == 1
-    assert "Failed: report loss_shapes: no font" in found.stderr
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,14 @@ def test_a_tokenizer_that_changes_the_text_is_refused(tokenizer, kind):
         check(tokenizer)
 
 
+def test_letters_that_a_tokenizer_does_not_know_are_no_reason_to_refuse():
+    check(of_words(), prompt="What is 1 \u201c\u00f1\u201d + 2?\nAnswer:", target="3")
+    check(byte_level(), prompt="pi\u00f1ata \u4e2d", target="It\u2019s 3")
+
+
 def test_unknown_characters_and_compatible_ones_are_seen_in_targets():
+    with pytest.raises(UserError, match="target of example e1"):
+        check(of_words(), target="\u22123")
     with pytest.raises(UserError, match="target of example e1"):
         check(of_words(), target="3/4")
     with pytest.raises(UserError, match="target of example e1"):

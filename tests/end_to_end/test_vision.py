@@ -28,7 +28,8 @@ def clocks(finish, tmp_path_factory):
 
 def test_a_vision_task_takes_the_built_in_vision_model(clocks):
     out, text = clocks
-    assert text.startswith("tiny-vl (built in) on clock_time: ")
+    assert text.startswith("tiny-vl (built in): float32, ")
+    assert text.splitlines()[1].startswith("tiny-vl (built in) on clock_time: ")
     tables = text[text.index("Did the loss help?") :]
     assert max(map(len, tables.splitlines()[:-3])) <= 100
     manifest = content(out, "manifest.json")
