@@ -86,6 +86,8 @@ class HFModel(CountsTruncated, HFLM):  # type: ignore[misc]
 
 @contextmanager
 def _open_hf(base: str, batch_size: int | None) -> Iterator[LoadModel]:
+    tokenizer = load_tokenizer(Path(base))
+
     def load(target: Target) -> HFModel:
         model = _merged_model(target).to("cuda" if torch.cuda.is_available() else "cpu")
         _require_canary(model, target)
@@ -94,7 +96,7 @@ def _open_hf(base: str, batch_size: int | None) -> Iterator[LoadModel]:
         rows = max(1, min(16, _LOGITS_BYTES // (2 * 4 * vocabulary * _TYPICAL_TOKENS)))
         return HFModel(
             pretrained=model,
-            tokenizer=load_tokenizer(Path(base)),
+            tokenizer=tokenizer,
             backend="causal",
             batch_size=batch_size or rows,
             device=str(model.device),
@@ -108,7 +110,7 @@ def _open_vllm(base: str, dtype: str, batch_size: int | None) -> Iterator[LoadMo
     settings = EngineSettings(dtype=dtype, max_model_length=LONGEST, memory_gb=_MEMORY_GB, images=0)
     with load_engine("vllm").open(Path(base), settings) as opened:
         session: Any = opened
-        module = _vllm_module()
+        module, tokenizer = _vllm_module(), load_tokenizer(Path(base))
 
         class VLLMModel(CountsTruncated, module.VLLM):  # type: ignore[misc,name-defined]
             """VLLM that counts what it cuts: it needs room for one new token, too."""
@@ -128,7 +130,7 @@ def _open_vllm(base: str, dtype: str, batch_size: int | None) -> Iterator[LoadMo
                 llm = session.engine_with(_checkpoint(target, folder))
             with patch.object(module, "LLM", lambda **_: llm):
                 model = VLLMModel(pretrained=base, dtype=dtype, batch_size=batch_size or BATCH)
-            model.tokenizer = load_tokenizer(Path(base))
+            model.tokenizer = tokenizer
             return model
 
         yield load

@@ -4,6 +4,7 @@ import pytest
 
 from tests.conftest import DATA
 
+from ..plugin_system.loss_file import LOSS
 from .conftest import run_here
 
 JOB = (
@@ -12,19 +13,6 @@ JOB = (
 TEXT = f"{JOB} --task arithmetic"
 DRAWN = "clock_time[source=synthetic]"
 CARD = "write gsm8k[source=corpus] to train on those data"
-LOSS = """
-from dataclasses import dataclass
-from typing import ClassVar
-from smmd_bench.contracts import NoAuxiliary
-@dataclass(frozen=True)
-class Idle:
-    name: ClassVar[str] = "idle"
-    version: ClassVar[int] = 1
-    replaces_cross_entropy: ClassVar[bool] = False
-    weight: float = 0.0
-    def bind(self, vocabulary):
-        return NoAuxiliary()
-"""
 PARTS = """
 name: parts
 losses: [ce]
@@ -104,7 +92,7 @@ def test_what_nothing_reads_is_refused(words, named, run_folder, tmp_path):
         "run recipe: min_pixels: 4096 PARTS",  # read by one part
         "sample svamp --split test --data-dir DATA",
         "sample arithmetic --seed 7",
-        f"{TEXT.replace('ce', 'ce,idle')} --plugin idle.py",
+        f"{TEXT.replace('ce', 'ce,mine')} --plugin idle.py",
     ],
 )
 def test_what_one_of_several_reads_is_accepted(words, run_folder, tmp_path):
