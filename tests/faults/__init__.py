@@ -1,1 +1,0 @@
-"""Faults, and what comes from strangers."""
