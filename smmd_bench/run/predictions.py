@@ -228,7 +228,7 @@ def _score_into(folder: Path, files: Sequence[_ScoredFile]) -> Outcome:
                 f"({run.manifest.get('command')}): choose another with --out."
             )
         todo = [file for file in files if file.stored(folder).metrics is None]
-        if todo or not run.manifest:
+        if run.manifest.get("cells") != [file.to_json() for file in files]:
             _write_manifest(run, files)
         for file in todo:
             now = file.stored(folder)
