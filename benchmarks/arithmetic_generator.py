@@ -23,8 +23,8 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from smmd_bench.tasks._arithmetic_parquet import generate
 from smmd_bench.tasks._mixed_expressions import REGIMES, reference_stream
+from smmd_bench.tasks.arithmetic import generate
 
 REFERENCE = """
 import hashlib, importlib, json, random, sys, time

@@ -34,7 +34,6 @@ parts:
         (f"{JOB} --task samsum --data-dir DATA", "write samsum[source=corpus]"),
         (f"{JOB} --task gsm8k[source=synthetic] --data-dir DATA", "--data-dir"),
         (f"{JOB} --task {DRAWN} --data-dir DATA", "--data-dir"),
-        (f"{JOB} --task clock_time[classes=there]", "classes=there"),
         ("sample arithmetic --data-dir DATA", "--data-dir"),
         ("prepare clock_time[source=synthetic] --data-dir DATA -q", "--data-dir"),
         ("validate ce --data-dir DATA", "--data-dir"),
