@@ -14,13 +14,14 @@ import io
 import json
 import math
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from filelock import FileLock
 
@@ -49,16 +50,18 @@ class Row:
     number: int
 
 
-class ChartSource(Protocol):
+class ChartSource(ABC):
     """Where rows come from. `local` names the files of a split; `remedy` ends an error."""
 
     name: ClassVar[str]
     remedy: ClassVar[str]
     local: ClassVar[Mapping[str, tuple[str, ...]]]
 
+    @abstractmethod
     def files(self, split: str) -> list[Path]:
         """The files with the questions of a split. Raises UserError if one cannot be had."""
 
+    @abstractmethod
     def rows(self, split: str) -> Iterable[Row]:
         """The rows of a split in the order of its files."""
 

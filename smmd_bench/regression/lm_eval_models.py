@@ -22,8 +22,7 @@ from lm_eval.models.huggingface import HFLM
 from ..contracts import Canary, Checkpoint, CheckpointKind, EngineSettings
 from ..decoding.canary_check import check_canary
 from ..errors import UserError
-from ..models.loading import load_model
-from ..models.merging import load_merged, save_merged
+from ..models.loading import load_merged, load_model, save_merged
 from ..models.tokenizers import load_tokenizer
 from ..plugin_system.registry import load_engine
 from ..storage.files import read_given_json
