@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import posixpath
 import re
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
+import click
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
 import smmd_bench
+from smmd_bench.cli import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -28,7 +31,7 @@ REFERENCES = {
     + "".join(f"::: smmd_bench{module}.{name}\n\n" for name, module in smmd_bench._API.items())
     + "## Contracts of plugins\n\n::: smmd_bench.contracts\n",
     "cli.md": "# Commands\n\n::: mkdocs-click\n    :module: smmd_bench.cli\n    :command: cli\n"
-    "    :prog_name: smmd-bench\n    :style: table\n    :depth: 1\n",
+    "    :prog_name: smmd-bench\n    :style: plain\n    :depth: 1\n",
 }
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s#]*)(#[^()\s]*)?\)")
 _MATH = re.compile(r"^```math\n(.*?)^```$|\$`([^`]+)`\$", re.MULTILINE | re.DOTALL)
@@ -36,7 +39,15 @@ _formulas: list[str] = []
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that do not lie in docs/."""
+    """Add the pages that do not lie in docs/; the commands are loaded by name."""
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        command.name = name
+        text, _, examples = cleandoc(command.help or "").partition("\b\nExamples:\n")
+        command.help = text + examples.replace("  smmd-bench", "\n    smmd-bench")
+        cli.add_command(command)
     for page, source in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
     for page, text in REFERENCES.items():
