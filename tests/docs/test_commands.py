@@ -51,7 +51,8 @@ def _make(path: Path) -> None:
     """Something of this name, where a command names a file or a folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".py":
-        shutil.copy(ROOT / "examples" / "own_task.py", path)
+        name = path.name if path.name == "own_loss.py" else "own_task.py"
+        shutil.copy(ROOT / "examples" / name, path)
     elif path.suffix:
         path.touch()
     else:
