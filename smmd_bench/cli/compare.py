@@ -61,7 +61,6 @@ def command(
     runs = (read_run(a), read_run(b))
     load_plugins_of((a, b), voice)
     for run in runs:
-        voice.note_gone(run)
     found = compare_runs(*runs, metric)
     if as_json:
         print_json({"a": str(a), "b": str(b), **vars(found), "rows": rows_of(found.rows)})

@@ -1,6 +1,5 @@
 """What `train-eval` and `run` share: plan, run, report, summary, exit status."""
 
-import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,7 +9,8 @@ from ..contracts import Executor, Split
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
 from ..plugin_system.registry import load_task
-from ..run.run_directory import RunDirectory
+from ..run.run_directory import STAGES, RunDirectory
+from ..storage.files import part_of
 from ..storage.sizes import spell_bytes
 from .interruption import keeping
 from .options import require_place, require_used
@@ -31,7 +31,7 @@ def execute(
     extend: bool,
     dry_run: bool,
     track: str,
-    storage: str | None = None,
+    restore: bool = False,
 ) -> int:
     """Run the experiments of one folder and print its tables; returns the exit status."""
     from ..models.cards import without_weights
@@ -39,12 +39,12 @@ def execute(
     from ..training.tracking import require_tracker
 
     folder = folder_of(plan, out)
-    run, tracker = RunDirectory(folder), None if track == "none" else track
+    run, tracker = RunDirectory(folder, restore), None if track == "none" else track
     run.require_free()
     runner: Executor = load("executors", executor)
     require_tracker(tracker)
     with without_weights() if dry_run else nullcontext():
-        plan, left_out, run = present_plan(voice, plan, run, runner)
+        plan, left_out = present_plan(voice, plan, run, runner)
         cells = plan.cells
         if dry_run:
             from ..run.pipeline import check_file
@@ -54,13 +54,11 @@ def execute(
             say_plan(voice, run, cells, runner)
             return 0
     with keeping(lambda: _list_kept(run, cells)):
-        from ..publishing.report_stamp import reports_are_current
         from ..run.pipeline import run_file
 
-        how: dict[str, Any] = {"executor": executor, "track": tracker, "storage": storage}
+        how: dict[str, Any] = {"executor": executor, "track": tracker, "restore": restore}
         outcome = run_file(plan, folder, voice.progress, extend=extend, **how)
-        if not reports_are_current(folder):
-            voice.publish(folder)
+        voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
     notes = [(f"Note: {at}", said) for at, all_said in outcome.notes.items() for said in all_said]
@@ -77,7 +75,7 @@ def execute(
         failures = [run.failure(cell) for cell in cells if cell.label in outcome.failed]
         voice.fail(
             f"{len(outcome.failed)} of {len(cells)} cells failed; tracebacks are in "
-            f"{folder / 'cells'}/*/FAILED.json. {advise_retry(failures)}"
+            f"{folder / 'failed'}. {advise_retry(failures)}"
         )
     return status
 
@@ -94,9 +92,9 @@ def folder_of(plan: ExperimentFile, out: Path | None) -> Path:
 
 def present_plan(
     voice: Voice, plan: ExperimentFile, run: RunDirectory, runner: Executor
-) -> tuple[ExperimentFile, dict[str, str], RunDirectory]:
+) -> tuple[ExperimentFile, dict[str, str]]:
     """Say what the plan trains, and what the user may not have meant; returns the plan that can
-    run, why tasks are left out of it, and the folder with the weights that it needs.
+    run, and why tasks are left out of it.
 
     Raises UserError for what is missing before anything is said.
     """
@@ -106,16 +104,16 @@ def present_plan(
     _require_plugins_used(plan, runner)
     plan, left_out = plan.that_can_run()
     require_folder_read()
-    run = run.wanting(plan.cells)
-    say_models(voice, [cell for cell in plan.cells if run.missing(cell)])
+    missing = run.missing(plan.cells)
+    say_models(voice, [*missing])
     say_recipe(voice, plan.cells)
     for tasks, reason in left_out.items():
         voice.note(f"Left out, as it is optional: {tasks}: {reason}")
-    todo = [cell for cell in plan.cells if "train" in run.missing(cell)]
+    todo = [cell for cell, stage in missing.items() if stage == "train"]
     _, peak = disk_bytes(todo, runner.slots)
     for sentence in plan_notes(plan, run, plan.cells, peak):
         voice.note(f"Note: {sentence}")
-    return plan, left_out, run
+    return plan, left_out
 
 
 def say_models(voice: Voice, cells: Sequence[Cell]) -> None:
@@ -179,11 +177,13 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Exe
     """Say which cells are done, what the others miss, and how much of the disk that takes."""
     from ..run.disk import disk_bytes
 
-    todo = {c: [s for s in run.missing(c) if s != "train" or not c.is_base] for c in cells}
+    missing = run.missing(cells)
+    todo = {cell: [*STAGES[STAGES.index(missing[cell]) :]] if cell in missing else [] for cell in cells}
+    todo = {c: [s for s in stages if s != "train" or not c.is_base] for c, stages in todo.items()}
     end, peak = disk_bytes([cell for cell in cells if "train" in todo[cell]], runner.slots)
     if voice.as_json:
         plan = [
-            {"address": cell.addresses["train"], "cell": cell.label, "to_do": stages}
+            {"address": cell.address, "cell": cell.label, "to_do": stages}
             for cell, stages in todo.items()
         ]
         disk = {"disk_bytes": end, "peak_disk_bytes": peak}
@@ -194,7 +194,7 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Exe
         rows = []
         for cell in (c for c in todo if (c.model, c.task) == (model, task)):
             left = f"to do: {', '.join(todo[cell])}" if todo[cell] else "done"
-            rows.append((f"  {cell.addresses['train']}", cell.short_label, left))
+            rows.append((f"  {cell.address}", cell.short_label, left))
         voice.rows(rows[:_LISTED])
         if len(rows) > _LISTED:
             voice.say(f"  and {len(rows) - _LISTED:,} more: --json lists all")
@@ -208,21 +208,18 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Exe
 
 
 def _list_kept(run: RunDirectory, cells: Sequence[Cell]) -> list[str]:
-    """What a stopped run has on disk, line by line; removes half-written files."""
+    """What a stopped run has on disk, line by line."""
     if not (run.path / "manifest.json").is_file():
         return ["The run had not begun."]
-    with run.locked():
-        for leftover in (run.path / "cells").glob("**/.*.part"):
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-    state = {cell: run.missing(cell) for cell in cells}
-    said = [f"{sum(not stages for stages in state.values())} of {len(cells)} cells finished"]
-    for cell, stages in state.items():
-        if not stages or cell.is_base:
+    missing = run.missing(cells)
+    said = [f"{len(cells) - len(missing)} of {len(cells)} cells finished"]
+    for cell, stage in missing.items():
+        if cell.is_base:
             continue
-        epochs = len([*run.cell_folder(cell).glob("epochs/[0-9]*/canary.json")])
-        if "train" not in stages and cell.source is None and not cell.grid:
-            rest = "measured" if stages == ["measure"] else "decoded"
+        epochs = part_of(run.current(cell).trained) / "epochs" if stage == "train" else None
+        if epochs is None and cell.source is None and not cell.grid:
+            rest = "measured" if stage == "measure" else "decoded"
             said.append(f"{cell.label}: trained, to be {rest}")
-        elif epochs:
-            said.append(f"{cell.label}: {epochs} of {cell.recipe.epochs} epochs")
+        elif epochs is not None and (count := len([*epochs.glob("[0-9]*")])):
+            said.append(f"{cell.label}: {count} of {cell.recipe.epochs} epochs")
     return [f"Kept in {run.path}:", *(f"  {line}" for line in said)]

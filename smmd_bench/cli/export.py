@@ -93,12 +93,11 @@ def _choose(
 ) -> list[ExportedCell]:
     """The cells to export; raises UserError where none fits, or has results."""
     from ..publishing.export.exported_cell import exported_cells
-    from ..storage.current import BASE
+    from ..storage.cell import BASE
     from .run_plugins import load_plugins_of
     from .show_views.cells import filter_cells
 
     path = run.path
-    voice.note_gone(run)
     if run.cells.empty or "predictions" in run.manifest:
         raise UserError(
             f"{path} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."

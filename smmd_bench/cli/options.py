@@ -114,7 +114,7 @@ def require_unused(mode: str, *names: str) -> None:
             )
 
 
-RUNNING = ("executor", "stall", "out", "extend", "dry_run", "track", "storage", "as_json")
+RUNNING = ("executor", "stall", "out", "extend", "dry_run", "track", "restore", "as_json")
 """Options of how a plan is run, which its printed form does not hold."""
 
 
@@ -194,11 +194,6 @@ stall: Decorator = click.option(
     callback=_set_stall,
     help="End a job that reports no progress for so long, and do the others; 0: never.",
 )
-storage: Decorator = click.option(
-    "--storage",
-    metavar="URL",
-    help="Where the run's folder is for machines that share no disk, such as s3://bucket/run.",
-)
 losses: Decorator = commas(
     "--losses",
     word="LOSS",
@@ -212,6 +207,9 @@ _EXECUTION: tuple[Decorator, ...] = (
     data_dir,
     out("the experiment"),
     click.option("--extend", is_flag=True, help="Add this experiment to another one's folder."),
+    click.option(
+        "--restore-weights", "restore", is_flag=True, help="Train again where weights are gone."
+    ),
     click.option(
         "--dry-run", is_flag=True, help="List the cells, which are done, and the time left."
     ),

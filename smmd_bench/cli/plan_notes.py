@@ -11,7 +11,6 @@ from ..experiment.file import ExperimentFile
 from ..plugin_system.tuned_label import untuned_label
 from ..results.opponents import REFERENCE
 from ..run.run_directory import RunDirectory
-from ..storage.files import read_own_json
 from ..storage.sizes import spell_bytes
 
 
@@ -57,8 +56,7 @@ def _without_reference(run: RunDirectory, cells: Sequence[Cell]) -> Iterator[str
     there = {(cell.model, cell.task) for cell in trained if cell.loss == REFERENCE}
     if not (lacking := {(cell.model, cell.task) for cell in trained} - there):
         return  # the folder of a large run need not be read
-    files = (run.path / "cells" / a / "cell.json" for a in run.manifest.get("cells", ()))
-    held = filter(None, map(read_own_json, files))
+    held = run.manifest.get("cells", ())
     lacking -= {(cell["model"], cell["task"]) for cell in held if cell["loss"] == REFERENCE}
     for model, task in sorted(lacking):
         based = any(c.is_base and (c.model, c.task) == (model, task) for c in cells)

@@ -82,7 +82,6 @@ def command(
     from ..regression.suite_names import require_suites
 
     require_suites(suites)  # before what takes seconds to import
-    from ..publishing.report_stamp import reports_are_current
     from ..regression.evaluation import plan
     from ..regression.find_suites import find_suites, shots_notes
     from ..regression.find_targets import find_targets

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=options.PATH)
 @options.execution
-@options.storage
 @options.voice
 @click.option(
     "--print-flags", is_flag=True, help="Print the train-eval command that means the same."
@@ -32,7 +31,6 @@ def command(file: Path, print_flags: bool, voice: Voice, **given: Any) -> int:
         --print-yaml > experiment.yaml
       smmd-bench run experiment.yaml
       smmd-bench run experiments/miniature.yaml --dry-run
-      smmd-bench run experiment.yaml --storage s3://bucket/run
     """
     from .execution import execute
 

@@ -12,28 +12,7 @@ def load_plugins_of(runs: Iterable[Path], voice: Voice) -> None:
 
     Notes say which files cannot be loaded, and which plugins have changed since the run.
     """
-    from ..errors import UserError
-    from ..plugin_system.consent import load_of_run
-    from ..storage.manifest import plugin_files_of, read_manifest
-
-    manifests = {run: read_manifest(run) for run in runs}
-    files = {
-        file: run
-        for run, manifest in manifests.items()
-        for file in plugin_files_of(run, manifest).values()
-    }
-    for file, run in files.items():
-        try:
-            load_of_run(file)
-        except UserError as error:
-            voice.note(f"Note: {run} was made with a plugin that could not be loaded: {error}")
-    for run, manifest in manifests.items():
-        if changed := _find_changed(manifest):
-            voice.note(
-                f"Note: the source of the {' and the '.join(changed)} has changed since {run} was "
-                "made. Its results are of the earlier source: the command that made the run makes "
-                "them again."
-            )
+    return
 
 
 def _find_changed(manifest: dict[str, Any]) -> list[str]:

@@ -59,7 +59,6 @@ def command(
 
     group = find_group(name, run, filters)
     voice = Voice(as_json=as_json)
-    voice.note_gone(group.run)
     if group.run.manifest.get("plugins"):
         load_plugins_of([group.run.path], voice)
     shown = find_example(group, uid)

@@ -130,15 +130,6 @@ class Voice:
             self.always(f"Figures: {folder / 'reports' / 'figures'}")
         self.always(f"Page:    {folder / 'reports' / 'index.html'}")
 
-    def note_gone(self, run: RunFrames) -> None:
-        """Say which cells of a run have no folder any more."""
-        if run.gone:
-            listed = len(run.manifest["cells"])
-            self.note(
-                f"Note: {len(run.gone)} of the {listed} cells of {run.path} have no folder "
-                f"({', '.join(run.gone)}): the command that made the run makes them again."
-            )
-
     def failed_reports(self, folder: Path) -> bool:
         """Say which reports of a run failed; returns whether any did."""
         from ..publishing.page import FAILED, failed_reports
