@@ -2,12 +2,11 @@
 
     python -m benchmarks.canary
 
-For each of three architectures: a tiny base, CE and SMMD adapters of as many seeds as there are
-repeats, two epochs each, in bfloat16, trained by the harness's own stage; full checkpoints for the
-prefix cache. Then both engines, real ones, are given each checkpoint with its own weights, and with
-those of a sabotage under its name. A sabotage that passes is `indistinguishable` where the rule,
-from the weights' log-probabilities in float32 alone, says beforehand that it does not see them, and
-`missed` otherwise. Prints the table of docs/runs.md; status 1 where one is missed.
+For each of three architectures: a tiny base, CE and SMMD adapters of some seeds, two epochs each,
+in bfloat16, trained by the harness's own stage; full checkpoints for the prefix cache. Both engines
+are given each checkpoint with its own weights, and with those of a sabotage under its
+name. One that passes is `indistinguishable` where the rule says so beforehand, from the weights'
+log-probabilities in float32, else `missed`. Prints the table of docs/runs.md.
 """
 
 from __future__ import annotations
@@ -30,15 +29,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from smmd_bench.plugins.engines import _session
 
 from smmd_bench.contracts import Checkpoint, EngineSession, EngineSettings
 from smmd_bench.decoding import canary_check
 from smmd_bench.decoding.siblings import session_canaries
 from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
+from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.loading import load_model, quiet_libraries
 from smmd_bench.models.tokenizers import load_tokenizer
@@ -88,9 +86,7 @@ def make_base(architecture: str, folder: Path, *, steps: int = 150, batch: int =
     torch.manual_seed(0)
     kind, shape = ARCHITECTURES[architecture]
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / kind)
-    ids = {
-        f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")
-    }
+    ids = {name: getattr(tokenizer, name) for name in ("eos_token_id", "pad_token_id")}
     config = AutoConfig.for_model(
         architecture,
         vocab_size=len(tokenizer),
@@ -123,28 +119,18 @@ def train_family(
     base: Path, folder: Path, losses: Sequence[str], seeds: Sequence[int], **recipe: Any
 ) -> Family:
     """Train with the harness's own stage, in bfloat16; every epoch's weights are kept."""
-    cells = [
-        cell
-        for seed in seeds
-        for cell in Experiment(
-            (TASK,),
-            tuple(losses),
-            (str(base),),
-            seeds=(seed,),
-            engine="transformers",
-            base=False,
-            recipe={**RECIPE, "learning_rate": RATES[seed % len(RATES)], **recipe},
-        ).cells
-    ]
-    placed = [(cell, folder / f"{cell.loss}-{cell.seed}") for cell in cells]
-    for cell, place in placed:
-        train_cell(cell, place, lambda *_: None)
-    canaries, checkpoints = session_canaries(placed), {}
-    for cell, place in placed:
-        for epoch, canary in canaries[place].items():
-            weights = place / "epochs" / str(epoch)
-            name = f"{cell.label} epoch {epoch}"
-            found = Checkpoint(name, cell.recipe.method, weights, canary)  # type: ignore[arg-type]
+    cells: list[Cell] = []
+    for seed in seeds:
+        settings = {**RECIPE, "learning_rate": RATES[seed % len(RATES)], **recipe}
+        common: Any = {"seeds": (seed,), "engine": "transformers", "base": False}
+        cells += Experiment((TASK,), tuple(losses), (str(base),), recipe=settings, **common).cells
+    for cell in cells:
+        train_cell(cell, folder, lambda *_: None)
+    canaries, checkpoints = session_canaries(cells, folder), {}
+    for cell in cells:
+        for epoch, canary in canaries[cell.parts["train"]].items():
+            weights, kind = cell.stored(folder).epoch(epoch), cell.recipe.method
+            found = Checkpoint(f"{cell.label} epoch {epoch}", kind, weights, canary)  # type: ignore[arg-type]
             checkpoints[cell.loss, cell.seed, epoch] = found
     return Family(base, checkpoints)
 
@@ -194,8 +180,7 @@ def is_known_alike(family: Family, wrong: Checkpoint) -> bool:
 
 
 def attempts(family: Family, to: Path, label: str) -> list[tuple[str, Checkpoint, bool]]:
-    """Each sabotage once a seed, of a checkpoint that the seed draws: name, what is put in its
-    place, and whether it is known to be alike."""
+    """Each sabotage once a seed: its name, the checkpoint, and whether it is known to be alike."""
     found = []
     for seed in sorted({seed for _, seed, _ in family.checkpoints}):
         draw = random.Random(f"{label} {seed}")
@@ -211,42 +196,22 @@ def outcome(session: EngineSession, checkpoint: Checkpoint, *, alike: bool = Fal
     that was known before, else `missed`."""
     try:
         session.log_probabilities([[5, 6]], checkpoint)
-    except RuntimeError as error:
+    except Exception as error:
         return "caught" if "does not run the weights" in str(error) else "refused"
-    except Exception:
-        return "refused"
     return "indistinguishable" if alike else "missed"
 
 
 def count_stale(family: Family, session: Any, counts: Counts) -> None:
     """Each full checkpoint after another one, without and with a reset of vLLM's prefix cache."""
-    seen: dict[str, Any] = {}
-    module: Any = _session
-
-    def check(checkpoint: Checkpoint, rows: Any, dtype: str) -> None:
-        seen[checkpoint.name] = rows
-        canary_check.check_canary(checkpoint, rows, dtype)
-
-    module.check_canary, llm = check, session._llm
-    checkpoints = list(family.checkpoints.values())
+    checkpoints, llm = list(family.checkpoints.values()), session._llm
     for before, checkpoint in zip([checkpoints[-1], *checkpoints], checkpoints, strict=False):
-        canary = checkpoint.canary
-        assert canary is not None
         outcome(session, before)
         llm.reset_prefix_cache = lambda: True
-        said = outcome(session, checkpoint)
+        counts["a stale prefix cache"][outcome(session, checkpoint)] += 1
         del llm.reset_prefix_cache
-        stale = seen[checkpoint.name]
         llm.reset_prefix_cache()
         session._current = None  # or the right weights would not be checked again
         counts["right weights, full"][outcome(session, checkpoint)] += 1
-        if said == "missed":
-            moved = zip(canary.log_probabilities, stale, seen[checkpoint.name], strict=True)
-            exact = [tuple(np.add(known, np.subtract(a, b))) for known, a, b in moved]
-            if canary_check.could_pass(canary, exact, DTYPE):
-                said = "indistinguishable"
-        counts["a stale prefix cache"][said] += 1
-    module.check_canary = canary_check.check_canary
 
 
 def measure(architecture: str, place: Path, repeats: int, counts: Counts) -> None:
@@ -269,22 +234,20 @@ def measure(architecture: str, place: Path, repeats: int, counts: Counts) -> Non
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--architectures", nargs="+", default=list(ARCHITECTURES))
-    options = parser.parse_args()
+    repeats = parser.parse_args().repeats
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
     quiet_libraries()
     counts: Counts = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as folder:
-        for architecture in options.architectures:
-            measure(architecture, Path(folder) / architecture, options.repeats, counts)
+        for architecture in ARCHITECTURES:
+            measure(architecture, Path(folder) / architecture, repeats, counts)
     outcomes = ("caught", "refused", "indistinguishable", "missed")
     print(f"| weights | n | {' | '.join(outcomes)} |\n|---|{'---:|' * 5}")
     for name, found in counts.items():
         print(f"| {name} | {found.total()} | {' | '.join(str(found[o]) for o in outcomes)} |")
-    wrong = {name: found for name, found in counts.items() if not name.startswith("right")}
-    alarms = sum(f["caught"] + f["refused"] for n, f in counts.items() if n not in wrong)
-    sys.exit(1 if alarms or any(found["missed"] for found in wrong.values()) else 0)
+    alarms = sum(f["caught"] + f["refused"] for n, f in counts.items() if n.startswith("right"))
+    sys.exit(bool(alarms + sum(f["missed"] for n, f in counts.items() if n[:5] != "right")))
 
 
 if __name__ == "__main__":
