@@ -118,11 +118,11 @@ def test_figures_are_those_of_matplotlibs_defaults_and_one_that_fails_has_status
     [
         (
             ["--task", TASK, "--predictions=twice.jsonl"],
-            "twice.jsonl, line 21: the example test-0-2",
+            "twice.jsonl, row 21: the example test-0-2",
         ),
         (
             ["--task", TASK, "--predictions=other.jsonl"],
-            "other.jsonl, line 1: its question 'A robe",
+            "other.jsonl, row 1: its question 'A robe",
         ),
         (["--task", "arithmatic", "--predictions=ce.jsonl"], "did you mean arithmetic"),
         (["--task", TASK], "--predictions"),
