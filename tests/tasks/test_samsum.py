@@ -5,12 +5,9 @@ The dialogues of `tests/data/samsum` are of our own: the corpus must not be redi
 
 import logging
 import re
-from importlib.resources import files
-from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 from rouge_score.rouge_scorer import RougeScorer
 from smmd_bench.tasks._rouge import KINDS
 from smmd_bench.tasks.samsum import SAMSum
@@ -23,12 +20,12 @@ from smmd_bench.models.cards import model_card
 from smmd_bench.models.recipe import paper_recipe
 from smmd_bench.models.tokenizers import load_tokenizer
 from smmd_bench.plugin_system.registry import load_engine, load_task
+from smmd_bench.regression.suites import samsum_task
 from smmd_bench.scoring.measure import compare, measure
 from smmd_bench.scoring.score import score_frame
 
 from ..conftest import DATA
 
-SUITES = Path(str(files("smmd_bench.regression") / "suites"))
 WRITTEN = [
     " Choir is cancelled because of a fever.",
     " They need 24 chairs. Felix borrows 4.\n\nSummarize the dialogue.\n\nArno: 24 chairs",
@@ -193,21 +190,15 @@ def test_without_network_and_copy_it_says_what_to_fetch(tmp_path, monkeypatch):
 
 def evaluate(lm_eval, model, **settings):
     """The task of the package by lm-eval's Python API."""
-    from lm_eval.tasks import TaskManager
-
-    manager = TaskManager(include_path=[str(SUITES)], include_defaults=False)
-    return lm_eval.simple_evaluate(
-        model, tasks=["samsum"], task_manager=manager, bootstrap_iters=0, **settings
-    )
+    return lm_eval.simple_evaluate(model, tasks=[samsum_task()], bootstrap_iters=0, **settings)
 
 
-def test_lm_evals_file_has_the_tasks_constants():
-    text = (SUITES / "samsum.yaml").read_text(encoding="utf-8").replace("!function ", "")
-    content = yaml.safe_load(text)
-    assert content["generation_kwargs"]["until"] == []  # a blank line may come first
-    assert content["generation_kwargs"]["max_gen_toks"] == SAMSum.max_new_tokens
-    assert content["num_fewshot"] == 0
-    assert [entry["metric"] for entry in content["metric_list"]] == list(KINDS)
+def test_lm_evals_task_has_the_tasks_constants(lm_eval):
+    config = samsum_task().config
+    assert config.generation_kwargs["until"] == []  # a blank line may come first
+    assert config.generation_kwargs["max_gen_toks"] == SAMSum.max_new_tokens
+    assert config.num_fewshot == 0
+    assert [entry["metric"] for entry in config.metric_list] == list(KINDS)
 
 
 def test_lm_eval_gives_the_same_rouge(lm_eval):
