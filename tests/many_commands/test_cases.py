@@ -40,7 +40,9 @@ def no_source(patch):
 
 def no_weights(patch):
     """Folders are named by what was asked for, not by what came before."""
-    patch.setattr(StoredCell, "_folder", lambda cell, stage, _: cell.run / stage / cell.parts[stage])
+    patch.setattr(
+        StoredCell, "_folder", lambda cell, stage, _: cell.run / stage / cell.parts[stage]
+    )
 
 
 SEQUENCES = {
@@ -181,7 +183,7 @@ def test_a_damaged_file_is_made_again(commands, file, caplog):
         found.write_bytes(found.read_bytes()[:7])
     for _ in range(3):  # Parquet is read late, and the first damaged one ends a command
         with suppress(UserError):
-            read_run(commands.root / "one").completions
+            _ = read_run(commands.root / "one").completions
     run(BOTH, commands.root / "one")
     commands.touched.add("one")
     commands.folders_say_what_fresh_ones_say()

@@ -5,8 +5,6 @@ The dialogues of `tests/data/samsum` are of our own: the corpus must not be redi
 
 import logging
 import re
-from importlib.resources import files
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,11 +12,11 @@ from rouge_score.rouge_scorer import RougeScorer
 from smmd_bench.tasks.samsum import SAMSum
 
 from smmd_bench.plugin_system.registry import load_task
+from smmd_bench.regression.suites import samsum_task
 from smmd_bench.scoring.measure import measure
 
 from ..conftest import DATA
 
-SUITES = Path(str(files("smmd_bench.regression") / "suites"))
 WRITTEN = [
     " Choir is cancelled because of a fever.",
     " They need 24 chairs. Felix borrows 4.\n\nSummarize the dialogue.\n\nArno: 24 chairs",
@@ -113,12 +111,7 @@ def test_rouge_is_that_of_rouge_score_and_no_summary_fails_to_give_a_number():
 
 def evaluate(lm_eval, model, **settings):
     """The task of the package by lm-eval's Python API."""
-    from lm_eval.tasks import TaskManager
-
-    manager = TaskManager(include_path=[str(SUITES)], include_defaults=False)
-    return lm_eval.simple_evaluate(
-        model, tasks=["samsum"], task_manager=manager, bootstrap_iters=0, **settings
-    )
+    return lm_eval.simple_evaluate(model, tasks=[samsum_task()], bootstrap_iters=0, **settings)
 
 
 def test_lm_eval_gives_the_same_rouge(lm_eval):
