@@ -1,6 +1,5 @@
 """What `train-eval` and `run` share: plan, run, report, summary, exit status."""
 
-import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,7 +11,6 @@ from ..experiment.file import ExperimentFile
 from ..plugin_system.registry import load_task
 from ..run.run_directory import RunDirectory
 from ..storage.sizes import spell_bytes
-from .interruption import keeping
 from .options import require_place, require_used
 from .plan_notes import plan_notes, tuning_notes
 from .terminal import print_json
@@ -31,7 +29,6 @@ def execute(
     extend: bool,
     dry_run: bool,
     track: str,
-    storage: str | None = None,
 ) -> int:
     """Run the experiments of one folder and print its tables; returns the exit status."""
     from ..models.cards import without_weights
@@ -53,14 +50,13 @@ def execute(
                 check_file(run, plan, progress, extend=extend)
             say_plan(voice, run, cells, runner)
             return 0
-    with keeping(lambda: _list_kept(run, cells)):
-        from ..publishing.report_stamp import reports_are_current
-        from ..run.pipeline import run_file
+    from ..publishing.report_stamp import reports_are_current
+    from ..run.pipeline import run_file
 
-        how: dict[str, Any] = {"executor": executor, "track": tracker, "storage": storage}
-        outcome = run_file(plan, folder, voice.progress, extend=extend, **how)
-        if not reports_are_current(folder):
-            voice.publish(folder)
+    how: dict[str, Any] = {"executor": executor, "track": tracker}
+    outcome = run_file(plan, folder, voice.progress, extend=extend, **how)
+    if not reports_are_current(folder):
+        voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
     notes = [(f"Note: {at}", said) for at, all_said in outcome.notes.items() for said in all_said]
@@ -205,24 +201,3 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Exe
             f"Weights take at most about {spell_bytes(peak)} of the disk while it runs, and "
             f"{spell_bytes(end)} at the end."
         )
-
-
-def _list_kept(run: RunDirectory, cells: Sequence[Cell]) -> list[str]:
-    """What a stopped run has on disk, line by line; removes half-written files."""
-    if not (run.path / "manifest.json").is_file():
-        return ["The run had not begun."]
-    with run.locked():
-        for leftover in (run.path / "cells").glob("**/.*.part"):
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-    state = {cell: run.missing(cell) for cell in cells}
-    said = [f"{sum(not stages for stages in state.values())} of {len(cells)} cells finished"]
-    for cell, stages in state.items():
-        if not stages or cell.is_base:
-            continue
-        epochs = len([*run.cell_folder(cell).glob("epochs/[0-9]*/canary.json")])
-        if "train" not in stages and cell.source is None and not cell.grid:
-            rest = "measured" if stages == ["measure"] else "decoded"
-            said.append(f"{cell.label}: trained, to be {rest}")
-        elif epochs:
-            said.append(f"{cell.label}: {epochs} of {cell.recipe.epochs} epochs")
-    return [f"Kept in {run.path}:", *(f"  {line}" for line in said)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from . import completion, options
-from .interruption import keeping
+from . import options
 from .voice import Voice, advise_retry
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("run", type=options.PATH, shell_complete=completion.runs)
+@click.argument("run", type=options.PATH)
 @options.commas(
     "--suite",
     "suites",
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     word="LOSS",
     default="",
     show_default=False,
-    shell_complete=completion.run_losses,
     help="Only the cells of these losses; base is the untuned model (default: all).",
 )
 @click.option(
@@ -101,11 +99,10 @@ def command(
         f"{setting.engine}" + (f", {limit} questions a subject or task." if limit else ".")
     )
 
-    with keeping(lambda: _kept(run, plan(targets, found, setting))):
-        with voice.progress() as progress:
-            outcome = regress(run, targets, found, setting, progress, executor=executor)
-        if not reports_are_current(run):
-            voice.publish(run)
+    with voice.progress() as progress:
+        outcome = regress(run, targets, found, setting, progress, executor=executor)
+    if not reports_are_current(run):
+        voice.publish(run)
     if not outcome.worked:
         voice.say("Nothing to do: the run has every result.")
     voice.tables(run, ("mmlu_table", "regression_table"))
@@ -116,12 +113,6 @@ def command(
             f"{run / 'regression'}/*/FAILED.json. {_advice(run, plan(targets, found, setting))}"
         )
     return status
-
-
-def _kept(run: Path, evaluations: Sequence[Evaluation]) -> list[str]:
-    """What there is of them after an interruption."""
-    done = sum(evaluation.is_done(run) for evaluation in evaluations)
-    return [f"Kept in {run / 'regression'}: {done} of {len(evaluations)} evaluations."]
 
 
 def _advice(run: Path, evaluations: Iterable[Evaluation]) -> str:

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from . import completion, options
-from .interruption import keeping
+from . import options
 from .voice import Voice
 
 
@@ -14,7 +13,6 @@ from .voice import Voice
 @click.option(
     "--task",
     required=True,
-    shell_complete=completion.tasks,
     help="A task, such as arithmetic or 'arithmetic[level=hard]'.",
 )
 @click.option(
@@ -35,9 +33,7 @@ from .voice import Voice
     "name of a loss, such as ce or smmd, gives it the colour of that loss.",
 )
 @options.choice("--split", "test", "train", "validation", help="Which split was answered.")
-@click.option(
-    "--data-seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Seed of generated data."
-)
+@options.data_seed
 @click.option(
     "--limit",
     type=click.IntRange(1),
@@ -89,12 +85,11 @@ def command(
     from ..run.predictions import score_predictions
 
     options.require_used([f"task {task.partition('[')[0]}"])
-    with keeping(), voice.waiting("Scoring ..."):
+    with voice.waiting("Scoring ..."):
         outcome = score_predictions(task, files, labels, say=voice.say, **given)
     folder = outcome.path
     if not reports_are_current(folder):
-        with keeping():
-            voice.publish(folder)
+        voice.publish(folder)
     if not outcome.worked and not outcome.failed:
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(folder)

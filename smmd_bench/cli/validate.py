@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import UserError
-from . import completion, options
+from . import options
 from .terminal import new_console, print_json
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ def _go_offline(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -
     nargs=-1,
     is_eager=True,
     callback=_go_offline,
-    shell_complete=completion.plugins_and_files,
 )
 @click.option("--run", type=options.PATH, help="Also try reports on this run of yours.")
 @options.as_json

@@ -17,21 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .terminal import (
-    new_console,
-    new_table,
-    print_json,
-    print_sentence,
-    print_table,
-    result_width,
-)
+from .terminal import new_console, new_table, print_json, print_sentence, print_table, result_width
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ..contracts import Progress
     from ..publishing.make_report import Section
-    from ..results.frames import RunFrames
 
 
 @dataclass(frozen=True)
@@ -130,15 +122,6 @@ class Voice:
             self.always(f"Figures: {folder / 'reports' / 'figures'}")
         self.always(f"Page:    {folder / 'reports' / 'index.html'}")
 
-    def note_gone(self, run: RunFrames) -> None:
-        """Say which cells of a run have no folder any more."""
-        if run.gone:
-            listed = len(run.manifest["cells"])
-            self.note(
-                f"Note: {len(run.gone)} of the {listed} cells of {run.path} have no folder "
-                f"({', '.join(run.gone)}): the command that made the run makes them again."
-            )
-
     def failed_reports(self, folder: Path) -> bool:
         """Say which reports of a run failed; returns whether any did."""
         from ..publishing.page import FAILED, failed_reports
@@ -150,20 +133,11 @@ class Voice:
 
 
 def advise_retry(failures: Iterable[Mapping[str, Any] | None]) -> str:
-    """Whether the same command can help, from the FAILED.json of cells, if they have one.
-
-    A user's mistake fails again until the user changes what its error names.
-    """
-    found = [f for f in failures if f and not f.get("skipped")]
-    mistakes = sum(bool(f.get("user_error")) for f in found)
-    if not mistakes:
-        return "The same command tries them again."
-    if mistakes == len(found):
-        return "The same command fails again: first change what the errors name."
-    return (
-        f"The same command tries them again; {mistakes} of them fail again until you change what "
-        "their errors name."
-    )
+    """Whether the same command can help, from the FAILED.json of cells, if they have one."""
+    found = [failure for failure in failures if failure and not failure.get("skipped")]
+    if any(failure.get("user_error") for failure in found):
+        return "First change what the errors name; then the same command tries them again."
+    return "The same command tries them again."
 
 
 def summary_of(folder: Path) -> dict[str, Any]:

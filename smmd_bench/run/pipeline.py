@@ -4,7 +4,7 @@ Killed at any point, the same call later does only what is missing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,7 @@ from ..contracts import Executor, Progress
 from ..errors import UserError, did_you_mean
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
-from ..plugin_system.consent import load_named, load_of_run
-from ..plugin_system.registry import load
+from ..plugin_system.registry import load, load_plugin_file
 from ..results.frames import read_run
 from ..storage.data_files import require_folder_read
 from ..storage.files import read_own_json, write_json_if_new
@@ -161,7 +160,7 @@ def _planned_cells(run: RunDirectory, addresses: Sequence[str]) -> list[Cell]:
     if not manifest:
         raise UserError(f"{run.path} holds no plan: make one with `smmd-bench plan --out`.")
     for file in run.plugin_files:  # a plan is run as an experiment file is
-        load_named(file)
+        load_plugin_file(file)
     files = {a: run.path / "cells" / a / "cell.json" for a in cells_and_trials(manifest)}
     there = {address: read_own_json(file) for address, file in files.items()}
     tried = _tried(filter(None, there.values()))
@@ -197,9 +196,6 @@ def _tried(described: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def _earlier_cells(run: RunDirectory, own: Collection[Cell]) -> list[Cell]:
     """The cells of the folder's other experiments, where this version of the software measures them
     from the completions that they have; each cell.json says so then."""
-    for file in run.plugin_files:
-        with suppress(UserError):  # it is gone: the results of its cells stay as they are
-            load_of_run(file)
     found = []
     mine = {cell.addresses["train"] for cell in own}
     for address in cells_and_trials(run.manifest):
@@ -211,7 +207,7 @@ def _earlier_cells(run: RunDirectory, own: Collection[Cell]) -> list[Cell]:
         try:
             cell = cell_from_json(content)
             known = cell.addresses["train"] == address
-        except UserError:  # its model or plugin is gone, or has changed
+        except UserError:  # its model is gone, or its plugin is not loaded, or has changed
             continue
         if address in run.manifest.get("trials", ()):
             cell = replace(cell, trial="")

@@ -29,7 +29,7 @@ def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub, tmp_path):
     assert first.returncode == 0, first.stderr
     assert "arithmetic: nothing to fetch" in first.stdout
     said, folder = first.stdout.splitlines()[1:]
-    assert said == "someone/whole: 3,903,488 weights in 1 safetensors file, 14.9 MiB, mit"
+    assert said == "someone/whole: 3,903,488 weights in 1 of safetensors, 14.9 MiB, mit"
     there = {path.name for path in Path(folder.strip()).iterdir()}
     assert "model.safetensors" in there
     assert "pytorch_model.bin" not in there
@@ -87,7 +87,7 @@ def test_a_local_checkpoint_and_a_built_in_one(tmp_path):
     out = call("prepare", "--model", folder, "--model", "builtin/tiny")
     assert out.returncode == 0, out.stderr
     mine, place, built_in, _ = out.stdout.splitlines()
-    assert mine.endswith("3,903,488 weights in 1 safetensors file, 14.9 MiB, mit")
+    assert mine.endswith("3,903,488 weights in 1 of safetensors, 14.9 MiB, mit")
     assert place == f"  {folder}"
     assert built_in.endswith("Apache-2.0, part of smmd-bench")
 
