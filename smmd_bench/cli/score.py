@@ -28,9 +28,8 @@ from .voice import Voice
     "--label",
     "labels",
     multiple=True,
-    help="What tables call a file, in the same order (default: its name without extension, or "
-    "the task in that of lm-eval). The "
-    "name of a loss, such as ce or smmd, gives it the colour of that loss.",
+    help="What tables call a file, in the same order (default: its name). The name of a loss, such "
+    "as ce or smmd, gives it the colour of that loss.",
 )
 @options.choice("--split", "test", "train", "validation", help="Which split was answered.")
 @options.data_seed
@@ -61,15 +60,10 @@ def command(
       JSON lines, a JSON list, CSV and Parquet: a column with the completion,
         named completion, prediction, response, output or generated_text, and
         one with the id, named uid, id, doc_id or custom_id.
-      lm-eval: samples_*.jsonl of --log_samples. The raw answer is scored, not the
-        filtered one.
+      lm-eval: samples_*.jsonl of --log_samples; the raw answer is scored.
 
     An id is the uid of an example (`smmd-bench sample TASK --split test --json`), or its position
-    in the split, from 0. Without uids, rows whose prompts tell them apart are matched by these;
-    rows without ids must be one for each example, in order. Columns such as prompt, question,
-    target, answer and index are compared with the examples, and a file that contradicts them is
-    refused. A prompt that every completion repeats is taken off. A column finish_reason says
-    "length" for a completion that was cut off.
+    in the split, from 0. A file whose prompts or targets contradict the examples is refused.
 
     \b
     Examples:
@@ -99,21 +93,15 @@ def command(
 
 def _say_comparisons(voice: Voice, folder: Path) -> None:
     """A line for each file but the first, whatever table the task has."""
-    from ..contracts import ExactMatch
     from ..publishing.style import loss_label
     from ..publishing.tables import p_value, with_interval
     from ..results.frames import read_run
 
     compared = read_run(folder).comparisons
     for line in compared.drop_duplicates("address").to_dict("records"):  # its first metric
-        difference = with_interval(line["difference"], line["low"], line["high"], sign=True)
-        exact = (
-            f"; exact by one alone: {line['b']:.0f} and {line['c']:.0f} of {line['n']:,}, McNemar "
-            f"p {p_value(line['p'])}"
-            if line["metric"] == ExactMatch.name  # else the answers are no numbers
-            else f" (n {line['n']:,})"
-        )
         voice.say(
             f"{loss_label(line['loss'])} against {loss_label(line['against_loss'])}: "
-            f"{line['metric']} {difference}{exact}"
+            f"{line['metric']} "
+            f"{with_interval(line['difference'], line['low'], line['high'], sign=True)}, "
+            f"p {p_value(line['p'])}, n {line['n']:,}"
         )
