@@ -10,7 +10,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, p_value, with_deviation, with_interval
-from smmd_bench.storage.current import BASE
+from smmd_bench.storage.cell import BASE
 
 from ._caption import join_sentences, split_caption, when
 from ._values import delta, model_columns

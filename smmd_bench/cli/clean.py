@@ -127,7 +127,7 @@ def _remove(parts: Sequence[Part]) -> int:
 def _print(parts: Sequence[Part]) -> None:
     from rich.text import Text
 
-    from ..run.removal import PARTS
+    from ..run.removal import COSTS, PARTS
 
     console, word = new_console(), {"no_wrap": True}
     for place in dict.fromkeys(part.place for part in parts):
@@ -135,7 +135,7 @@ def _print(parts: Sequence[Part]) -> None:
         table = new_table(word, {**word, "justify": "right"}, {"overflow": "fold", "ratio": 1})
         for part in parts:
             if part.place == place:
-                text = Text.assemble(PARTS[part.name], "\n", (f"-> {part.cost}", "dim"))
+                text = Text.assemble(PARTS[part.name], "\n", (f"-> {COSTS[part.name]}", "dim"))
                 table.add_row(f"  {part.name}", spell_bytes(part.size), text)
         print_table(console, table)
     click.echo(f"In all {spell_bytes(sum(part.size for part in parts))}.")

@@ -92,7 +92,7 @@ def _choose(
 ) -> list[ExportedCell]:
     """The cells to export; raises UserError where none fits, or has results."""
     from ..publishing.export.exported_cell import exported_cells
-    from ..storage.current import BASE
+    from ..storage.cell import BASE
     from .show import filter_cells
 
     path = run.path

@@ -155,6 +155,9 @@ _EXECUTION: tuple[Decorator, ...] = (
     data_dir,
     out("the experiment"),
     click.option("--extend", is_flag=True, help="Add this experiment to another one's folder."),
+    click.option(
+        "--restore-weights", "restore", is_flag=True, help="Train again where weights are gone."
+    ),
     click.option("--dry-run", is_flag=True, help="Say what is to be done, and do nothing."),
     choice(
         "--track",

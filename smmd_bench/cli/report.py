@@ -76,11 +76,9 @@ def command(
 def _publish_some(voice: Voice, run: Path, only: list[str], formats: list[str] | None) -> bool:
     """Make some reports, or some formats; returns whether a report failed."""
     from ..publishing.report_names import SPELLINGS
-    from ..publishing.report_stamp import reports_are_stale
     from ..publishing.write_reports import write_some_reports
 
     asked = list(SPELLINGS) if formats is None else formats
-    stale = reports_are_stale(run)
     with voice.progress(stderr=True) as progress:
         sections, written = write_some_reports(
             run, only, [SPELLINGS[name] for name in asked], progress
@@ -93,9 +91,4 @@ def _publish_some(voice: Voice, run: Path, only: list[str], formats: list[str] |
         voice.section(section)
     for path in written:
         voice.always(str(path))
-    if stale:
-        voice.note(
-            f"Note: the other tables and figures in {run / 'reports'} show an earlier state of the "
-            "run: `smmd-bench report` without --only and --format makes them again."
-        )
     return any(section.error for section in sections)

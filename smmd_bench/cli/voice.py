@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .terminal import new_console, new_table, print_json, print_sentence, print_table, result_width
+from .terminal import new_console, print_json, print_sentence, result_width
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,14 +51,6 @@ class Voice:
     def fail(self, sentence: str) -> None:
         """Say what went wrong."""
         print_sentence(sentence, stderr=True)
-
-    def rows(self, rows: Iterable[tuple[str, str, str]]) -> None:
-        """Print a table of what the command does next."""
-        if not (self.quiet or self.as_json):
-            table = new_table(*[{"overflow": "fold"}] * 3)
-            for row in rows:
-                table.add_row(*row)
-            print_table(new_console(), table)
 
     @contextmanager
     def progress(self, *, stderr: bool = False) -> Iterator[Progress]:

@@ -55,7 +55,7 @@ class ExperimentFile(Settings):
         for experiment in self.experiments:
             try:
                 for cell in experiment.cells:
-                    _ = cell.addresses  # from the digests of data and model
+                    _ = cell.parts  # from the digests of data and model
                 kept.append(experiment)
             except UserError as error:
                 if experiment not in self.optional:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..results.frames import RunFrames
-    from ..storage.current import CellFile
+    from ..storage.cell import CellFile
 
 LIMIT = 100_000
 PICTURES = 100

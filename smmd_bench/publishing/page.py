@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..plugin_system.registry import own_points
 from ..scoring.categories import CATEGORIES
-from ..storage.files import read_own_json, write_json, write_text
+from ..storage.files import read_json, write_json, write_text
 from .examples import embedded_examples
 from .inline_svg import inline_svg, picture_uri
 from .make_report import Section, describe_failure
@@ -59,7 +59,7 @@ def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
 
 def failed_reports(folder: Path) -> dict[str, str]:
     """The error of each report that the last `write_page` of a run could not show, by name."""
-    failed = read_own_json(folder / "reports" / FAILED) or {}
+    failed = read_json(folder / "reports" / FAILED) or {}
     return {name: content["error"] for name, content in failed.items()}
 
 
@@ -92,7 +92,7 @@ def render_page(
         title=str((manifest.get("experiment") or {}).get("title") or name),
         run=manifest,
         flags=[f for f in manifest.get("flags") or () if f != manifest.get("command")],
-        absent=run.gone,
+        absent=[],
         report_command=report_command(run),
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
         counts=run.cells["status"].value_counts().reindex(_STATES, fill_value=0).to_dict(),

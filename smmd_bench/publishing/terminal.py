@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..storage.files import read_own_json, write_json, write_text
+from ..storage.files import read_json, write_json, write_text
 from .make_report import Section
 from .tables import as_text, bold_cells
 from .terminal_table import to_terminal
@@ -41,7 +41,7 @@ def read_terminal_tables(
 
     The first one is that of the report with the least `order`.
     """
-    tables = read_own_json(folder / "reports" / _TABLES) or {}
+    tables = read_json(folder / "reports" / _TABLES) or {}
     names = [*tables][:1] if names is None else names
     return "\n".join(
         _rendered(tables[file.stem], width)

@@ -15,13 +15,12 @@ from ..plugin_system.registry import entries
 from ..results.frames import read_run
 from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import RunDirectory
-from ..storage.files import read_own_json, remove_leftovers, write_json
+from ..storage.files import read_json, write_json
 from .make_report import FORMATS, Section
 from .notes import write_notes
 from .page import write_page
 from .processes import make_reports
 from .report_names import reports_named
-from .report_stamp import forget_reports, forget_stale_reports, stamp_reports
 from .terminal import write_terminal_tables
 
 if TYPE_CHECKING:
@@ -36,23 +35,19 @@ def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Pa
     `progress` hears of the reports that are made. Raises UserError if the folder holds no run.
     """
     _compare_cells(folder)
-    remove_leftovers(folder / "reports")
-    with stamp_reports(folder):
-        run, found = read_run(folder), entries("reports")
-        sections = make_reports(run, [e.name for e in found if e.plugin], progress)
-        sections += [
-            Section(e.name, e.name, "", error=f"{e.error} (from {e.origin})")
-            for e in found
-            if not e.plugin
-        ]
-        sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
-        written = [path for section in sections for path in section.files]
-        written += write_terminal_tables(folder, sections)
-        written += write_notes(folder, sections)
-        written.append(write_page(run, sections))
-        _remove_others(folder / "reports", [section.name for section in sections], written)
-    if any(section.disk_failed for section in sections):
-        forget_reports(folder)
+    run, found = read_run(folder), entries("reports")
+    sections = make_reports(run, [e.name for e in found if e.plugin], progress)
+    sections += [
+        Section(e.name, e.name, "", error=f"{e.error} (from {e.origin})")
+        for e in found
+        if not e.plugin
+    ]
+    sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
+    written = [path for section in sections for path in section.files]
+    written += write_terminal_tables(folder, sections)
+    written += write_notes(folder, sections)
+    written.append(write_page(run, sections))
+    _remove_others(folder / "reports", [section.name for section in sections], written)
     return written
 
 
@@ -69,7 +64,6 @@ def write_some_reports(
     name, and if nothing is made.
     """
     _compare_cells(folder)
-    forget_stale_reports(folder)
     papers = {e.name: str(getattr(e.plugin, "paper", "")) for e in entries("reports") if e.plugin}
     names = reports_named(only or papers, papers)
     sections = make_reports(read_run(folder), names, progress, formats)
@@ -94,7 +88,7 @@ def _remove_others(reports: Path, names: Iterable[str], written: Collection[Path
     They are those that the last `write_reports` listed, and those with a name that a report gives
     today: `report --only` and a killed command list nothing.
     """
-    ours = {reports / name for name in (read_own_json(reports / _WRITTEN) or {}).get("files", ())}
+    ours = {reports / name for name in (read_json(reports / _WRITTEN) or {}).get("files", ())}
     for name in names:
         ours |= {reports / "tables" / f"{name}.{form}" for form in (*FORMATS, "txt")}
         ours |= {reports / "figures" / f"{name}.{form}" for form in FORMATS}

@@ -16,7 +16,7 @@ from ..models.cards import ModelCard, model_card
 from ..results.frames import RunFrames, read_run
 from ..results.run_model import again, card_of_run
 from ..storage.addresses import digest_of_files
-from ..storage.current import BASE
+from ..storage.cell import BASE
 from ..storage.files import read_given_json, read_own_json
 from ..training.canary_texts import canary_from
 from .evaluation import Target

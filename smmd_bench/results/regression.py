@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..storage.current import BASE
+from ..storage.cell import BASE
 from ..storage.files import read_json, read_parquet
 from .opponents import REFERENCE
 

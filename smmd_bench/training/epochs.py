@@ -17,8 +17,8 @@ from transformers import TrainerCallback
 from ..contracts import Canary
 from ..objective.output_head import causal_model
 from ..storage.addresses import content_digest, digest_of_weights
-from ..storage.current import BASE
-from ..storage.files import read_own_json, write_json
+from ..storage.cell import BASE
+from ..storage.files import read_json, write_json
 from .canary import make_canary
 from .canary_texts import CanaryTexts
 from .processes import decided_by_first, is_first, wait_for_all
@@ -147,7 +147,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         found: Path | None = None
         for state in (self.folder / "training").glob("checkpoint-*"):
             behind = sum(end <= _step(state) for end in ends)
-            listed = read_own_json(state / WHOLE)
+            listed = read_json(state / WHOLE)
             if listed is None:  # it was killed before the list, or is of an earlier version
                 whole = _step(state) in ends
             else:
@@ -163,7 +163,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
     def receipts(self) -> list[dict[str, Any]]:
         """Epoch, digest of the weights and canary of each checkpoint, in order."""
         files = (self.folder / "epochs").glob("[0-9]*/canary.json")
-        found = [receipt for receipt in map(read_own_json, files) if receipt is not None]
+        found = [receipt for receipt in map(read_json, files) if receipt is not None]
         return sorted(found, key=lambda receipt: int(receipt["epoch"]))
 
 

@@ -14,7 +14,7 @@ from ...plugin_system.registry import load_task
 from ...results.cell_files import completions_with_scores
 from ...results.frames import RunFrames
 from ...storage.addresses import file_word
-from ...storage.current import BASE, CurrentCell
+from ...storage.cell import BASE, StoredCell
 from .measured_metric import MeasuredMetric, measured_metrics
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ExportedCell:
     name: str
 
     @property
-    def now(self) -> CurrentCell:
+    def now(self) -> StoredCell:
         """The files of the cell, as far as they are current."""
         return self.run.current(str(self.row["address"]))
 

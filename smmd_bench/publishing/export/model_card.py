@@ -10,7 +10,7 @@ from ...contracts import Metric, Modality, Percentage
 from ...results.tuning import chosen_point
 from ...scoring.decoding_rules import GREEDY, split_rule
 from ...scoring.statistics import is_share
-from ...storage.current import BASE
+from ...storage.cell import BASE
 from ...storage.files import write_text
 from ..tables import DASH, number
 from .exported_cell import ExportedCell
