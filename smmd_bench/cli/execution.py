@@ -54,13 +54,11 @@ def execute(
             say_plan(voice, run, cells, runner)
             return 0
     with keeping(lambda: _list_kept(run, cells)):
-        from ..publishing.report_stamp import reports_are_current
         from ..run.pipeline import run_file
 
         how: dict[str, Any] = {"executor": executor, "track": tracker, "storage": storage}
         outcome = run_file(plan, folder, voice.progress, extend=extend, **how)
-        if not reports_are_current(folder):
-            voice.publish(folder)
+        sections = voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
     notes = [(f"Note: {at}", said) for at, all_said in outcome.notes.items() for said in all_said]
@@ -69,7 +67,7 @@ def execute(
     for what, sentence in notes:
         voice.note(f"{what}: {sentence}")
     more = {"skipped": outcome.skipped, "notes": outcome.notes, "left_out": left_out}
-    voice.tables(folder)
+    voice.tables(sections)
     status = voice.conclude(folder, worked=outcome.worked, failed=outcome.failed, **more)
     if tracker is not None:
         voice.say(f"Tracked: {folder / 'tracking'} ({tracker})")

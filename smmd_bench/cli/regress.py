@@ -82,7 +82,6 @@ def command(
     from ..regression.suite_names import require_suites
 
     require_suites(suites)  # before what takes seconds to import
-    from ..publishing.report_stamp import reports_are_current
     from ..regression.evaluation import plan
     from ..regression.find_suites import find_suites, shots_notes
     from ..regression.find_targets import find_targets
@@ -104,11 +103,10 @@ def command(
     with keeping(lambda: _kept(run, plan(targets, found, setting))):
         with voice.progress() as progress:
             outcome = regress(run, targets, found, setting, progress, executor=executor)
-        if not reports_are_current(run):
-            voice.publish(run)
+        sections = voice.publish(run)
     if not outcome.worked:
         voice.say("Nothing to do: the run has every result.")
-    voice.tables(run, ("mmlu_table", "regression_table"))
+    voice.tables(sections, ("mmlu_table", "regression_table"))
     status = voice.conclude(run, worked=outcome.worked, failed=outcome.failed)
     if outcome.failed:
         voice.fail(

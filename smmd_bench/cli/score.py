@@ -85,19 +85,17 @@ def command(
     from ..plugin_system.registry import require_known
 
     require_known("tasks", [task])  # before what takes a second to import
-    from ..publishing.report_stamp import reports_are_current
     from ..run.predictions import score_predictions
 
     options.require_used([f"task {task.partition('[')[0]}"])
     with keeping(), voice.waiting("Scoring ..."):
         outcome = score_predictions(task, files, labels, say=voice.say, **given)
     folder = outcome.path
-    if not reports_are_current(folder):
-        with keeping():
-            voice.publish(folder)
+    with keeping():
+        sections = voice.publish(folder)
     if not outcome.worked and not outcome.failed:
         voice.say(f"Nothing to do: {folder} is complete.")
-    voice.tables(folder)
+    voice.tables(sections)
     _say_comparisons(voice, folder)
     return voice.conclude(folder, worked=outcome.worked, failed=outcome.failed)
 
