@@ -75,7 +75,7 @@ def print_table(console: Console, table: RenderableType) -> None:
         return
     with console.capture() as captured:
         console.print(table)
-    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def plain(text: object) -> str:

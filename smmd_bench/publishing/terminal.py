@@ -37,7 +37,10 @@ def to_terminal(
             rows = rows.drop(columns=name)
             left.append(name)
     least = {} if width_of(rows) <= width else _least_widths(rows)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold",
+        width=width if least else None,
+    )  # fmt: skip
     for name in rows.columns:
         if is_numeric(rows[name]):
             size = least[name] - 2 if least else None

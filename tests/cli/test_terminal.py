@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from smmd_bench.cli.voice import Voice
+from smmd_bench.publishing.write_reports import write_some_reports
 from smmd_bench.run.progress import shown
 
 from .conftest import call, on_terminal, run_here
@@ -70,10 +71,11 @@ def test_pipes_and_no_color_have_no_colours(run_folder):
 @pytest.mark.usefixtures("few_reports")
 def test_published_tables_follow_columns(run_folder, monkeypatch, capsys):
     shown = run_here("report", run_folder, COLUMNS="80").stdout
+    sections = write_some_reports(run_folder, ["arithmetic_table"], ["csv"])
 
     def published(columns):
         monkeypatch.setenv("COLUMNS", columns)
-        Voice().tables(run_folder)
+        Voice().tables(sections)
         return capsys.readouterr().out.splitlines()
 
     narrow, tables, wide = map(published, ("40", "80", "100"))

@@ -10,14 +10,10 @@ import pytest
 from smmd_bench.contracts import ExactMatch
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.plugin_system import plugin_source, registry
-from smmd_bench.publishing import report_stamp
-from smmd_bench.publishing.report_stamp import reports_are_current
-from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
-from smmd_bench.storage.addresses import address
 from smmd_bench.storage.current import CurrentCell
-from smmd_bench.storage.files import read_json, write_text
+from smmd_bench.storage.files import write_text
 
 from .folders import Killed, killed_at, run
 from .test_folder import ManyCommands
@@ -45,16 +41,6 @@ def ruled(*rules):
 def tuned(losses, rates, engine="stub"):
     """The same with `--tune learning_rate=...`."""
     return (*asked(losses, engine=engine), (f"learning_rate={rates}",))
-
-
-def stamp_of_files(patch):
-    """Reports are stamped with the measurements of all folders alone."""
-
-    def stamp(folder):
-        files = sorted((folder / "cells").glob("*/metrics.json"))
-        return address({f.parent.name: (read_json(f) or {})["address"] for f in files})
-
-    patch.setattr(report_stamp, "report_stamp", stamp)
 
 
 def no_source(patch):
@@ -154,7 +140,6 @@ SEQUENCES = {
     ],
 }  # fmt: skip
 TAKEN_OUT = {
-    "reports of another state count as current": stamp_of_files,
     "an edited plugin keeps its results": no_source,
     "new weights inherit old completions": no_weights,
     "one address, two selected epochs": no_engine,
@@ -241,17 +226,6 @@ def test_a_parser_that_raises_fails_its_cells_each_time_and_the_others_go_on(com
             assert "no such completion" in "".join(outcome.failed.values())
     assert not run(experiment, commands.root / "one").failed
     commands.books.require_finished("one")
-
-
-def test_a_publication_that_was_killed_is_not_current_when_its_state_comes_back(commands):
-    folder = commands.root / "one"
-    commands.train_eval("one", ["ce"], *PLAIN)
-    write_reports(folder)
-    commands.train_eval("one", ["ce"], True, 0.2, *PLAIN[2:])
-    with suppress(Killed), killed_at(5):
-        write_reports(folder)
-    commands.train_eval("one", ["ce"], *PLAIN)
-    assert not reports_are_current(folder)
 
 
 def test_files_of_completions_are_scored_as_in_a_fresh_folder(commands):

@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from smmd_bench.errors import UserError
-from smmd_bench.publishing.report_stamp import reports_are_current
 from smmd_bench.publishing.write_reports import write_reports, write_some_reports
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.merge import merge_runs
@@ -125,7 +124,6 @@ class ManyCommands(RuleBasedStateMachine):
         if self.is_run(folder):
             with suppress(Killed), killed_at(count):
                 write_reports(self.root / folder)
-                assert reports_are_current(self.root / folder)
             self.touched.add(folder)
 
     @precondition(lambda self: self.held())
