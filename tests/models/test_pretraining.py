@@ -104,7 +104,7 @@ def test_an_interrupted_pretraining_ends_with_the_same_weights(script, tmp_path)
 
 
 def test_the_stories_are_right_and_none_is_a_template_of_the_task(script):
-    stories = script("_tiny_stories")
+    stories = script("_tiny_text")
     made = [stories.story_at("test", at) for at in range(2_000)]
     assert {story.template for story in made} == set(stories._content()["stories"])
     for story in made:
