@@ -55,7 +55,7 @@ def _plugins_and_groups(_: str) -> dict[str, str]:
 
 
 def _models(_: str) -> dict[str, str]:
-    from ..models.listing import listed_models
+    from ..models.card_content import listed_models
 
     return {model.name: model.summary for model in listed_models()}
 

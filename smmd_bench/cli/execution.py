@@ -178,7 +178,9 @@ def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Exe
     from ..run.disk import disk_bytes
 
     missing = run.missing(cells)
-    todo = {cell: [*STAGES[STAGES.index(missing[cell]) :]] if cell in missing else [] for cell in cells}
+    todo = {
+        cell: [*STAGES[STAGES.index(missing[cell]) :]] if cell in missing else [] for cell in cells
+    }
     todo = {c: [s for s in stages if s != "train" or not c.is_base] for c, stages in todo.items()}
     end, peak = disk_bytes([cell for cell in cells if "train" in todo[cell]], runner.slots)
     if voice.as_json:

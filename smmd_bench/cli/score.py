@@ -61,19 +61,19 @@ def command(
     The tables and figures are those of a run.
 
     \b
-    Formats, found by extension and content, also packed by gzip (.gz):
+    Formats, also packed by gzip (.gz):
       JSON lines, a JSON list, CSV and Parquet: a column with the completion,
         named completion, prediction, response, output or generated_text, and
-        one with the id, named uid, id, doc_id or custom_id.
-      lm-eval: samples_*.jsonl of --log_samples. The raw answer is scored, not the
-        filtered one.
+        one with the id, named uid, id, doc_id or index.
+      lm-eval: samples_*.jsonl of --log_samples, by their raw answers.
+      Inspect: a log (.eval), by its first epoch.
 
     An id is the uid of an example (`smmd-bench sample TASK --split test --json`), or its position
     in the split, from 0. Without uids, rows whose prompts tell them apart are matched by these;
-    rows without ids must be one for each example, in order. Columns such as prompt, question,
-    target, answer and index are compared with the examples, and a file that contradicts them is
-    refused. A prompt that every completion repeats is taken off. A column finish_reason says
-    "length" for a completion that was cut off.
+    rows without ids must be one for each example, in order. Prompts and targets (prompt, question,
+    target, answer, ...) are compared with the examples, and a file that contradicts them is
+    refused. A prompt that every completion repeats is taken off. finish_reason "length" says that
+    a completion was cut off.
 
     \b
     Examples:

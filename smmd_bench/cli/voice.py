@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from ..contracts import Progress
     from ..publishing.make_report import Section
-    from ..results.frames import RunFrames
 
 
 @dataclass(frozen=True)

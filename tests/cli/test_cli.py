@@ -185,11 +185,7 @@ def test_a_loss_of_a_plugin_has_one_spelling_in_a_file_too(tmp_path):
         ("report RUN --only=", ["--only", "give at least one NAME"]),
         ("sample arithmetic --seed -1", ["--seed", "0<=x"]),
         ("ls --plugin A.py --plugin B.py", ["B.py both define the loss mine"]),
-        (
-            "run TWICE",
-            ["TWICE is not valid YAML", "the key tasks stands twice (line 3, column 1)."],
-        ),
-        ("run FILE", ["FILE is empty"]),
+        ("run FILE", ["FILE must be a mapping"]),
         ("JOB --set epochs=inf", ["epochs must be an integer, not inf"]),
         ("JOB --dry-run --executor loacl", ["did you mean local"]),
         ("JOB --dry-run --engine vlm", ["did you mean vllm"]),

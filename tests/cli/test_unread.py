@@ -12,7 +12,6 @@ JOB = (
 )
 TEXT = f"{JOB} --task arithmetic"
 DRAWN = "clock_time[source=synthetic]"
-CARD = "write gsm8k[source=corpus] to train on those data"
 PARTS = """
 name: parts
 losses: [ce]
@@ -29,12 +28,9 @@ parts:
     [
         # data
         (f"{TEXT} --data-dir DATA", "--data-dir"),
-        (f"{JOB} --task gsm8k --data-dir DATA", CARD),
-        (f"{JOB} --task gsm8k --task samsum[source=corpus] --data-dir DATA", CARD),
-        (f"{JOB} --task samsum --data-dir DATA", "write samsum[source=corpus]"),
+        (f"{JOB} --task gsm8k --data-dir DATA", "--data-dir"),
         (f"{JOB} --task gsm8k[source=synthetic] --data-dir DATA", "--data-dir"),
         (f"{JOB} --task {DRAWN} --data-dir DATA", "--data-dir"),
-        (f"{JOB} --task clock_time[classes=there]", "classes=there"),
         ("sample arithmetic --data-dir DATA", "--data-dir"),
         ("prepare clock_time[source=synthetic] --data-dir DATA -q", "--data-dir"),
         ("validate ce --data-dir DATA", "--data-dir"),

@@ -13,7 +13,7 @@ TASK = "arithmetic[level=easy]"
 COUNT = 5
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def cache(tmp_path_factory):
     """A cache folder for the generated examples."""
     folder = tmp_path_factory.mktemp("cache")
