@@ -12,7 +12,7 @@ import click
 
 from ..errors import UserError, did_you_mean
 from ..storage.sizes import spell_bytes
-from . import completion, options
+from . import options
 from .terminal import new_console, new_table, print_json, print_table
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument(
-    "runs", nargs=-1, type=options.PATH, metavar="[RUN]...", shell_complete=completion.runs
-)
+@click.argument("runs", nargs=-1, type=options.PATH, metavar="[RUN]...")
 @options.commas(
     "--what",
     word="PART",

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import UserError, did_you_mean
-from . import completion, options
-from .interruption import keeping
+from . import options
 from .terminal import print_json
 from .voice import Voice
 
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("run", type=options.PATH, shell_complete=completion.runs)
+@click.argument("run", type=options.PATH)
 @click.option("--out", type=options.FOLDER, required=True, help="A folder outside the run.")
 @click.option("--cell", help="The cell with this address, or a beginning of it.")
 @click.option("--model", help="Only cells of this model.")
-@click.option("--task", shell_complete=completion.tasks, help="Only cells of this task.")
-@click.option("--loss", shell_complete=completion.run_losses, help="Only cells of this loss.")
+@click.option("--task", help="Only cells of this task.")
+@click.option("--loss", help="Only cells of this loss.")
 @click.option("--seed", type=int, help="Only cells of this seed.")
 @click.option("--merged", is_flag=True, help="Merge adapters into their base: whole models.")
 @options.commas(
@@ -76,7 +75,7 @@ def command(
     for name in formats:
         if name not in FORMATS:
             raise UserError(f"Unknown format '{name}': {did_you_mean(name, FORMATS)}")
-    with keeping(), voice.waiting("Exporting ..."):
+    with voice.waiting("Exporting ..."):
         cells = _choose(frames, cell, filters, voice)
         folders, notes = write_export(cells, out, formats, merged=merged)
     for note in notes:
@@ -94,16 +93,13 @@ def _choose(
     """The cells to export; raises UserError where none fits, or has results."""
     from ..publishing.export.exported_cell import exported_cells
     from ..storage.cell import BASE
-    from .run_plugins import load_plugins_of
-    from .show_views.cells import filter_cells
+    from .show import filter_cells
 
     path = run.path
     if run.cells.empty or "predictions" in run.manifest:
         raise UserError(
             f"{path} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."
         )
-    if run.manifest.get("plugins"):
-        load_plugins_of([path], voice)
     chosen = filter_cells(run, filters)
     if address is not None:
         chosen = chosen[chosen["address"].str.startswith(address)]

@@ -5,14 +5,13 @@ from pathlib import Path
 import click
 
 from ..errors import UserError
-from . import completion, options
-from .interruption import keeping
+from . import options
 from .terminal import print_json
 from .voice import Voice, summary_of
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=options.PATH, shell_complete=completion.runs)
+@click.argument("runs", nargs=-1, required=True, type=options.PATH)
 @options.commas(
     "--only",
     word="NAME",
@@ -51,20 +50,18 @@ def command(
     """
     from ..publishing.report_names import require_formats, require_reports
     from ..results.frames import read_run
-    from .run_plugins import load_plugins_of
 
-    load_plugins_of(runs, voice)
     if len(runs) > 1 and out is None:
         raise UserError("Several runs need a folder for their report: name one with --out.")
-    frames = [read_run(one) for one in runs]
+    for one in runs:
+        read_run(one)  # or says why it is none
     require_reports(only or ())
     require_formats(formats or ())
     from ..run.merge import merge_runs  # and pandas with it
 
     run = runs[0] if out is None else merge_runs(runs, out)
     if only is None and formats is None:
-        with keeping():
-            written = voice.publish(run)
+        written = voice.publish(run)
         voice.tables(run)
         voice.say(f"{len(written)} files in {run / 'reports'}")
         voice.paths(run)
@@ -82,7 +79,7 @@ def _publish_some(voice: Voice, run: Path, only: list[str], formats: list[str] |
     from ..publishing.write_reports import write_some_reports
 
     asked = list(SPELLINGS) if formats is None else formats
-    with keeping(), voice.progress(stderr=True) as progress:
+    with voice.progress(stderr=True) as progress:
         sections, written = write_some_reports(
             run, only, [SPELLINGS[name] for name in asked], progress
         )

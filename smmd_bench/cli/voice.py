@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .terminal import (
-    new_console,
-    new_table,
-    print_json,
-    print_sentence,
-    print_table,
-    result_width,
-)
+from .terminal import new_console, print_json, print_sentence, result_width
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,14 +51,6 @@ class Voice:
     def fail(self, sentence: str) -> None:
         """Say what went wrong."""
         print_sentence(sentence, stderr=True)
-
-    def rows(self, rows: Iterable[tuple[str, str, str]]) -> None:
-        """Print a table of what the command does next."""
-        if not (self.quiet or self.as_json):
-            table = new_table(*[{"overflow": "fold"}] * 3)
-            for row in rows:
-                table.add_row(*row)
-            print_table(new_console(), table)
 
     @contextmanager
     def progress(self, *, stderr: bool = False) -> Iterator[Progress]:
@@ -140,20 +125,11 @@ class Voice:
 
 
 def advise_retry(failures: Iterable[Mapping[str, Any] | None]) -> str:
-    """Whether the same command can help, from the FAILED.json of cells, if they have one.
-
-    A user's mistake fails again until the user changes what its error names.
-    """
-    found = [f for f in failures if f and not f.get("skipped")]
-    mistakes = sum(bool(f.get("user_error")) for f in found)
-    if not mistakes:
-        return "The same command tries them again."
-    if mistakes == len(found):
-        return "The same command fails again: first change what the errors name."
-    return (
-        f"The same command tries them again; {mistakes} of them fail again until you change what "
-        "their errors name."
-    )
+    """Whether the same command can help, from the FAILED.json of cells, if they have one."""
+    found = [failure for failure in failures if failure and not failure.get("skipped")]
+    if any(failure.get("user_error") for failure in found):
+        return "First change what the errors name; then the same command tries them again."
+    return "The same command tries them again."
 
 
 def summary_of(folder: Path) -> dict[str, Any]:

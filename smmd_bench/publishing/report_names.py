@@ -1,7 +1,4 @@
-"""How the command line names reports and formats: `arithmetic_table`, `table2`, `figure3`; `latex`.
-
-Looking them up imports no first-party report, and so no pandas.
-"""
+"""How the command line names reports and formats: `table2`, `figure3`; `latex`."""
 
 from __future__ import annotations
 
@@ -9,8 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ..errors import UserError, did_you_mean
-from ..plugin_system.registry import entry, names, own_points
-from ..plugin_system.written_plugin import written_text
+from ..plugin_system.registry import entry, names
 
 SPELLINGS = {
     "csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "pdf": "pdf", "svg": "svg",
@@ -21,14 +17,8 @@ _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 def require_reports(only: Iterable[str]) -> None:
     """Raise UserError for the first of these that names no report."""
-    own = own_points("reports")
-    papers = {}
-    for name in names("reports"):
-        paper = written_text(own[name], "paper") if name in own else None
-        if paper is None:
-            paper = str(getattr(entry("reports", name).plugin, "paper", ""))
-        papers[name] = paper
-    reports_named(only, papers)
+    papers = {n: str(getattr(entry("reports", n).plugin, "paper", "")) for n in names("reports")}
+    reports_named(only, papers if only else {})
 
 
 def require_formats(asked: Iterable[str]) -> None:
