@@ -87,10 +87,10 @@ def command(
 
     with voice.progress() as progress:
         outcome = regress(run, wanted, progress, executor=executor, batch_size=batch_size)
-    voice.publish(run)
+    sections = voice.publish(run)
     if not outcome.worked:
         voice.say("Nothing to do: the run has every result.")
-    voice.tables(run, ("mmlu_table", "regression_table"))
+    voice.tables(sections, ("mmlu_table", "regression_table"))
     status = voice.conclude(run, worked=outcome.worked, failed=outcome.failed)
     if outcome.failed:
         voice.fail(

@@ -82,10 +82,10 @@ def command(
     with voice.waiting("Scoring ..."):
         outcome = score_predictions(task, files, labels, say=voice.say, **given)
     folder = outcome.path
-    voice.publish(folder)
+    sections = voice.publish(folder)
     if not outcome.worked and not outcome.failed:
         voice.say(f"Nothing to do: {folder} is complete.")
-    voice.tables(folder)
+    voice.tables(sections)
     _say_comparisons(voice, folder)
     return voice.conclude(folder, worked=outcome.worked, failed=outcome.failed)
 
