@@ -64,7 +64,6 @@ SABOTAGES = (
     "the base instead of the adapter", "a sibling adapter", "another epoch", "half the tensors",
     "wrong module names", "a wrong LoRA scale", "a zeroed tensor",
 )  # fmt: skip
-"""All but a stale prefix cache, which is of an engine and not of a file."""
 Key = tuple[str, int, int]
 Counts = defaultdict[str, Counter[str]]
 
@@ -229,7 +228,7 @@ def measure(architecture: str, place: Path, repeats: int, counts: Counts) -> Non
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=20, help="at least 2")
     repeats = parser.parse_args().repeats
     torch.set_num_threads(1)
