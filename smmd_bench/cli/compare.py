@@ -112,7 +112,7 @@ def _compare_losses(path: Path, losses: list[str], metric: str | None, voice: Vo
 
     from ..publishing.style import loss_label
     from ..publishing.tables import DASH, number, p_value, with_interval
-    from ..results.contrasts import contrasts
+    from ..results.compare import contrasts
     from ..results.frames import read_run
     from .run_plugins import load_plugins_of
     from .terminal import print_results

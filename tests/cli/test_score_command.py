@@ -72,7 +72,7 @@ def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing
     assert " 0.549 " in row
     assert "SMMD against CE: exact_match +15.00 [" in first.stdout
     assert "; exact by one alone: 7 and 4 of 20, McNemar p 0.549\n" in first.stdout
-    for name in ("tables/arithmetic_table.tex", "figures/forest_plot.png", "index.html"):
+    for name in ("tables/arithmetic_table.tex", "figures/overview.png", "index.html"):
         assert (run_folder / "reports" / name).exists()
 
     again = score(folder, "ce.jsonl", "smmd.csv")
@@ -101,7 +101,7 @@ def test_figures_are_those_of_matplotlibs_defaults_and_one_that_fails_has_status
         "text.usetex: True\nfont.family: cursive\nbackend: TkAgg\nsavefig.bbox: tight\n"
         "axes.prop_cycle: cycler('color', ['r'])\nsavefig.transparent: True\n"
     )
-    words, made = ("report", "figures", "--only", "forest_plot", "--format", "png"), set()
+    words, made = ("report", "figures", "--only", "overview", "--format", "png"), set()
     for variables in (
         {},
         {"MATPLOTLIBRC": "rc", "MPLBACKEND": "nonsense"},
@@ -109,7 +109,7 @@ def test_figures_are_those_of_matplotlibs_defaults_and_one_that_fails_has_status
     ):
         done = conftest.call(*words, cwd=folder, **variables)
         assert done.returncode == 0, done.stderr
-        made.add((folder / "figures" / "reports" / "figures" / "forest_plot.png").read_bytes())
+        made.add((folder / "figures" / "reports" / "figures" / "overview.png").read_bytes())
     assert len(made) == 1
 
 

@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
     """A run of two tasks and two seeds, with its page."""
     path = tmp_path_factory.mktemp("browser") / "run"
     write_run(path, tasks=("arithmetic", "clock_time"), n=N, steps=20, resamples=20)
-    publish(sb.read_run(path), [Told("values", values), load("reports", "forest_plot")])
+    publish(sb.read_run(path), [Told("values", values), load("reports", "overview")])
     return path
 
 

@@ -103,14 +103,14 @@ def test_the_first_screen_shows_results_and_the_contents_stand_aside(open_page, 
 def test_a_heading_has_a_link_that_keeps_the_chosen_view(open_page):
     page = open_page()
     page.locator("#values th button").first.click()
-    anchor = page.locator("#forest_plot h3 a")
+    anchor = page.locator("#overview h3 a")
     assert anchor.evaluate("one => getComputedStyle(one).opacity") == "0"
     anchor.focus()
     assert anchor.evaluate("one => getComputedStyle(one).opacity") == "1"
     page.keyboard.press("Enter")
-    page.wait_for_function("() => location.hash.includes('forest_plot')")
+    page.wait_for_function("() => location.hash.includes('overview')")
     assert "sort.values=Value.up" in page.evaluate("location.hash")
-    top = "document.getElementById('forest_plot').getBoundingClientRect().top"
+    top = "document.getElementById('overview').getBoundingClientRect().top"
     page.wait_for_function(f"() => 0 <= {top} && {top} < 50")
 
 

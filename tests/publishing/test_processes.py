@@ -18,7 +18,7 @@ from tests.runs import write_run
 CELLS = 'return Artefact("A caption.", pd.DataFrame({"Cells": [str(len(run.cells))]}))'
 PROCESS = 'import os\nreturn Artefact("A caption.", pd.DataFrame({"Process": [str(os.getpid())]}))'
 BROKEN = 'raise ValueError("no such luck")'
-SOME = ("arithmetic_table", "error_histogram", "math_table", "forest_plot")
+SOME = ("arithmetic_table", "error_histogram", "math_table", "overview")
 
 
 @pytest.fixture(scope="module")

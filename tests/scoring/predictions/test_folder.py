@@ -110,7 +110,7 @@ def test_every_report_works_or_says_why_not(files, labels, caplog):
     page = (outcome.path / "reports" / "index.html").read_text()
     for reason in ("no cell has digit probes", "no cell has a training log"):
         assert reason in page
-    assert (outcome.path / "reports" / "figures" / "forest_plot.png").exists()
+    assert (outcome.path / "reports" / "figures" / "overview.png").exists()
 
 
 def test_the_same_again_does_nothing_also_where_a_file_was_moved_or_sorted(files):
