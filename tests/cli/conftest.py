@@ -41,7 +41,7 @@ def own_registry(monkeypatch):
 @pytest.fixture
 def few_reports(monkeypatch):
     """Two tables and a figure are all reports that there are."""
-    names, every = ("arithmetic_table", "scale_errors", "forest_plot"), registry.entries
+    names, every = ("arithmetic_table", "scale_errors", "overview"), registry.entries
     monkeypatch.setattr(
         "smmd_bench.publishing.write_reports.entries",
         lambda group: [entry for entry in every(group) if entry.name in names],
