@@ -31,4 +31,5 @@ def test_the_page_marks_no_summary_as_right_or_wrong(runs):
     for row in found["rows"]:
         judged = (category >= 0 for category in row[5])
         flags.setdefault(found["groups"][row[0]]["task"], set()).update(judged)
-    assert flags == {"samsum": {False}, "gsm8k": {True}, "clock_time": {True}}
+    assert flags["samsum"] == {False}
+    assert flags["gsm8k"] == flags["clock_time"] == {True}
