@@ -126,9 +126,7 @@ def _results(home: Path, cell: StoredCell) -> None:
 
 def _again(cell: StoredCell) -> StoredCell:
     """The cell as its files are now."""
-    return StoredCell(
-        cell.run, cell.address, cell.parts, cell.is_base, cell.source, cell.trials
-    )
+    return StoredCell(cell.run, cell.address, cell.parts, cell.is_base, cell.source, cell.trials)
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -150,8 +150,7 @@ def _check_pictures(task: Task, split: Split) -> set[Path]:
 
 def _prepare_model(voice: Voice, name: str) -> None:
     """Fetch or check a checkpoint: count its weights, and read each file once."""
-    from ..models.cards import model_card
-    from ..models.licences import licence_of
+    from ..models.cards import licence_of, model_card
     from ..storage.sizes import spell_bytes
 
     card = model_card(name)

@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     default="mmlu",
     help="mmlu, samsum, or any task or group of lm-eval, such as gsm8k,hellaswag.",
 )
-@click.option(
-    "--checkpoint",
-    "checkpoints",
-    multiple=True,
-    type=options.PATH,
-    help="Also this folder: a full checkpoint, or an adapter on the run's model; may be repeated.",
-)
 @options.commas(
     "--losses",
     word="LOSS",
@@ -57,7 +50,6 @@ if TYPE_CHECKING:
 def command(
     run: Path,
     suites: list[str],
-    checkpoints: tuple[Path, ...],
     losses: list[str],
     limit: int | None,
     shots: int | None,
@@ -75,31 +67,26 @@ def command(
     Examples:
       smmd-bench regress runs/NAME --suite mmlu,samsum
       smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir ./data
-      smmd-bench regress runs/NAME --suite samsum --losses ce --checkpoint ./other
+      smmd-bench regress runs/NAME --suite samsum --losses ce
     """
-    from ..regression.suite_names import require_suites
-
-    require_suites(suites)  # before what takes seconds to import
-    from ..regression.evaluation import plan
-    from ..regression.find_suites import find_suites, shots_notes
-    from ..regression.find_targets import find_targets
-    from ..regression.regress import find_setting, regress
+    from ..regression.evaluation import find_targets
+    from ..regression.regress import plan, regress
+    from ..regression.suites import find_suites
     from ..storage.data_files import require_folder_read
 
-    targets, notes = find_targets(run, losses, checkpoints)
+    targets, notes = find_targets(run, losses)
     found = find_suites(suites, shots)
     require_folder_read()
-    ignored = shots_notes(found, shots)
-    setting = find_setting(engine, limit, batch_size, targets)
-    for note in [*notes, *ignored]:
+    wanted = plan(targets, found, engine, limit)
+    for note in notes:
         voice.note(f"Note: {note}")
     voice.say(
         f"{len(targets)} checkpoints x {', '.join(suite.name for suite in found)} with "
-        f"{setting.engine}" + (f", {limit} questions a subject or task." if limit else ".")
+        f"{wanted[0].engine}" + (f", {limit} questions a subject or task." if limit else ".")
     )
 
     with voice.progress() as progress:
-        outcome = regress(run, targets, found, setting, progress, executor=executor)
+        outcome = regress(run, wanted, progress, executor=executor, batch_size=batch_size)
     voice.publish(run)
     if not outcome.worked:
         voice.say("Nothing to do: the run has every result.")
@@ -108,7 +95,7 @@ def command(
     if outcome.failed:
         voice.fail(
             f"{len(outcome.failed)} evaluations failed; tracebacks are in "
-            f"{run / 'regression'}/*/FAILED.json. {_advice(run, plan(targets, found, setting))}"
+            f"{run / 'regression'}/*/FAILED.json. {_advice(run, wanted)}"
         )
     return status
 

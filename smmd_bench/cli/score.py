@@ -56,11 +56,12 @@ def command(
     The tables and figures are those of a run.
 
     \b
-    Formats, found by extension and content, also packed by gzip (.gz):
+    Formats, also packed by gzip (.gz):
       JSON lines, a JSON list, CSV and Parquet: a column with the completion,
         named completion, prediction, response, output or generated_text, and
-        one with the id, named uid, id, doc_id or custom_id.
-      lm-eval: samples_*.jsonl of --log_samples; the raw answer is scored.
+        one with the id, named uid, id, doc_id or index.
+      lm-eval: samples_*.jsonl of --log_samples, by their raw answers.
+      Inspect: a log (.eval), by its first epoch.
 
     An id is the uid of an example (`smmd-bench sample TASK --split test --json`), or its position
     in the split, from 0. A file whose prompts or targets contradict the examples is refused.

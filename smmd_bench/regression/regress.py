@@ -1,11 +1,11 @@
-"""`smmd-bench regress`: what is missing is evaluated in jobs, then compared."""
+"""`smmd-bench regress`: what is missing is evaluated in jobs, one a checkpoint, then compared."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 
 from ..contracts import Executor, Job, JobQueue, Progress, Resources
@@ -15,76 +15,72 @@ from ..results.frames import read_run
 from ..run.run_directory import Outcome, RunDirectory, record_failure
 from ..storage.files import read_json
 from .comparison import write_comparisons
-from .evaluation import Evaluation, Setting, Suite, Target, plan
-from .suite_names import installed_version
+from .evaluation import Evaluation, Target
+from .suites import Suite, installed_version
 
 _MEMORY_GB = 4.0
 
 
-def find_setting(
-    engine: str, limit: int | None, batch_size: int | None, targets: Sequence[Target]
-) -> Setting:
-    """The setting of a call; `auto` is vLLM on a GPU (where it can run the models), else hf.
+def plan(
+    targets: Sequence[Target], suites: Sequence[Suite], engine: str, limit: int | None
+) -> list[Evaluation]:
+    """Every suite with every checkpoint; `auto` is vLLM on a GPU (where it can run the models),
+    else hf.
 
     Raises UserError where vLLM is asked for and cannot run a model.
     """
-    libraries = {"lm-eval": installed_version()}
+    versions = {"lm-eval": installed_version()}
+    refuses = getattr(load_engine("vllm"), "refuses", lambda _: None) if engine != "hf" else None
+    reasons = {t.model: refuses(Path(t.base)) for t in targets} if refuses else {}
+    refused = next((f"{name} ({why})" for name, why in reasons.items() if why), None)
     if engine == "auto":
         import torch
 
-        engine = "vllm" if torch.cuda.is_available() and _refused(targets) is None else "hf"
+        engine = "vllm" if torch.cuda.is_available() and refused is None else "hf"
+    elif refused is not None:
+        raise UserError(f"--engine vllm cannot run {refused}: give --engine hf.")
     if engine == "vllm":
-        if (reason := _refused(targets)) is not None:
-            raise UserError(f"--engine vllm cannot run {reason}: give --engine hf.")
         identity = engine_identity("vllm")
-        libraries["vllm"] = str(identity.get("library", identity.get("version")))
+        versions["vllm"] = str(identity.get("library", identity.get("version")))
     else:
-        libraries["transformers"] = version("transformers")
-    return Setting(limit, engine, libraries, batch_size)
+        versions["transformers"] = version("transformers")
+    return [Evaluation(t, suite, limit, engine, versions) for t in targets for suite in suites]
 
 
 def regress(
     path: Path,
-    targets: Sequence[Target],
-    suites: Sequence[Suite],
-    setting: Setting,
+    evaluations: Sequence[Evaluation],
     progress: Progress,
     *,
     executor: str = "local",
+    batch_size: int | None = None,
 ) -> Outcome:
-    """Evaluate every suite with every target, unless the run has the result already."""
-    run = RunDirectory(path)
+    """Make every evaluation that the run does not have yet, and compare them."""
     runner: Executor = load("executors", executor)
-    evaluations = plan(targets, suites, setting)
-    with run.locked():
-        for leftover in (path / "regression").glob("*/.*.part"):  # of a killed process
-            leftover.unlink()
+    with RunDirectory(path).locked():
         missing = [e for e in evaluations if not e.is_done(path)]
-        for evaluation in missing:
-            shutil.rmtree(evaluation.folder(path), ignore_errors=True)
-        groups: dict[tuple[str, str], list[Evaluation]] = {}  # an engine serves each
-        for evaluation in missing:
-            key = evaluation.target.base, evaluation.target.dtype
-            groups.setdefault(key, []).append(evaluation)
-        jobs = JobQueue(job_for(group, several=len(groups) > 1) for group in groups.values())
+        failures = {e.address: path / "failed" / f"{e.address}.json" for e in evaluations}
+        for file in failures.values():
+            file.unlink(missing_ok=True)
+        groups = [[*group] for _, group in groupby(missing, key=lambda e: e.target)]
+        jobs = JobQueue(job_for(group, batch_size) for group in groups)
         for result in runner.run(jobs, path, progress) if groups else ():
             for evaluation in missing:
-                folder = evaluation.folder(path)
-                ended = evaluation.is_done(path) or (folder / "FAILED.json").exists()
+                ended = evaluation.is_done(path) or failures[evaluation.address].exists()
                 if result.failure and evaluation.address in result.job.cells and not ended:
-                    record_failure(folder, "regress", result.failure)
+                    record_failure(path, evaluation.address, "regress", result.failure)
         write_comparisons(read_run(path))
     failed: dict[str, str] = {}
-    for e in evaluations:
-        if not e.is_done(path):
-            label = f"{e.label} ({e.address})" if e.label in failed else e.label
-            content = read_json(e.folder(path) / "FAILED.json") or {}
-            failed[label] = str(content.get("error", "the process ended without an error"))
+    for evaluation in evaluations:
+        if not evaluation.is_done(path):
+            content = read_json(failures[evaluation.address]) or {}
+            reason = str(content.get("error", "the process ended without an error"))
+            failed[evaluation.label] = reason
     return Outcome(path, bool(missing), failed)
 
 
-def job_for(evaluations: Sequence[Evaluation], *, several: bool = False) -> Job:
-    """The job that does evaluations of one base, of `several` that are in the run."""
+def job_for(evaluations: Sequence[Evaluation], batch_size: int | None) -> Job:
+    """The job that does evaluations of one checkpoint."""
     return Job(
         stage="regress",
         label=", ".join(e.label for e in evaluations),
@@ -96,17 +92,8 @@ def job_for(evaluations: Sequence[Evaluation], *, several: bool = False) -> Job:
                 for e in evaluations
             ],
             "evaluations": [asdict(e) for e in evaluations],
+            "batch_size": batch_size,
         },
-        module="smmd_bench.regression.job",
+        module="smmd_bench.regression.evaluate",
         resources=Resources(1, None, _MEMORY_GB),
-        place=evaluations[0].target.model_label if several else "",
     )
-
-
-def _refused(targets: Sequence[Target]) -> str | None:
-    """A model that vLLM cannot run, and why; None: nothing is known against any."""
-    refuses = getattr(load_engine("vllm"), "refuses", lambda _: None)
-    for target in targets:
-        if (reason := refuses(Path(target.base))) is not None:
-            return f"{target.model} ({reason})"
-    return None

@@ -38,8 +38,7 @@ def comparison_rows(
         }
         for mine in cells[cells["status"] == "done"].to_dict("records")
         if (other := against.get(mine["address"])) is not None
-        and (content := current(mine["address"]).comparison(current(other["address"])))
-        is not None
+        and (content := current(mine["address"]).comparison(current(other["address"]))) is not None
         for metric, values in content["metrics"].items()
     ]
     return rows, _COLUMNS, _NUMBERS

@@ -24,6 +24,7 @@ from .tuning import TUNING_COLUMNS, tuning_rows
 if TYPE_CHECKING:
     import pandas as pd
 
+
 @dataclass(frozen=True)
 class RunFrames:
     """A run as frames; make one with `read_run`.

@@ -22,9 +22,7 @@ def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[st
     """
     choice = now.choice or {}
     validated = {line["address"]: line for line in choice.get("trials", ())}
-    for at, (point, trial) in enumerate(
-        zip(content.get("grid") or (), now.trials, strict=False)
-    ):
+    for at, (point, trial) in enumerate(zip(content.get("grid") or (), now.trials, strict=False)):
         line = validated.get(trial.address, {})
         yield {
             "untuned": untuned_label(str(content["loss"])),

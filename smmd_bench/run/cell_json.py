@@ -1,7 +1,6 @@
 """What a manifest, and the request of a job, say of a cell."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..experiment.cell import Cell
@@ -118,26 +117,3 @@ def _plugin_digests(cell: Cell) -> dict[str, str]:
         used[f"loss {cell.loss_plugin.name}"] = cell.loss_plugin
     digests = {name: source_digest(type(plugin)) for name, plugin in used.items()}
     return {name: digest for name, digest in digests.items() if digest is not None}
-
-
-def measured_anew(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest's cell with what this version of the software makes of its completions, where
-    their folders stay the same; without its plugin or model, the cell as it is."""
-    from ..errors import UserError
-
-    try:
-        cell = cell_from_json(content)
-        (now,) = describe_cells([cell])
-    except UserError:
-        return dict(content)
-    same = now["address"] == content["address"] and all(
-        now["parts"].get(stage) == part
-        for stage, part in content["parts"].items()
-        if stage not in ("select", "measure")
-    )
-    return {**content, "parts": now["parts"]} if same else dict(content)
-
-
-def with_rules_of(cell: Cell, rules: Sequence[str]) -> Cell:
-    """The cell with these decoders."""
-    return replace(cell, decoders=tuple(rules))

@@ -40,7 +40,7 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
         for address in frame.cells["address"]:
             for folder in frame.current(address).folders:
                 _link(folder, out / folder.relative_to(frame.path))
-        for stage in ("regression", "failed"):
+        for stage in ("regression", "compare", "failed"):
             for path in (frame.path / stage).glob("[!.]*"):
                 _link(path, out / stage / path.name)
     write_comparisons(read_run(out))

@@ -21,9 +21,9 @@ from ..plugin_system.checked_task import require_seed, take_examples, take_ident
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_task
 from ..results.frames import read_run
+from ..scoring.matching import Matched, match
 from ..scoring.measure import measure_identity
-from ..scoring.predictions.match import Matched, match
-from ..scoring.predictions.read import Predictions, read_predictions
+from ..scoring.predictions import read_predictions
 from ..storage.addresses import address, folder_name
 from ..storage.cell import StoredCell
 from ..storage.data_files import require_folder_read
@@ -67,7 +67,7 @@ def score_predictions(
         for file in files
     ]
     names = _labels(files, labels)
-    examples = _examples(plugin, split, data_seed, limit, max(map(_answered, read)))
+    examples = _examples(plugin, split, data_seed, limit, max(len(file.rows) for file in read))
     require_folder_read()
     require_seed([(plugin, [split])], data_seed)
     asked = len(examples) if limit is None else min(limit, len(examples))
@@ -107,12 +107,6 @@ def _examples(
     if limit is not None:
         limit = min(max(limit, rows), max(rows, int(task.paper_sizes.get(split, 0))))
     return list(take_examples(task, split, data_seed, limit))
-
-
-def _answered(file: Predictions) -> int:
-    """How many examples the rows of a file can be of."""
-    ids = {row.id for row in file.rows}
-    return len(file.rows) if None in ids else len(ids)
 
 
 def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
@@ -228,7 +222,7 @@ def _score_into(folder: Path, files: Sequence[_ScoredFile]) -> Outcome:
                 f"({run.manifest.get('command')}): choose another with --out."
             )
         todo = [file for file in files if file.stored(folder).metrics is None]
-        if todo or not run.manifest:
+        if run.manifest.get("cells") != [file.to_json() for file in files]:
             _write_manifest(run, files)
         for file in todo:
             now = file.stored(folder)

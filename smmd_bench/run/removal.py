@@ -14,6 +14,7 @@ from typing import Any
 
 from ..plugin_system.registry import names
 from ..results.frames import read_run
+from ..results.regression import compared_evaluations, comparison_folder, current_evaluations
 from ..storage.addresses import cache_folder
 from ..storage.cell import STAGES, StoredCell
 from ..storage.sizes import size_of
@@ -82,10 +83,10 @@ def run_parts(path: Path) -> list[Part]:
         run.current(pair.mine["address"]).compared_with(run.current(pair.other["address"]))
         for pair in run.compared
     }
-    keys = {cell.key for cell in _with_trials(cells)}
+    evaluations = compared_evaluations(current_evaluations(run))
+    reached |= {comparison_folder(path, mine, other) for mine, other in evaluations}
     there = [folder for stage in STAGES for folder in sorted((path / stage).glob("[!.]*"))]
     damaged = [folder for folder in there if folder.suffix == ".damaged"]
-    failures = sorted((path / "failed").glob("*.json"))
     weights = {cell.trained: cell for cell in _with_trials(cells) if "train" in cell.parts}
     kept = {folder: sorted(folder.glob("epochs/[0-9]*")) for folder in weights}
     selected = [c.checkpoint for c in weights.values() if c.checkpoint is not None]
@@ -94,11 +95,8 @@ def run_parts(path: Path) -> list[Part]:
     found: dict[str, Iterable[Path]] = {
         "leftovers": [*damaged, *(f for f in begun if f not in trainings)],
         "logs": [path / "logs"],
-        "failed": [file for file in failures if file.stem in keys],
-        "replaced": [
-            *(folder for folder in there if folder not in reached and folder not in damaged),
-            *(file for file in failures if file.stem not in keys),
-        ],
+        "failed": sorted((path / "failed").glob("*.json")),
+        "replaced": [f for f in there if f not in reached and f not in damaged],
         "unfinished": [
             *trainings,
             *(e for f, cell in weights.items() if cell.tested is None for e in kept[f]),
@@ -112,7 +110,9 @@ def run_parts(path: Path) -> list[Part]:
         ],
         "checkpoints": selected,
     }
-    parts = [Part(name, path, tuple(p for p in ps if p.exists()), path) for name, ps in found.items()]
+    parts = [
+        Part(name, path, tuple(p for p in ps if p.exists()), path) for name, ps in found.items()
+    ]
     return [part for part in parts if part.paths]
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
+from ..decoding.selection import settle
 from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment, each_once
@@ -19,7 +20,7 @@ from ..results.summary import distinct
 from ..storage.cell import StoredCell
 from ..storage.files import DamagedError, write_json, write_text
 from ..storage.manifest import FORMAT, PLUGIN_PATHS, kept_plugin, plugin_files_of, read_manifest
-from .cell_json import describe_cells, measured_anew
+from .cell_json import cell_from_json, cell_to_json, describe_cells
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
@@ -175,7 +176,7 @@ class RunDirectory:
         replacing = {identity_of(content): content for content in own}
         same = {content["address"]: content for content in own}  # a model's path, spelled otherwise
         earlier = [
-            same.get(c["address"]) or replacing.get(identity_of(c)) or measured_anew(c)
+            same.get(c["address"]) or replacing.get(identity_of(c)) or self._measured_anew(c)
             for c in before.get("cells", ())
         ]
         held = {content["address"]: content for content in [*earlier, *own]}
@@ -196,6 +197,24 @@ class RunDirectory:
         for spelled, file in plugin_files_of(self.path, manifest).items():
             if (kept := kept_plugin(self.path, spelled)) != file:
                 write_text(kept, file.read_text(encoding="utf-8"))
+
+    def _measured_anew(self, content: dict[str, Any]) -> dict[str, Any]:
+        """A cell of an earlier experiment, with what this version of the software makes of its
+        completions, where they stay the same; without its plugin or model, the cell as it is."""
+        try:
+            cell = cell_from_json(content)
+            parts = cell.parts
+        except UserError:
+            return content
+        new = {k for k in {*parts, *content["parts"]} if parts.get(k) != content["parts"].get(k)}
+        if not new or cell.address != content["address"] or not new <= {"select", "measure"}:
+            return content
+        with suppress(Exception):  # of a plugin's own code
+            for one in (*cell.owner.trials, cell.owner):
+                settle(one, self.path)
+            if cell.stored(self.path).is_decoded:
+                return {**content, **cell_to_json(cell)}
+        return content
 
 
 def lacks_weights(now: StoredCell) -> bool:

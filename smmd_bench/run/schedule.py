@@ -8,7 +8,6 @@ run a model says so at once. A tuned cell waits for its trials.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from ..contracts import Job, JobQueue, JobResult, Resources
 from ..decoding.selection import settle
@@ -201,5 +200,3 @@ def resources_of(stage: str, cell: Cell) -> Resources:
     if stage != "train":
         memory += cell.engine_settings.memory_gb
     return Resources(1, 1 if weights < _SMALL else None, memory)
-
-

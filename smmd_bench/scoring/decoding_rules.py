@@ -2,7 +2,7 @@
 
 A model that is scored by squared error should answer with the mean of its distribution, by absolute
 error with the median (regression-aware inference: Lukasik et al., arXiv 2403.04182). p(number) is
-found by a beam search (`smmd_bench.decoding.beams`); `rule_columns` has what the rules answer.
+found by a beam search (`smmd_bench.decoding.beams`); `measure.rule_columns` is theirs.
 """
 
 from __future__ import annotations

@@ -166,14 +166,14 @@ class StoredCell:
 
     @property
     def decoded(self) -> Path | None:
-        """The folder of completions and probes; None: no weights to test are known."""
-        return None if self.tested is None else self._folder("decode", self.tested.digest)
+        """The folder of completions and probes; None: no weights to test are known, as of a
+        trial."""
+        return self._tested("decode")
 
     @property
     def beamed(self) -> Path | None:
         """The folder of the beams; None: none are asked for, or no weights to test are known."""
-        asked = "beams" in self.parts and self.tested is not None
-        return self._folder("beams", self.tested.digest) if asked and self.tested else None
+        return self._tested("beams")
 
     @property
     def measured(self) -> Path | None:
@@ -246,6 +246,11 @@ class StoredCell:
             yield self.trained
         found = (self.validated, self.selected, self.decoded, self.beamed, self.measured)
         yield from (path for path in found if path is not None)
+
+    def _tested(self, stage: str) -> Path | None:
+        if stage not in self.parts or self.tested is None:
+            return None
+        return self._folder(stage, self.tested.digest)
 
     def _folder(self, stage: str, made_from: Any) -> Path:
         return self.run / stage / address({"part": self.parts[stage], "made from": made_from})

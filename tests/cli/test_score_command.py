@@ -86,11 +86,11 @@ def test_the_reports_are_made_again_by_report(folder):
     [
         (
             ["--task", TASK, "--predictions=twice.jsonl"],
-            "twice.jsonl, line 21: the example test-0-2",
+            "twice.jsonl, row 21: the example test-0-2",
         ),
         (
             ["--task", TASK, "--predictions=other.jsonl"],
-            "other.jsonl, line 1: its question 'A robe",
+            "other.jsonl, row 1: its question 'A robe",
         ),
         (["--task", "arithmatic", "--predictions=ce.jsonl"], "did you mean arithmetic"),
         (["--task", TASK], "--predictions"),
@@ -102,11 +102,11 @@ def test_a_mistake_has_status_2_and_nothing_is_written(folder, arguments, words)
     (folder / "twice.jsonl").write_text("\n".join([*lines, lines[2]]))
     robe = {"index": 0, "question": "A robe takes 2 bolts of fiber.", "completion": "3"}
     (folder / "other.jsonl").write_text(json.dumps(robe))
-    before = sorted(folder.rglob("*"))
+    before = sorted(folder.glob("*"))
     found = call(folder, "score", *arguments, "--limit", str(COUNT))
     assert (found.returncode, found.stdout) == (2, "")
     assert words in found.stderr
-    assert sorted(folder.rglob("*")) == before
+    assert sorted(folder.glob("*")) == before
 
 
 def test_quiet_says_where_the_results_are_and_json_what_they_are(folder):

@@ -1,28 +1,23 @@
 """A run folder whose cells have real (tiny, random) adapters, and questions of our own."""
 
-import json
 import shutil
-import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
+from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
 from smmd_bench.storage.files import read_json, write_json
-from smmd_bench.training.canary import make_canary
 from tests.conftest import LINEAR, TOKENIZERS
 from tests.runs import write_run as synthetic_run
 from tests.tiny_lms import tiny_config
 
 from .questions import write_mmlu
 
-LM_EVAL = str(Path(sys.executable).parent / "lm_eval")
 LOSSES = ("ce", "smmd")
 SHORT = 310
 """Too few tokens for the longer ones of our own questions."""
@@ -87,25 +82,14 @@ def make_run(checkpoints, tmp_path):
 
 
 def write_run(folder: Path, base: Path, adapters: dict[str, Path]) -> None:
-    """A synthetic run of base, ce and smmd whose cells have receipts and weights, too."""
+    """A synthetic run of base, ce and smmd whose cells have weights, too."""
     run = synthetic_run(
         folder, models=[str(base)], tasks=["gsm8k"], losses=list(adapters), seeds=[0], n=20
     )
     for address, loss in zip(run.cells["address"], run.cells["loss"], strict=True):
         cell = folder / "cells" / str(address)
         receipt = read_json(cell / "train.json") or {}
-        last = receipt["epochs"][-1]
-        last["canary"] = _canary(base, adapters.get(loss))
-        kind = "base" if loss == "base" else "lora"
-        write_json(cell / "train.json", {**receipt, "kind": kind, "notes": []})
+        write_json(cell / "train.json", {**receipt, "kind": "base" if loss == "base" else "lora"})
         if loss != "base":
             shutil.copytree(adapters[loss], cell / "checkpoint")
-            write_json(cell / "checkpoint" / "canary.json", last)
-
-
-def _canary(base: Path, adapter: Path | None) -> dict[str, Any]:
-    model = AutoModelForCausalLM.from_pretrained(base)
-    if adapter is not None:
-        model = PeftModel.from_pretrained(model, adapter)
-    canary = make_canary(model, AutoTokenizer.from_pretrained(base))
-    return dict(json.loads(json.dumps(asdict(canary))))
+            write_json(cell / "checkpoint" / "canary.json", receipt["epochs"][-1])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from smmd_bench.regression.mmlu_data import subjects
+from smmd_bench.regression.suites import subjects
 
 TEST, DEV = 2, 5
 NOT_COPIED = ("all", "auxiliary_train")

@@ -16,8 +16,7 @@ from smmd_bench.scoring.decoding_rules import (
     rules_of,
     split_rule,
 )
-from smmd_bench.scoring.measure import compare, measure, measure_identity
-from smmd_bench.scoring.rule_columns import rule_columns
+from smmd_bench.scoring.measure import compare, measure, measure_identity, rule_columns
 from smmd_bench.scoring.score import score_frame
 
 TASK = load_task("arithmetic")

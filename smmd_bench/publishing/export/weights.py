@@ -32,7 +32,7 @@ def write_weights(cell: ExportedCell, folder: Path, *, merged: bool) -> bool:
             )
         return False
     if merged and cell.has_adapter:
-        from ...models.merging import save_merged
+        from ...models.loading import save_merged
 
         base = card_of_run(str(cell.row["model"]), cell.run).folder
         save_merged(base, found, str(cell.row["recipe"].get("dtype", "float32")), folder)

@@ -1,1 +1,0 @@
-"""Tasks for lm-eval: YAML, and the functions that it names."""

@@ -1,0 +1,323 @@
+"""`regress`: which checkpoints and suites, lm-eval's own numbers, and what is compared."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from smmd_bench.contracts import JobQueue, JobResult, Progress
+from smmd_bench.errors import UserError
+from smmd_bench.models.cards import model_card
+from smmd_bench.models.tokenizers import load_tokenizer
+from smmd_bench.regression import evaluate
+from smmd_bench.regression.comparison import compare, is_share
+from smmd_bench.regression.evaluation import find_targets
+from smmd_bench.regression.regress import Outcome, plan, regress
+from smmd_bench.regression.suites import (
+    REPOSITORY,
+    REVISION,
+    find_suites,
+    is_mmlu,
+    mmlu_folder,
+    subjects,
+)
+from smmd_bench.results.frames import read_run
+from smmd_bench.run.run_directory import record_failure
+from smmd_bench.storage.data_files import VARIABLE
+from smmd_bench.storage.files import read_json, write_json
+from tests.cli.conftest import call as call_cli
+from tests.cli.conftest import run_here
+from tests.conftest import DATA, LIBRARY_WARNINGS
+
+from .conftest import SHORT
+
+SUITE = "mmlu_anatomy"
+
+
+class Here:
+    """An executor that runs jobs in this process; `died` ends them without a word."""
+
+    died = False
+    slots = 1
+
+    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
+        while (job := queue.take()) is not None:
+            request = json.loads(json.dumps(job.request(folder)))
+            if not self.died:
+                for place, error in evaluate.run_job(request, progress).items():
+                    record_failure(place, "regress", error)
+            yield JobResult(job, "the process was killed by SIGKILL" if self.died else None)
+
+
+@pytest.fixture
+def executor(mmlu, monkeypatch):
+    here = Here()
+    monkeypatch.setenv(VARIABLE, str(mmlu))
+    monkeypatch.setattr("smmd_bench.regression.regress.load", lambda *_: here)
+    return here
+
+
+def call(
+    run: Path,
+    losses: tuple[str, ...] = (),
+    suite: str = SUITE,
+    engine: str = "hf",
+    limit: Any = None,
+) -> Outcome:
+    evaluations = plan(find_targets(run, losses)[0], find_suites([suite], None), engine, limit)
+    return regress(run, evaluations, lambda *_: None)
+
+
+def samples_of(run: Path, engine: str = "hf") -> dict[str, pd.DataFrame]:
+    frame = read_run(run).regression
+    found = frame[frame["engine"] == engine].drop_duplicates("address")
+    return {
+        row["loss"]: pd.read_parquet(run / "regression" / row["address"] / "samples.parquet")
+        for row in found.to_dict("records")
+    }
+
+
+def test_the_base_once_and_every_selected_checkpoint(make_run, checkpoints):
+    run = make_run()
+    targets, notes = find_targets(run)
+    assert [t.label for t in targets] == ["base", "ce seed 0", "smmd seed 0"]
+    assert [(t.kind, t.task, t.epoch) for t in targets] == [
+        ("base", None, None), ("lora", "gsm8k", 4), ("lora", "gsm8k", 4),
+    ]  # fmt: skip
+    assert targets[0].path == targets[1].base == str(checkpoints.base)
+    assert not notes
+    assert [t.loss for t in find_targets(run, ["base", "smmd"])[0]] == ["base", "smmd"]
+    with pytest.raises(UserError, match=r"has the loss 'smd': did you mean smmd\?"):
+        find_targets(run, ["smd"])
+    shutil.rmtree(Path(targets[1].path))
+    (run / "cells" / str(targets[2].cell) / "metrics.json").unlink()
+    left, notes = find_targets(run)
+    assert [t.loss for t in left] == ["base"]
+    assert "no weights" in notes[0]
+    assert "is pending" in notes[1]
+
+
+def update(file: Path, **content: Any) -> None:
+    """Write other values into a JSON file."""
+    write_json(file, {**(read_json(file) or {}), **content})
+
+
+def test_a_model_that_has_changed_is_refused(make_run, checkpoints):
+    run, name = make_run(), str(checkpoints.base)
+    update(run / "manifest.json", models={name: dict(model_card(name).identity)})
+    assert len(find_targets(run)[0]) == 3
+    update(run / "manifest.json", models={name: {"digest": "of other weights"}})
+    with pytest.raises(UserError, match=r"has changed since .*: put the old files back"):
+        find_targets(run, ["smmd"])
+    update(run / "manifest.json", predictions=1)
+    with pytest.raises(UserError, match="holds no checkpoint"):
+        find_targets(run)
+
+
+def test_mmlu_has_57_subjects_five_shots_and_its_groups(mmlu, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(mmlu))
+    assert len(subjects()) == 57
+    assert all(map(is_mmlu, ["mmlu", "mmlu_stem", "mmlu_anatomy"]))
+    assert not any(map(is_mmlu, ["mmlu_pro", "samsum", "default", "mmlu/x", "../mmlu"]))
+    suites = find_suites(["mmlu", "mmlu_stem", "mmlu_anatomy", "mmlu"], None)
+    assert [s.name for s in suites] == ["mmlu", "mmlu_stem", "mmlu_anatomy"]
+    assert {(s.shots, s.version) for s in suites} == {(5, 1)}
+    assert find_suites(["mmlu"], 0)[0].shots == 0
+
+
+@pytest.mark.parametrize("place", ["mmlu/cais/mmlu", "cais/mmlu", "mmlu", ""])
+def test_a_copy_may_lie_anywhere_near_and_other_questions_are_other_data(
+    place, mmlu, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    folder = tmp_path / place
+    shutil.copytree(mmlu / "mmlu" / "cais" / "mmlu", folder, dirs_exist_ok=True)
+    found, identity = mmlu_folder()
+    assert found == folder
+    name = "test-00000-of-00001.parquet"
+    shutil.copy(folder / "astronomy" / name, folder / "anatomy" / name)
+    assert mmlu_folder()[1] != identity
+    (folder / "virology" / "dev-00000-of-00001.parquet").unlink()
+    with pytest.raises(UserError, match=f"virology/dev.*hf download {REPOSITORY} .*{REVISION}"):
+        mmlu_folder()
+
+
+def test_samsum_is_always_0_shot(monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(DATA))
+    (suite,) = find_suites(["samsum"], None)
+    assert suite.shots == 0
+    assert suite.data["scorer"].keys() == {"task", "metrics", "rouge-score"}
+    with pytest.raises(UserError, match="samsum takes none"):
+        find_suites(["samsum"], 5)
+
+
+@pytest.mark.slow
+def test_an_unknown_suite_gets_the_nearest_names():
+    with pytest.raises(UserError, match="Unknown suite 'helaswag': did you mean hellaswag"):
+        find_suites(["helaswag"], None)
+
+
+def test_nothing_is_evaluated_twice_and_each_is_compared_with_ce(make_run, executor, monkeypatch):
+    run = make_run()
+    assert call(run, losses=("base", "smmd")) == Outcome(run, True)
+    assert read_run(run).regression["against_loss"].fillna("").tolist() == ["", "base"]
+    executor.died = True
+    assert call(run).failed == {f"{SUITE} ce seed 0": "the process was killed by SIGKILL"}
+    executor.died = False
+    assert call(run) == Outcome(run, True)
+    monkeypatch.setattr(evaluate, "run_job", None)
+    assert call(run) == Outcome(run)
+    frame = read_run(run).regression
+    assert frame["loss"].tolist() == ["base", "ce", "smmd"]
+    assert frame["against_loss"].fillna("").tolist() == ["", "base", "ce"]
+    assert set(frame["n"]) == {2}
+    assert set(frame["shots"]) == {5}
+    assert not list(run.glob("regression/*/FAILED.json"))
+
+
+def test_a_suite_that_fails_leaves_the_others(make_run, executor, monkeypatch):
+    run = make_run(losses=())
+    suites = find_suites([SUITE, "mmlu_virology"], None)
+    shutil.copytree(Path(str(suites[0].folder)), run.parent / "copy")
+    monkeypatch.setenv(VARIABLE, str(run.parent / "copy"))
+    (run.parent / "copy" / "anatomy" / "test-00000-of-00001.parquet").write_text("no Parquet")
+    evaluations = plan(find_targets(run)[0], find_suites([SUITE, "mmlu_virology"], None), "hf", 1)
+    outcome = regress(run, evaluations, lambda *_: None)
+    assert list(outcome.failed) == [f"{SUITE} base"]
+    assert "lm-eval cannot run mmlu_anatomy" in outcome.failed[f"{SUITE} base"]
+    assert read_run(run).regression["suite"].tolist() == ["mmlu_virology"]
+
+
+def by_hand(base: Path, adapter: Path, data: Path) -> Any:
+    """MMLU with lm-eval's HFLM, the data given by a group file of our own."""
+    import lm_eval
+    from lm_eval import simple_evaluate
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.tasks import TaskManager
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    content = {
+        "group": "by_hand", "task": ["mmlu_stem", "mmlu_other"], "dataset_path": str(data),
+        "aggregate_metric_list": [{"metric": "acc", "weight_by_size": True}],
+    }  # fmt: skip
+    (data / "by_hand.yaml").write_text(yaml.safe_dump(content))
+    files = Path(lm_eval.__file__).parent / "tasks" / "mmlu" / "default"
+    manager = TaskManager(include_path=[str(files), str(data)], include_defaults=False)
+    model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), adapter)
+    model = HFLM(model.merge_and_unload(), tokenizer=load_tokenizer(base), batch_size=1)
+    return simple_evaluate(
+        model=model, tasks=["by_hand"], task_manager=manager, num_fewshot=5, limit=2
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(*LIBRARY_WARNINGS)
+def test_adapters_equal_lm_eval_by_hand(make_run, checkpoints, executor, mmlu):
+    run = make_run()
+    call(run, losses=("base", "smmd"), suite="mmlu", limit=2)
+    hand = by_hand(checkpoints.base, checkpoints.adapters["smmd"], mmlu / "mmlu" / "cais" / "mmlu")
+    frame = read_run(run).regression
+    rows = {row["name"]: row for row in frame[frame["loss"] == "smmd"].to_dict("records")}
+    assert len(rows) == 62  # 57 subjects, four groups and the whole
+    for name in ("mmlu_stem", "mmlu_other", "mmlu_anatomy", "mmlu_virology"):
+        theirs = hand["results"][name]
+        assert rows[name]["value"] == pytest.approx(100 * theirs["acc,none"], abs=1e-9)
+        assert rows[name]["stderr"] == pytest.approx(100 * theirs["acc_stderr,none"], abs=1e-9)
+    samples = samples_of(run)
+    assert rows["mmlu"]["value"] == pytest.approx(100 * samples["smmd"]["acc"].mean())
+    ours = {(s.subtask, s.doc_id): s.acc for s in samples["smmd"].itertuples()}
+    for name, logged in hand["samples"].items():
+        assert all(ours[name, sample["doc_id"]] == sample["acc"] for sample in logged)
+    assert not samples["smmd"]["acc"].equals(samples["base"]["acc"])  # the adapter tells
+
+
+def test_what_does_not_fit_the_context_is_counted(make_run, checkpoints, executor):
+    run = make_run(base=checkpoints.short, losses=())
+    call(run, suite="mmlu_stem")
+    call(run, suite="mmlu_high_school_us_history")
+    frame = read_run(run).regression.drop_duplicates("address").set_index("suite")
+    assert set(frame["context"]) == {SHORT}
+    assert 0 < frame.loc["mmlu_stem", "truncated"] < frame.loc["mmlu_stem", "documents"]
+    assert frame.loc["mmlu_high_school_us_history", "truncated"] == 2
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+@pytest.mark.filterwarnings(*LIBRARY_WARNINGS)
+def test_vllm_answers_as_transformers(make_run, executor):
+    run = make_run(losses=("smmd",))
+    for engine in ("hf", "vllm"):
+        assert call(run, engine=engine, suite="mmlu_other") == Outcome(run, True)
+    one, other = samples_of(run), samples_of(run, "vllm")
+    for loss in ("base", "smmd"):
+        pd.testing.assert_frame_equal(one[loss], other[loss])
+
+
+@pytest.mark.slow
+def test_samsum_from_the_command_line_and_nothing_the_second_time(make_run, mmlu):
+    run = make_run(losses=("smmd",))
+    (mmlu / "samsum").mkdir(exist_ok=True)
+    shutil.copy(DATA / "samsum" / "test.json", mmlu / "samsum" / "test.json")
+    suites = ("--suite", f"{SUITE},samsum", "--limit", "2", "--data-dir", mmlu)
+    done = call_cli("regress", run, *suites)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 checkpoints x mmlu_anatomy, samsum with hf, 2 questions" in done.stdout
+    frame = read_run(run).regression
+    assert set(frame.loc[frame["suite"] == "samsum", "metric"]) == {"rouge1", "rouge2", "rougeL"}
+    assert "Nothing to do" in call_cli("regress", run, *suites).stdout
+    for arguments, words in (
+        (("--suite", ""), "--suite is empty: give at least one"),
+        (("--losses", "smd"), "did you mean smmd"),
+        (("--data-dir", "nowhere"), "check --data-dir"),
+    ):
+        done = run_here("regress", run, *arguments)
+        assert (done.returncode, words in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("metric", "documents", "share"),
+    [
+        ("acc", [0.0, 1.0], True),
+        ("exact_match,strict-match", [1.0], True),
+        ("f1", [0.25, None], True),
+        ("f1", [25.0, 0.0], False),
+        ("f1", None, False),
+        ("brier_score", [0.1], False),
+    ],
+)
+def test_a_share_is_known_by_name_and_by_its_documents(metric, documents, share):
+    values = None if documents is None else pd.Series(documents, dtype="float64")
+    assert is_share(metric, values) == share
+
+
+def test_what_is_percent_already_stays_as_it_is():
+    """lm-eval's squadv2 gives `f1` of all documents at once, in percent."""
+    samples = pd.DataFrame({"subtask": "squadv2", "doc_id": [0, 1], "exact_match": [0.0, 1.0]})
+    found = {"sample_len": 2, "f1,none": 61.5, "exact_match,none": 0.5}
+    f1, exact = evaluate.rows_of(found, samples)
+    assert (f1["value"], f1["unit"]) == (61.5, "")
+    assert (exact["value"], exact["unit"]) == (50.0, "percent")
+
+
+def test_a_comparison_is_paired_by_question_and_leaves_out_those_that_changed():
+    right = [1.0, 1.0, 1.0, 0.0, 0.0]
+    mine = pd.DataFrame({"subtask": ["a"] * 3 + ["b"] * 2, "doc_id": [0, 1, 2, 0, 1], "acc": right})
+    other = mine.assign(acc=[0.0, 1.0, 0.0, 0.0, 1.0]).iloc[::-1]
+    found = compare(mine, other, "acc")
+    assert found["difference"] == pytest.approx(20)
+    assert found["low"] <= 20 <= found["high"]
+    assert (found["b"], found["c"], found["n"]) == (2, 1, 5)
+    shares = [frame.rename(columns={"acc": "rouge1"}) for frame in (mine, other)]
+    assert "p" not in compare(*shares, "rouge1")
+    mine, other = (
+        frame.assign(doc_hash=list(h)) for frame, h in ((mine, "vwxyz"), (other, "z?x?v"))
+    )
+    found = compare(mine, other, "acc")
+    assert (found["n"], found["left_out"]) == (3, 2)
+    assert compare(mine, other.assign(doc_hash="-"), "acc") == {}

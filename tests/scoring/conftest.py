@@ -1,0 +1,40 @@
+"""Five examples of easy arithmetic, and files of their completions."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smmd_bench.plugin_system.registry import load_task
+
+TASK = "arithmetic[level=easy]"
+COUNT = 5
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    """A cache folder for the generated examples."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SMMD_BENCH_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def examples(cache):
+    return list(load_task(TASK).examples("test", 0, COUNT))
+
+
+@pytest.fixture(scope="session")
+def right(examples):
+    """A row with uid and completion for each example, all of them right."""
+    return [{"uid": example.uid, "completion": example.target} for example in examples]
+
+
+def json_lines(path: Path, rows: Sequence[Any]) -> Path:
+    """Write rows as JSON lines; a row that is text stands as it is."""
+    texts = [row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows]
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return path

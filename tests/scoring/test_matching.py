@@ -1,0 +1,284 @@
+"""Which completion is which example's, and the run folder that is made of them."""
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from smmd_bench.tasks.arithmetic import Arithmetic
+
+from smmd_bench.contracts import Answer, Example
+from smmd_bench.errors import UserError
+from smmd_bench.plugin_system import registry
+from smmd_bench.plugin_system.registry import load_task
+from smmd_bench.results.frames import read_run
+from smmd_bench.run.predictions import score_predictions
+
+from ..conftest import DATA
+from .conftest import COUNT, TASK, json_lines
+
+
+def scored(tmp_path: Path, rows: Sequence[Any], **options: Any) -> tuple[pd.DataFrame, list[str]]:
+    """The completions of a scored file with their scores, and what was said."""
+    said: list[str] = []
+    file = json_lines(tmp_path / "a.jsonl", rows)
+    options = {"limit": COUNT, **options}
+    outcome = score_predictions(TASK, [file], out=tmp_path / "out", say=said.append, **options)
+    return read_run(outcome.path).completions, said
+
+
+SHUFFLED = [3, 1, 4, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (lambda at, e, row: {"uid": e.uid}, "by uid."),
+        (lambda at, e, row: {"sample_id": e.uid, "answer": e.target}, "by uid."),
+        (lambda at, e, row: {"uid": e.uid, "index": row, "prompt": e.prompt}, "by uid."),
+        (lambda at, e, row: {"uid": e.uid, "prompt": f"1 + 1 = 2\n\n{e.prompt}"}, "by uid."),
+        (lambda at, e, row: {"index": row, "prompt": e.prompt}, "by prompt."),
+        (lambda at, e, row: {"id": f"q{row}", "prompt": e.prompt}, "by prompt."),
+        (lambda at, e, row: {"Question": f" {e.prompt.upper()}"}, "by prompt."),
+        (lambda at, e, row: {"messages": [{"role": "user", "content": e.prompt}]}, "by prompt."),
+        (lambda at, e, row: {"doc": {"question": e.prompt.split("\n")[0]}}, "by prompt."),
+        (lambda at, e, row: {"id": at}, "by id, as the position"),
+        (lambda at, e, row: {"id": str(at).zfill(3)}, "by id, as the position"),
+        (lambda at, e, row: {"id": float(at), "idx": at}, "by id, as the position"),
+        (lambda at, e, row: {"": str(at)}, "by id, as the position"),
+    ],
+)  # fmt: skip
+def test_shuffled_rows_are_matched_by_whatever_tells_them_apart(tmp_path, examples, columns, said):
+    rows = [
+        {**columns(at, examples[at], row), "completion": examples[at].target}
+        for row, at in enumerate(SHUFFLED)
+    ]
+    frame, heard = scored(tmp_path, rows)
+    assert frame["uid"].tolist() == [example.uid for example in examples]
+    assert frame["exact"].all()
+    assert said in heard[0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (lambda e: {"prompt": f"1 + 1 = 2\n\n{e.prompt}"}, r"row 1: its prompt .* test-0-0"),
+        (lambda e: {"Ground Truth": e.target}, r"row 1: its Ground Truth '3' is not that of"),
+        (lambda e: {"target": e.target}, r"row 1: its target '3' .* test-0-0"),
+        (lambda e: {"answer": [e.target]}, r"row 1: its answer '3'"),
+        (lambda e: {"input": "Translate this"}, r"row 1: its input .* check --task"),
+        (lambda e: {"label": "right"}, r"row 1: its label 'right'"),
+    ],
+)
+def test_rows_of_another_order_or_task_without_an_id_are_refused(
+    tmp_path, examples, columns, words
+):
+    rows = [{**columns(examples[at]), "completion": examples[at].target} for at in SHUFFLED]
+    with pytest.raises(UserError, match=words):
+        scored(tmp_path, rows)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"uid": f"test-0-{at}"} for at in (0, 1, 2, 3, 1)], "row 5: the example test-0-1 is alr"),
+        ([{"id": 1}, {"id": "1"}], "row 2: the example test-0-1 is already in .*row 1"),
+        ([{"uid": "test-0-0"}, {"uid": "test-0-7"}], "the uid 'test-0-0' is neither|'test-0-7'"),
+        ([{"id": 1}, {"id": 5}], "row 2: the id '5' is neither a uid nor a position"),
+        ([{"id": -1}], "row 1: the id '-1' is neither"),
+        ([{"id": None}], "row 1: the id .* is neither"),
+        (
+            [{"id": at + 1} for at in range(3)],
+            "the id '1' is neither a uid nor a position, counted",
+        ),
+        ([{"id": 0, "index": 1}, {"id": 1, "index": 0}], "name different examples.*--id-column"),
+        ([{"uid": f"test-0-{at}"} for at in (0, 1, 3, 4)], r"1 of .* \(the first: test-0-2\)"),
+        ([{}] * 4, "has 4 rows for the 5 examples .* matched in order"),
+    ],
+)
+def test_ids_that_are_wrong_are_refused(tmp_path, cache, rows, words):
+    with pytest.raises(UserError, match=words):
+        scored(tmp_path, [{**row, "output": "1"} for row in rows])
+    assert not (tmp_path / "out").exists()
+
+
+def test_ids_of_another_data_seed_or_level_are_refused_by_their_prompts(tmp_path, right):
+    for task, seed in ((TASK, 1), ("arithmetic", 0)):
+        others = load_task(task).examples("test", seed, COUNT)
+        rows = [{**row, "prompt": e.prompt} for row, e in zip(right, others, strict=True)]
+        with pytest.raises(UserError, match=r"row 1: its prompt .* --data-seed"):
+            scored(tmp_path, rows)
+
+
+def test_samples_with_shots_are_those_of_their_task_and_of_no_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
+    rows = [
+        {
+            "doc_id": at,
+            "doc": {"question": e.prompt.removeprefix("Question: ").removesuffix("\nAnswer:")},
+            "target": e.target,
+            "arguments": {"gen_args_0": {"arg_0": f"Question: 1?\nAnswer: 1\n\n{e.prompt}"}},
+            "resps": [[e.target]],
+            "filter": "strict-match",
+        }
+        for at, e in enumerate(load_task("gsm8k").examples("test", 0, COUNT))
+    ]
+    for name, form in (("doc", rows), ("arguments", [{**row, "doc": {}} for row in rows])):
+        file = json_lines(tmp_path / "samples_gsm8k.jsonl", form)
+        out = score_predictions("gsm8k", [file], limit=COUNT, out=tmp_path / name)
+        assert read_run(out.path).completions["exact"].all()
+        for task in ("arithmetic", "svamp[source=synthetic]"):
+            with pytest.raises(UserError, match=r"row 1: its .* is not that of the example"):
+                score_predictions(task, [file], limit=COUNT, out=tmp_path / "no")
+
+
+@pytest.mark.parametrize("before", ["", "<pad> ", "Calculate 1 + 1.\nAnswer: 2\n", "user\n"])
+def test_a_prompt_that_each_completion_repeats_is_taken_off(tmp_path, examples, before):
+    after = "assistant\n" if "user" in before else ""
+    texts = [
+        f"{before * (1 + at * ('<' in before))}{e.prompt}\n {after}{e.target}"
+        for at, e in enumerate(examples)
+    ]
+    rows = [{"id": at, "generated_text": text} for at, text in enumerate(texts)]
+    frame, said = scored(tmp_path, rows)
+    assert frame["completion"].str.strip().tolist() == [e.target for e in examples]
+    assert "repeats its prompt" in said[0]
+    rows[0]["generated_text"] = examples[0].target
+    frame, said = scored(tmp_path, rows)
+    assert frame["completion"].tolist() == [examples[0].target, *texts[1:]]
+    assert "4 completions repeat their prompt" in said[0]
+
+
+def test_a_model_that_asks_itself_again_keeps_its_answers(tmp_path, examples):
+    texts = [f"{e.target}\n{e.prompt} 999" for e in examples]
+    frame, said = scored(tmp_path, [{"id": at, "output": text} for at, text in enumerate(texts)])
+    assert frame["exact"].all()
+    assert "5 completions repeat their prompt and stay" in said[0]
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_a_limit_scores_the_first_of_a_whole_file(tmp_path, examples, ids):
+    rows = [{**({"uid": e.uid} if ids else {}), "output": e.target} for e in examples]
+    frame, said = scored(tmp_path, rows, limit=2)
+    assert frame["uid"].tolist() == [example.uid for example in examples[:2]]
+    assert " 2 completions " in said[0]
+
+
+def test_partial_scores_the_examples_that_every_file_has_and_says_how_many(tmp_path, right):
+    files = [json_lines(tmp_path / f"{at}.jsonl", right[at : at + 4]) for at in (0, 1)]
+    said: list[str] = []
+    options: dict[str, Any] = {"limit": COUNT, "partial": True, "say": said.append}
+    outcome = score_predictions(TASK, files, out=tmp_path / "out", **options)
+    frame = read_run(outcome.path).completions
+    assert frame["uid"].tolist() == [row["uid"] for row in right[1:4]] * 2
+    assert "Scored are the 3 of the 5 examples" in said[-1]
+
+
+def test_a_target_of_another_spelling_is_no_other_target(tmp_path, right, examples):
+    assert examples[1].target == "1/5"
+    rows = [{**row, "target": row["completion"]} for row in right]
+    rows[1]["target"] = str(float(Fraction(1, 5)))
+    rows[2]["target"] = "what the parser cannot read"
+    frame, _ = scored(tmp_path, rows)
+    assert frame["exact"].all()
+
+
+def test_the_completions_of_a_run_can_be_scored_again(tmp_path, right):
+    rows = [{**row, "finish_reason": "length"} for row in right]
+    scored(tmp_path, rows)
+    (kept,) = (tmp_path / "out").rglob("completions.parquet")
+    outcome = score_predictions(TASK, [kept], ["ce"], limit=COUNT, out=tmp_path / "again")
+    frame = read_run(outcome.path).completions
+    assert frame["exact"].all()
+    assert frame["truncated"].all()
+    assert frame["operations"].notna().all()
+
+
+def test_two_files_are_compared_again_only_where_one_changed(tmp_path, right):
+    def wrong(row: dict[str, Any]) -> dict[str, Any]:
+        return {**row, "completion": str(Fraction(row["completion"]) + 1)}
+
+    files = [
+        json_lines(tmp_path / "smmd.jsonl", [*right[:4], wrong(right[4])]),
+        json_lines(tmp_path / "ours.jsonl", [*map(wrong, right[:3]), *right[3:]]),
+    ]
+    options: dict[str, Any] = {"limit": COUNT, "out": tmp_path / "out"}
+    assert score_predictions(TASK, files, **options).worked
+    run = read_run(tmp_path / "out")
+    exact = run.metrics[run.metrics["metric"] == "exact_match"]
+    assert exact["value"].tolist() == [80.0, 40.0]
+    compared = run.comparisons[run.comparisons["metric"] == "exact_match"].iloc[0]
+    assert (compared["loss"], compared["against_loss"]) == ("ours", "smmd")
+    assert (compared["difference"], compared["b"], compared["c"]) == (-40.0, 1, 3)
+    assert compared["p"] == pytest.approx(0.625)  # 2 * (1 + 4) / 2^4
+    json_lines(files[1], [json.loads(line) for line in files[1].read_text().splitlines()][::-1])
+    assert not score_predictions(TASK, files, **options).worked
+    json_lines(files[1], right)
+    assert score_predictions(TASK, files, **options).worked
+    assert read_run(tmp_path / "out").comparisons["difference"].iloc[0] == 20.0
+    with pytest.raises(UserError, match="belongs to another command"):
+        score_predictions(TASK, files, ["a", "b"], **options)
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (["ce"], "--label is given 1 times and --predictions 2 times"),
+        (["CE", "ce"], "Two files have the label 'CE', in capitals or not"),
+        (["ce", "x" * 300], "has 300 characters"),
+        (["ce", "a\nb"], r"The label 'a\\nb' is not a line of text"),
+    ],
+)
+def test_labels_name_each_file(tmp_path, right, labels, words):
+    files = [json_lines(tmp_path / name, right) for name in ("a.jsonl", "b.jsonl")]
+    with pytest.raises(UserError, match=words):
+        score_predictions(TASK, files, labels, limit=COUNT, out=tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("files", "labels"),
+    [
+        (["a/samples_gsm8k_2026-11-20T10-31-09.123456.jsonl"], ["gsm8k"]),
+        (["a/samples_x_2026-11-20T10-31-09.1.jsonl", "b/samples_x_2026-11-21T09-00-00.2.jsonl"],
+         ["a", "b"]),
+        (["a/one.jsonl", "b/samples_mine.jsonl"], ["one", "samples_mine"]),
+    ],
+)  # fmt: skip
+def test_a_file_without_a_label_is_called_by_its_name(tmp_path, right, files, labels):
+    for path in (paths := [tmp_path / file for file in files]):
+        path.parent.mkdir(exist_ok=True)
+        json_lines(path, right)
+    out = score_predictions(TASK, paths, limit=COUNT, out=tmp_path / "out")
+    assert read_run(out.path).cells["loss"].tolist() == labels
+
+
+class Grumpy(Arithmetic):
+    """A task whose parser cannot bear the word "boom", and whose uids are integers."""
+
+    name = "grumpy"
+
+    def examples(self, split, seed, limit=None):
+        return [Example(str(at + 5), "?", "1", Answer(Fraction(1))) for at in range(2)]
+
+    def parse(self, completion):
+        if completion == "boom":
+            raise RuntimeError("no such number")
+        return super().parse(completion)
+
+
+def test_a_task_that_fails_is_recorded_and_the_other_files_go_on(tmp_path, monkeypatch):
+    monkeypatch.setitem(registry._from_files["tasks"], "grumpy", Grumpy)
+    registry.load_task.cache_clear()
+    rows = [{"id": "6", "output": "1"}, {"id": "5", "output": "2"}]
+    good = json_lines(tmp_path / "good.jsonl", rows)
+    bad = json_lines(tmp_path / "bad.jsonl", [rows[0], {"id": "5", "output": "boom"}])
+    outcome = score_predictions("grumpy", [good, bad], out=tmp_path / "out")
+    assert outcome.failed == {"bad": "RuntimeError: no such number"}
+    run = read_run(outcome.path)
+    assert run.cells["status"].tolist() == ["done", "failed"]
+    assert run.completions["completion"].tolist() == ["2", "1"]  # by uid
+    registry.load_task.cache_clear()

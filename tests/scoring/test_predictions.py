@@ -1,0 +1,221 @@
+"""Files of completions: every format, and what of a row is read."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from smmd_bench.errors import UserError
+from smmd_bench.results.frames import read_run
+from smmd_bench.run.predictions import score_predictions
+from smmd_bench.scoring.predictions import read_predictions
+
+from ..conftest import DATA
+from .conftest import COUNT, TASK, json_lines
+
+LIST = json.dumps([{"id": 0, "output": "7"}, {"id": 1, "output": ""}], indent=1)
+LINE = '{"id": 0, "output": "7"}'
+
+
+def rows_of(path: Path, **options: str) -> list[tuple[Any, ...]]:
+    """Ids and completion of every prediction."""
+    return [(*p.ids.values(), p.completion) for p in read_predictions(path, **options).rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rows"),
+    [
+        *[(name, LIST, [(0, "7"), (1, "")]) for name in ("a.json", "a.jsonl", "a")],
+        *[(name, LINE, [(0, "7")]) for name in ("a.json", "a.ndjson", "a.txt")],
+        ("windows.jsonl", f"\ufeff{LINE}\r\n\r\n", [(0, "7")]),
+        ("lines.jsonl", '\n{"id": 0, "output": "7\u2028and\x85so\\non"}\n',
+         [(0, "7\u2028and\x85so\non")]),
+        ("a.csv", 'id, completion\n007,"so:\n1,000"\n\nNA,"say ""7"""\n',
+         [("007", "so:\n1,000"), ("NA", 'say "7"')]),
+        ("a.tsv", f"id\tcompletion\n0\t{'7' * 200_000}\n", [("0", "7" * 200_000)]),
+    ],
+)  # fmt: skip
+def test_every_format_is_known_by_its_content(tmp_path, name, text, rows):
+    (tmp_path / name).write_bytes(text.encode())
+    assert rows_of(tmp_path / name) == rows
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+    assert rows_of(tmp_path / f"{name}.gz") == rows
+
+
+def test_parquet_is_read_by_extension_or_content(tmp_path):
+    for name in ("a.parquet", "a.data"):
+        frame = pd.DataFrame({"id": pd.Categorical(["u", "v"]), "output": ["7", ""]})
+        frame.assign(answers=[["1"], ["2", "3"]]).to_parquet(tmp_path / name)
+        assert rows_of(tmp_path / name) == [("u", "7"), ("v", "")]
+        assert read_predictions(tmp_path / name).rows[1].targets == {"answers": ["2", "3"]}
+
+
+def test_the_first_epoch_of_an_inspect_log_is_read():
+    """Inspect 0.3.291 wrote it, packed by Zstandard, of an answer that was cut and four others."""
+    file = read_predictions(DATA / "inspect" / "easy.eval")
+    assert file.form == "Inspect log"
+    found = [(p.ids["id"], p.completion, p.finish_reason) for p in file.rows]
+    assert found[:2] == [(0, "-1", "stop"), (1, "1/5", "stop")]
+    assert found[3] == (3, "999", "length")
+    assert file.rows[1].targets == {"target": ["1/5"]}
+
+
+def test_an_inspect_log_is_scored(cache, tmp_path):
+    out = score_predictions(
+        TASK, [DATA / "inspect" / "easy.eval"], limit=COUNT, out=tmp_path / "out"
+    )
+    frame = read_run(out.path).completions
+    assert frame["exact"].tolist() == [True, True, True, False, True]
+    assert frame["truncated"].tolist() == [False, False, False, True, False]
+
+
+def test_columns_of_other_names_are_given(tmp_path):
+    rows = [{"question": "q1", "id": 9, "output": "no", "answer": "7"}]
+    file = json_lines(tmp_path / "a.jsonl", rows)
+    assert rows_of(file, id_column="question", completion_column="answer") == [("q1", "7")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "ids", "prompts", "targets"),
+    [
+        ({"Index": 3, " Prompt": "a", "ANSWER": "7"}, {"Index": 3}, {" Prompt": "a"},
+         {"ANSWER": ["7"]}),
+        ({"question": "", "input": "b", "labels": [7, "8"], "label": True}, {}, {"input": "b"},
+         {"labels": ["7", "8"]}),
+        ({"messages": [{"role": "system", "content": "a"},
+                       {"role": "user", "content": [{"type": "text", "text": "b"}]}]},
+         {}, {"messages": "a\nb"}, {}),
+        ({"doc": {"question": "a"}, "answers": {"text": ["7"], "start": [0]}, "gold": None}, {},
+         {"question": "a"}, {"answers": ["7"]}),
+    ],
+)  # fmt: skip
+def test_what_a_row_says_of_its_example_is_read(tmp_path, columns, ids, prompts, targets):
+    rows = [{"output": "7", "finish_reason": "length", **columns}]
+    (found,) = read_predictions(json_lines(tmp_path / "a.jsonl", rows)).rows
+    assert (found.ids, found.prompts, found.targets) == (ids, prompts, targets)
+    assert found.finish_reason == "length"
+
+
+SAMPLE: dict[str, Any] = {"doc_id": 0, "target": "-1", "resps": [["-1"]], "filter": "none"}
+ROW = {"uid": "test-0-0", "completion": "1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.jsonl", [ROW, "{'uid': 1}"], "cannot be read"),
+        ("a.jsonl", ["[" * 100_000], "cannot be read"),
+        ("a.json", ['[\n{"id": 2 "output": "7"}\n]'], "cannot be read"),
+        ("a.txt", ["seven"], "cannot be read"),
+        ("a.gz", b"\x1f\x8b\x08", "cannot be read"),
+        ("a.jsonl", b'{"id": 1, "output": "\xff"}\n', "cannot be read"),
+        ("a.parquet", b"PAR1 and no more", "cannot be read"),
+        ("a.eval", b"no archive", "cannot be read"),
+        ("a.csv", ["uid,completion", "a,1", "b,1,000"], "cannot be read"),
+        ("a.csv", ["uid,completion", 'a,"1'], "cannot be read"),
+        *[(name, [], "is empty|cannot be read") for name in ("a.jsonl", "a.csv")],
+        ("a.json", ["[]"], "is empty"),
+        ("a.csv", ["uid,completion"], "is empty"),
+        ("a.csv", ["uid;completion", "a;1"], "no column for its completions.*uid;completion"),
+        ("a.jsonl", ["7"], "no column for its completions"),
+        ("a.jsonl", [{"id": 0, "output": "1", "response": "1"}], "output and response .*--compl"),
+        ("a.jsonl", [ROW, {"uid": "b", "response": "1"}], "completion and response"),
+        ("a.jsonl", [ROW, {**ROW, "completion": None}], "row 2: completion is nan, not text"),
+        ("a.jsonl", [ROW, {**ROW, "completion": ["1"]}], r"row 2: completion is \['1'\], not text"),
+        ("a.jsonl", [SAMPLE, SAMPLE], "two answers to one doc_id"),
+        ("a.jsonl", [SAMPLE, {**SAMPLE, "filter": "b", "resps": [["2"]]}], "two answers to one"),
+        ("a.jsonl", [{**SAMPLE, "resps": [[["-3.5", "False"]]]}], "generate_until"),
+        ("a.jsonl", [SAMPLE, ROW], "answers that are not text"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_wrong_is_refused(tmp_path, name, content, words):
+    file = tmp_path / name
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    else:
+        json_lines(file, content)
+    with pytest.raises(UserError, match=words):
+        read_predictions(file)
+
+
+def test_files_and_columns_that_are_not_there_are_named(tmp_path):
+    with pytest.raises(UserError, match="a does not exist: check --predictions"):
+        read_predictions(tmp_path / "a")
+    file = json_lines(tmp_path / "a.jsonl", [ROW])
+    with pytest.raises(UserError, match="--id-column"):
+        read_predictions(file, id_column="key")
+    with pytest.raises(UserError, match="--completion-column"):
+        read_predictions(file, completion_column="text")
+
+
+PROGRAM = """
+from lm_eval.api.model import LM
+from lm_eval.api.task import ConfigurableTask
+from lm_eval.evaluator import evaluate
+from lm_eval.loggers import EvaluationTracker
+
+class Fixed(LM):
+    def generate_until(self, requests):
+        return [request.doc["given"] for request in requests]
+    def loglikelihood(self, requests):
+        raise NotImplementedError
+    loglikelihood_rolling = loglikelihood
+
+regex = {"function": "regex", "regex_pattern": "([0-9]+)"}
+task = ConfigurableTask(config={
+    "task": "easy",
+    "dataset_path": "json",
+    "dataset_kwargs": {"data_files": {"test": "data.jsonl"}},
+    "test_split": "test",
+    "output_type": "generate_until",
+    "doc_to_text": "{{question}}",
+    "doc_to_target": "{{answer}}",
+    "generation_kwargs": {"until": ["Q:"]},
+    "metric_list": [{"metric": "exact_match"}],
+    "filter_list": [
+        {"name": "strict-match", "filter": [regex, {"function": "take_first"}]},
+        {"name": "flexible-extract", "filter": [regex, {"function": "take_first"}]},
+    ],
+})
+results = evaluate(Fixed(), {"easy": task}, log_samples=True, bootstrap_iters=0)
+tracker = EvaluationTracker(output_path="out")
+tracker.general_config_tracker.model_name_sanitized = "fixed"
+tracker.date_id = "2026-11-21"
+tracker.save_results_samples("easy", results["samples"]["easy"])
+"""
+
+
+def test_samples_that_lm_eval_writes_are_scored_by_their_raw_answers(examples, tmp_path):
+    """The parser reads the first line, so that the third and fourth are wrong."""
+    answers = ["{}", "{}\nand so on", "the answer is {}", "999", "{}"]
+    rows = [
+        {"question": e.prompt, "answer": e.target, "given": answer.format(e.target)}
+        for e, answer in zip(examples, answers, strict=True)
+    ]
+    json_lines(tmp_path / "data.jsonl", rows)
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub")}
+    program = [sys.executable, "-c", PROGRAM]
+    subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    samples = tmp_path / "out" / "fixed" / "samples_easy_2026-11-21.jsonl"
+    lines = samples.read_text().splitlines()
+    assert len(lines) == 2 * COUNT
+    listed = tmp_path / "listed.json"
+    listed.write_text(f"[{','.join(lines)}]")
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(samples.read_bytes()))
+    for file in (samples, listed, packed):
+        said: list[str] = []
+        out = score_predictions(
+            TASK, [file], limit=COUNT, out=tmp_path / file.stem, say=said.append
+        )
+        frame = read_run(out.path).completions
+        assert frame["exact"].tolist() == [True, True, False, False, True]
+        assert "lm-eval samples, 5 completions by id" in said[0]
+    with pytest.raises(UserError, match=r"row 1: its question '.*' is not that of .* test-1-0"):
+        score_predictions(TASK, [samples], limit=COUNT, data_seed=1, out=tmp_path / "other")
