@@ -45,7 +45,8 @@ def print_results(frame: pd.DataFrame, title: str, caption: str = "") -> None:
     console.width = result_width()
     console.print(title, style="bold", soft_wrap=True)
     words = [name for name in frame if name not in values]
-    same = [name for name in words if len(frame) > 1 and frame[name].nunique() == 1]
+    same = [name for name in words if frame[name].nunique() == 1]
+    same = same if len(same) < len(words) else same[:-1]
     if same:
         above = (f"{name}: {frame[name].iloc[0]}" for name in same)
         console.print("  ".join(above), style="dim", soft_wrap=True)
