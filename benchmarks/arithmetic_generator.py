@@ -21,7 +21,6 @@ import time
 from itertools import islice
 
 from smmd_bench.tasks._mixed_expressions import REGIMES, reference_stream
-from smmd_bench.tasks.arithmetic import generate
 
 REFERENCE = """
 import hashlib, importlib, json, random, sys, time

@@ -13,7 +13,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import loss_label, model_label
-from smmd_bench.publishing.thumbnails import small_picture
+from smmd_bench.publishing.examples import small_picture
 
 from ._caption import named_seeds, when, write_caption
 from ._cells import main_losses, measured

@@ -62,7 +62,7 @@ def execute(
         track=tracker,
         restore=restore,
     )
-    voice.publish(folder)
+    sections = voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
     notes = [(f"Note: {at}", said) for at, all_said in outcome.notes.items() for said in all_said]
@@ -71,7 +71,7 @@ def execute(
     for what, sentence in notes:
         voice.note(f"{what}: {sentence}")
     more = {"skipped": outcome.skipped, "notes": outcome.notes, "left_out": left_out}
-    voice.tables(folder)
+    voice.tables(sections)
     status = voice.conclude(folder, worked=outcome.worked, failed=outcome.failed, **more)
     if tracker is not None:
         voice.say(f"Tracked: {folder / 'tracking'} ({tracker})")

@@ -98,10 +98,10 @@ def command(
     )
     with voice.progress() as progress:
         worked = measure(settings, folder, progress, plugin_files())
-    voice.publish(folder)
+    sections = voice.publish(folder)
     if not worked:
         voice.say(f"Nothing to do: {folder} is complete.")
-    voice.tables(folder, ("overhead_table",))
+    voice.tables(sections, ("overhead_table",))
     runs = read_frames(folder)["runs"]
     failures = runs[runs["error"].notna()].to_dict("records")
     failed = {f"{f['row']}, repeat {f['repeat'] + 1}": str(f["error"]) for f in failures}

@@ -87,15 +87,15 @@ def command(
 
     with voice.progress() as progress:
         outcome = regress(run, wanted, progress, executor=executor, batch_size=batch_size)
-    voice.publish(run)
+    sections = voice.publish(run)
     if not outcome.worked:
         voice.say("Nothing to do: the run has every result.")
-    voice.tables(run, ("mmlu_table", "regression_table"))
+    voice.tables(sections, ("mmlu_table", "regression_table"))
     status = voice.conclude(run, worked=outcome.worked, failed=outcome.failed)
     if outcome.failed:
         voice.fail(
             f"{len(outcome.failed)} evaluations failed; tracebacks are in "
-            f"{run / 'regression'}/*/FAILED.json. {_advice(run, wanted)}"
+            f"{run / 'failed'}. {_advice(run, wanted)}"
         )
     return status
 
@@ -104,5 +104,5 @@ def _advice(run: Path, evaluations: Iterable[Evaluation]) -> str:
     """What to do about the evaluations that have no result."""
     from ..storage.files import read_json
 
-    left = (each.folder(run) for each in evaluations if not each.is_done(run))
-    return advise_retry(read_json(folder / "FAILED.json") for folder in left)
+    files = (run / "failed" / f"{e.address}.json" for e in evaluations if not e.is_done(run))
+    return advise_retry(map(read_json, files))

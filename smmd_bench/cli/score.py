@@ -60,7 +60,7 @@ def command(
       JSON lines, a JSON list, CSV and Parquet: a column with the completion,
         named completion, prediction, response, output or generated_text, and
         one with the id, named uid, id, doc_id or index.
-      lm-eval: samples_*.jsonl of --log_samples, by their raw answers.
+      lm-eval: samples_*.jsonl of --log_samples; the raw answer is scored.
       Inspect: a log (.eval), by its first epoch.
 
     An id is the uid of an example (`smmd-bench sample TASK --split test --json`), or its position
@@ -82,10 +82,10 @@ def command(
     with voice.waiting("Scoring ..."):
         outcome = score_predictions(task, files, labels, say=voice.say, **given)
     folder = outcome.path
-    voice.publish(folder)
+    sections = voice.publish(folder)
     if not outcome.worked and not outcome.failed:
         voice.say(f"Nothing to do: {folder} is complete.")
-    voice.tables(folder)
+    voice.tables(sections)
     _say_comparisons(voice, folder)
     return voice.conclude(folder, worked=outcome.worked, failed=outcome.failed)
 

@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Table
 
 _NARROWEST, _ELSEWHERE = 80, 100
@@ -36,30 +36,13 @@ def result_width() -> int:
     return max(_NARROWEST, console.width) if has_width(console) else _ELSEWHERE
 
 
-def print_results(frame: pd.DataFrame, title: str, caption: str = "") -> None:
-    """Print a frame of texts under its title; `frame.attrs["values"]` are columns of numbers.
+def print_results(table: pd.DataFrame, title: str, caption: str = "") -> None:
+    """Print a table of results, as wide as `result_width` allows."""
+    from ..publishing.terminal import to_terminal
 
-    What is the same in all rows stands above them.
-    """
-    console, values = new_console(), frame.attrs.get("values", ())
-    console.width = result_width()
-    console.print(title, style="bold", soft_wrap=True)
-    words = [name for name in frame if name not in values]
-    same = [name for name in words if frame[name].nunique() == 1]
-    same = same if len(same) < len(words) else same[:-1]
-    if same:
-        above = (f"{name}: {frame[name].iloc[0]}" for name in same)
-        console.print("  ".join(above), style="dim", soft_wrap=True)
-    kept = frame.drop(columns=same)
-    table = new_table(show_header=True, header_style="bold")
-    for name in kept:
-        where: Any = {"justify": "right", "no_wrap": True} if name in values else {}
-        table.add_column(str(name), overflow="fold", **where)
-    for row in kept.itertuples(index=False):
-        table.add_row(*row)
-    print_table(console, table)
-    if caption:
-        print_sentence(caption)
+    console = new_console()
+    console.width = width = result_width()
+    print_table(console, to_terminal(table, title, caption, width))
 
 
 def print_sentence(text: str, *, stderr: bool = False) -> None:
@@ -85,7 +68,7 @@ def new_table(*columns: dict[str, Any], **settings: Any) -> Table:
     return table
 
 
-def print_table(console: Console, table: Table) -> None:
+def print_table(console: Console, table: RenderableType) -> None:
     """Print a table; off a terminal, without spaces at the ends of its lines."""
     if console.is_terminal:
         console.print(table)
@@ -93,3 +76,8 @@ def print_table(console: Console, table: Table) -> None:
     with console.capture() as captured:
         console.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def plain(text: object) -> str:
+    """Text of a model, with its control characters escaped: they would move the cursor."""
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in str(text))

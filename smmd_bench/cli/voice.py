@@ -9,7 +9,7 @@ people      sentences, progress, tables,      notes, failures
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .terminal import new_console, print_json, print_sentence, result_width
+from .terminal import (
+    new_console,
+    print_json,
+    print_results,
+    print_sentence,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,29 +74,21 @@ class Voice:
         with nullcontext() if self.quiet else new_console(stderr=True).status(text):
             yield
 
-    def publish(self, folder: Path) -> list[Path]:
-        """Make the tables, figures and page of a run; returns their files."""
+    def publish(self, folder: Path) -> list[Section]:
+        """Make the tables, figures and page of a run."""
         from ..publishing.write_reports import write_reports
 
         with self.progress() as progress:
             return write_reports(folder, progress)
 
-    def tables(self, folder: Path, names: Collection[str] | None = None) -> None:
-        """Print the first table of a run, its verdict, or those of the reports of these names."""
+    def tables(self, sections: Sequence[Section], names: Collection[str] | None = None) -> None:
+        """Print the first table, that of the verdict, or those of the reports of these names."""
         if self.quiet or self.as_json:
             return
-        from ..publishing.terminal import read_terminal_tables
-
-        click.echo(read_terminal_tables(folder, result_width(), names))
-
-    def section(self, section: Section) -> None:
-        """Print the table of a report that was just made, if it has one."""
-        if self.quiet or self.as_json:
-            return
-        from ..publishing.terminal import show_section
-
-        if table := show_section(section, result_width()):
-            click.echo(table)
+        shown = [s for s in sections if s.table is not None and (names is None or s.name in names)]
+        for section in shown[:1] if names is None else shown:
+            assert section.table is not None
+            print_results(section.table, section.title, section.caption)
 
     def conclude(
         self, folder: Path, *, worked: bool, failed: Mapping[str, str], **more: Any

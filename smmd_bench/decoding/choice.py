@@ -1,7 +1,8 @@
 """Which trial of a tuned cell is tested: the best on the validation split, never on the test split.
 
 The tuned cell's selection.json holds the choice and how each trial validated, at the epoch that was
-selected of it. The metric is the task's first, which selects the epoch, too; ties go to the earlier trial.
+selected of it. The metric is the task's first, which selects the epoch, too; ties go to the earlier
+trial.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Cell:
     and trains nothing. A trial, whose `trial` says what it changes of the recipe, is trained and
     validated and never tested.
 
-    `decoders` are the decoding rules that answer beside greedy decoding. `model_path` is the folder that `model`
-    named where the cell was asked for, if that was another one than this.
+    `decoders` are the decoding rules that answer beside greedy decoding. `model_path` is the folder
+    that `model` named where the cell was asked for, if that was another one than this.
     """
 
     model: str

@@ -98,8 +98,8 @@ def noise_pairs(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
 
 
 class Compared(NamedTuple):
-    """Two cells, as the manifest says them: a loss and its opponent ("comparison"), or cross-entropy
-    of two seeds ("noise")."""
+    """Two cells, as the manifest says them, and of which kind: a loss and its opponent
+    ("comparison"), or cross-entropy of two seeds ("noise")."""
 
     mine: dict[str, Any]
     other: dict[str, Any]

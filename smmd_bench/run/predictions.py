@@ -1,7 +1,7 @@
 """From files of completions to a scored run folder: the layout of a run, with a cell for each file.
 
-The cells have no train stage. The folder of their completions follows from the examples and the completions,
-so that a file that changed is scored again, and one that was only moved is not.
+The cells have no train stage. The folder of their completions follows from the examples and the
+completions, so that a file that changed is scored again, and one that was only moved is not.
 """
 
 import hashlib

@@ -124,7 +124,7 @@ class StoredCell:
 
     @cached_property
     def choice(self) -> dict[str, Any] | None:
-        """Which trial of a tuned cell is tested (`chosen`, by its place), and how each validated."""
+        """Which trial of a tuned cell is tested (its place), and how each of them validated."""
         return self._json(self.selected, "selection") if self.trials else None
 
     @property

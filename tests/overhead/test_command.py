@@ -13,7 +13,7 @@ import pytest
 from smmd_bench.errors import UserError
 from tests.in_process import call
 from tests.overhead.conftest import tiny_settings
-from tests.publishing.plugin_files import write_plugin
+from tests.publishing.published import write_plugin
 
 SMALL = ["overhead", "--geometry", "tiny", "--steps", "3", "--drop", "1", "--repeats", "1"]
 

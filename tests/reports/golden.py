@@ -10,8 +10,7 @@ from rich.console import Console
 
 from smmd_bench.contracts import Artefact
 from smmd_bench.publishing import tables
-from smmd_bench.publishing.latex import to_latex
-from smmd_bench.publishing.terminal_table import to_terminal
+from smmd_bench.publishing.terminal import to_terminal
 
 FOLDER = Path(__file__).parent.parent / "data" / "golden"
 
@@ -36,22 +35,14 @@ def widest_line(table: pd.DataFrame) -> int:
 
 
 def assert_golden(name: str, artefact: Artefact) -> None:
-    """The table as CSV, Markdown, LaTeX and on a terminal is as it was, and fits 100 columns there.
+    """The table as CSV is as it was, and fits 100 columns on a terminal.
 
-    With SMMD_BENCH_GOLDEN=write the files are written instead: then read their diff.
+    With SMMD_BENCH_GOLDEN=write the file is written instead: then read its diff.
     """
-    table = artefact.table
+    table, file = artefact.table, FOLDER / f"{name}.csv"
     assert table is not None
     assert widest_line(table) <= 100
-    title = str(table.attrs["title"])
-    texts = {
-        "csv": tables.to_csv(table),
-        "md": f"**{title}**\n\n{tables.to_markdown(table)}",
-        "tex": to_latex(table, f"{title}. {artefact.caption}", "tab:golden"),
-        "txt": "\n".join(printed(table, artefact.caption, 100)) + "\n",
-    }
-    for suffix, text in texts.items():
-        file = FOLDER / f"{name}.{suffix}"
-        if os.environ.get("SMMD_BENCH_GOLDEN") == "write":
-            file.write_text(text, encoding="utf-8")
-        assert text == file.read_text(encoding="utf-8"), f"differs from {file}"
+    text = tables.to_csv(table)
+    if os.environ.get("SMMD_BENCH_GOLDEN") == "write":
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8"), f"differs from {file}"

@@ -29,6 +29,6 @@ def test_the_page_marks_no_summary_as_right_or_wrong(runs):
     found = embedded_examples(runs("all tasks"))
     flags = {"samsum": set(), "gsm8k": set(), "clock_time": set()}
     for row in found["rows"]:
-        flags.setdefault(found["groups"][row[0]]["task"], set()).update(row[5])
-    assert flags["samsum"] == {"-"}
-    assert flags["gsm8k"] == flags["clock_time"] == {"0", "1"}
+        judged = (category >= 0 for category in row[5])
+        flags.setdefault(found["groups"][row[0]]["task"], set()).update(judged)
+    assert flags == {"samsum": {False}, "gsm8k": {True}, "clock_time": {True}}
