@@ -12,7 +12,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.experiment.file import experiment_file
 from smmd_bench.models.cards import model_card
-from smmd_bench.storage.current import BASE
+from smmd_bench.storage.cell import BASE
 
 from ..conftest import DATA
 
@@ -192,7 +192,6 @@ def test_a_task_brings_its_tests_of_transfer():
     assert [c.task for c in alone.cells] == ["gsm8k"] * 3
     for experiment in (WORDS, alone):
         assert read(experiment.to_yaml(), "x") == experiment
-    assert "--no-transfers" in alone.to_flags()
 
 
 @pytest.mark.usefixtures("word_problems")
