@@ -8,10 +8,8 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.overhead.geometry import named_geometries
-from smmd_bench.overhead.measure import read_frames
-from smmd_bench.overhead.ratios import overhead_frame
-from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings
+from smmd_bench.overhead.measure import overhead_frame, read_frames
+from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings, named_geometries
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 
@@ -105,11 +103,6 @@ def _setup(settings: OverheadSettings, runs: pd.DataFrame) -> str:
     if settings.device == "cpu" and threads:
         device += f", {' / '.join(map(str, threads))} thread{'s' * (threads != [1])}"
     method = "LoRA r=16, frozen head" if settings.method == "lora" else "full fine-tuning"
-    turns = (
-        "rows take turns step by step, in an order that changes at each step"
-        if settings.interleave == "steps"
-        else "rows run one after the other, in an order that changes at each repeat"
-    )
     return (
         f"{device}; {settings.geometry} with random weights, {settings.dtype}, {method}, "
         f"N = {settings.numeric_tokens}; batches of {settings.batch_size} x {settings.length} "
@@ -117,7 +110,7 @@ def _setup(settings: OverheadSettings, runs: pd.DataFrame) -> str:
         f"{settings.numeric:.0%} of these numeric. "
         f"{settings.repeats} repeat{'s' * (settings.repeats > 1)} of {settings.steps} optimiser "
         f"steps, without the first {settings.drop}; each row has a fresh process in each repeat, "
-        f"and {turns}."
+        "and rows run one after the other, in an order that changes at each repeat."
     )
 
 
@@ -127,14 +120,14 @@ def _reading(settings: OverheadSettings, data: pd.DataFrame) -> str:
     ce, to_stock = data[data["row"] == CE].iloc[0], f"{_clock(settings)}_to_stock"
     of_stock = f"time {_ratio(ce, to_stock)}, memory {number(ce['memory_to_stock'], 3)}"
     memory = (
-        "peak resident set of the process in two steps before these, libraries and weights"
+        "peak resident set of the process, libraries and weights"
         if on_cpu
         else "peak allocated, weights"
     )
     return join_sentences(
-        "Times: mean ± standard deviation over repeats.",
-        f"Time : CE: median ratio of {'CPU seconds' if on_cpu else 'wall time'}, with its 95 % "
-        "bootstrap interval over steps paired by repeat and number.",
+        "Times: median of a step, its mean ± standard deviation over repeats.",
+        f"Time : CE: ratio of the median {'CPU seconds' if on_cpu else 'wall time'} of a step, its "
+        "median over repeats with the smallest and the largest.",
         f"Memory: {memory} included, median over repeats.",
         "" if pd.isna(ce[to_stock]) else f"CE here : CE in stock Trainer: {of_stock}.",
         f"{reference(TABLE)} has {why}."

@@ -6,8 +6,7 @@ import pytest
 from smmd_bench.reports.overhead_table import OverheadTable
 
 import smmd_bench as sb
-from smmd_bench.overhead.geometry import named_geometries
-from smmd_bench.overhead.settings import STOCK, OverheadSettings
+from smmd_bench.overhead.settings import STOCK, OverheadSettings, named_geometries
 from smmd_bench.plugin_system.registry import entries
 from smmd_bench.publishing.write_reports import write_reports
 from smmd_bench.storage.files import write_json, write_parquet
