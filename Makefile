@@ -1,5 +1,5 @@
 # Two commands matter: `make demo` and `make test`. Both set up the environment first, once.
-# `make test-all` also runs what takes minutes: see docs/contributing.md.
+# `make test-all` also runs what takes minutes: see docs/architecture.md.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +11,6 @@ QUICK := not slow and not docs and not packaging and not browser
 LOCK := requirements-cpu.lock
 STAMP := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' $(LOCK))
-PAGES := $(shell git ls-files '*.md' ':!tests')
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
 export SMMD_BENCH_CACHE ?= $(CURDIR)/.cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -23,7 +22,7 @@ env: $(STAMP)
 demo: $(STAMP)  ## the main job on the embedded default: about 4 minutes on 2 quiet cores
 	$(BIN)/smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd
 
-test: check  ## what a change must pass: about 8 minutes on 2 cores
+test: check  ## what a change must pass: at most 5 minutes on 2 quiet cores
 	$(PYTEST) -m "$(QUICK)"
 
 test-all: check  ## every test
@@ -39,12 +38,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python scripts/write_cli_reference.py --check
-	$(BIN)/python scripts/write_api_reference.py --check
-	$(BIN)/python scripts/draw_architecture.py --check
 	$(BIN)/codespell
-	$(BIN)/proselint --config .proselintrc.json check $(PAGES)
-	$(BIN)/python scripts/check_prose.py
 
 types: $(STAMP)
 	$(BIN)/mypy smmd_bench tasks plugins reports
@@ -54,10 +48,7 @@ audit:  ## known vulnerabilities of the locked packages: needs the internet
 	.audit/bin/pip install -qq pip-audit
 	.audit/bin/pip-audit --requirement $(LOCK) --no-deps --disable-pip --progress-spinner off
 
-docs: $(STAMP)  ## the references, from the code itself, and the site in site/
-	$(BIN)/python scripts/write_cli_reference.py
-	$(BIN)/python scripts/write_api_reference.py
-	$(BIN)/python scripts/draw_architecture.py
+docs: $(STAMP)  ## the site in site/, with the references of commands and Python
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "The site: site/index.html"
 

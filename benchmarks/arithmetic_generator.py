@@ -2,12 +2,11 @@
 
     python benchmarks/arithmetic_generator.py
     python benchmarks/arithmetic_generator.py --reference-python /path/to/python
-    python benchmarks/arithmetic_generator.py --parquet 2000000 --processes 2
 
 `--reference-python` is the Python of an environment with `mathematics-dataset==1.0.1` and sympy.
 Both generators draw the same problems, in one process each and in turns, after a warm-up in which
 their caches fill; their questions and answers are compared as well. Rates are per CPU second, since
-others may use the machine; the file is timed by the clock on the wall.
+others may use the machine.
 """
 
 from __future__ import annotations
@@ -18,12 +17,9 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from itertools import islice
-from pathlib import Path
 
-from smmd_bench.tasks._arithmetic_parquet import generate
 from smmd_bench.tasks._mixed_expressions import REGIMES, reference_stream
 
 REFERENCE = """
@@ -114,34 +110,11 @@ def measure_levels(args: argparse.Namespace) -> None:
         print(versions)
 
 
-def measure_parquet(count: int, processes: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "train.parquet"
-        start = time.perf_counter()
-        generate(
-            path,
-            count=count,
-            split="train",
-            levels=("easy", "medium", "hard"),
-            seed=0,
-            processes=processes,
-        )
-        seconds = time.perf_counter() - start
-        megabytes = path.stat().st_size / 1e6
-    print(f"{count} train examples, {processes} processes: {seconds:.1f} s, {megabytes:.0f} MB")
-
-
-if __name__ == "__main__":  # the processes of --parquet import this file again
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=20_000, help="problems a repeat")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--warm-up", type=int, default=1000, help="problems before the clock")
     parser.add_argument("--reference-python", help="a Python with mathematics-dataset 1.0.1")
     parser.add_argument("--reference-count", type=int, default=2000)
-    parser.add_argument("--parquet", type=int, metavar="COUNT", help="measure a file instead")
-    parser.add_argument("--processes", type=int, default=2)
-    arguments = parser.parse_args()
-    if arguments.parquet is None:
-        measure_levels(arguments)
-    else:
-        measure_parquet(arguments.parquet, arguments.processes)
+    measure_levels(parser.parse_args())

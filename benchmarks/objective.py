@@ -5,8 +5,7 @@
 Compares, at H=896 (or --hidden), V=151,936 and 512 supervised tokens in float32 on a CPU, with a
 frozen and with a trainable head: the harness's cross-entropy with stock transformers'
 (`ForCausalLMLoss` over full logits), and each loss with the harness's cross-entropy, at N=10 and
-N=1000 with every supervised token numeric, which is the worst case. `--against stock torch` adds
-torch's own `linear_cross_entropy` in chunks, which takes minutes a step.
+N=1000 with every supervised token numeric, which is the worst case.
 
 Times: CPU seconds of one process on one thread, so that other jobs on the machine disturb less; the
 cases of a round in random order, ratios within a round; the median over rounds and its 95% interval
@@ -45,20 +44,20 @@ from smmd_bench.overhead.memory import peak_bytes, reset_peak
 
 V, T = 151_936, 512
 MIB = 2**20
-# Budgets of the design: (time, memory). There is none against torch.
+# Budgets of the design: (time, memory).
 STOCK = {"frozen": "1.00 / 0.40", "trainable": "1.02 / 0.95"}
 ANY_LOSS = "1.02 / 1.02"
 
 
 class Case:
-    """One way to the gradients: `stock`, `torch`, or `SPEC@N`."""
+    """One way to the gradients: `stock`, or `SPEC@N`."""
 
     def __init__(self, name: str, tokens: int, vocabulary: int) -> None:
         spec, _, size = name.partition("@")
         n = int(size or 10)
         ids = torch.linspace(0, vocabulary - 1, n).long()  # [N]
         self.spec = spec
-        if spec not in ("stock", "torch"):
+        if spec != "stock":
             numbers = NumericVocabulary(ids, torch.arange(n, dtype=torch.float64), "benchmark")
             self.loss = sb.load_loss(spec).bind(numbers)
         self.labels = ids[torch.randint(n, (tokens,), generator=torch.Generator().manual_seed(0))]
@@ -70,10 +69,6 @@ class Case:
             total = ForCausalLMLoss(
                 logits, None, weight.shape[0], len(self.labels), shift_labels=self.labels[None]
             )
-            return total
-        if self.spec == "torch":
-            options = torch.nn.LinearCrossEntropyOptions()
-            total = F.linear_cross_entropy(hidden, weight, self.labels, options=options)
             return total
         targets = supervised_targets(self.labels[None])
         return hidden_objective(self.loss, hidden, OutputHead(weight), targets).total
@@ -169,7 +164,6 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="fresh processes a memory case")
     parser.add_argument("--hidden", type=int, default=896, help="H")
     parser.add_argument("--heads", nargs="+", default=["frozen", "trainable"])
-    parser.add_argument("--against", nargs="+", default=["stock"], help="stock, torch")
     parser.add_argument("--losses", nargs="*", default=["gce", "ntl", "ntil", "dist2", "smmd"])
     parser.add_argument("--sizes", nargs="+", type=int, default=[10, 1000], help="N")
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
@@ -181,8 +175,7 @@ def main() -> None:
         return
     print("| head | case | budget: time / memory | time | memory |\n|---|---|---|---|---|")
     for head in args.heads:
-        budgets = {"stock": STOCK[head], "torch": "none"}
-        compare(head, [("ce@10", other, budgets[other]) for other in args.against], args)
+        compare(head, [("ce@10", "stock", STOCK[head])], args)
         for n in args.sizes if args.losses else ():
             pairs = [(f"{loss}@{n}", f"ce@{n}", ANY_LOSS) for loss in args.losses]
             compare(head, pairs, args)

@@ -4,10 +4,9 @@
 
 The jobs come from the real `Schedule`, in the order that it gives them; their work is not done. A
 job takes the time of its floating-point operations on an A100 (nothing of it was measured), and an
-engine's start besides. Printed per
-number of GPUs: makespan, the lower bound (all work over the GPUs, or the longest cell), the share
-of time in which GPUs are idle, and how many bytes of weights lie on the disk at most. Aim: makespan
-within 15% of the bound.
+engine's start besides. Printed per number of GPUs: makespan, the lower bound (all work over the
+GPUs, or the longest cell), the share of time in which GPUs are idle, and how many bytes of weights
+lie on the disk at most. Aim: makespan within 15% of the bound.
 """
 
 from __future__ import annotations
@@ -16,9 +15,11 @@ import argparse
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 from smmd_bench.contracts import Job, JobResult
@@ -26,8 +27,6 @@ from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.cards import ModelCard, model_card
 from smmd_bench.run import schedule
-from smmd_bench.run.lease import Leases
-from smmd_bench.run.run_directory import STAGES, RunDirectory, Stage
 
 BILLIONS = {"text": (0.5, 1.5, 3.0, 8.0), "vision": (3.0, 7.0, 3.0, 11.0)}
 TASKS = {"text": ("gsm8k[source=synthetic]", "arithmetic"), "vision": ("clock_time", "chartqa")}
@@ -47,27 +46,24 @@ ADAPTER_SHARE = 0.006
 """Of a model's weights: an adapter of rank 16, as float32 over bfloat16."""
 
 
-class Stub(RunDirectory):
-    """A folder in which a cell misses what the simulation has not done."""
+class Simulation:
+    """Jobs of a schedule on so many GPUs; `time` in seconds, `disk` in bytes. It is the run whose
+    cells miss what the simulation has not done."""
 
-    left: dict[Cell, list[Stage]]
+    def __init__(self, cells: list[Cell], gpus: int, folder: Path) -> None:
+        self.path, self.left = folder, dict.fromkeys(cells, "train")
+        self.gpus, self.time, self.busy, self.disk, self.peak = gpus, 0.0, 0.0, 0.0, 0.0
+        self.jobs = schedule.Schedule(self, cells, gpus)  # type: ignore[arg-type]
 
-    def missing(self, cell: Cell) -> list[Stage]:
-        return self.left[cell]
+    def missing(self, cells: Iterable[Cell]) -> dict[Cell, Any]:
+        return {cell: self.left[cell] for cell in cells if cell in self.left}
 
     def failure(self, _: Cell) -> dict[str, object]:
         return {}
 
-
-class Simulation:
-    """Jobs of a schedule on so many GPUs; `time` in seconds, `disk` in bytes."""
-
-    def __init__(self, cells: list[Cell], gpus: int, folder: Path) -> None:
-        self.gpus, self.time, self.busy, self.disk, self.peak = gpus, 0.0, 0.0, 0.0, 0.0
-        run = Stub(folder)
-        object.__setattr__(run, "left", {cell: [*STAGES] for cell in cells})
-        self.run = run
-        self.jobs = schedule.Schedule(run, cells, gpus, Leases(folder))
+    def current(self, cell: Cell) -> Any:
+        trained = self.left.get(cell.owner) != "train"
+        return SimpleNamespace(key=cell.address, checkpoint=cell if trained else None)
 
     def play(self) -> None:
         """Until nothing is left."""
@@ -76,19 +72,22 @@ class Simulation:
         while True:
             while len(running) < self.gpus and (job := self.jobs.take()) is not None:
                 takes = START * (job.stage == "decode")
-                takes += sum(seconds(cell, job.stage) for cell in self.jobs.serves[job.name])
+                takes += sum(seconds(cell, job.stage) for cell in self.jobs.running[job.name])
                 self.busy += takes
                 heappush(running, (self.time + takes, started, job))
                 started += 1
             if not running:
                 return
             self.time, _, job = heappop(running)
-            for cell in self.jobs.serves[job.name]:
+            for cell in self.jobs.running[job.name]:
                 self._end(cell, job.stage)
             self.jobs.end(JobResult(job, None))
 
     def _end(self, cell: Cell, stage: str) -> None:
-        self.run.left[cell] = [] if stage != "train" else [*STAGES[1:]]
+        if stage == "train":
+            self.left[cell] = "decode"
+        else:
+            del self.left[cell]
         if not cell.is_base and cell.source is None:
             epochs, _ = SHAPES[cell.task.partition("[")[0]]
             one = 4 * _billions(cell.model) * 1e9 * ADAPTER_SHARE
@@ -126,34 +125,27 @@ def grid(folder: Path) -> Iterator[Cell]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gpus", default="1,8,64")
-    numbers = [int(n) for n in parser.parse_args().gpus.split(",")]
     with tempfile.TemporaryDirectory() as temporary:
         cells = [*grid(Path(temporary))]
-        work = {cell: sum(seconds(cell, stage) for stage in STAGES[:2]) for cell in cells}
-        trainings = sum(not cell.is_base and cell.source is None for cell in cells)
-        for gpus in numbers:
+        work = {cell: sum(seconds(cell, stage) for stage in ("train", "decode")) for cell in cells}
+        for gpus in map(int, parser.parse_args().gpus.split(",")):
             weights = lambda card: round(_billions(card.name) * 1e9)  # noqa: E731
             with (
                 patch.object(schedule, "settle", lambda *_: None),
                 patch.object(ModelCard, "parameter_count", weights),
             ):
-                simulation = Simulation(cells, gpus, Path(temporary, f"run{gpus}"))
+                simulation = Simulation(cells, gpus, Path(temporary))
                 simulation.play()
             bound = max(sum(work.values()) / gpus, max(work.values()))
-            print(
-                json.dumps(
-                    {
-                        "trainings": trainings,
-                        "gpus": gpus,
-                        "hours": round(simulation.time / 3600, 2),
-                        "bound_hours": round(bound / 3600, 2),
-                        "ratio": round(simulation.time / bound, 3),
-                        "idle": round(1 - simulation.busy / gpus / simulation.time, 3),
-                        "peak_disk_gb": round(simulation.peak / 1e9, 1),
-                    }
-                ),
-                flush=True,
-            )
+            found = {
+                "gpus": gpus,
+                "hours": round(simulation.time / 3600, 1),
+                "bound_hours": round(bound / 3600, 1),
+                "ratio": round(simulation.time / bound, 3),
+                "idle": round(1 - simulation.busy / gpus / simulation.time, 3),
+                "peak_disk_gb": round(simulation.peak / 1e9, 1),
+            }
+            print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

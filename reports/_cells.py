@@ -1,8 +1,8 @@
-"""The cells of a report, why some have no result, and their metrics beside what is published."""
+"""The cells of a report: which it has, why some have no result, and what they are compared with."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,14 +10,19 @@ import pandas as pd
 from smmd_bench.contracts import Metric, Run, UserError
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.plugin_system.tuned_label import is_tuned, tuned_label
+from smmd_bench.publishing.style import loss_label
 
-from ._setting import published_beside, setting_label
-
-_IDENTITY = ("model", "params", "task", "loss", "seed", "status", "stage")
 KEY = ["model", "task", "loss"]
 """The columns that tell what was trained on what, and how."""
+PAIR = ["model", "task"]
 REFERENCE = "ce"
 """The loss that the others are compared with."""
+NO_RESULTS = "no cell has results"
+NO_NUMBERS = "no task has numbers as answers"
+_RATES = ("parse_failure_rate", "truncation_rate")
+
+Pair = tuple[str, str]
+"""A model and a task."""
 
 
 def measured(cells: pd.DataFrame) -> pd.DataFrame:
@@ -25,40 +30,35 @@ def measured(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[cells["status"] == "done"]
 
 
-def main_losses(run: Run) -> tuple[Run, str]:
-    """The run without variants that have fewer seeds than their plain loss, and a sentence on it.
+def main_losses(run: Run) -> Run:
+    """The run without variants that have fewer seeds than their plain loss.
 
-    `smmd[sigma=1]` with one seed is left to the tables of ablations where `smmd` has three on the
-    same model and task; with as many seeds it stays, and so does what was tuned, which is in no
-    such table. The sentence is empty where all stays.
+    `smmd[sigma=1]` with one seed is left to the ablation tables where `smmd` has three on the same
+    model and task. Tuned losses stay.
     """
     cells = run.cells
     seeds = cells.groupby(KEY, observed=True)["seed"].nunique().to_dict()
-    fewer = [
-        not is_tuned(loss)
-        and seeds[model, task, loss] < seeds.get((model, task, loss.partition("[")[0]), 0)
+    kept = [
+        is_tuned(loss)
+        or seeds[model, task, loss] >= seeds.get((model, task, loss.partition("[")[0]), 0)
         for model, task, loss in cells[KEY].itertuples(index=False)
     ]
-    if not any(fewer):
-        return run, ""
-    left = cells.loc[fewer, "loss"].nunique()
-    note = f"Only in the ablation tables and sweeps: {left} variants with fewer seeds."
-    return run.only(cells[[not few for few in fewer]]), note
+    return run if all(kept) else run.only(cells[kept])
 
 
 def with_holes(cells: pd.DataFrame) -> pd.DataFrame:
     """The measured cells, and all cells of a model, task and loss that has none of them."""
     done = cells["status"] == "done"
-    return cells[
-        done | ~done.groupby([cells[name] for name in KEY], observed=True).transform("any")
-    ]
+    any_done = done.groupby([cells[name] for name in KEY], observed=True).transform("any")
+    return cells[done | ~any_done]
 
 
 def why_missing(cells: pd.DataFrame) -> str:
     """Why a row has no result: `failed in train`, `skipped`, `pending`; empty where it has one."""
     if (cells["status"] == "done").any():
         return ""
-    reasons = map(why_of, cells["status"], cells["stage"])
+    pairs = zip(cells["status"], cells["stage"], strict=True)
+    reasons = [f"failed in {stage}" if s == "failed" else str(s) for s, stage in pairs]
     return " / ".join(dict.fromkeys(reasons))
 
 
@@ -69,17 +69,36 @@ def why_no_row(cells: pd.DataFrame, what: str) -> str | None:
     return f"no {what} has results yet" if measured(cells).empty else None
 
 
-def why_of(status: Any, stage: Any) -> str:
-    """`failed in train`, or the status of a cell that did not fail."""
-    return f"failed in {stage}" if status == "failed" else str(status)
+def in_order(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """The frame with model, task and loss as categoricals in the order of the run."""
+    for column in KEY:
+        data[column] = pd.Categorical(data[column], categories=cells[column].cat.categories)
+    return data
 
 
-def without_numbers(run: Run) -> list[str]:
-    """The measured tasks whose targets hold no answer that is a number, such as summaries."""
-    first = measured(run.cells).drop_duplicates("task")
-    answers = run.read("scores", ["answer"], first["address"]).reindex(columns=["task", "answer"])
-    known = answers.groupby("task", observed=True)["answer"].count()
-    return [str(task) for task in known.index[known == 0]]
+def pairs(data: pd.DataFrame) -> list[Pair]:
+    """The models and tasks of a frame, in the order of the run."""
+    return [(str(model), str(task)) for (model, task), _ in data.groupby(PAIR, observed=True)]
+
+
+def of_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:
+    """The rows of one model and task."""
+    return data[(data["model"] == pair[0]) & (data["task"] == pair[1])]
+
+
+def of_pairs(cells: pd.DataFrame, among: pd.DataFrame) -> pd.DataFrame:
+    """The cells whose model and task are those of a row of `among`."""
+    known = {*zip(among["model"], among["task"], strict=True)}
+    here = [pair in known for pair in zip(cells["model"], cells["task"], strict=True)]
+    return cells[pd.Series(here, cells.index, dtype="bool")]
+
+
+def of_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
+    """For each model and task the cells of the seeds that all its losses have; all if none is."""
+    losses = cells.groupby(PAIR, observed=True)["loss"].transform("nunique")
+    shared = losses == cells.groupby([*PAIR, "seed"], observed=True)["loss"].transform("nunique")
+    some = shared.groupby([cells[name] for name in PAIR], observed=True).transform("any")
+    return cells[shared | ~some]
 
 
 def metrics_of(task: str) -> Sequence[Metric]:
@@ -90,69 +109,42 @@ def metrics_of(task: str) -> Sequence[Metric]:
         return ()
 
 
-def metrics_beside_published(
-    run: Run,
-    cells: pd.DataFrame,
-    metrics: Sequence[str],
-    table: str | None = None,
-    published: Collection[str] = (),
-    compared: str = "exact_match",
-) -> pd.DataFrame:
-    """One row a cell, in full precision: metrics, difference to another cell, published values.
-
-    Columns: model, params, task, loss, seed, status, stage; METRIC_value, _low, _high and _n;
-    against_loss, difference (of the metric `compared`) and difference_low, _high, _b, _c, _p;
-    published_METRIC of the `published` metrics and against_published_METRIC (ours minus that),
-    where the setting is the same; other_setting, what of it is not. What a cell does not have is
-    missing. `table` is the paper's.
-    """
-    found = run.metrics[run.metrics["address"].isin(cells["address"])].to_dict("records")
-    values = {(row["address"], row["metric"]): row for row in found}
-    differing = run.comparisons[run.comparisons["metric"] == compared].to_dict("records")
-    differences = {row["address"]: row for row in differing}
-    rows: list[dict[str, Any]] = []
-    for cell in cells.to_dict("records"):
-        row: dict[str, Any] = {name: cell[name] for name in _IDENTITY}
-        for metric in metrics:
-            value = values.get((cell["address"], metric), {})
-            row |= {f"{metric}_{part}": value.get(part) for part in ("value", "low", "high", "n")}
-        difference = differences.get(cell["address"], {})
-        row |= {part: difference.get(part) for part in ("against_loss", "difference")}
-        row |= {f"difference_{part}": difference.get(part) for part in ("low", "high", *"bcp")}
-        paper = published_beside(run, cell, table) if table else {}
-        row["other_setting"] = setting_label(run, cell) if table else ""
-        rows.append(row | {f"published_{metric}": paper.get(metric) for metric in published})
-    data = pd.DataFrame(rows)
-    for metric in published:
-        ours, theirs = f"{metric}_value", f"published_{metric}"
-        data[theirs] = data[theirs].astype("float64")
-        data[f"against_{theirs}"] = data[ours].astype("float64") - data[theirs]
-    return in_order(data, cells)
+def judged_metrics(task: str) -> list[Metric]:
+    """The first metric of a task, and the first error that it measures, such as MAE."""
+    every = metrics_of(task)
+    errors = [m for m in every if m.better == "lower" and m.name not in _RATES]
+    return [*{metric.name: metric for metric in (*every[:1], *errors[:1])}.values()]
 
 
-def one_row_a_metric(
-    run: Run, cells: pd.DataFrame, metrics: Sequence[str], table: str | None = None
-) -> pd.DataFrame:
-    """The same with one row a cell and metric, whose difference is of that metric.
-
-    metric; value, low, high, n; against_loss, difference and difference_low, _high, _b, _c, _p;
-    with a table of the paper published and against_published. The index is the position of the
-    cell; all cells of a metric stand together.
-    """
-    parts = []
-    for metric in metrics:
-        of_paper = [metric] if table else []
-        part = metrics_beside_published(run, cells, [metric], table, of_paper, metric)
-        part.columns = part.columns.str.removeprefix(f"{metric}_").str.removesuffix(f"_{metric}")
-        parts.append(part.assign(metric=metric))
-    return in_order(pd.concat(parts), cells)
+def without_numbers(run: Run) -> set[str]:
+    """The measured tasks whose targets hold no number as an answer, such as summaries."""
+    first = measured(run.cells).drop_duplicates("task")
+    answers = run.read("scores", ["answer"], first["address"]).reindex(columns=["task", "answer"])
+    known = answers.groupby("task", observed=True)["answer"].count()
+    return {str(task) for task in known.index[known == 0]}
 
 
-def in_order(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """The frame with model, task and loss as categoricals in the order of the run."""
-    for column in KEY:
-        data[column] = pd.Categorical(data[column], categories=cells[column].cat.categories)
-    return data
+def with_numbers(run: Run) -> pd.DataFrame:
+    """The cells of tasks whose answers are numbers; a number in a summary is none."""
+    return run.cells[~run.cells["task"].isin(without_numbers(run))]
+
+
+def numeric_tasks(run: Run) -> list[str]:
+    """The measured tasks whose targets hold numbers; times are none, as 12:50 is close to 1:00."""
+    times = run.metrics.loc[run.metrics["metric"] == "time_gap", "task"]
+    others = without_numbers(run).union(times)
+    return [str(task) for task in measured(run.cells)["task"].unique() if task not in others]
+
+
+def reference_of(run: Run) -> str:
+    """What the losses are compared with: cross-entropy; the first of completions made elsewhere."""
+    others = run.comparisons["against_loss"]
+    return str(others.iloc[0]) if "predictions" in run.manifest and len(others) else REFERENCE
+
+
+def noise_label(run: Run) -> str:
+    """What the row of cross-entropy against itself is called: the noise floor."""
+    return f"{loss_label(reference_of(run))}, other seeds"
 
 
 def is_reference(against: pd.Series[str], other: str) -> pd.Series[bool]:
@@ -161,6 +153,18 @@ def is_reference(against: pd.Series[str], other: str) -> pd.Series[bool]:
 
 
 def opponent(data: pd.DataFrame) -> str:
-    """What the rows are compared with: cross-entropy, or what stands in for it."""
-    others = list(data["against_loss"].dropna().unique())
+    """What the rows of a table are compared with: cross-entropy, or what stands in for it."""
+    others = [*data["against_loss"].dropna().unique()]
     return REFERENCE if REFERENCE in others or not others else str(others[0])
+
+
+def select_losses(losses: Iterable[str], most: int) -> list[str]:
+    """At most so many of the losses, in their order: SMMD first, then plain ones, then variants."""
+    every = [*losses]
+    kept = {*sorted(every, key=lambda loss: (loss != "smmd", "[" in loss))[:most]}
+    return [loss for loss in every if loss in kept]
+
+
+def identity(cell: dict[Any, Any]) -> dict[str, Any]:
+    """Model, task, loss and seed of a cell."""
+    return {name: cell[name] for name in (*KEY, "seed")}

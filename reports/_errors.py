@@ -14,14 +14,33 @@ from itertools import groupby
 import pandas as pd
 
 from smmd_bench.contracts import Run
+from smmd_bench.publishing.style import folded, loss_label, shortened
 
-from ._cells import REFERENCE, measured, without_numbers
+from ._cells import (
+    NO_NUMBERS,
+    NO_RESULTS,
+    PAIR,
+    REFERENCE,
+    measured,
+    numeric_tasks,
+    select_losses,
+)
+from ._panels import FEWEST
+
+LOSSES = 5
+"""Losses over the reference that are drawn at most."""
+SUBSET = (
+    "Each loss stands over cross-entropy (or the first loss where there is none) on the examples "
+    "that both answer with a number, on the seeds that both have."
+)
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A loss beside the reference of its model and task: cross-entropy, or the first loss where the
-    run has none or did not train. `addresses` are the cells of both, on the seeds of both.
+class CommonErrors:
+    """A loss beside the reference of its model and task, on their common-valid subset.
+
+    `frame` has a row an answer (loss, seed, error and the columns asked for). The reference is
+    cross-entropy, or the first loss where the run has none or did not train.
     """
 
     model: str
@@ -29,20 +48,7 @@ class Pair:
     reference: str
     loss: str
     seeds: tuple[int, ...]
-    addresses: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class CommonErrors:
-    """The common-valid subset of a pair.
-
-    `frame` has a row an answer (loss, seed, error and the columns asked for), and `examples` is the
-    number of answers of either over all seeds, with those left out.
-    """
-
-    pair: Pair
     frame: pd.DataFrame
-    examples: int
 
     @property
     def n(self) -> int:
@@ -53,75 +59,71 @@ class CommonErrors:
         """The rows of one loss."""
         return self.frame[self.frame["loss"] == loss]
 
+    @property
+    def title(self) -> str:
+        """`SMMD over CE`, with n; of a long name it has the start and the end."""
+        words = f"{loss_label(self.loss)} over {loss_label(self.reference)}"
+        seeds = f", {len(self.seeds)} seeds" if len(self.seeds) > 1 else ""
+        lines = [shortened(line, 18) for line in folded(words, 18).splitlines()]
+        return "\n".join([*lines, f"n = {self.n:,}{seeds}"])
 
-def error_pairs(run: Run) -> list[Pair]:
-    """The losses that share a seed with the reference of their model and task, in run order.
 
-    Tasks without numbers are left out, and so is a loss without a single one.
-    """
-    cells = measured(run.cells)
-    cells = cells[(cells["loss"] != "base") & cells["task"].isin(numeric_tasks(run))]
-    cells = cells[~cells["address"].isin(silent(run)["address"])]
-    found = []
-    for (model, task), group in cells.groupby(["model", "task"], observed=True):
-        by_loss = {
-            str(loss): own.set_index("seed")["address"]
-            for loss, own in group.groupby("loss", observed=True)
-        }
-        trained_here = "predictions" not in run.manifest
-        reference = REFERENCE if trained_here and REFERENCE in by_loss else next(iter(by_loss))
-        theirs = by_loss.pop(reference)
-        for loss, own in by_loss.items():
-            seeds = [int(seed) for seed in sorted(own.index.intersection(theirs.index))]
-            addresses = (*theirs[seeds], *own[seeds])
-            if seeds:
-                pair = Pair(str(model), str(task), reference, loss, tuple(seeds), addresses)
-                found.append(pair)
-    return found
+Block = list[CommonErrors]
+"""The drawn losses of a model and task."""
 
 
 def why_none(run: Run) -> str | None:
     """Why no errors can be compared; None: they can."""
     if measured(run.cells).empty:
-        return "no cell has results"
+        return NO_RESULTS
     if not numeric_tasks(run):
-        return "no task has numbers as answers"
-    if not error_pairs(run):
+        return NO_NUMBERS
+    if not common_errors(run, read=False):
         return "no model and task has numbers of two trained losses on a common seed"
     return None
 
 
-def common_errors(run: Run, columns: Sequence[str] = ()) -> list[CommonErrors]:
-    """Of every pair, the answers to the examples that both losses answer with a number.
+def common_errors(run: Run, columns: Sequence[str] = (), *, read: bool = True) -> Block:
+    """Of every loss, the answers to the examples that it and the reference answer with a number.
 
-    `error` is |ŷ - y|. The scores of a model and task are read once.
+    `error` is |ŷ - y|. Losses without a single number are left out. Without `read` the frames are
+    empty.
     """
+    rates = run.metrics[run.metrics["metric"] == "parse_failure_rate"]
+    silent = rates.loc[rates["value"] >= 100, "address"]
+    cells = measured(run.cells)
+    cells = cells[(cells["loss"] != "base") & cells["task"].isin(numeric_tasks(run))]
+    cells = cells[~cells["address"].isin(silent)]
     found = []
-    for _, group in groupby(error_pairs(run), key=lambda pair: (pair.model, pair.task)):
-        pairs = list(group)
-        addresses = dict.fromkeys(address for pair in pairs for address in pair.addresses)
-        scores = run.read("scores", ["uid", "error", *columns], addresses)
-        sizes = scores["address"].value_counts()
-        valid = scores[scores["error"].notna()]
-        example = valid.groupby(["seed", "uid"], sort=False).ngroup()
-        valid = valid[["address", "loss", "seed", "error", *columns]]
-        for pair in pairs:
-            here = valid["address"].isin(pair.addresses)
-            both = example[here].duplicated(keep=False)  # a loss answers an example of a seed once
-            common = valid[here][both].drop(columns="address")
-            examples = int(sizes[list(pair.addresses)].sum()) // 2
-            found.append(CommonErrors(pair, common, examples))
+    for (model, task), group in cells.groupby(PAIR, observed=True):
+        losses = [str(loss) for loss in group["loss"].sort_values().unique()]
+        trained_here = "predictions" not in run.manifest
+        reference = REFERENCE if trained_here and REFERENCE in losses else losses[0]
+        of = {loss: group[group["loss"] == loss].set_index("seed")["address"] for loss in losses}
+        shared = {x: sorted(of[x].index.intersection(of[reference].index)) for x in losses}
+        shared = {x: seeds for x, seeds in shared.items() if seeds and x != reference}
+        valid = pd.DataFrame({"address": []})
+        if read and shared:
+            valid = run.read("scores", ["uid", "error", *columns], group["address"])
+            valid = valid[valid["error"].notna()]
+            valid["example"] = valid.groupby(["seed", "uid"], sort=False).ngroup()
+        for loss, seeds in shared.items():
+            here = valid[valid["address"].isin([*of[loss][seeds], *of[reference][seeds]])]
+            if read:
+                both = here["example"].duplicated(keep=False)  # a loss answers an example once
+                here = here.loc[both, ["loss", "seed", "error", *columns]]
+            own = tuple(map(int, seeds))
+            found.append(CommonErrors(str(model), str(task), reference, loss, own, here))
     return found
 
 
-def silent(run: Run) -> pd.DataFrame:
-    """The cells without one completion that holds a number."""
-    rates = run.metrics[run.metrics["metric"] == "parse_failure_rate"]
-    return rates[rates["value"] >= 100]
-
-
-def numeric_tasks(run: Run) -> list[str]:
-    """The measured tasks whose targets hold numbers; times are none, as 12:50 is close to 1:00."""
-    times = run.metrics.loc[run.metrics["metric"] == "time_gap", "task"]
-    others = {*without_numbers(run), *times}
-    return [str(task) for task in measured(run.cells)["task"].unique() if task not in others]
+def drawn_blocks(
+    found: Sequence[CommonErrors], groups: int | None = None, fewest: int = FEWEST
+) -> list[Block]:
+    """The losses to draw of the first models and tasks, with the examples that a panel needs."""
+    drawn = []
+    enough = [each for each in found if each.n >= fewest * len(each.seeds)]
+    for _, group in groupby(enough, key=lambda each: (each.model, each.task)):
+        every = {each.loss: each for each in group}
+        drawn.append([every[loss] for loss in select_losses(every, LOSSES)])
+    return drawn[:groups]

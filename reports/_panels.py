@@ -1,4 +1,4 @@
-"""Panels: which models, tasks and losses a figure draws, and the grid that holds them."""
+"""The drawing that figures share: which losses a panel draws, grids of panels, shares and ticks."""
 
 from __future__ import annotations
 
@@ -6,36 +6,26 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from smmd_bench.publishing import style
-from smmd_bench.publishing.style import LossStyle, folded, loss_label, loss_styles, model_label
+from smmd_bench.publishing.style import LossStyle, folded, loss_styles, model_label
+
+from ._cells import Pair, of_pair, pairs, select_losses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Pair = tuple[str, str]
-"""A model and a task."""
-
 FEWEST = 30
 """Test examples that a panel needs; smaller ones are in table and CSV alone."""
-
-
-def pairs(data: pd.DataFrame) -> list[Pair]:
-    """The models and tasks of a frame, in the order of the run."""
-    groups = data.groupby(["model", "task"], observed=True)
-    return [(str(model), str(task)) for (model, task), _ in groups]
-
-
-def of_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:
-    """The rows of one model and task."""
-    return data[(data["model"] == pair[0]) & (data["task"] == pair[1])]
+LIMITS = f"Panels need {FEWEST} examples, and only the first models, tasks and losses are drawn."
 
 
 def pair_name(pair: Pair) -> str:
-    """Model and task in a sentence or a line: `Qwen2.5-1.5B, gsm8k`."""
+    """Model and task in a line: `Qwen2.5-1.5B, gsm8k`."""
     return f"{model_label(pair[0])}, {pair[1]}"
 
 
@@ -45,39 +35,21 @@ def pair_title(pair: Pair) -> str:
 
 
 def select_panels(
-    data: pd.DataFrame, groups: int, losses: int, kept: str = "table", first: Collection[str] = ()
-) -> tuple[dict[Pair, list[str]], str]:
-    """The losses to draw of each model and task, and a sentence on what is left out.
+    data: pd.DataFrame, groups: int, losses: int, first: Collection[str] = ()
+) -> dict[Pair, list[str]]:
+    """The losses to draw of each model and task, of which no two look the same.
 
-    No two losses look the same. Pairs of the tasks `first` go before others; `kept` names what has
-    the losses left out.
+    Pairs of the tasks `first` go before others.
     """
     styles = loss_styles(data["loss"].cat.categories)
     taken: dict[LossStyle, str] = {}
-    drawn, notes = {}, []
-    for at, pair in enumerate(sorted(pairs(data), key=lambda pair: pair[1] not in first)):
-        name, have = f"{model_label(pair[0])} on {pair[1]}", set(of_pair(data, pair)["loss"])
+    drawn = {}
+    for pair in sorted(pairs(data), key=lambda pair: pair[1] not in first)[:groups]:
+        have = {*of_pair(data, pair)["loss"]}
         every = [str(loss) for loss in data["loss"].cat.categories if loss in have]
-        if at >= groups:
-            notes.append(name)
-            continue
         distinct = [loss for loss in every if taken.setdefault(styles[loss], loss) == loss]
         drawn[pair] = select_losses(distinct, losses)
-        if lost := [loss_label(loss) for loss in every if loss not in drawn[pair]]:
-            notes.append(f"{', '.join(lost)} ({name})")
-    return drawn, f"Not drawn, but in the {kept}: {'; '.join(notes)}." if notes else ""
-
-
-def few_note(names: Iterable[str]) -> str:
-    """A sentence that names what is not drawn for want of examples; empty where all is."""
-    named = ", ".join(dict.fromkeys(names))
-    return f"Not drawn, with fewer than {FEWEST} test examples: {named}." if named else ""
-
-
-def select_losses(losses: Sequence[str], most: int) -> list[str]:
-    """At most so many of the losses, in their order: SMMD first, then plain ones, then variants."""
-    kept = set(sorted(losses, key=lambda loss: (loss != "smmd", "[" in loss))[:most])
-    return [loss for loss in losses if loss in kept]
+    return drawn
 
 
 def panel_grid(
@@ -108,8 +80,8 @@ def block_grid(
 ) -> tuple[Figure, list[NDArray[Any]]]:
     """A figure with a block of panels that share their axes for each title, rows and columns.
 
-    A row is `height` inches high, and a block has `head` more. Panels are as wide in each block;
-    the axes of a block are [its rows, its columns].
+    A row is `height` inches high, and a block has `head` more. The axes of a block are [its rows,
+    its columns].
     """
     most = max(columns for _, _, columns in blocks)
     width, heights = style.width_for(most), [head + height * rows for _, rows, _ in blocks]
@@ -123,6 +95,28 @@ def block_grid(
             axis.set_axis_off()
         found.append(axes[:, :columns])
     return figure, found
+
+
+def set_share_scale(axis: Axes, highest: float, ticks: Sequence[float]) -> None:
+    """The scale of square roots: a tail of 1 % shows beside 50 % of exact answers, and 0 is 0."""
+    root = (lambda share: np.sqrt(np.clip(share, 0, None)), np.square)
+    axis.set_yscale("function", functions=root)
+    axis.set_yticks([tick for tick in ticks if tick <= highest])
+    axis.set_ylim(0, 1.7 * max(highest, 1))
+
+
+def draw_shares(
+    axis: Axes, shares: ArrayLike, edges: ArrayLike, how: LossStyle, filled: bool
+) -> None:
+    """A histogram as an outline, of the reference over a grey area."""
+    if filled:
+        axis.stairs(shares, edges, fill=True, color="#DDDDDD")
+    axis.stairs(shares, edges, **how.lined(linewidth=1.5))
+
+
+def say(axis: Axes, text: str) -> None:
+    """Why a panel is empty."""
+    axis.text(0.5, 0.5, text, color=style.GREY, ha="center", va="center", transform=axis.transAxes)
 
 
 def plain_ticks(axis: Axes) -> None:

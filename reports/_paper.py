@@ -1,4 +1,7 @@
-"""The published values of `paper.yaml`, by table, model, task and loss."""
+"""The published values of `paper.yaml`, and whether a cell's setting is the paper's.
+
+Only then does a published value stand beside a cell's own; else its place says what differs.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,22 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import pandas as pd
 import yaml
 
+from smmd_bench.contracts import Run, Split, UserError
+from smmd_bench.models.recipe import paper_recipe
+from smmd_bench.plugin_system.parameters import split_spec
+from smmd_bench.plugin_system.registry import load_task
+from smmd_bench.publishing.tables import DASH
+
+SYNTHETIC, UNKNOWN = "synthetic", DASH
+_PICTURES = ("clock_time", "chartqa")
+"""Tasks of the paper that are made here where no source is named."""
+_GIVEN = ("epochs", "learning_rate", "weight_decay", "warmup_ratio", "lora_rank")
+"""What the paper says of its training, besides that it is LoRA; the rest is chosen here."""
+_ROUNDING = 0.01
+"""The paper rounds its sizes; so far apart they count as the same."""
 _KEYS = ("model", "task", "loss")
 
 
@@ -32,13 +49,10 @@ def paper_model(model: str) -> PaperModel | None:
 
 
 def published(table: str, *, model: str, task: str, loss: str) -> Mapping[str, float]:
-    """The published values by metric; empty where the paper's table has no such row, which only
-    its own setting has: specs of another level or parameter are spelled in another way."""
+    """The published values by metric; empty where the paper's table has no such row."""
     known = paper_model(model)
-    if known is None:
-        return {}
-    for row in rows(table):
-        if (row.get("model"), row["task"], row.get("loss")) == (known.key, task, loss):
+    for row in rows(table) if known else ():
+        if (row.get("model"), row["task"], row.get("loss")) == (known.key, task, loss):  # type: ignore[union-attr]
             return {key: value for key, value in row.items() if key not in _KEYS}
     return {}
 
@@ -53,16 +67,100 @@ def rows(table: str) -> list[dict[str, Any]]:
     return list(_content()["tables"][table]["rows"])
 
 
-def reference(table: str) -> str:
-    """How a caption refers to a table of the paper: `Table 2 of the paper`.
-
-    What stands in the text and in no table says `where`: `Appendix C.7 of the paper`.
-    """
-    entry = _content()["tables"][table]
-    return f"{entry.get('where') or 'Table {number}'.format(**entry)} of the paper"
-
-
 @cache
 def _content() -> dict[str, Any]:
     text = (files("smmd_bench.reports") / "paper.yaml").read_text(encoding="utf-8")
     return dict(yaml.safe_load(text))
+
+
+def published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
+    """The published values by metric of a cell; none where its setting is another."""
+    task = split_spec(str(cell["task"]))[0]
+    found = published(table, model=str(cell["model"]), task=task, loss=str(cell["loss"]))
+    return {} if found and other_setting(run, cell) else found
+
+
+def other_setting(run: Run, cell: Mapping[Any, Any]) -> str:
+    """What of a cell (a row of `run.cells`) is not as in the paper, in a word; empty: all is."""
+    task = str(cell["task"])
+    if paper_model(str(cell["model"])) is None:
+        return "other model"
+    if word := other_data(run, task):
+        return word
+    sizes = run.metrics.loc[run.metrics["address"] == cell["address"], "n"]
+    if sizes.notna().any() and _is_other_size(task, "test", int(sizes.max())):
+        return "other size"
+    trained = cell["loss"] != "base" and is_other_training(run, cell)
+    return "other training" if trained else ""
+
+
+def other_data(run: Run, task: str) -> str:
+    """What of a task's data is not as in the paper, in a word; empty: all is."""
+    name, parameters = split_spec(task)
+    source = data_source(run, task)
+    if source == SYNTHETIC:
+        return "synthetic data"
+    if {*parameters} - {"source"}:
+        return "other level"
+    return "unknown data" if name in _PICTURES and source == UNKNOWN else ""
+
+
+def data_source(run: Run, task: str) -> str:
+    """Where a task's test data is from, as the manifest says; a dash where it does not."""
+    test = (_data(run, task).get("identity") or {}).get("test") or {}
+    return str(test.get("source") or UNKNOWN)
+
+
+def is_other_training(run: Run, cell: Mapping[Any, Any]) -> bool:
+    """Whether a cell was trained in another way than in the paper; not where it has no recipe.
+
+    The paper says nothing of validation examples, so their number is free.
+    """
+    recipe, trained_on = cell["recipe"], cell["trained_on"]
+    task = trained_on if isinstance(trained_on, str) else str(cell["task"])
+    name, _ = split_spec(task)
+    if not is_paper_task(name):
+        return True
+    data = _data(run, task)
+    there = data.get("there", data.get("sizes") or {}).get("train") if recipe else None
+    most = _paper_size(task, "train")  # of a larger copy no more is used
+    sizes = [recipe.get("train_examples"), None if None in (there, most) else min(there, most)]  # type: ignore[type-var]
+    known = [int(size) for size in sizes if size is not None]
+    if known and _is_other_size(task, "train", min(known)):
+        return True
+    paper = paper_recipe(name)
+    ours = [recipe.get(setting, getattr(paper, setting)) for setting in _GIVEN]
+    theirs = [getattr(paper, setting) for setting in _GIVEN]
+    return recipe.get("method", "lora") != "lora" or ours != theirs
+
+
+def _data(run: Run, task: str) -> Mapping[str, Any]:
+    return (run.manifest.get("data") or {}).get(task) or {}
+
+
+def _paper_size(task: str, split: Split) -> int | None:
+    """How many examples the paper has; None: the task's plugin is not here."""
+    try:
+        return int(load_task(task).paper_sizes.get(split, 0)) or None
+    except UserError:
+        return None
+
+
+def _is_other_size(task: str, split: Split, size: int) -> bool:
+    paper = _paper_size(task, split)
+    return paper is not None and abs(size - paper) > _ROUNDING * paper
+
+
+def with_published(data: pd.DataFrame, run: Run, cells: pd.DataFrame, table: str) -> pd.DataFrame:
+    """A result frame with other_setting, published and against_published (ours minus that)."""
+    records = {cell["address"]: cell for cell in cells.to_dict("records")}
+    words = {address: other_setting(run, cell) for address, cell in records.items()}
+    values = {address: published_beside(run, cell, table) for address, cell in records.items()}
+    pairs = zip(data["address"], data["metric"], strict=True)
+    theirs = pd.Series([values[a].get(m) for a, m in pairs], data.index, dtype="float64")
+    ours = data["value"].astype("float64")
+    return data.assign(
+        other_setting=data["address"].map(words).astype("str"),
+        published=theirs,
+        against_published=ours - theirs,
+    )

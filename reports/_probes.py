@@ -1,5 +1,4 @@
-"""The digit probes of a run: whose answers are numbers, rationales, the size of V_num, and the
-mean predicted distribution at the first digit of the final answer."""
+"""The digit probes of a run: the mean predicted distribution at the first digit of the answer."""
 
 from __future__ import annotations
 
@@ -9,43 +8,13 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Run
-from smmd_bench.decoding.probe import OUTSIDE
 
-from ._cells import KEY, in_order, without_numbers
+from ._cells import KEY, NO_NUMBERS, identity, in_order, with_numbers
 
 DIGITS = [f"p{digit}" for digit in range(10)]
-SQUARES = [f"{name}_square" for name in DIGITS]
-GROUP = [*KEY, "digit"]
-
-
-def with_numbers(run: Run) -> pd.DataFrame:
-    """The cells of tasks whose answers are numbers; a number in a summary is none."""
-    return run.cells[~run.cells["task"].isin(without_numbers(run))]
-
-
-def rationale_shares(run: Run) -> dict[str, float]:
-    """By task, the share of the digit probes that stand outside the final answer; tasks that have
-    none are left out. Cells of one model and task have the same targets: one of them is read."""
-    outside: dict[str, list[pd.Series[bool]]] = {}
-    cells = with_numbers(run)
-    probed = cells[cells["address"].isin(run.having("probes")["address"])]
-    for (_, task), cells in probed.groupby(["model", "task"], observed=True):
-        probes = run.read("probes", ["answer_digit"], cells["address"][:1])
-        outside.setdefault(str(task), []).append(probes["answer_digit"] == OUTSIDE)
-    shares = {task: float(pd.concat(found).mean()) for task, found in outside.items()}
-    return {task: share for task, share in shares.items() if share > 0}
-
-
-def vocabulary_sizes(run: Run) -> dict[str, int]:
-    """N, the size of V_num, of every model that has a whole vector among its digit probes."""
-    sizes = {}
-    for model, cells in run.cells.groupby("model", observed=True):
-        for address in cells["address"]:
-            probes = run.read("probes", ["vector"], [address])
-            if "vector" in probes and len(known := probes["vector"].dropna()):
-                sizes[str(model)] = len(known.iloc[0])
-                break
-    return sizes
+NO_PROBES = "no cell has digit probes"
+_SQUARES = [f"{name}_square" for name in DIGITS]
+_GROUP = [*KEY, "digit"]
 
 
 def first_digit_distributions(run: Run) -> pd.DataFrame:
@@ -65,16 +34,16 @@ def first_digit_distributions(run: Run) -> pd.DataFrame:
         p = first[DIGITS].to_numpy(np.float64)  # [n, 10]
         true = first["target_value"].map(leading).to_numpy()  # [n]
         member = np.equal.outer(np.arange(1, 10), true).astype(np.float64)  # [9, n]
-        sums = pd.DataFrame(np.hstack([member @ p, member @ p**2]), columns=[*DIGITS, *SQUARES])
-        identity = {name: cell[name] for name in (*KEY, "seed")}
-        sums = sums.assign(**identity, digit=range(1, 10), n=member.sum(axis=1).astype(int))
-        parts.append(sums[sums["n"] > 0])
+        sums = pd.DataFrame(np.hstack([member @ p, member @ p**2]), columns=[*DIGITS, *_SQUARES])
+        n = member.sum(axis=1).astype(int)
+        sums = sums.assign(**identity(cell), digit=range(1, 10), n=n)
+        parts.append(sums[n > 0])
     if not parts:
-        return pd.DataFrame(columns=[*GROUP, "n", "seeds"])
-    grouped = in_order(pd.concat(parts), run.cells).groupby(GROUP, observed=True)
+        return pd.DataFrame(columns=[*_GROUP, "n", "seeds"])
+    grouped = in_order(pd.concat(parts), run.cells).groupby(_GROUP, observed=True)
     data = grouped.agg(n=("n", "max"), seeds=("seed", "nunique"))
-    means = grouped[[*DIGITS, *SQUARES]].sum().div(grouped["n"].sum(), axis=0)
-    for name, square in zip(DIGITS, SQUARES, strict=True):
+    means = grouped[[*DIGITS, *_SQUARES]].sum().div(grouped["n"].sum(), axis=0)
+    for name, square in zip(DIGITS, _SQUARES, strict=True):
         data[name] = means[name]
         data[f"{name}_deviation"] = np.sqrt((means[square] - means[name] ** 2).clip(lower=0))
     return data.reset_index()
@@ -97,7 +66,7 @@ def first_digits(run: Run) -> Iterator[int]:
 def why_no_first_digits(run: Run) -> str | None:
     """Why `first_digit_distributions` has no row; None: it may have some."""
     if run.having("probes").empty:
-        return "no cell has digit probes"
+        return NO_PROBES
     if with_numbers(run).empty:
-        return "no task has numbers as answers"
+        return NO_NUMBERS
     return None if any(first_digits(run)) else "no answer begins with a numeric token other than 0"

@@ -1,4 +1,11 @@
-"""Calibration of the digit distributions: is the most probable number right as often as it says?"""
+"""Calibration of the digit distributions: is the most probable number right as often as it says?
+
+The plain expected calibration error (Naeini et al. 2015) is too large on average: the noise of a
+bin counts as a gap between accuracy and confidence. A resample adds such noise once more, which the
+basic bootstrap takes off: as Kumar, Liang and Ma (2019, "Verified uncertainty calibration"), the
+estimate and the ends of its interval are 2 x error - quantile of the resampled errors (50, 97.5 and
+2.5 %).
+"""
 
 from __future__ import annotations
 
@@ -8,28 +15,37 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from smmd_bench.contracts import Artefact, Run, parameter
-from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
+from smmd_bench.publishing.style import GREY, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import number, with_interval
 
-from ._calibration import Binned, Corrected, binned, corrected_errors
-from ._caption import sample_note, write_caption
-from ._cells import KEY, in_order, main_losses
-from ._columns import row_head, row_table
+from ._cells import KEY, PAIR, Pair, identity, in_order, main_losses, of_pair, with_numbers
 from ._panels import FEWEST as EXAMPLES
-from ._panels import Pair, few_note, of_pair, pair_name, pairs, panel_grid, select_panels
-from ._probes import rationale_shares, with_numbers
+from ._panels import LIMITS, panel_grid, select_panels
+from ._probes import NO_PROBES
+from ._text import NOTES, caption, row_head, row_table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 GROUPS, LOSSES = 6, 7
 """Panels, and losses in each, drawn at most; table and CSV have all."""
 FEWEST = 20
 """Positions that a bin needs to be drawn."""
+RESAMPLES = 1000
+_VALUES_A_BATCH = 1 << 20
+"""Weights of examples held at a time: 8 MiB of float64."""
 _COLUMNS = ["digit", "target_value", "argmax_value", "maximum"]
+SHOWN = (
+    "Confidence (the largest probability over V_num) against accuracy (how often that number is "
+    "the target) at every numeric token of the targets, given the true text before it, those of a "
+    "rationale included; below the diagonal a model is too sure. Below: the share of the "
+    "positions. ECE: without the bias by the noise of the bins, as far as a bootstrap over "
+    "examples shows it, mean over seeds with its basic interval; plain ECE has that bias. Bins of "
+    f"fewer than {FEWEST} positions are not drawn. {LIMITS}"
+)
 
 
 def _bins(value: int) -> str | None:
@@ -49,55 +65,101 @@ class Calibration:
     def skip(self, run: Run) -> str | None:
         """Digit probes of answers that are numbers are needed."""
         if run.having("probes").empty:
-            return "no cell has digit probes"
+            return NO_PROBES
         cells = with_numbers(run)["address"]
         some = any(len(run.read("probes", ["digit"], [address])) for address in cells)
         return None if some else "no task with probes has numbers as answers"
 
     def build(self, run: Run) -> Artefact:
         """One panel a model and task, one line a loss."""
-        run, left = main_losses(run)
+        run = main_losses(run)
         run = run.only(with_numbers(run))
         cells = _cells(run, self.bins)
         data, errors = _data(cells, self.bins), _errors(cells)
-        examples = errors.groupby(["model", "task"], observed=True)["examples"].transform("max")
-        few = few_note(map(pair_name, pairs(errors[examples < EXAMPLES])))
-        drawn, left_out = select_panels(errors[examples >= EXAMPLES], GROUPS, LOSSES)
-        rationales = [
-            f"On {task} {100 * share:.0f} % of the positions are outside the final answer."
-            for task, share in rationale_shares(run).items()
-        ]
-        several = bool(errors["seeds"].max() > 1)
-        shown = (
-            "Confidence against accuracy at every numeric token of the targets, given the true "
-            "text before it. Those of a rationale before the answer are included. Confidence: the "
-            "largest probability over V_num; accuracy: how often that number is the target; below "
-            f"the diagonal a model is too sure. {self.bins} equally wide bins; those of fewer than "
-            f"{FEWEST} positions are not drawn. Below: the share of the positions. ECE: without "
-            "the bias by the noise of the bins, as far as a bootstrap over examples shows it, with "
-            "its basic 95% interval; plain ECE has that bias."
-            f"{' Both are means over the seeds; curves pool them.' * several} Examples and "
-            "positions are those that one seed has probes of."
-        )
-        shared = run.cells.merge(errors[KEY], on=KEY)
-        sample = sample_note(run, shared)
-        caption = write_caption(
-            run, run.cells, shown, *rationales, few, left_out, left, sample=sample
-        )
-        table = row_table(_rows(errors), self.title)
+        examples = errors.groupby(PAIR, observed=True)["examples"].transform("max")
+        drawn = select_panels(errors[examples >= EXAMPLES], GROUPS, LOSSES)
         figure = _figure(data, drawn, self.bins) if drawn else None
-        return Artefact(table=table, figure=figure, data=data, **caption)
+        table = row_table(_rows(errors), self.title)
+        return Artefact(caption(run, run.cells, SHOWN), table, figure, data, NOTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Binned:
+    """The positions of one cell, summed by example and bin of confidence.
+
+    `gap` [examples, bins] is the sum of (right - confidence), `size` [examples] the number of
+    positions; `count`, `right` and `confidence` [bins] are sums over all of them.
+    """
+
+    gap: NDArray[Any]
+    size: NDArray[Any]
+    count: NDArray[Any]
+    right: NDArray[Any]
+    confidence: NDArray[Any]
+
+    @property
+    def error(self) -> float:
+        """The mean over positions of |accuracy - confidence| of their bin, not corrected."""
+        return float(np.abs(self.gap.sum(axis=0)).sum() / self.size.sum())
+
+
+def binned(probes: pd.DataFrame, bins: int) -> Binned:
+    """The probes of one cell: digit, target_value, argmax_value, maximum.
+
+    Bins are those of `sklearn.calibration.calibration_curve(strategy="uniform")`.
+    """
+    example = (probes["digit"] == 0).cumsum().to_numpy(np.int64) - 1  # [M]; 0: a new example
+    right = (probes["argmax_value"] == probes["target_value"]).to_numpy(np.float64)
+    confidence = probes["maximum"].to_numpy(np.float64)
+    at = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], confidence)  # [M]
+    n = int(example[-1]) + 1
+    gap = np.bincount(example * bins + at, right - confidence, minlength=n * bins)
+    count, rights, sums = (np.bincount(at, w, minlength=bins) for w in (None, right, confidence))
+    size = np.bincount(example, minlength=n)
+    return Binned(gap.reshape(n, bins), size, count, rights, sums)
+
+
+def corrected_errors(losses: list[list[Binned]]) -> NDArray[np.float64]:
+    """For each loss, given its seeds, the mean of their calibration errors, corrected, and its 95 %
+    interval: [losses, 3].
+
+    The examples are resampled, with all their positions, the same for every loss and seed; what
+    would be below 0 is 0. All cells must have the same examples; of a single one nothing is known.
+    """
+    from scipy.stats import bootstrap
+
+    n, bins = losses[0][0].gap.shape
+    if n < 2:
+        return np.full((len(losses), 3), np.nan)
+    cells = [cell for seeds in losses for cell in seeds]
+    gaps = np.concatenate([cell.gap for cell in cells], axis=1)  # [n, cells * bins]
+    sizes = np.column_stack([cell.size for cell in cells])  # [n, cells]
+    ends = np.cumsum([len(seeds) for seeds in losses])[:-1]
+
+    def errors(drawn: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+        """[losses, ...] of resampled examples, [..., n]."""
+        weights = np.apply_along_axis(np.bincount, axis, drawn, minlength=n).astype(np.float64)
+        absolute = np.abs(weights @ gaps).reshape(*drawn.shape[:-1], len(cells), bins).sum(axis=-1)
+        each = absolute / (weights @ sizes)  # [..., cells]
+        return np.stack([part.mean(axis=-1) for part in np.split(each, ends, axis=-1)])
+
+    found = bootstrap(
+        (np.arange(n),), errors, vectorized=True, n_resamples=RESAMPLES, method="basic",
+        batch=max(1, min(RESAMPLES, _VALUES_A_BATCH // n)), rng=np.random.default_rng(0),
+    )  # fmt: skip
+    middle = 2 * errors(np.arange(n), -1) - np.median(found.bootstrap_distribution, axis=-1)
+    rows: NDArray[np.float64] = np.column_stack([middle, *found.confidence_interval])
+    return rows.clip(min=0)
 
 
 def _cells(run: Run, bins: int) -> pd.DataFrame:
     """One row a cell that has probes: model, task, loss, seed, its `Binned` probes, examples."""
     rows = []
-    for cell in with_numbers(run).to_dict("records"):
+    for cell in run.cells.to_dict("records"):
         probes = run.read("probes", _COLUMNS, [str(cell["address"])])
         if len(probes):
             found = binned(probes, bins)
-            identity = {name: cell[name] for name in (*KEY, "seed")}
-            rows.append({**identity, "binned": found, "examples": len(found.size)})
+            rows.append({**identity(cell), "binned": found, "examples": len(found.size)})
     return in_order(pd.DataFrame(rows), run.cells)
 
 
@@ -107,8 +169,7 @@ def _data(cells: pd.DataFrame, bins: int) -> pd.DataFrame:
     parts = []
     for cell in cells.to_dict("records"):
         found: Binned = cell["binned"]
-        columns = {name: cell[name] for name in (*KEY, "seed")}
-        columns |= {"bin_from": edges[:-1], "bin_to": edges[1:], "n": found.count}
+        columns = {**identity(cell), "bin_from": edges[:-1], "bin_to": edges[1:], "n": found.count}
         part = pd.DataFrame(columns)[found.count > 0]
         sums = pd.DataFrame({"confidence": found.confidence, "accuracy": found.right})
         parts.append(part.join(sums.div(part["n"], axis=0)))
@@ -120,28 +181,29 @@ def _errors(cells: pd.DataFrame) -> pd.DataFrame:
     by_loss = cells.groupby(KEY, observed=True)
     losses = by_loss.agg(binned=("binned", list), examples=("examples", "max"))
     losses["different"] = by_loss["examples"].nunique() > 1
-    rows = []
+    parts = []
     together = ["model", "task", "examples", "different"]
     for (*_, different), group in losses.reset_index().groupby(together, observed=True):
         # Seeds with different numbers of examples have no resample in common.
-        found = [None] * len(group) if different else corrected_errors([*group["binned"]])
-        for loss, corrected in zip(group.to_dict("records"), found, strict=True):
-            seeds: list[Binned] = loss.pop("binned")
-            sizes = [int(seed.size.sum()) for seed in seeds]
-            row: dict[str, Any] = {"seeds": len(seeds), "positions": max(sizes)}
-            row["plain"] = float(np.mean([seed.error for seed in seeds]))
-            row["accuracy"] = sum(seed.right.sum() for seed in seeds) / sum(sizes)
-            row["confidence"] = sum(seed.confidence.sum() for seed in seeds) / sum(sizes)
-            row |= (corrected or Corrected(*[np.nan] * 3))._asdict()
-            rows.append(loss | row)
-    return in_order(pd.DataFrame(rows), cells).sort_values(KEY, ignore_index=True)
+        rows = (
+            np.full((len(group), 3), np.nan) if different else corrected_errors([*group["binned"]])
+        )
+        parts.append(group.assign(error=rows[:, 0], low=rows[:, 1], high=rows[:, 2]))
+    data = pd.concat(parts, ignore_index=True)
+    sizes = [[int(cell.size.sum()) for cell in seeds] for seeds in data["binned"]]
+    data["seeds"], data["positions"] = [*map(len, sizes)], [*map(max, sizes)]
+    data["plain"] = [float(np.mean([cell.error for cell in seeds])) for seeds in data["binned"]]
+    for name in ("right", "confidence"):
+        sums = [sum(getattr(cell, name).sum() for cell in seeds) for seeds in data["binned"]]
+        data["accuracy" if name == "right" else name] = np.array(sums) / [*map(sum, sizes)]
+    return in_order(data, cells).sort_values(KEY, ignore_index=True)
 
 
 def _rows(errors: pd.DataFrame) -> Iterator[dict[str, str]]:
     for row in errors.to_dict("records"):
         yield {
             **row_head(row),
-            "ECE (%)": with_interval(*(100 * row[name] for name in Corrected._fields)),
+            "ECE (%)": with_interval(*(100 * row[name] for name in ("error", "low", "high"))),
             "Plain ECE (%)": number(100 * row["plain"], 2),
             "Confidence (%)": number(100 * row["confidence"], 1),
             "Accuracy (%)": number(100 * row["accuracy"], 1),
@@ -152,35 +214,25 @@ def _rows(errors: pd.DataFrame) -> Iterator[dict[str, str]]:
 
 
 def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]], bins: int) -> Figure:
+    """Reliability, and below it how the positions are shared out over the bins."""
     figure, axes = panel_grid(drawn, 4.0, parts=(3, 1))
-    styles = loss_styles(data["loss"].cat.categories)
+    styles, edges = loss_styles(data["loss"].cat.categories), np.linspace(0, 1, bins + 1)
     sums = data.assign(right=data["accuracy"] * data["n"], sure=data["confidence"] * data["n"])
     panels = zip(axes[::2].flat, axes[1::2].flat, drawn.items(), strict=False)
     for above, below, (pair, losses) in panels:
         here = of_pair(sums, pair)
         for loss in losses:
             by_bin = here[here["loss"] == loss].groupby("bin_from")[["n", "right", "sure"]].sum()
-            _draw(above, below, by_bin, styles[loss], loss_label(loss), bins)
+            enough = by_bin[by_bin["n"] >= FEWEST]
+            clip = enough.empty  # else the markers at 1 are cut; of no points a layout fails
+            how = styles[loss].plotted(4, linewidth=1.3, clip_on=clip, label=loss_label(loss))
+            above.plot(enough["sure"] / enough["n"], enough["right"] / enough["n"], **how)
+            shares = (by_bin["n"] / by_bin["n"].sum()).reindex(edges[:-1], fill_value=0)
+            below.stairs(shares, edges, **styles[loss].lined(linewidth=1.1))
         above.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1, zorder=1)
         above.set(xlim=(0, 1), ylim=(0, 1), ylabel="Accuracy")
         above.tick_params(labelbottom=False)
-        if (here.groupby(["loss", "bin_from"], observed=True)["n"].sum() < FEWEST).all():
-            text = f"no bin has {FEWEST} positions"
-            above.text(0.98, 0.05, text, ha="right", transform=above.transAxes, color=GREY)
         below.set(xlim=(0, 1), xlabel="Confidence", ylabel="Share")
         below.set_ylim(bottom=0)
     add_legend(figure)
     return figure
-
-
-def _draw(
-    above: Axes, below: Axes, by_bin: pd.DataFrame, style: LossStyle, label: str, bins: int
-) -> None:
-    """The reliability of a loss, and below it how its positions are shared out over the bins."""
-    enough = by_bin[by_bin["n"] >= FEWEST]
-    clip = enough.empty  # else the markers at 1 are cut; of no points a layout fails
-    drawn = style.plotted(4, linewidth=1.3, clip_on=clip, label=label)
-    above.plot(enough["sure"] / enough["n"], enough["right"] / enough["n"], **drawn)
-    edges = np.linspace(0, 1, bins + 1)
-    shares = (by_bin["n"] / by_bin["n"].sum()).reindex(edges[:-1], fill_value=0)
-    below.stairs(shares, edges, **style.lined(linewidth=1.1))

@@ -11,13 +11,14 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.tables import DASH
 
-from ._caption import split_caption, when
-from ._paper import is_paper_task, reference, rows
-from ._setting import SYNTHETIC, UNKNOWN, data_source, papers_task
+from ._paper import UNKNOWN, data_source, other_data, rows
 
-TABLE = "dataset_sizes"
 SPLITS = {"train": "Train", "validation": "Validation", "test": "Test"}
 BESIDE = {"published_train": "Paper train", "published_test": "Paper test"}
+CAPTION = (
+    "Examples of each split that the run used, as its manifest says. The paper rounds to tens, "
+    "counts GSM8K's whole training set and names no validation split."
+)
 
 
 @dataclass(frozen=True)
@@ -39,23 +40,11 @@ class DatasetSizes:
         table = data.rename(columns={"task": "Task", "source": "Data", **SPLITS, **BESIDE})
         for column in (*SPLITS.values(), *BESIDE.values()):
             table[column] = [DASH if pd.isna(size) else f"{size:,}" for size in table[column]]
-        known, synthetic = data[[*BESIDE]].notna().any(axis=None), data["source"] == SYNTHETIC
+        known = data[[*BESIDE]].notna().any(axis=None)
         unused = ["Data"] * bool((data["source"] == UNKNOWN).all())
         table = table.drop(columns=unused + ([] if known else [*BESIDE.values()]))
         table.attrs["title"] = self.title
-        lack = "; a dash: none" * bool(data[[*SPLITS]].isna().any(axis=None))
-        caption = split_caption(
-            f"Examples of each split that the run used, as its manifest says{lack}.",
-            f"Paper: {reference(TABLE)}, which rounds to tens, counts GSM8K's whole training set "
-            "and names no validation split."
-            if known
-            else when(
-                any(is_paper_task(split_spec(task)[0]) for task in data["task"]),
-                f"{reference(TABLE)} has none of these tasks in this level or setting.",
-            ),
-            when(synthetic.any(), "No published values for synthetic data."),
-        )
-        return Artefact(table=table, data=data, **caption)
+        return Artefact(CAPTION, table, data=data)
 
 
 def dataset_sizes(run: Run) -> pd.DataFrame:
@@ -65,12 +54,12 @@ def dataset_sizes(run: Run) -> pd.DataFrame:
     """
     found = []
     for task, sizes in _sizes(run).items():
-        source = data_source(run, task)
-        name = papers_task(task, source)
-        paper: dict[str, Any] = next((row for row in rows(TABLE) if row["task"] == name), {})
-        line = {"task": task, "source": source, **{split: sizes.get(split) for split in SPLITS}}
-        beside = {column: paper.get(column.removeprefix("published_")) for column in BESIDE}
-        found.append(line | beside)
+        name = None if other_data(run, task) else split_spec(task)[0]
+        paper: dict[str, Any] = next((r for r in rows("dataset_sizes") if r["task"] == name), {})
+        line = {"task": task, "source": data_source(run, task)}
+        line |= {split: sizes.get(split) for split in SPLITS}
+        line |= {column: paper.get(column.removeprefix("published_")) for column in BESIDE}
+        found.append(line)
     return pd.DataFrame(found).astype(dict.fromkeys([*SPLITS, *BESIDE], "Int64"))
 
 

@@ -1,4 +1,4 @@
-"""Appendix C.6 of the paper: the mean predicted distribution at the first digit of an answer.
+"""Figure 2 and Appendix C.6 of the paper: the mean predicted distribution at the first digit.
 
 Columns are losses; rows are the true first digits 1 to 9, or one: `digit_distribution[digit=5]`.
 The paper draws Clock-Time, which goes before the other tasks here. Tokens of several digits are
@@ -18,12 +18,10 @@ from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import OTHER, TARGET, folded, loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
 
-from . import _probes
-from ._caption import when, write_caption
-from ._cells import main_losses
-from ._columns import row_head, row_table
-from ._panels import FEWEST, Pair, block_grid, few_note, of_pair, pair_name, pairs, select_panels
-from ._probes import DIGITS, first_digit_distributions, why_no_first_digits
+from ._cells import Pair, main_losses, of_pair, pairs, with_numbers
+from ._panels import FEWEST, LIMITS, block_grid, pair_name, select_panels
+from ._probes import DIGITS, first_digit_distributions, first_digits, why_no_first_digits
+from ._text import NOTES, caption, row_head, row_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,12 +30,16 @@ if TYPE_CHECKING:
 CLOCK = "clock_time"
 BLOCKS, BLOCKS_OF_ONE_DIGIT, LOSSES = 1, 4, 7
 """Models and tasks, as many as a printed page holds, and losses of each; table and CSV have all."""
-HIGHEST = 1.4
-"""Where panels end: above all bars and whiskers, so that the number stands clear of them."""
+SHOWN = (
+    "Mean probability of each digit at the first digit of the final answer, over the test examples "
+    "(of all seeds) whose answer starts with the digit at the left, normalised over the numeric "
+    "tokens, given the true text before it. Hatched bar and bold number: the true digit; whiskers: "
+    "one standard deviation over examples. Tokens of several digits count as their leading one; of "
+    f"Clock-Time it is the hour's, and 10, 11 and 12 o'clock begin with 1. {LIMITS}"
+)
 
 
-def is_digit(value: int) -> str | None:
-    """Check: from 1 to 9."""
+def _is_digit(value: int) -> str | None:
     return None if 1 <= value <= 9 else "must be a digit from 1 to 9"
 
 
@@ -50,7 +52,7 @@ class DigitDistribution:
     paper: ClassVar[str] = "Figure 6 (Appendix C.6)"
 
     digit: int | None = parameter(
-        None, "the true first digit to show; none: a row for each of 1 to 9", check=is_digit
+        None, "the true first digit to show; none: a row for each of 1 to 9", check=_is_digit
     )
 
     def skip(self, run: Run) -> str | None:
@@ -59,68 +61,50 @@ class DigitDistribution:
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model and task."""
-        return digit_artefact(run, self.title, self.digit)
+        return _artefact(run, self.title, self.digit)
 
 
-def digit_artefact(run: Run, title: str, digit: int | None = None) -> Artefact:
+@dataclass(frozen=True)
+class DigitProbe:
+    """Where each loss puts its probability when the hour starts with one given digit."""
+
+    name: ClassVar[str] = "digit_probe"
+    title: ClassVar[str] = "Clock-Time: digit distribution at the first digit of the hour"
+    paper: ClassVar[str] = "Figure 2"
+
+    digit: int = parameter(5, "the true first digit", check=_is_digit)
+
+    def skip(self, run: Run) -> str | None:
+        """Probed clocks with such an hour are needed."""
+        clocks = _of_clocks(run)
+        if clocks.cells.empty:
+            return f"the run has no {CLOCK} cell"
+        if self.digit in first_digits(clocks):
+            return None
+        return f"no probed clock shows an hour that begins with {self.digit}"
+
+    def build(self, run: Run) -> Artefact:
+        """One block of panels a model."""
+        return _artefact(_of_clocks(run), self.title, self.digit)
+
+
+def _of_clocks(run: Run) -> Run:
+    return run.only(run.cells[run.cells["task_name"] == CLOCK])
+
+
+def _artefact(run: Run, title: str, digit: int | None) -> Artefact:
     """Table and figure of `first_digit_distributions`: of one true digit or all."""
-    run, left = main_losses(run.only(_probes.with_numbers(run)))
+    run = main_losses(run.only(with_numbers(run)))
     data = first_digit_distributions(run)
     if digit is not None:
         data, title = data[data["digit"] == digit], f"{title}, where it is {digit}"
-    clocks = _clocks(run, data)
+    clocks = {*map(str, run.cells.loc[run.cells["task_name"] == CLOCK, "task"])}
     enough = data[data["n"] >= FEWEST]
     blocks = BLOCKS if digit is None else BLOCKS_OF_ONE_DIGIT
-    drawn, left_out = select_panels(enough, blocks, LOSSES, first=clocks)
-    behind = " and ".join(_probes.rationale_shares(run))
-    shown = (
-        "Mean probability of each digit at the first digit of the final answer, over the test "
-        "examples whose answer starts with the digit at the left (n of one seed), normalised over "
-        "the numeric tokens, given the true text before it. Hatched bar and bold number: the true "
-        "digit, d of p(d) in the table; whiskers: one standard deviation over examples."
-    )
-    caption = write_caption(
-        run,
-        run.cells,
-        shown,
-        when(data["seeds"].max() > 1, "Means are over the examples of all seeds."),
-        _reduction_note(run),
-        when(clocks, "Of Clock-Time it is the hour's; 10, 11 and 12 o'clock begin with 1."),
-        when(
-            behind,
-            f"On {behind} a rationale stands before the answer: its digits are not "
-            "shown, and the model is given the true one.",
-        ),
-        few_note(_few(data)),
-        left_out,
-        left,
-    )
+    drawn = select_panels(enough, blocks, LOSSES, first=clocks)
     figure = _figure(enough, drawn) if drawn else None
-    return Artefact(table=row_table(_rows(data), title), figure=figure, data=data, **caption)
-
-
-def _few(data: pd.DataFrame) -> Iterator[str]:
-    """The rows of panels that too few examples have: `true 7 (Qwen2.5-1.5B, gsm8k)`."""
-    few = data[data["n"] < FEWEST]
-    for pair in pairs(few):
-        digits = sorted(of_pair(few, pair)["digit"].unique())
-        yield f"true {', '.join(map(str, digits))} ({pair_name(pair)})"
-
-
-def _reduction_note(run: Run) -> str:
-    """A sentence on how tokens of several digits are reduced to one, where a model has them."""
-    sizes = {model: n for model, n in _probes.vocabulary_sizes(run).items() if n > 10}
-    which = " and ".join(f"{model_label(model)} (N = {n:,})" for model, n in sizes.items())
-    return which and (
-        f"Numeric tokens of {which} hold several digits and are reduced to the leading one: p(1) "
-        "sums 1, 10 to 19 and 100 to 199, as far as V_num has them."
-    )
-
-
-def _clocks(run: Run, data: pd.DataFrame) -> set[str]:
-    """The tasks of the data whose answers are times: the paper draws those."""
-    names = run.cells.set_index("task")["task_name"]
-    return {str(task) for task in data["task"].unique() if (names[[task]] == CLOCK).all()}
+    table = row_table(_rows(data), title)
+    return Artefact(caption(run, run.cells, SHOWN), table, figure, data, NOTES)
 
 
 def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
@@ -155,7 +139,7 @@ def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
             axis.set_xticks(range(10))
             axis.tick_params(axis="x", labelsize=8)
             axis.set_xlabel("digit")
-        axes[0][0].set(ylim=(0, HIGHEST), yticks=[0, 0.5, 1])
+        axes[0][0].set(ylim=(0, 1.4), yticks=[0, 0.5, 1])  # the number stands clear of all bars
     return figure
 
 

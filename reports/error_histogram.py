@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,14 +13,11 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, shortened
 from smmd_bench.publishing.tables import DASH, number, with_interval
 
-from . import _error_panels as panels
-from ._caption import when
-from ._cells import in_order, main_losses
-from ._columns import row_head
-from ._errors import CommonErrors, common_errors, why_none
-from ._panels import block_grid, of_pair
-from ._paper import published, reference, rows
-from ._values import mean_over_seeds
+from ._cells import in_order, main_losses, of_pair
+from ._errors import SUBSET, Block, CommonErrors, common_errors, drawn_blocks, why_none
+from ._panels import LIMITS, block_grid, draw_shares, pair_name, set_share_scale
+from ._paper import published
+from ._text import NOTES, caption, mean_over_seeds, row_head
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +31,13 @@ TAIL = 0.005
 GROUPS = 4
 """Models and tasks that are drawn at most; the table has all, and all losses."""
 TABLE = "error_p90"
+SHOWN = (
+    "Share of answers by log10(|error| + 1), on the scale of square roots, over the reference "
+    "(grey area). Vertical lines and titles: the 90th percentile (p90) of the absolute error, "
+    "mean over seeds; in the table with a 95 % interval by order statistics, or with the standard "
+    f"deviation over seeds. The axis ends where all but {TAIL:.1%} of the answers lie. {SUBSET} "
+    f"{LIMITS}"
+)
 
 
 @dataclass(frozen=True)
@@ -51,88 +54,56 @@ class ErrorHistogram:
 
     def build(self, run: Run) -> Artefact:
         """One row of panels a model and task, one panel a loss over the reference."""
-        run, left = main_losses(run)
+        run = main_losses(run)
         found = common_errors(run)
         data = in_order(pd.concat(map(error_bins, found)), run.cells)
-        table = _table(found)
-        table.attrs["title"] = self.title
-        values = [f"{row['p90']:.2f} with {loss_label(row['loss'])}" for row in rows(TABLE)]
-        paper = (
-            f"The p90 of {reference(TABLE)} on gsm8k is {' and '.join(values)}, on 1,319 examples "
-            "of a model that it does not name."
-        )
-        outside = "Outside, with errors of about a million and more"
-        caption = panels.error_caption(
-            run,
-            found,
-            GROUPS,
-            _CAPTION,
-            when(any(common.pair.task == "gsm8k" for common in found), paper),
-            panels.outside_note(outside, found, data),
-            left,
-        )
-        blocks = panels.drawn_blocks(panels.with_enough(found))[:GROUPS]
+        table = pd.DataFrame([_row(common) for common in found])
+        papers = [name for name in table if str(name).startswith("Paper")]
+        unused = [name for name in papers if (table[name].fillna(DASH) == DASH).all()]
+        table = table.fillna(DASH).drop(columns=unused)
+        values = [*table.columns.drop(["Model", "Task", "Loss", "Seeds"])]
+        table.attrs |= {"title": self.title, "values": values}
+        blocks = drawn_blocks(found, GROUPS)
         figure = _figure(blocks, data) if blocks else None
-        return Artefact(table=table, figure=figure, data=data, **caption)
-
-
-_CAPTION = (
-    "Share of answers by log10(|error| + 1), the error being the answer given minus the true one, "
-    "on the scale of square roots. Each panel has one loss over the reference (grey area): "
-    "cross-entropy, or the first loss where there is none. The axis ends where all but "
-    f"{TAIL:.1%} of the answers of every loss lie. Vertical lines, and numbers in the titles: the "
-    "90th percentile (p90) of the absolute error, mean over seeds; in the table with a 95 % "
-    "interval by order statistics, or with the standard deviation over seeds (±)."
-)
+        return Artefact(caption(run, run.cells, SHOWN), table, figure, data, NOTES)
 
 
 def error_bins(common: CommonErrors) -> pd.DataFrame:
-    """The histograms of a pair's loss and of the reference, on the same examples.
+    """The histograms of a loss and of the reference, on the same examples.
 
     `pair` is the loss beside the reference, `loss` whose answers these are, `low` and `high` are
     the ends of a bin of log10(|ŷ - y| + 1), the last without an upper end. `n` are the answers of
     each, `share` is in percent of it.
     """
-    pair, n, edges = common.pair, common.n, np.append(EDGES, np.inf)
+    n, edges, seeds = common.n, np.append(EDGES, np.inf), len(common.seeds)
+    key = {"model": common.model, "task": common.task, "pair": common.loss}
     parts = []
-    for loss in (pair.reference, pair.loss):
+    for loss in (common.reference, common.loss):
         errors = common.of(loss)["error"].to_numpy(np.float64)
         counts, _ = np.histogram(np.log10(errors + 1), edges)
-        part = pd.DataFrame({"low": edges[:-1], "high": edges[1:], "count": counts})
-        part = part.assign(share=100 * counts / max(1, n), loss=loss, n=n, seeds=len(pair.seeds))
-        parts.append(part.assign(model=pair.model, task=pair.task, pair=pair.loss))
-    columns = ["model", "task", "pair", "loss", "seeds", "n", "low", "high", "count", "share"]
-    return pd.concat(parts, ignore_index=True)[columns]
+        columns = {**key, "loss": loss, "seeds": seeds, "n": n, "low": edges[:-1]}
+        columns |= {"high": edges[1:], "count": counts, "share": 100 * counts / max(1, n)}
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
 
 
-def p90_by_seed(common: CommonErrors, loss: str) -> pd.Series[float]:
+def _p90_by_seed(common: CommonErrors, loss: str) -> pd.Series[float]:
     """The 90th percentile of |ŷ - y| of a loss by seed, interpolated linearly as the paper's."""
-    errors = common.of(loss).groupby("seed")["error"]
-    return errors.quantile(QUANTILE)
-
-
-def _table(found: Sequence[CommonErrors]) -> pd.DataFrame:
-    """One row a pair, the paper's values last where it has any."""
-    table = pd.DataFrame([_row(common) for common in found]).fillna(DASH)
-    paper = [name for name in table if str(name).startswith("Paper")]
-    others = [name for name in table if name not in paper]
-    table = table[[*others, *(name for name in paper if (table[name] != DASH).any())]]
-    table.attrs["values"] = [*table.columns.drop(["Model", "Task", "Loss", "Seeds"])]
-    return table
+    return common.of(loss).groupby("seed")["error"].quantile(QUANTILE)
 
 
 def _row(common: CommonErrors) -> dict[str, str]:
-    pair, other = common.pair, loss_label(common.pair.reference)
-    losses, key = (pair.loss, pair.reference), {"model": pair.model, "task": pair.task}
+    other, key = loss_label(common.reference), {"model": common.model, "task": common.task}
+    losses = common.loss, common.reference
     paper = [published(TABLE, **key, loss=loss).get("p90") for loss in losses]
     return {
-        **row_head(vars(pair)),
+        **row_head(vars(common)),
         "n": f"{common.n:,}",
-        "Seeds": str(len(pair.seeds)),
-        "Error 0 (%)": _exact(common, pair.loss),
-        "p90 of the error": _p90(common, pair.loss),
-        f"{other}: error 0 (%)": _exact(common, pair.reference),
-        f"{other}: p90": _p90(common, pair.reference),
+        "Seeds": str(len(common.seeds)),
+        "Error 0 (%)": _exact(common, common.loss),
+        "p90 of the error": _p90(common, common.loss),
+        f"{other}: error 0 (%)": _exact(common, common.reference),
+        f"{other}: p90": _p90(common, common.reference),
         f"Paper p90 ({other})": "{} ({})".format(*map(number, paper)) if paper[0] else DASH,
     }
 
@@ -145,7 +116,7 @@ def _p90(common: CommonErrors, loss: str) -> str:
     """The percentile with its interval of one seed, or mean and deviation over several."""
     from scipy.stats import quantile_test
 
-    p90 = p90_by_seed(common, loss)
+    p90 = _p90_by_seed(common, loss)
     digits = _digits(float(p90.mean()))
     if len(p90) != 1:
         return mean_over_seeds(p90, digits)
@@ -159,31 +130,28 @@ def _digits(p90: float) -> int:
     return 1 if p90 >= 10 else 2
 
 
-def _figure(blocks: list[panels.Block], data: pd.DataFrame) -> Figure:
-    labels = [(panels.block_label(block[0].pair), 1, len(block)) for block in blocks]
+def _figure(blocks: list[Block], data: pd.DataFrame) -> Figure:
+    labels = [(pair_name((b[0].model, b[0].task)), 1, len(b)) for b in blocks]
     figure, grids = block_grid(labels, head=0.4, height=2.5)
     styles = loss_styles(data["loss"].cat.categories)
     for (axes,), block in zip(grids, blocks, strict=True):
-        here = of_pair(data, (block[0].pair.model, block[0].pair.task))
-        here = here[here["pair"].isin([common.pair.loss for common in block])]
+        here = of_pair(data, (block[0].model, block[0].task))
+        here = here[here["pair"].isin([common.loss for common in block])]
         for axis, common in zip(axes, block, strict=True):
             axis.set_xlabel("log10(|error| + 1)")
-            own = here[(here["pair"] == common.pair.loss) & np.isfinite(here["high"])]
+            own = here[(here["pair"] == common.loss) & np.isfinite(here["high"])]
             percentiles = []
-            for height, loss in ((0.95, common.pair.reference), (0.86, common.pair.loss)):
+            for height, loss in ((0.95, common.reference), (0.86, common.loss)):
                 shares = own.loc[own["loss"] == loss, "share"]
-                panels.draw_shares(axis, shares, EDGES, styles[loss], loss == common.pair.reference)
-                p90 = float(p90_by_seed(common, loss).mean())
+                draw_shares(axis, shares, EDGES, styles[loss], loss == common.reference)
+                p90 = float(_p90_by_seed(common, loss).mean())
                 _mark(axis, p90, height, loss, styles[loss])
                 percentiles.append(number(p90, _digits(p90)))
-            other = shortened(loss_label(common.pair.reference), 12)
-            both = f"p90 {percentiles[1]}", f"({other} {percentiles[0]})"
-            p90s = ("\n" if len(" ".join(both)) > 24 else " ").join(both)
-            axis.set_title(f"{panels.panel_title(common, common.n)}\n{p90s}")
-        most = float(here["share"].max())
-        panels.set_share_scale(axes[0], most, (0, 1, 5, 10, 20, 40, 60, 80, 100))  # shared by all
+            other = shortened(loss_label(common.reference), 12)
+            axis.set_title(f"{common.title}\np90 {percentiles[1]}\n({other} {percentiles[0]})")
+        set_share_scale(axes[0], float(here["share"].max()), (0, 1, 5, 10, 20, 40, 60, 80, 100))
         last = axis_end(here)
-        axes[0].set(ylim=(0, 1.7 * max(most, 1)), ylabel="Answers (%)", xlim=(0, last))
+        axes[0].set(ylabel="Answers (%)", xlim=(0, last))
         axes[0].set_xticks(np.arange(0, last + 0.01, 0.5 if last < 2 else 1))
     add_legend(figure)
     return figure
@@ -197,9 +165,8 @@ def axis_end(data: pd.DataFrame) -> float:
     return float(np.clip(needed["high"].max(), 2 * EDGES[1], EDGES[-1]))
 
 
-def _mark(axis: Axes, p90: float, height: float, loss: str, style: LossStyle) -> None:
+def _mark(axis: Axes, p90: float, height: float, loss: str, how: LossStyle) -> None:
     """A vertical line at a percentile, with the loss's marker at that height, above the bars."""
-    where = math.log10(p90 + 1)
-    panel = axis.get_xaxis_transform()
-    axis.plot([where], [height], **style.plotted(7, transform=panel, label=loss_label(loss)))
-    axis.axvline(where, **style.lined(linewidth=1))
+    where, panel = math.log10(p90 + 1), axis.get_xaxis_transform()
+    axis.plot([where], [height], **how.plotted(7, transform=panel, label=loss_label(loss)))
+    axis.axvline(where, **how.lined(linewidth=1))

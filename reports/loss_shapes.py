@@ -25,7 +25,7 @@ from smmd_bench.publishing.style import (
     new_figure,
 )
 
-from ._caption import split_caption, when
+from ._panels import say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,8 +40,15 @@ MARKED = {*range(NEAR + 1), 15, 20, 30, 50, 100, 200, 300, 500, 699}
 """Distances from the target with a marker at N = 1000."""
 ROWS = 12
 """Losses of a run drawn at most; their rows get lower where they would not fit on a page."""
-_FLAT = 1e-3
-"""Relative differences below it are no fall."""
+CAPTION = (
+    "Penalty at one position by the predicted value, for a fixed target (dotted line): lambda "
+    "times the auxiliary; of a loss that replaces cross-entropy, what stands in its place; of CE, "
+    f"the cross-entropy over V_num, the integers from 0 to N − 1. The prediction gives {SHARE} "
+    f"to that value and spreads {1 - SHARE:.1f} evenly over the others; losses with noise are "
+    "drawn without it, and DEL's logits have mean 0. Every panel has a scale of its own, and at N "
+    f"= 1000 the axis is linear up to {NEAR} and logarithmic beyond. At most {ROWS} losses are "
+    "drawn."
+)
 
 
 @dataclass(frozen=True)
@@ -62,23 +69,8 @@ class LossShapes:
 
     def build(self, run: Run) -> Artefact:
         """One row of panels a loss."""
-        every = _specs(run)
-        specs = every[:ROWS]
-        data = penalties(specs)
-        lost = ", ".join(spec for spec in specs if spec not in data["loss"].cat.categories)
-        caption = split_caption(
-            "Penalty at one position by the predicted value, for a fixed target (dotted line): "
-            "lambda times the auxiliary; of a loss that replaces cross-entropy, what stands in its "
-            "place; of CE, the cross-entropy over V_num, the integers from 0 to N − 1. The "
-            f"prediction gives {SHARE} to that value and spreads {1 - SHARE:.1f} evenly over the "
-            "others. Every panel has a scale of its own. At N = 1000 the axis is the distance "
-            f"from the target, linear up to {NEAR} and logarithmic beyond.",
-            when("noise" in " ".join(data["term"]), "Losses with noise are drawn without it."),
-            when("del" in data["loss"].str.partition("[")[0].values, "DEL's logits have mean 0."),
-            when(lost, f"Left out (no such loss is installed, or it does not act here): {lost}."),
-            when(len(every) > ROWS, f"These are the first {ROWS} of {len(every)} losses."),
-        )
-        return Artefact(figure=_figure(data), data=data, **caption)
+        data = penalties(_specs(run)[:ROWS])
+        return Artefact(CAPTION, figure=_figure(data), data=data)
 
 
 def figure(specs: Sequence[str]) -> Figure:
@@ -99,10 +91,9 @@ def penalties(specs: Sequence[str]) -> pd.DataFrame:
             continue
         if charged:
             rounded = [float(f"{x:.9g}") for x in charged]  # further digits depend on the machine
-            part = pd.DataFrame({"value": range(n), "penalty": rounded})
-            parts.append(part.assign(loss=spec, term=term, numeric_tokens=n, target=target))
-    columns = ["loss", "term", "numeric_tokens", "target", "value", "penalty"]
-    frame = pd.concat(parts, ignore_index=True)[columns]
+            part = {"loss": spec, "term": term, "numeric_tokens": n, "target": target}
+            parts.append(pd.DataFrame({**part, "value": range(n), "penalty": rounded}))
+    frame = pd.concat(parts, ignore_index=True)
     frame["loss"] = pd.Categorical(frame["loss"], categories=[*frame["loss"].unique()])
     return frame
 
@@ -160,13 +151,15 @@ def _figure(data: pd.DataFrame) -> Figure:
         row[0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=8)
         for axis, n in zip(row, TARGETS, strict=True):
             shown = own[own["numeric_tokens"] == n]
-            if shown.empty:
-                _say_nothing(axis, acts=axis is row[1] and len(own) > 0)
-            else:
+            if len(shown):
                 _curve(axis, shown, style)
+                continue
+            digits = axis is row[1] and len(own) > 0
+            say(axis, "does not act on\nmulti-digit tokens" if digits else "does not act here")
+            axis.set_yticks([])
+            axis.grid(visible=False)
     for axis, (n, target) in zip(axes[0], TARGETS.items(), strict=True):
-        falling = axis.get_title(loc="right")
-        axis.set_title(f"N = {n}, target {target}" + "\n" * bool(falling))
+        axis.set_title(f"N = {n}, target {target}")
     (small_n, _), (n, target) = TARGETS.items()
     axes[-1][0].set(xticks=range(small_n), xlabel="predicted value")
     _scale_distances(axes[-1][1], n, target)
@@ -181,48 +174,13 @@ def _curve(axis: Axes, shown: pd.DataFrame, style: LossStyle) -> None:
     axis.axvline(target * (not large), color=GREY, linestyle=":", linewidth=1)
     axis.plot(x, shown["penalty"], **style.plotted(4, markevery=marked))
     axis.set_ylim(min(0.0, shown["penalty"].min()), 1.15 * shown["penalty"].max() or 1.0)
-    if text := _say_falls(shown):
-        axis.set_title(text, loc="right", fontsize=7.5, pad=3)
-
-
-def _say_nothing(axis: Axes, acts: bool) -> None:
-    """An empty panel that says why: the loss `acts` on single digits, or nowhere."""
-    text = "does not act on\nmulti-digit tokens" if acts else "does not act here"
-    middle: Any = {"transform": axis.transAxes, "ha": "center", "va": "center"}
-    axis.text(0.5, 0.5, text, color=GREY, **middle)
-    axis.set_yticks([])
-    axis.grid(visible=False)
 
 
 def _scale_distances(axis: Axes, n: int, target: int) -> None:
     """Distances from the target: linear up to NEAR to either side, logarithmic beyond."""
     axis.set_xscale("symlog", linthresh=NEAR, linscale=1)
     axis.set_xlim(-1.12 * target, 1.12 * (n - 1 - target))
-    ends = [-target, -30, -NEAR, -5, 0, 5, NEAR, 30, 100, n - 1 - target]
+    ends = np.array([-target, -30, -NEAR, -5, 0, 5, NEAR, 30, 100, n - 1 - target])
     axis.set_xticks(ends, [f"{end:+d}".replace("-", "−") if end else "0" for end in ends])
     axis.set_xticks([], minor=True)
     axis.set_xlabel("predicted value − target")
-
-
-def falls(data: pd.DataFrame) -> list[tuple[int, int]]:
-    """Where one loss charges less for a worse value at one N: (last value before, end of range)."""
-    if data.empty:
-        return []
-    charged, target = data.set_index("value")["penalty"], data["target"].iloc[0]
-    found = []
-    for side in (charged.loc[target::-1], charged.loc[target:]):
-        high = np.flatnonzero(side >= side.max() - _FLAT * abs(side.max()))[-1]
-        if high < len(side) - 1:
-            found.append((int(side.index[high]), int(side.index[-1])))
-    return found
-
-
-def _say_falls(data: pd.DataFrame) -> str:
-    """Where the penalty falls, and from what to what; empty where it does not."""
-    charged = data.set_index("value")["penalty"]
-    parts = [
-        f"falls {'below' if end < turn else 'beyond'} {turn}: "
-        f"{charged[turn]:.2f} → {charged[end]:.2f} at {end}"
-        for turn, end in falls(data)
-    ]
-    return "; ".join(parts)

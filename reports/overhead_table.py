@@ -13,12 +13,19 @@ from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings, named_geom
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 
-from ._caption import join_sentences, split_caption
-from ._paper import published, reference
+from ._paper import published
 
 TABLE, TASK = "runtime", "gsm8k"
 PUBLISHED = {"time": "step_time_ms", "memory": "memory_gb"}
-OTHER_MODEL, OTHER_SETTING = "none for this model", "none for this setting"
+SHOWN = (
+    "{device}; {s.geometry} with random weights, {s.dtype}, {s.method}, N = {s.numeric_tokens}; "
+    "batches of {s.batch_size} x {s.length} tokens, the last {s.supervised_tokens} of each row "
+    "supervised, {s.numeric:.0%} of these numeric; {s.repeats} x {s.steps} optimiser steps, "
+    "without the first {s.drop} of each. Times: median of a step, mean ± standard deviation over "
+    "repeats. Time : CE: ratio of {clock}, its median over repeats with the smallest and the "
+    "largest. Memory: peak {memory}, median over repeats. The paper's ratios are to its own CE "
+    "on an NVIDIA L20; it does not give its batch."
+)
 
 
 @dataclass(frozen=True)
@@ -46,44 +53,39 @@ class OverheadTable:
             data[f"published_{name}_to_ce"] = ratios
         table = pd.DataFrame([_row(line, settings) for line in data.to_dict("records")])
         table.attrs["title"] = f"{self.title}: {settings.geometry}, {settings.device}"
-        caption = split_caption(_setup(settings, frames["runs"]), _reading(settings, data))
-        return Artefact(table=table, data=data, **caption)
-
-
-def _clock(settings: OverheadSettings) -> str:
-    return "cpu" if settings.device == "cpu" else "wall"
+        on_cpu = settings.device == "cpu"
+        device = " / ".join(frames["runs"]["device"].dropna().unique()) or settings.device
+        clock = "CPU seconds" if on_cpu else "wall time"
+        memory = "resident set of the process" if on_cpu else "allocated, weights included"
+        words = SHOWN.format(device=device, s=settings, clock=clock, memory=memory)
+        failed = [f"Failed: {e.row}, {e.error}." for e in data[data["error"] != ""].itertuples()]
+        return Artefact(" ".join([words, *failed]), table, data=data)
 
 
 def _row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
-    row, failed = line["row"], not line["repeats"]
+    row, failed, on_cpu = line["row"], not line["repeats"], settings.device == "cpu"
     cells = {"Loss": "CE, stock Trainer" if row == STOCK else loss_label(row)}
-    for name, label in (("wall", "Step time (ms)"), ("cpu", "CPU time (ms)")):
-        if name == "wall" or settings.device == "cpu":
-            mean, deviation = line[f"{name}_ms"], line[f"{name}_ms_deviation"]
-            text = with_deviation(mean, None if pd.isna(deviation) else deviation)
-            cells[label] = "failed" if failed else text
-    is_one = row == CE and not failed
+    for name, label in (("wall", "Step time (ms)"), ("cpu", "CPU time (ms)"))[: 1 + on_cpu]:
+        mean, deviation = line[f"{name}_ms"], line[f"{name}_ms_deviation"]
+        text = with_deviation(mean, None if pd.isna(deviation) else deviation)
+        cells[label] = "failed" if failed else text
+    is_one, ratio = row == CE and not failed, f"{'cpu' if on_cpu else 'wall'}_to_ce"
+    bounds = line[ratio], line[f"{ratio}_low"], line[f"{ratio}_high"]
     both = [number(line[f"published_{name}_to_ce"], 3) for name in PUBLISHED]
     return {
         **cells,
-        "Time : CE": "1.000" if is_one else _ratio(line, f"{_clock(settings)}_to_ce"),
+        "Time : CE": "1.000" if is_one else with_interval(*bounds, 3),
         "Mem. (GB)": number(line["memory_gb"]),
         "Mem. : CE": "1.000" if is_one else DASH if failed else number(line["memory_to_ce"], 3),
         "Paper ratios": _why_unpublished(settings) or (DASH if DASH in both else " / ".join(both)),
     }
 
 
-def _ratio(line: Any, name: str) -> str:
-    return with_interval(line[name], line[f"{name}_low"], line[f"{name}_high"], 3)
-
-
 def _published_ratio(settings: OverheadSettings, row: str, name: str) -> float | None:
     """The paper's value of a loss over its value of CE; None where it has no such row."""
     if _why_unpublished(settings):
         return None
-    own, ce = (
-        published(TABLE, model=settings.geometry, task=TASK, loss=loss) for loss in (row, CE)
-    )
+    own, ce = (published(TABLE, model=settings.geometry, task=TASK, loss=x) for x in (row, CE))
     return own[PUBLISHED[name]] / ce[PUBLISHED[name]] if own else None
 
 
@@ -91,48 +93,6 @@ def _why_unpublished(settings: OverheadSettings) -> str | None:
     """Why the paper's ratios cannot stand beside these; None: they can."""
     named = named_geometries().get(settings.geometry)
     if not (named and published(TABLE, model=named.name, task=TASK, loss=CE)):
-        return OTHER_MODEL
+        return "none for this model"
     same = (settings.config, settings.numeric_tokens) == (named.config, named.numeric_tokens)
-    return None if same and settings.method == "lora" else OTHER_SETTING
-
-
-def _setup(settings: OverheadSettings, runs: pd.DataFrame) -> str:
-    """Sentences on the device, the model, the batches, and the order of the steps."""
-    device = " / ".join(runs["device"].dropna().unique()) or settings.device
-    threads = [int(count) for count in runs["threads"].dropna().unique()]
-    if settings.device == "cpu" and threads:
-        device += f", {' / '.join(map(str, threads))} thread{'s' * (threads != [1])}"
-    method = "LoRA r=16, frozen head" if settings.method == "lora" else "full fine-tuning"
-    return (
-        f"{device}; {settings.geometry} with random weights, {settings.dtype}, {method}, "
-        f"N = {settings.numeric_tokens}; batches of {settings.batch_size} x {settings.length} "
-        f"tokens, the last {settings.supervised_tokens} of each row supervised, "
-        f"{settings.numeric:.0%} of these numeric. "
-        f"{settings.repeats} repeat{'s' * (settings.repeats > 1)} of {settings.steps} optimiser "
-        f"steps, without the first {settings.drop}; each row has a fresh process in each repeat, "
-        "and rows run one after the other, in an order that changes at each repeat."
-    )
-
-
-def _reading(settings: OverheadSettings, data: pd.DataFrame) -> str:
-    """Sentences on the columns, on CE here against the stock Trainer, and on what failed."""
-    on_cpu, why = settings.device == "cpu", _why_unpublished(settings)
-    ce, to_stock = data[data["row"] == CE].iloc[0], f"{_clock(settings)}_to_stock"
-    of_stock = f"time {_ratio(ce, to_stock)}, memory {number(ce['memory_to_stock'], 3)}"
-    memory = (
-        "peak resident set of the process, libraries and weights"
-        if on_cpu
-        else "peak allocated, weights"
-    )
-    return join_sentences(
-        "Times: median of a step, its mean ± standard deviation over repeats.",
-        f"Time : CE: ratio of the median {'CPU seconds' if on_cpu else 'wall time'} of a step, its "
-        "median over repeats with the smallest and the largest.",
-        f"Memory: {memory} included, median over repeats.",
-        "" if pd.isna(ce[to_stock]) else f"CE here : CE in stock Trainer: {of_stock}.",
-        f"{reference(TABLE)} has {why}."
-        if why
-        else f"Paper ratios: time and memory of {reference(TABLE)} to its own CE, on an NVIDIA "
-        "L20; it does not give its batch.",
-        *(f"Failed: {e.row}, {e.error}." for e in data[data["error"] != ""].itertuples()),
-    )
+    return None if same and settings.method == "lora" else "none for this setting"

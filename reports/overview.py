@@ -1,4 +1,4 @@
-"""The verdict as one picture: each loss against cross-entropy, by first metric and error.
+"""The verdict as one picture, a forest of every loss against cross-entropy.
 
 Not in the paper. The home page shows that of `make demo`.
 """
@@ -6,7 +6,6 @@ Not in the paper. The home page shows that of `make demo`.
 from __future__ import annotations
 
 import math
-import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,32 +15,37 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing import style
 from smmd_bench.publishing.style import folded, loss_label, shortened
-from smmd_bench.publishing.tables import number, p_value, with_interval
+from smmd_bench.publishing.tables import number, with_interval
 from smmd_bench.scoring.gain import OVER_SEEDS
 
-from . import _gains
-from ._caption import when, write_caption
-from ._cells import main_losses
-from ._gains import noise_label, reference_of, unknown_note
-from ._panels import Pair, of_pair, pair_name, pairs
-from ._verdicts import digits_of, judged_metrics, verdicts
+from ._cells import Pair, judged_metrics, main_losses, noise_label, of_pair, pairs, reference_of
+from ._panels import pair_name
+from ._results import digits_of, verdicts, why_no_gain
+from ._text import NOTES, ONE_SEED, caption, p_text
+from .verdict import value_compared
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-PAIRS, LOSSES = 3, 8
-"""Models and tasks, and losses of each, drawn at most; the table of the verdict has all."""
-ROOM = 1.5
-"""How far an axis goes at least, in units of the smallest difference that could be found."""
-LETTERS, SHORT = 14, 8
-"""Of the label that the others are compared with, at a panel: at most, and beside other words in a
-line. The caption has all of it."""
+ROWS, MANY = 48, 16
+"""Rows (losses of all models and tasks) drawn at most; of more than MANY each has the verdict alone
+in words."""
+WIDEST, ROOM = 3.0, 1.5
+"""How far an axis goes at most, in units of the largest difference, and at least, in units of the
+smallest difference that could be found."""
 BAND = "#D9DCDF"
 COLOURS = {"better": "#1B5E20", "worse": "#A01313"}
 """Of the words; those of the losses are others."""
 BANDED = "too small to be found with a probability of 80 %"
 DRAWN = "difference with 95 % interval"
+SHOWN = (
+    "Differences of each task's first metric, and of its error, on the same test examples and "
+    "seeds; right of the line is better (where lower is better the axis is reversed). The band of "
+    "a row ends at the smallest true difference that its test finds with a probability of 80 %. "
+    "Intervals, not corrected for their number, cover seeds and examples (filled markers) or "
+    "examples alone (open); an arrow: it goes on beyond the panel."
+)
 
 
 @dataclass(frozen=True)
@@ -55,119 +59,74 @@ class Overview:
 
     def skip(self, run: Run) -> str | None:
         """A loss with results beside cross-entropy's is needed."""
-        return _gains.why_no_gain(run)
+        return why_no_gain(run)
 
     def build(self, run: Run) -> Artefact:
         """One row of panels a model and task: its first metric, and its error if it has one."""
-        run, left = main_losses(run)
+        run = main_losses(run)
         data = verdicts(run)
-        blocks = _blocks(data)
         seeds = data.loc[data["loss"] != reference_of(run), "seeds"]
-        caption = write_caption(
-            run,
-            run.cells,
-            f"Differences to {loss_label(reference_of(run))} on the same test examples and seeds; "
-            "right of the line is better. The band of a row ends at the smallest true difference "
-            "that its test finds with a probability of 80 %; smaller ones are found more rarely.",
-            _gains.INTERVALS,
-            "p is corrected by Holm over the losses of a model, task and metric.",
-            when((data["better"] == "lower").any(), "Where lower is better the axis is reversed."),
-            "An arrow: the interval goes on beyond the panel.",
-            when((seeds == 1).any(), "One seed: no interval covers the randomness of training."),
-            _not_drawn(data, blocks),
-            unknown_note(run),
-            left,
-        )
-        figure = _figure(run, blocks, data["loss"].cat.categories)
-        return Artefact(figure=figure, data=data.drop(columns="against"), **caption)
+        words = caption(run, run.cells, SHOWN, ONE_SEED * bool((seeds == 1).any()))
+        figure = _figure(run, data)
+        return Artefact(words, figure=figure, data=data.drop(columns="against"), notes=NOTES)
 
 
-def _blocks(data: pd.DataFrame) -> dict[Pair, pd.DataFrame]:
-    """The rows of the first models and tasks, and of these the first losses."""
-    found = {}
-    for pair in pairs(data)[:PAIRS]:
-        here = of_pair(data, pair)
-        found[pair] = here[here["loss"].isin(here["loss"].sort_values().unique()[:LOSSES])]
-    return found
-
-
-def _not_drawn(data: pd.DataFrame, blocks: dict[Pair, pd.DataFrame]) -> str:
-    """A sentence on the models and tasks, and the losses, that there is no room for."""
-    names = [pair_name(pair) for pair in pairs(data) if pair not in blocks]
-    for pair, here in blocks.items():
-        more = of_pair(data, pair)["loss"].nunique() - here["loss"].nunique()
-        names += [f"{more} losses of {pair_name(pair)}"] * (more > 0)
-    return f"Not drawn for lack of room: {'; '.join(names)}." if names else ""
-
-
-def _figure(run: Run, blocks: dict[Pair, pd.DataFrame], losses: pd.Index[str]) -> Figure:
-    heights = [1.1 + 0.4 * here["loss"].nunique() for here in blocks.values()]
-    figure = style.new_figure(style.WIDTH, 0.35 + sum(heights))
-    parts = figure.subfigures(len(blocks), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for part, (pair, here) in zip(parts, blocks.items(), strict=True):
-        _block(part, run, pair, here, losses)
-    handles = _legend()
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
-    return figure
-
-
-def _legend() -> list[Any]:
+def _figure(run: Run, data: pd.DataFrame) -> Figure:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    blocks = {pair: of_pair(data, pair) for pair in pairs(data)}
+    counts = np.cumsum([here["loss"].nunique() for here in blocks.values()])
+    shown = [*blocks.items()][: max(1, int((counts <= ROWS).sum()))]  # the first in any case
+    many = counts[len(shown) - 1] > MANY
+    each = 0.3 if many else 0.4
+    heights = [1.1 + each * here["loss"].nunique() for _, here in shown]
+    figure = style.new_figure(style.WIDTH, 0.35 + sum(heights))
+    parts = figure.subfigures(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
+    styles = style.loss_styles(data["loss"].cat.categories)
+    for part, (pair, here) in zip(parts, shown, strict=True):
+        _block(part, run, pair, here, styles, many)
     line: Any = {"color": "black", "linewidth": 1.6, "marker": "o", "markerfacecolor": "white"}
-    return [Line2D([], [], **line, label=DRAWN), Patch(color=BAND, label=BANDED)]
+    handles = [Line2D([], [], **line, label=DRAWN), Patch(color=BAND, label=BANDED)]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
+    return figure
 
 
 def _block(
-    part: SubFigure, run: Run, pair: Pair, here: pd.DataFrame, losses: pd.Index[str]
+    part: SubFigure, run: Run, pair: Pair, here: pd.DataFrame, styles: Any, many: bool
 ) -> None:
-    """The panels of a model and task, below what they are of."""
-    order = [metric.name for metric in judged_metrics(pair[1])]
-    metrics = [name for name in order if (here["metric"] == name).any()]
-    losses_here, other = [*map(str, here["loss"].sort_values().unique())], reference_of(run)
-    rows = sorted(losses_here, key=lambda loss: loss == other)  # the noise floor last
-    names = {loss: noise_label(run) if loss == other else loss_label(loss) for loss in rows}
+    """The panels of a model and task, below what they are of; the noise floor is the last row."""
+    metrics = [m.name for m in judged_metrics(pair[1]) if (here["metric"] == m.name).any()]
+    other = reference_of(run)
+    rows = sorted(here["loss"].sort_values().unique(), key=lambda loss: loss == other)
+    names = [noise_label(run) if loss == other else loss_label(loss) for loss in rows]
     axes = part.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
-    part.suptitle(textwrap.fill(_heading(run, pair, here), 100), x=0.01, ha="left", fontsize=9.5)
+    heading = f"{pair_name(pair)}: {here['n'].max():,} test examples"
+    part.suptitle(folded(heading, 100), x=0.01, ha="left", fontsize=9.5)
     for axis, name in zip(axes, metrics, strict=True):
-        _panel(axis, run, here[here["metric"] == name], rows, losses)
-    labels = [folded(shortened(names[loss], 24), 18) for loss in rows]
-    axes[0].set_yticks(range(len(rows)), labels)
+        _panel(axis, run, here[here["metric"] == name], rows, styles, many)
+    axes[0].set_yticks(range(len(rows)), [folded(shortened(name, 24), 18) for name in names])
     axes[0].set_ylim(len(rows) - 0.5, -0.5)
 
 
-def _heading(run: Run, pair: Pair, here: pd.DataFrame) -> str:
-    """Model, task, test examples and seeds."""
-    seeds = sorted({*here.loc[here["loss"] != reference_of(run), "seeds"]})
-    several = f", {' or '.join(map(str, seeds))} seed{'s' * (seeds != [1])}"
-    if "predictions" in run.manifest:
-        several = ""
-    return f"{pair_name(pair)}: {here['n'].max():,} test examples{several}"
-
-
 def _panel(
-    axis: Axes, run: Run, here: pd.DataFrame, rows: list[str], losses: pd.Index[str]
+    axis: Axes, run: Run, here: pd.DataFrame, rows: list[str], styles: Any, many: bool
 ) -> None:
     """The rows of one metric, below the value that they are compared with."""
-    first = here.iloc[0]
-    styles = style.loss_styles(losses)
-    reference = reference_of(run)  # as published: tuned losses are compared with it tuned
-    other = shortened(loss_label(reference), LETTERS)
-    known = run.metrics
-    known = known[(known["metric"] == first["metric"]) & (known["loss"] == reference)]
-    against = known["address"].isin({address for row in here["against"] for address in row})
-    value = number(float(known.loc[against, "value"].mean()), digits_of(first["label"]))
-    stop = "\n" if len(other) > SHORT else " "
-    axis.set_title(f"{first['label']},{stop}{other} {value}", loc="left")
+    gains = here.to_dict("records")
+    label, lower = gains[0]["label"], gains[0]["better"] == "lower"
+    other = shortened(loss_label(reference_of(run)), 14)
+    stop = "\n" if len(other) > 8 else " "
+    value = number(value_compared(run, gains[0]), digits_of(label))
+    axis.set_title(f"{label},{stop}{other} {value}", loc="left")
     bound = _bound(here)
-    axis.set_xlim((bound, -bound) if first["better"] == "lower" else (-bound, bound))
+    axis.set_xlim((bound, -bound) if lower else (-bound, bound))
     axis.axvline(0, color="black", linewidth=0.9)
     axis.grid(axis="y", visible=False)
     axis.tick_params(axis="y", length=0)
-    for gain in here.to_dict("records"):
-        _row(axis, rows.index(gain["loss"]), gain, styles[gain["loss"]], bound)
-    axis.set_xlabel(f"Δ {first['label']} to {other}:{stop}right is better →")
+    for gain in gains:
+        _row(axis, rows.index(gain["loss"]), gain, styles[gain["loss"]], bound, many)
+    axis.set_xlabel(f"Δ {label} to {other}:{stop}right is better →")
 
 
 def _bound(here: pd.DataFrame) -> float:
@@ -175,21 +134,22 @@ def _bound(here: pd.DataFrame) -> float:
 
     With two seeds a band can be many times as wide as all differences together.
     """
-    useful = max(
-        _gains.WIDEST * float(here["difference"].abs().max()), ROOM * float(here["smallest"].min())
-    )
+    largest, smallest = float(here["difference"].abs().max()), float(here["smallest"].min())
+    useful = max(WIDEST * largest, ROOM * smallest)
     ends = here[["difference", "low", "high", "smallest"]].abs().to_numpy(dtype=float)
     widest = float(np.max(ends, initial=0.0, where=np.isfinite(ends)))
     return 1.06 * (min(widest, useful) if math.isfinite(useful) else widest) or 1.0
 
 
-def _row(axis: Axes, at: int, gain: dict[Any, Any], how: style.LossStyle, bound: float) -> None:
+def _row(
+    axis: Axes, at: int, gain: dict[Any, Any], how: style.LossStyle, bound: float, many: bool
+) -> None:
     """What could not be told, the difference with its interval, and the verdict in words."""
     if math.isfinite(gain["smallest"]):
         band = min(gain["smallest"], bound)
         axis.barh(at, 2 * band, left=-band, height=0.72, color=BAND, zorder=0)
-    ends = np.clip([gain["low"], gain["high"]], -bound, bound)
     if math.isfinite(gain["low"]):
+        ends = np.clip([gain["low"], gain["high"]], -bound, bound)
         axis.plot(ends, [at, at], color=how.colour, linewidth=1.8, solid_capstyle="butt")
         arrows = "><" if axis.xaxis_inverted() else "<>"
         for end, value, arrow in zip(ends, (gain["low"], gain["high"]), arrows, strict=True):
@@ -198,10 +158,13 @@ def _row(axis: Axes, at: int, gain: dict[Any, Any], how: style.LossStyle, bound:
     filled = how.colour if gain["interval"] == OVER_SEEDS else "white"
     axis.plot(gain["difference"], at, **how.plotted(6, markerfacecolor=filled))
     verdict = str(gain["verdict"]).partition(" (")[0]
-    digits = digits_of(gain["label"])
-    values = with_interval(gain["difference"], gain["low"], gain["high"], digits, sign=True)
     place: Any = {"transform": axis.get_yaxis_transform(), "clip_on": False}
-    colour = COLOURS.get(verdict, "black")
-    axis.text(1.03, at - 0.04, verdict, va="bottom", weight="bold", color=colour, **place)
-    p = "" if pd.isna(gain["p_holm"]) else f", p {p_value(gain['p_holm'])}"
-    axis.text(1.03, at + 0.04, f"{values}{p}", va="top", fontsize=8, **place)
+    bold: Any = {"weight": "bold", "color": COLOURS.get(verdict, "black"), **place}
+    if many:
+        axis.text(1.03, at, verdict, va="center", fontsize=8, **bold)
+        return
+    bounds = gain["difference"], gain["low"], gain["high"]
+    values = with_interval(*bounds, digits_of(gain["label"]), sign=True)
+    axis.text(1.03, at - 0.04, verdict, va="bottom", **bold)
+    said = f"{values}, p {p_text(gain['p_holm'])}"
+    axis.text(1.03, at + 0.04, said, va="top", fontsize=8, **place)

@@ -13,14 +13,10 @@ from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
-from ._caption import when, write_caption
-from ._cells import KEY, in_order, main_losses, measured
-from ._columns import column_table, losses_with_columns
-from ._errors import numeric_tasks
-from ._paper import reference
-from ._setting import published_beside, setting_note
+from ._cells import KEY, NO_NUMBERS, NO_RESULTS, in_order, main_losses, measured, numeric_tasks
+from ._paper import published_beside
+from ._text import NOTES, caption, loss_columns
 
-TABLE = "categories"
 SCALES = tuple(f"scale_x10^{k}" for k in POWERS)
 ANY_SCALE, TOTAL, LEFT_OUT = "scale", "n", "left out"
 _AFTER = CATEGORIES[CATEGORIES.index(SCALES[-1]) + 1 :]
@@ -33,6 +29,13 @@ ROWS = {
     TOTAL: "Total",
 }
 """The rows of the table by category, in the paper's order; `scale` is any k."""
+SHOWN = (
+    "Number of answers (mean over seeds) and share in percent. Each answer is in the first "
+    "category that holds: exact; minus the answer, within 5 percent; the answer's size times "
+    "10^k, within 5 percent; off by at most 1 or 1 percent; by at least 50 percent; the rest; no "
+    "number. Targets without a number do not count. The paper names neither its model nor its "
+    "tolerance."
+)
 
 
 @dataclass(frozen=True)
@@ -46,40 +49,16 @@ class ScaleErrors:
     def skip(self, run: Run) -> str | None:
         """Without scored answers to a numeric target there is nothing to count."""
         if measured(run.cells).empty:
-            return "no cell has results"
-        return None if numeric_tasks(run) else "no task has numbers as answers"
+            return NO_RESULTS
+        return None if numeric_tasks(run) else NO_NUMBERS
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and category; one column a loss, then those of the paper."""
-        run, left = main_losses(run.only(run.cells[run.cells["task"].isin(numeric_tasks(run))]))
-        cells, data = run.cells, category_counts(run)
-        losses, lacking = losses_with_columns(cells["loss"].cat.categories)
-        table = _table(data, cells, losses)
+        run = main_losses(run.only(run.cells[run.cells["task"].isin(numeric_tasks(run))]))
+        data = category_counts(run)
+        table = _table(data, run.cells)
         table.attrs["title"] = self.title
-        left_out = f"{data['left_out'].max():,.0f}"
-        paper = (
-            f"Paper: {reference(TABLE)}, which names neither its model (its share of exact "
-            "answers is that of Qwen2.5-1.5B with SMMD) nor its tolerance for a sign flip."
-        )
-        shown = (
-            "Number of answers and, in parentheses, their share in percent. Each answer is in the "
-            "first category that holds: exact; minus the answer, within 5 percent; the answer's "
-            "size times 10^k, within 5 percent; off by at most 1 or 1 percent; by at least 50 "
-            "percent; the rest; no number to be read."
-        )
-        few = f"Up to {left_out} examples of a task are left out: their target is no number."
-        caption = write_caption(
-            run,
-            cells,
-            shown,
-            when(data["seeds"].max() > 1, "Means over the seeds."),
-            when(left_out != "0", few),
-            when(data["published"].notna().any(), paper),
-            setting_note(run, cells),
-            lacking,
-            left,
-        )
-        return Artefact(table=table, data=data, **caption)
+        return Artefact(caption(run, run.cells, SHOWN), table, data=data, notes=NOTES)
 
 
 def category_counts(run: Run) -> pd.DataFrame:
@@ -90,20 +69,19 @@ def category_counts(run: Run) -> pd.DataFrame:
     the paper's count, where the setting is the same.
     """
     cells = measured(run.cells)
-    cells = cells[cells["task"].isin(numeric_tasks(run))]
     scores = run.read("scores", ["answer", "category"], cells["address"])
     scores["category"] = scores["category"].where(scores["answer"].notna(), LEFT_OUT)
     groups = scores.groupby([*KEY, "category"], observed=True).size().unstack(fill_value=0)
     groups = groups.reindex(columns=[*CATEGORIES, LEFT_OUT], fill_value=0)
     seeds = cells.groupby(KEY, observed=True)["seed"].nunique()
     groups = groups.div(seeds, axis=0)
-    groups[ANY_SCALE] = groups[list(SCALES)].sum(axis=1)
-    groups[TOTAL] = groups[list(CATEGORIES)].sum(axis=1)
+    groups[ANY_SCALE] = groups[[*SCALES]].sum(axis=1)
+    groups[TOTAL] = groups[[*CATEGORIES]].sum(axis=1)
+    firsts = cells.drop_duplicates(KEY).set_index(KEY, drop=False).to_dict("index")
     rows = []
     for found in groups.join(seeds.rename("seeds")).reset_index().to_dict("records"):
         key = {name: str(found[name]) for name in KEY}
-        here = (cells[KEY] == pd.Series(key)).all(axis=1)
-        paper = published_beside(run, cells[here].to_dict("records")[0], TABLE)
+        paper = published_beside(run, firsts[tuple(key.values())], "categories")
         shared = {"left_out": found[LEFT_OUT], "seeds": found["seeds"]}
         for category in ROWS:
             count, n = found[category], found[TOTAL]
@@ -112,14 +90,11 @@ def category_counts(run: Run) -> pd.DataFrame:
     return in_order(pd.DataFrame(rows).astype({"published": "float64"}), run.cells)
 
 
-def _table(data: pd.DataFrame, cells: pd.DataFrame, losses: list[str]) -> pd.DataFrame:
-    """One row a model, task and category; one column a loss, then those of the paper.
-
-    Powers of ten that no answer is off by have no row.
-    """
+def _table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Powers of ten that no answer is off by have no row."""
     most = data.groupby("category")[["count", "published"]].max().max(axis=1)
     shown = [category for category in ROWS if category not in SCALES or most[category] > 0]
-    data = data[data["category"].isin(shown) & data["loss"].isin(losses)]
+    data = data[data["category"].isin(shown)]
     labels = data["loss"].astype("str").map(loss_label)
     papers_n = data.groupby(KEY, observed=True)["published"].transform("last")
     shares = 100 * data["published"] / papers_n
@@ -128,9 +103,8 @@ def _table(data: pd.DataFrame, cells: pd.DataFrame, losses: list[str]) -> pd.Dat
     both = pd.concat([data.assign(column=labels), paper], ignore_index=True)
     both["text"] = [_text(row) for row in both.to_dict("records")]
     both["category"] = pd.Categorical(both["category"], categories=shown)
-    table = column_table(both, "category", cells, losses)
-    table["category"] = [ROWS[category] for category in table["category"]]
-    return table.rename(columns={"category": "Category"})
+    table = loss_columns(both, "category", cells).rename(columns={"category": "Category"})
+    return table.assign(Category=[ROWS[category] for category in table["Category"]])
 
 
 def _text(row: Mapping[Hashable, Any]) -> str:

@@ -18,9 +18,9 @@ from smmd_bench.publishing.style import (
     new_figure,
 )
 
-from ._caption import join_sentences, missing_note, split_caption, steps_note, when
-from ._cells import KEY, in_order, main_losses
-from ._panels import Pair, of_pair, pair_title, plain_ticks, select_panels
+from ._cells import Pair, in_order, main_losses, metrics_of, of_pair
+from ._panels import LIMITS, pair_title, plain_ticks, say, select_panels
+from ._text import caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,13 @@ POINTS = 250
 GROUPS, LOSSES = 4, 8
 """Models and tasks, as many as fit on a printed page, and losses of each; the CSV has all."""
 CURVES = {"cross_entropy": "Cross-entropy", "auxiliary": "Auxiliary (unweighted)"}
-NAMES = {"exact_match": "exact match (%)", "rougeL": "ROUGE-L"}
+SHOWN = (
+    "Cross-entropy over all tokens, the auxiliary of each loss on its own scale, and the "
+    "validation score by epoch, where a ring marks each epoch that a seed selected. Curves by "
+    f"step are smoothed by an exponential mean with a span of 1/{SPAN} of the steps; faint behind "
+    "those of one seed: the values of each step. Lines of several seeds: their mean; bands: "
+    f"smallest to largest. {LIMITS}"
+)
 
 Losses = dict[str, pd.DataFrame]
 """The rows of each loss, of all its seeds."""
@@ -53,46 +59,16 @@ class TrainingCurves:
 
     def build(self, run: Run) -> Artefact:
         """One row of panels a model and task."""
-        run, left = main_losses(run)
-        curves = [
-            _curve(run.read("train_log", ["step", *CURVES], [address]))
-            for address in run.cells["address"]
-        ]
-        data = pd.concat([curve for curve in curves if not curve.empty], ignore_index=True)
+        run = main_losses(run)
+        logs = [run.read("train_log", ["step", *CURVES], [at]) for at in run.cells["address"]]
+        data = pd.concat([smoothed(log) for log in logs if len(log)], ignore_index=True)
         data = in_order(data, run.cells)
-        drawn, left_out = select_panels(data, GROUPS, LOSSES, kept="CSV")
-        sizes = data.groupby(KEY, observed=True)["seed"].nunique()
-        single, several = bool((sizes == 1).any()), bool((sizes > 1).any())
-        whose = "the curves of one seed are" if several else "are"
-        caption = split_caption(
-            "Cross-entropy over all tokens, the auxiliary of each loss on its own scale, and the "
-            "validation score by epoch, whose ring marks the selected checkpoint. The curves by "
-            f"step are smoothed by an exponential mean with a span of 1/{SPAN} of the steps.",
-            when(single, f"Faint behind {whose} the values of each step."),
-            when(several, "Lines: mean over seeds; bands: the smallest and largest of the seeds."),
-            when(several, "A ring stands at every epoch that a seed selected."),
-            _validation_note(run.selection),
-            left_out,
-            left,
-            more=join_sentences(steps_note(data), missing_note(run.cells)),
-        )
-        figure = _figure(data, run.selection, drawn)
-        return Artefact(figure=figure, data=data, **caption)
+        figure = _figure(data, run.selection, select_panels(data, GROUPS, LOSSES))
+        return Artefact(caption(run, run.cells, SHOWN), figure=figure, data=data)
 
 
-def _validation_note(selection: pd.DataFrame) -> str:
-    """A sentence with the number of validation examples; empty where no checkpoint is scored."""
-    if selection.empty:
-        return ""
-    sizes = selection.groupby("task", observed=True)["n"].max().astype(int)
-    each = ", ".join(f"{n:,} ({task})" for task, n in sizes.items())
-    return f"n = {f'{sizes.iloc[0]:,}' if sizes.nunique() == 1 else each} validation examples."
-
-
-def _curve(log: pd.DataFrame) -> pd.DataFrame:
+def smoothed(log: pd.DataFrame) -> pd.DataFrame:
     """A cell's curves, smoothed, then thinned: the raw value stays beside each smoothed one."""
-    if log.empty:
-        return log
     log = log.sort_values("step", ignore_index=True)
     for name in CURVES:
         raw = log[name].astype("float64")
@@ -106,18 +82,18 @@ def _figure(data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[Pair, list[
     axes = figure.subplots(len(drawn), 3, squeeze=False)
     styles = loss_styles(data["loss"].cat.categories)
     for (pair, losses), row in zip(drawn.items(), axes, strict=True):
-        steps, epochs = (_losses(of_pair(frame, pair), losses) for frame in (data, selection))
+        steps, epochs = (_by_loss(of_pair(frame, pair), losses) for frame in (data, selection))
         for axis, (name, label) in zip(row, CURVES.items(), strict=False):
             axis.set(title=label, xlabel="Optimiser step")
             _by_step(axis, steps, name, styles)
         row[2].set(title="Validation score", xlabel="Epoch")
-        _by_epoch(row[2], epochs, styles)
+        _by_epoch(row[2], epochs, styles, pair[1])
         row[0].set_ylabel(pair_title(pair))
     add_legend(figure)
     return figure
 
 
-def _losses(data: pd.DataFrame, losses: list[str]) -> Losses:
+def _by_loss(data: pd.DataFrame, losses: list[str]) -> Losses:
     """The rows of each loss that has any, in the order of the losses, which is the legend's."""
     groups = {loss: data[data["loss"] == loss] for loss in losses}
     return {loss: rows for loss, rows in groups.items() if len(rows)}
@@ -133,46 +109,45 @@ def over_seeds(rows: pd.DataFrame, along: str, name: str) -> pd.DataFrame:
     return wide.agg(["mean", "min", "max"], axis=1)
 
 
-def _line(axis: Axes, curve: pd.DataFrame, seeds: int, style: LossStyle, **how: Any) -> None:
+def _line(axis: Axes, curve: pd.DataFrame, seeds: int, how: LossStyle, **more: Any) -> None:
     """The mean over seeds, and where there are several the band of their ends."""
-    axis.plot(curve.index, curve["mean"], **style.plotted(**how))
+    axis.plot(curve.index, curve["mean"], **how.plotted(**more))
     if seeds > 1:
         ends = curve["min"], curve["max"]
-        axis.fill_between(curve.index, *ends, color=style.colour, alpha=0.16, linewidth=0)
+        axis.fill_between(curve.index, *ends, color=how.colour, alpha=0.16, linewidth=0)
 
 
 def _by_step(axis: Axes, losses: Losses, name: str, styles: dict[str, LossStyle]) -> None:
     logged = {loss: rows[rows[name].notna()] for loss, rows in losses.items()}
     logged = {loss: rows for loss, rows in logged.items() if len(rows)}
     for loss, rows in logged.items():
-        if rows["seed"].nunique() == 1:
-            axis.plot(
-                rows["step"], rows[name], color=styles[loss].colour, alpha=0.18, linewidth=0.7
-            )
-    for loss, rows in logged.items():
+        seeds = rows["seed"].nunique()
+        if seeds == 1:
+            faint: Any = {"color": styles[loss].colour, "alpha": 0.18, "linewidth": 0.7}
+            axis.plot(rows["step"], rows[name], **faint)
         curve = over_seeds(rows, "step", f"{name}_smoothed")
         every = (len(curve) // 10, max(1, len(curve) // 5))
-        how: Any = {"markevery": every, "label": loss_label(loss)}
-        _line(axis, curve, rows["seed"].nunique(), styles[loss], **how)
+        _line(axis, curve, seeds, styles[loss], markevery=every, label=loss_label(loss), zorder=3)
     if not logged:
-        axis.text(0.5, 0.5, "no loss here has one", ha="center", transform=axis.transAxes)
+        say(axis, "no loss here has one")
     elif all((rows[f"{name}_smoothed"] > 0).all() for rows in logged.values()):
         axis.set_yscale("log")
         plain_ticks(axis)
 
 
-def _by_epoch(axis: Axes, losses: Losses, styles: dict[str, LossStyle]) -> None:
+def _by_epoch(axis: Axes, losses: Losses, styles: dict[str, LossStyle], task: str) -> None:
     if not losses:
-        axis.text(0.5, 0.5, "no checkpoint is scored yet", ha="center", transform=axis.transAxes)
+        say(axis, "no checkpoint is scored yet")
         return
     metric = str(next(iter(losses.values()))["selection_metric"].iloc[0])
-    axis.set_title(f"Validation {NAMES.get(metric, metric.replace('_', ' '))}")
+    axis.set_title(
+        f"Validation {({m.name: m.label for m in metrics_of(task)}).get(metric, metric)}"
+    )
     for loss, rows in losses.items():
-        style, curve = styles[loss], over_seeds(rows, "epoch", metric)
-        how: Any = {"size": 4, "label": loss_label(loss)}
-        _line(axis, curve, rows["seed"].nunique(), style, **how)
+        curve = over_seeds(rows, "epoch", metric)
+        _line(axis, curve, rows["seed"].nunique(), styles[loss], size=4, label=loss_label(loss))
         best = curve.loc[rows.loc[rows["selected"], "epoch"].unique(), "mean"]
-        ring: Any = {"markersize": 11, "fillstyle": "none", "color": style.colour}
+        ring: Any = {"markersize": 11, "fillstyle": "none", "color": styles[loss].colour}
         axis.plot(best.index, best, "o", **ring)
     epochs = sorted({epoch for rows in losses.values() for epoch in rows["epoch"]})
     if len(epochs) <= 8:

@@ -9,15 +9,17 @@ from typing import ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
+from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH
 
-from ._caption import named_seeds, split_caption, when
-from ._cells import metrics_of
-from ._columns import row_head, row_table
-from ._tuning import LOSS, at_the_ends, budgets, chosen_settings
-from ._values import estimate
+from ._cells import KEY, metrics_of
+from ._text import NOTES, estimate, named_seeds, row_head, row_table
 
-STATES = ("failed", "skipped", "pending")
+SHOWN = (
+    "The setting that validates best for each seed; no test example is read for it. Validation is "
+    "of the chosen setting, the best of several, and so too high: the gain from tuning is the "
+    "difference between the rows of a loss in the tables of the test split."
+)
 
 
 @dataclass(frozen=True)
@@ -36,48 +38,52 @@ class TuningTable:
     def build(self, run: Run) -> Artefact:
         """The settings of each loss, those that were chosen, and the best validation value."""
         data = run.tuning
+        sizes = sorted(data["n"].dropna().unique())
+        n = " or ".join(f"{int(size):,}" for size in sizes) or "0"
+        words = f"{SHOWN} n = {n} validation examples; {named_seeds(data)}."
+        if ends := at_the_ends(data):
+            words += f" At an end of the values tried: {', '.join(ends)}."
         table = row_table(_rows(data), self.title)
-        one, several = (data["seed"].nunique() == 1), data["seed"].nunique() > 1
-        caption = split_caption(
-            f"Of {budgets(data)}, the one that validates best for each seed; no test example is "
-            "read for it.",
-            "Validation: of the chosen setting, and so the best of several: it is too high. The "
-            "gain from tuning is the difference between the rows of a loss in the tables of the "
-            "test split.",
-            when(one, "Brackets: 95 % intervals, percentile bootstrap over the examples."),
-            when(several, "±: standard deviation over training seeds."),
-            "Ties go to the setting that is named first.",
-            at_the_ends(data),
-            more=f"n = {_sizes(data)} validation examples; {named_seeds(data)}.",
-        )
-        return Artefact(table=table, data=data.drop(columns="address"), **caption)
+        return Artefact(words, table, data=data.drop(columns="address"), notes=NOTES)
 
 
 def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
-    for (model, task, _), group in data.groupby(LOSS, observed=True):
+    for (model, task, _), group in data.groupby(KEY, observed=True):
         head = row_head({"model": model, "task": task, "loss": group["untuned"].iloc[0]})
-        settings = list(dict.fromkeys(group["text"]))
+        settings = dict.fromkeys(group["text"])
         row = {**head, "Settings": str(len(settings)), "Tried": "; ".join(settings)}
-        row["Chosen"] = _why_not(group) or chosen_settings(group)
         chosen = group[group["chosen"]]
         if chosen.empty:
-            yield row
+            states = group["trial_status"].value_counts()
+            lost = [s for s in ("failed", "skipped", "pending") if s in states]
+            yield {**row, "Chosen": ", ".join(f"{states[s]} {s}" for s in lost) or DASH}
             continue
         metric = str(chosen["metric"].iloc[0])
-        labels = {m.name: m.label for m in metrics_of(str(task))}
-        row["Metric"] = labels.get(metric, metric)
-        digits = 1 if "%" in row["Metric"] else 2
-        yield {**row, "Validation": estimate(chosen, "", digits, interval=True)}
+        label = {m.name: m.label for m in metrics_of(str(task))}.get(metric, metric)
+        value = estimate(chosen, 1 if "%" in label else 2, interval=True)
+        yield {**row, "Chosen": _chosen(group), "Metric": label, "Validation": value}
 
 
-def _why_not(group: pd.DataFrame) -> str:
-    """Why nothing is chosen for any seed; empty where something is."""
-    if group["chosen"].any():
-        return ""
-    counts = group["trial_status"].value_counts()
-    return ", ".join(f"{counts[state]} {state}" for state in STATES if state in counts) or DASH
+def _chosen(group: pd.DataFrame) -> str:
+    """`lambda=3 (4 of 5 seeds), lambda=1 (1 of 5)` of the trials of one loss."""
+    seeds, counts = group["seed"].nunique(), group.loc[group["chosen"], "text"].value_counts()
+    if seeds == 1:
+        return str(counts.index[0])
+    first, *others = [f"{text} ({count} of {seeds}" for text, count in counts.items()]
+    return ", ".join([f"{first} seeds)", *(f"{other})" for other in others)])
 
 
-def _sizes(data: pd.DataFrame) -> str:
-    sizes = sorted(data["n"].dropna().unique())
-    return " or ".join(f"{int(size):,}" for size in sizes) or "0"
+def at_the_ends(data: pd.DataFrame) -> list[str]:
+    """The losses whose chosen value is the smallest or largest of at least three that were tried,
+    for at least half of the seeds: a better one may lie beyond."""
+    found = []
+    for (_, _, loss), group in data.groupby(KEY, observed=True):
+        tried = pd.DataFrame([dict(p.split("=", 1) for p in t.split(",")) for t in group["text"]])
+        for name, texts in tried.items():
+            values = pd.to_numeric(texts, errors="coerce").set_axis(group.index)
+            chosen = values[group["chosen"]]
+            if values.nunique() < 3 or values.isna().any() or chosen.empty:
+                continue
+            ends = [e for e in (values.min(), values.max()) if 2 * (chosen == e).mean() >= 1]
+            found += [f"{loss_label(str(loss))} {name}={end:g}" for end in ends]
+    return [*dict.fromkeys(found)]

@@ -7,12 +7,16 @@ is trained on, so that the tasks' validation and test examples stay unseen.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from _tiny_stories import story_at
+import yaml
 from smmd_bench.tasks._mixed_expressions import REGIMES, problems, split_of
-from smmd_bench.tasks._word_problems import made_problem
+from smmd_bench.tasks._word_problems import WordProblem, draw_numbers, made_problem, write_problem
 from smmd_bench.tasks.arithmetic import PROMPT, TRAINING_LEVELS
 from smmd_bench.tasks.gsm8k import _NOTE
 
@@ -20,6 +24,9 @@ from smmd_bench.plugin_system.registry import load_task
 
 Pairs = list[tuple[str, str]]
 Source = Callable[[str, str, int], Pairs]
+_CHOICE = re.compile(r"\(([^()]*\|[^()]*)\)")
+ALSO = 0.3
+"""The share of stories with a number that is not needed."""
 
 
 def arithmetic(levels: tuple[str, ...], operations: tuple[int, int] | None) -> Source:
@@ -81,6 +88,31 @@ def svamp(key: str, split: str, count: int) -> Pairs:
     return [(f"Question: {p.question}\nAnswer:", f" #### {p.value}") for p in made]
 
 
+@cache
+def _content() -> dict[str, Any]:
+    return dict(yaml.safe_load((Path(__file__).parent / "tiny_stories.yaml").read_text()))
+
+
+def story_at(key: str, at: int) -> WordProblem:
+    """The word problem number `at` under a key, in one of many wordings (tiny_stories.yaml): who
+    knows the task's templates alone reads no other one."""
+    rng = random.Random(f"{key} story {at}")
+    name = rng.choice([*_content()["stories"]])
+    template = dict(_content()["stories"][name])
+    story = template["story"]
+    if rng.random() < ALSO:
+        template["values"] = {**template["values"], "e": "2..90"}
+        *sentences, question = re.split(r"(?<=[.?]) (?![^(]*\))", story)
+        sentences.insert(rng.randint(0, len(sentences)), rng.choice(_content()["also"]))
+        story = " ".join([*sentences, question])
+    while _CHOICE.search(story):
+        story = _CHOICE.sub(lambda found: rng.choice(found[1].split("|")), story)
+    template["story"] = story
+    while (drawn := draw_numbers(template, rng)) is None:
+        pass
+    return write_problem(name, template, *drawn, rng)
+
+
 def stories(key: str, split: str, count: int) -> Pairs:
     """Word problems of many wordings; a split is a part of the key."""
     made = [story_at(f"{key} {split}", at) for at in range(count)]
@@ -102,4 +134,4 @@ HELD_OUT: Mapping[str, Source] = {
     "paper": arithmetic(("interpolate",), None),
 }
 """What the progress is measured on. Of unseen templates the answer alone could be right, which
-asks for decoding: docs/builtin-tiny.md has it."""
+asks for decoding: docs/builtin.md has it."""

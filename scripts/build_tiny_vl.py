@@ -9,13 +9,11 @@ same bytes.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 from _tiny_pictures import pairs_at
-from tokenizers import Tokenizer, models, trainers
-from tokenizers import pre_tokenizers as pre
+from build_tiny_tokenizer import learn_merges, make_tokenizer
 from transformers import Qwen2_5_VLProcessor, Qwen2Tokenizer, Qwen2VLImageProcessor
 from transformers.models.qwen2_vl.video_processing_qwen2_vl import Qwen2VLVideoProcessor
 
@@ -40,34 +38,12 @@ CHAT_TEMPLATE = """\
 
 
 def tokenizer() -> Qwen2Tokenizer:
-    own = Qwen2Tokenizer()._tokenizer.pre_tokenizer
-    learner = Tokenizer(models.BPE())
-    learner.pre_tokenizer = own
-    alphabet = sorted(pre.ByteLevel.alphabet())
     sentences = [*OTHER_SENTENCES]
     for source in ("charts", "clocks"):
         for index in range(1000):
             pairs = pairs_at(source, "tokenizer", index)
             sentences += [prompt + target for prompt, target in pairs]
-    learner.train_from_iterator(
-        sentences,
-        trainers.BpeTrainer(
-            vocab_size=760, show_progress=False, min_frequency=2, initial_alphabet=alphabet
-        ),
-    )
-    model = json.loads(learner.to_str())["model"]
-    merges = [(left, right) for left, right in model["merges"]]
-    vocabulary = [*alphabet, *("".join(pair) for pair in merges)]
-    return Qwen2Tokenizer(
-        vocab={token: index for index, token in enumerate(dict.fromkeys(vocabulary))},
-        merges=merges,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-        unk_token=None,
-        additional_special_tokens=list(SPECIAL),
-        model_max_length=4096,
-        clean_up_tokenization_spaces=False,
-    )
+    return make_tokenizer(learn_merges(sentences, 760, min_frequency=2), SPECIAL, 4096)
 
 
 def main(folder: Path) -> None:

@@ -21,17 +21,15 @@ import smmd_bench
 
 Point = tuple[int, int, str]
 """Training examples, epochs, learning rate."""
-TEXT = {
-    "arithmetic": 12000,
-    "arithmetic[level=easy,operations=1..2]": 12000,
-    "gsm8k": 4000,
-    "samsum": 2000,
-}
-"""Training examples by task."""
 GRID: dict[str, dict[str, tuple[Point, ...]]] = {
     "builtin/tiny": {
-        task: ((examples, 2, "2e-4"), (examples, 2, "5e-4"), (examples, 2, "1.5e-3"))
-        for task, examples in TEXT.items()
+        task: tuple((examples, 2, rate) for rate in ("2e-4", "5e-4", "1.5e-3"))
+        for task, examples in {
+            "arithmetic": 12000,
+            "arithmetic[level=easy,operations=1..2]": 12000,
+            "gsm8k": 4000,
+            "samsum": 2000,
+        }.items()
     },
     "builtin/tiny-vl": {
         "clock_time": ((1440, 2, "5e-4"), (1440, 2, "1.5e-3"), (2880, 3, "5e-4")),
@@ -57,15 +55,9 @@ def run_point(model: str, task: str, folder: Path, point: Point) -> dict[str, ob
     subprocess.run([sys.executable, "-m", "smmd_bench.cli", "train-eval", *flags], check=True)
     run = smmd_bench.read_run(out)
     best = run.selection[run.selection["selected"]].iloc[0]
-    return {
-        "task": task,
-        "train_examples": examples,
-        "epochs": epochs,
-        "learning_rate": rate,
-        "metric": best["selection_metric"],
-        "value": best[best["selection_metric"]],
-        "folder": out.name,
-    }
+    point_of = dict(zip(("train_examples", "epochs", "learning_rate"), point, strict=True))
+    metric = best["selection_metric"]
+    return {"task": task, **point_of, "metric": metric, "value": best[metric], "folder": out.name}
 
 
 def main() -> None:
@@ -77,9 +69,7 @@ def main() -> None:
     arguments.folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for task, points in GRID[arguments.model].items():
-        if arguments.task and task not in arguments.task:
-            continue
-        for point in points:
+        for point in points if task in (arguments.task or [task]) else ():
             rows.append(run_point(arguments.model, task, arguments.folder, point))
             table = pd.DataFrame(rows)
             table.to_csv(arguments.folder / "recipes.csv", index=False)

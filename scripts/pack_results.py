@@ -2,7 +2,7 @@
 
     python scripts/pack_results.py runs/NAME experiments/replication/NAME.tar.xz
 
-Weights, logs and reports are left out, and the digit probes have no rows: reports of digits skip.
+Weights, canaries, logs and reports are left out, and the digit probes have no rows: reports of digits skip.
 Parquet files are written without compression, so that xz finds what the cells have in common: half
 of the size. `tar xJf` unpacks it.
 """
@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from smmd_bench.storage.cell import STAGES
+
 KEPT = (".json", ".parquet")
 EMPTIED = "probes.parquet"
 """Most of a run; a cell counts as decoded with the file alone."""
@@ -23,8 +25,9 @@ EMPTIED = "probes.parquet"
 
 def pack(run: Path, archive: Path) -> None:
     """Write the results of `run` to `archive`, below its name, byte by byte the same."""
-    files = [run / "manifest.json", *run.glob("cells/*/*")]
-    files = [f for f in files if f.suffix in KEPT and f.name[0] != "."]
+    folders = ("failed/*", *(f"{stage}/[!.]*/*" for stage in STAGES))
+    files = [run / "manifest.json", *(file for folder in folders for file in run.glob(folder))]
+    files = [f for f in files if f.suffix in KEPT and f.name != "canaries.json"]
     with tarfile.open(archive, "w:xz", preset=9) as tar:
         for file in sorted(files, key=lambda f: (f.name, f)):  # like beside like
             content = _uncompressed(file) if file.suffix == ".parquet" else file.read_bytes()
@@ -34,7 +37,7 @@ def pack(run: Path, archive: Path) -> None:
 
 
 def _uncompressed(file: Path) -> bytes:
-    """The same table, its stamp included."""
+    """The same table."""
     table, stream = pq.read_table(file), BytesIO()
     table = table.slice(0, 0) if file.name == EMPTIED else table
     pq.write_table(table, stream, compression="none", write_page_checksum=True)

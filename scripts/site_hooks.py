@@ -1,83 +1,85 @@
 """Hooks of mkdocs.yml: the repository's Markdown, written for GitHub, as pages of a site.
 
-README.md, CHANGELOG.md and benchmarks/README.md become pages. Links are adapted; a link to a file
-that is not a page keeps only its text. Formulas (GitHub's $`...`$ and math fences) become MathML,
-which browsers show without any script.
+README.md, CHANGELOG.md and benchmarks/README.md become pages, and so do the two references, which
+mkdocstrings and mkdocs-click make. A link to a file that is not a page keeps only its text.
+Formulas (GitHub's $`...`$ and math fences) become MathML, which needs no script.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
+import click
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
+import smmd_bench
+from smmd_bench.cli import cli
+
 ROOT = Path(__file__).parent.parent
 PAGES = {
-    "README.md": "index.md",
-    "CHANGELOG.md": "changelog.md",
-    "benchmarks/README.md": "benchmarks.md",
+    "index.md": "README.md",
+    "changelog.md": "CHANGELOG.md",
+    "benchmarks.md": "benchmarks/README.md",
 }
-_SOURCES = {page: source for source, page in PAGES.items()}
-_FENCE = re.compile(r"^(```|~~~).*?^\1[^\S\n]*$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
+REFERENCES = {
+    "api.md": "# Python reference\n\n## import smmd_bench as sb\n\n"
+    + "".join(f"::: smmd_bench{module}.{name}\n\n" for name, module in smmd_bench._API.items())
+    + "## Contracts of plugins\n\n::: smmd_bench.contracts\n",
+    "cli.md": "# Commands\n\n::: mkdocs-click\n    :module: smmd_bench.cli\n    :command: cli\n"
+    "    :prog_name: smmd-bench\n    :style: plain\n    :depth: 1\n",
+}
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s#]*)(#[^()\s]*)?\)")
 _MATH = re.compile(r"^```math\n(.*?)^```$|\$`([^`]+)`\$", re.MULTILINE | re.DOTALL)
-_PLACE = re.compile(r"FORMULA(\d+)HERE")
 _formulas: list[str] = []
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that do not lie in docs/."""
-    for source, page in PAGES.items():
+    """Add the pages that do not lie in docs/; the commands are loaded by name."""
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        command.name = name
+        text, _, examples = cleandoc(command.help or "").partition("\b\nExamples:\n")
+        command.help = text + examples.replace("  smmd-bench", "\n    smmd-bench")
+        cli.add_command(command)
+    for page, source in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
+    for page, text in REFERENCES.items():
+        files.append(File.generated(config, page, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fit the links, and put a word in the place of each formula."""
-    uri = page.file.src_uri
-    parts, at = [], 0
-    for fence in _FENCE.finditer(markdown):
-        parts += [_linked(markdown[at : fence.start()], uri), fence[0]]
-        at = fence.end()
-    return _MATH.sub(_place, "".join([*parts, _linked(markdown[at:], uri)]))
+    if page.file.src_uri in REFERENCES:
+        return markdown
+    source = PAGES.get(page.file.src_uri, f"docs/{page.file.src_uri}")
+    pages = {source: page for page, source in PAGES.items()}
+
+    def fit(match: re.Match[str]) -> str:
+        mark, text, path, anchor = match.groups(default="")
+        if not path or "://" in path:
+            return match[0]
+        there = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        if (ROOT / there).exists() and not there.startswith("docs/") and there not in pages:
+            return text
+        return f"{mark}[{text}]({pages.get(there, there.removeprefix('docs/'))}{anchor})"
+
+    return _MATH.sub(_place, _LINK.sub(fit, markdown))
 
 
 def on_page_content(html: str, **_: Any) -> str:
     """Put the formulas back, as MathML."""
-    return _PLACE.sub(lambda match: _formulas[int(match[1])], html)
-
-
-def site_link(target: str, source: str, page: str) -> str | None:
-    """The link on the page for a link in the repository; None: to a file without a page."""
-    path, mark, anchor = target.partition("#")
-    if not path or "://" in target:
-        return target
-    there = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
-    if there in PAGES:
-        found = PAGES[there]
-    elif there.startswith("docs/") or not (ROOT / there).exists():
-        found = there.removeprefix("docs/")  # where nothing is, the strict build says so
-    else:
-        return None
-    return posixpath.relpath(found, posixpath.dirname(page) or ".") + mark + anchor
-
-
-def _linked(text: str, page: str) -> str:
-    source = _SOURCES.get(page, f"docs/{page}")
-
-    def fitted(match: re.Match[str]) -> str:
-        link = site_link(match[3], source, page)
-        return match[2] if link is None else f"{match[1]}[{match[2]}]({link})"
-
-    return _LINK.sub(fitted, text)
+    return re.sub(r"FORMULA(\d+)HERE", lambda match: _formulas[int(match[1])], html)
 
 
 def _place(match: re.Match[str]) -> str:
-    block = match[1] is not None
-    formula = convert(match[1] or match[2], display="block" if block else "inline")
-    _formulas.append(formula)
+    display = "block" if match[1] is not None else "inline"
+    _formulas.append(convert(match[1] or match[2], display=display))
     return f"FORMULA{len(_formulas) - 1}HERE"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from joblib import Parallel, cpu_count, delayed
+
 from smmd_bench.contracts import cache_folder
 from smmd_bench.storage.addresses import address
 from smmd_bench.storage.files import read_json, write_json
-
-from ._process_pool import map_in_order
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -20,17 +21,10 @@ IN_PROCESS_BELOW = 200
 """Starting processes costs more than drawing so many pictures."""
 
 
-def draw_all(
-    draw: Callable[[Any], None], items: Sequence[Any], pictures: int, chunk: int = 1
-) -> None:
-    """Call `draw`, a function of a module, with every item, on all cores if `pictures` is large.
-
-    chunk: items that a process takes at a time.
-    """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    processes = 1 if pictures < IN_PROCESS_BELOW else cores or 1
-    for _ in map_in_order(draw, items, processes=processes, chunk=chunk):
-        pass
+def draw_all(draw: Callable[..., None], items: Sequence[tuple[Any, ...]], pictures: int) -> None:
+    """Call `draw` with the arguments of every item, on all cores if there are many pictures."""
+    processes = 1 if pictures < IN_PROCESS_BELOW else cpu_count()
+    Parallel(processes)(delayed(draw)(*item) for item in items)
 
 
 def is_drawn(path: Path) -> bool:
@@ -51,13 +45,15 @@ def save_png(picture: Image.Image, path: Path, compress_level: int) -> None:
         part.unlink(missing_ok=True)
 
 
-def kept_digest(root: Path, files: Sequence[Path], compute: Callable[[], str]) -> str:
-    """The digest that `compute` gives of a folder's files, kept until a size or time changes."""
+def kept_digest(root: Path, files: Sequence[Path], content: Callable[[Path], bytes]) -> str:
+    """A digest of the `content` of a folder's files, kept until a size or time changes."""
     stamps = [(str(p.resolve()), (s := p.stat()).st_size, s.st_mtime_ns) for p in files]
-    key = address({"root": str(root.resolve()), "files": stamps})
-    kept = cache_folder() / "digests" / f"images-{key}.json"
+    kept = cache_folder() / "digests" / f"images-{address({'root': str(root), 'of': stamps})}.json"
     known = read_json(kept)
     if known is None:
-        known = {"digest": compute()}
+        digest = hashlib.blake2b(digest_size=16)
+        for file in files:
+            digest.update(content(file))
+        known = {"digest": digest.hexdigest()}
         write_json(kept, known)
     return str(known["digest"])

@@ -44,17 +44,17 @@ class WordProblem:
     value: Fraction
 
 
-def made_problem(kind: str, split: str, seed: int, at: int, *, unseen: bool = False) -> WordProblem:
+def made_problem(kind: str, split: str, seed: int, at: int) -> WordProblem:
     """The problem number `at` of a split; `kind` is "gsm8k" or "svamp".
 
     The same arguments give the same text everywhere. No two splits share a template with the same
-    values, whatever the seeds. Problems of unseen templates are in no training split.
+    values, whatever the seeds.
     """
-    names = [name for name, text in _content()[kind].items() if text.get("unseen", False) == unseen]
-    rng = random.Random(f"word problems {GENERATOR} {kind} {unseen} {split} {seed} {at}")
+    templates = _content()[kind]
+    rng = random.Random(f"word problems {GENERATOR} {kind} False {split} {seed} {at}")
     while True:
-        name = rng.choice(names)
-        template = _content()[kind][name]
+        name = rng.choice(list(templates))
+        template = templates[name]
         drawn = draw_numbers(template, rng)
         if drawn is None:
             continue

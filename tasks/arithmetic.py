@@ -12,15 +12,20 @@ disjoint whatever the sizes and seeds.
 
 from __future__ import annotations
 
-import os
+import hashlib
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any, ClassVar, Literal, overload
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock
+from joblib import Parallel, cpu_count, delayed
 
 from smmd_bench.contracts import (
     Answer,
@@ -40,13 +45,22 @@ from smmd_bench.contracts import (
     parse_number,
     plain_text,
 )
+from smmd_bench.storage.files import atomic
 
-from ._arithmetic_parquet import generate
+from ._mixed_expressions import REGIMES, problems, split_of
 
 PROMPT = "{question}\nAnswer: "
 GENERATOR = 1
 """Version of prompts and targets; `Arithmetic.version` is that of reading answers."""
 TRAINING_LEVELS = ("easy", "medium", "hard")
+EXAMPLES_PER_LEVEL_IN_A_BLOCK = 1000
+BLOCKS_IN_A_ROW_GROUP = 20
+IN_PROCESS_BELOW = 5000
+"""Starting processes costs more than so many examples."""
+SCHEMA = pa.schema(
+    [*((name, pa.string()) for name in ("uid", "question", "answer", "expression", "level")),
+     ("operations", pa.int8())]
+)  # fmt: skip
 
 
 def _at_least_one_operation(operations: tuple[int, int]) -> str | None:
@@ -89,15 +103,7 @@ class Arithmetic:
         if not path.exists():
             with FileLock(path.with_suffix(".lock")):
                 if not path.exists():
-                    generate(
-                        path,
-                        count=count,
-                        split=split,
-                        levels=levels,
-                        seed=seed,
-                        operations=self.operations,
-                        processes=os.cpu_count() or 1,
-                    )
+                    generate(path, count, split, levels, seed, self.operations)
         return ExampleTable(pq.read_table(path, memory_map=True))
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
@@ -171,4 +177,63 @@ def _example(row: Mapping[str, Any]) -> Example:
         target=row["answer"],
         answer=Answer(Fraction(row["answer"])),  # as generated: an integer, or irreducible
         attributes={"operations": row["operations"], "level": row["level"]},
+    )
+
+
+def generate(
+    path: Path,
+    count: int,
+    split: str,
+    levels: Sequence[str],
+    seed: int,
+    operations: tuple[int, int] | None = None,
+    processes: int | None = None,
+) -> None:
+    """Write `count` examples of a split to a Parquet file, which appears when it is whole.
+
+    Example i is of the level `levels[i % len(levels)]`. Each block of examples has random
+    generators of its own, seeded by what identifies the block. So a file does not depend on the
+    number of processes, and a smaller file is the beginning of a larger one.
+
+    operations: their smallest and largest number; None: as the reference draws it.
+    processes: None: one a core.
+    """
+    identity = (seed, split, tuple(levels), operations)
+    size = EXAMPLES_PER_LEVEL_IN_A_BLOCK * len(levels)
+    ranges = (range(start, min(start + size, count)) for start in range(0, count, size))
+    processes = 1 if count < IN_PROCESS_BELOW else processes or cpu_count()
+    blocks = Parallel(processes, return_as="generator")(
+        delayed(_block)(*identity, indices) for indices in ranges
+    )
+    with atomic(path) as temporary, pq.ParquetWriter(temporary, SCHEMA) as writer:
+        while row_group := list(islice(blocks, BLOCKS_IN_A_ROW_GROUP)):
+            writer.write_table(pa.Table.from_batches(row_group, SCHEMA))
+
+
+def _block(
+    seed: int,
+    split: str,
+    levels: tuple[str, ...],
+    operations: tuple[int, int] | None,
+    indices: range,
+) -> pa.RecordBatch:
+    """The examples of these indices, which are a block or its beginning."""
+    identity = (seed, split, levels, operations, indices.start)
+    digest = hashlib.blake2b(repr(identity).encode(), digest_size=64).digest()
+    rng = random.Random(int.from_bytes(digest[:32], "big"))
+    dirichlet_rng = np.random.RandomState(np.frombuffer(digest[32:], dtype="<u4"))
+    streams = [problems(REGIMES[level], rng, dirichlet_rng, operations) for level in levels]
+    of_split = [filter(lambda p: split_of(p.expression) == split, stream) for stream in streams]
+    in_turn = chain.from_iterable(zip(*of_split, strict=True))
+    drawn = list(islice(in_turn, len(indices)))
+    return pa.record_batch(
+        [
+            [f"{split}-{seed}-{i}" for i in indices],
+            [problem.question for problem in drawn],
+            [problem.answer for problem in drawn],
+            [problem.expression for problem in drawn],
+            [levels[i % len(levels)] for i in indices],
+            pa.array([problem.operations for problem in drawn], pa.int8()),
+        ],
+        schema=SCHEMA,
     )

@@ -13,6 +13,8 @@ are numbers, too; labels with "%" or "," are dropped, as `float` reads neither.
 from __future__ import annotations
 
 import random
+import re
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -36,16 +38,25 @@ from smmd_bench.contracts import (
     plain_text,
 )
 
-from ._charts_data import GENERATOR, spell
-from ._charts_files import charts, matplotlib_version
-from ._charts_hub import HubCharts
-from ._charts_rows import ChartSource, OfficialCharts, Row, plain_number
-from ._lm_eval_relaxed import lm_eval_relaxed
+from ._charts_data import GENERATOR, charts, matplotlib_version, spell
+from ._charts_sources import (
+    ChartSource,
+    HubCharts,
+    OfficialCharts,
+    Row,
+    identity,
+    numeric_rows,
+    pictures,
+    plain_number,
+)
 
 FORMAT = 1
 """Version of prompts and targets; `ChartQA.version` is that of reading answers."""
 PROMPT = "Question: {question}\nAnswer:"
 TOLERANCE = Fraction(1, 20)
+_LABEL = re.compile(r"([aA]nswer)\**:\**")
+_MARKDOWN = re.compile(r"[*_\[\]\(\)]")
+_ENDS = frozenset(string.punctuation) - {"%"}
 _SOURCES: Mapping[str, ChartSource] = {"official": OfficialCharts(), "hub": HubCharts()}
 
 
@@ -133,10 +144,10 @@ class ChartQA:
                 "chartqa[source=synthetic,charts=plain], or leave charts=plain out."
             )
         source = _SOURCES[self.data_label]
-        rows = list(source.kept(split).rows)
+        rows = list(numeric_rows(source, split))
         random.Random(f"chartqa {'test' if split == 'test' else seed}").shuffle(rows)
         rows = rows[:count]
-        source.pictures(rows)
+        pictures(source, rows)
         return [_example(source.name, split, row) for row in rows]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
@@ -148,7 +159,7 @@ class ChartQA:
             which = {} if self.charts == "all" else {"charts": self.charts}
             return {**made, **drawn, **which, "split": split, "seed": seed}
         order = {} if split == "test" else {"seed": seed}
-        read = _SOURCES[self.data_label].identity(split)
+        read = identity(_SOURCES[self.data_label], split)
         return {**made, "split": split, **read, **order}
 
     def parse(self, completion: str) -> Answer | None:
@@ -211,3 +222,57 @@ def _example(source: str, split: Split, row: Row) -> Example:
         images=(row.image,),
         attributes={"origin": row.origin},
     )
+
+
+def lm_eval_relaxed(completion: str, target: str) -> bool:
+    """Whether a completion is right by lm-eval: within 5 % of a number, or else the same text.
+
+    Ported from lm-eval 0.4.13, tasks/chartqa/utils.py, which reads numbers with `float`. Our prompt
+    ends in "Answer:", so the completion is what follows lm-eval's "answer:". What is more than a
+    number is compared as text: "12 million", "~5", '"372532"' and "4014/2" are wrong by it.
+    """
+    answer = _final_answer(completion)
+    if not answer:
+        return False
+    answer, target = _preprocessed(answer), _preprocessed(target)
+    found, wanted = _number(answer), _number(target)
+    if found is not None and wanted is not None:
+        return _near(*found, *wanted)
+    if target.isalpha() and len(target) == 1 and answer:  # an option: A, B, C
+        return answer[0].lower() == target.lower()
+    return answer.rstrip(string.punctuation).lower() == target.lower()
+
+
+def _final_answer(completion: str) -> str:
+    """The first line with text after the last "answer:", without Markdown."""
+    text = _LABEL.sub(r"\1:", f"answer:{completion}")
+    at = text.lower().rfind("answer:") + len("answer:")
+    lines = (line.strip() for line in text[at:].split("\n"))
+    return _MARKDOWN.sub("", next((line for line in lines if line), ""))
+
+
+def _preprocessed(text: str) -> str:
+    if any(character.isdigit() for character in text):
+        while text and (text[-1] in _ENDS or text[-1].isspace()):
+            text = text[:-1]
+        return text.replace(",", "").replace("$", "")
+    quoted = text.startswith(('"', "'")) and text.endswith(text[0])
+    return text[1:-1] if quoted else text
+
+
+def _number(text: str) -> tuple[float, bool] | None:
+    """What `float` reads, and whether a percent sign follows it."""
+    text = text.strip()
+    try:
+        return float(text.rstrip("%")), text.endswith("%")
+    except ValueError:
+        return None
+
+
+def _near(found: float, found_percent: bool, wanted: float, wanted_percent: bool) -> bool:
+    """Within 5 %, as they are or with one of the percentages as a share."""
+    pairs = [(found, wanted)]
+    if found_percent or wanted_percent:
+        pairs.append((found / 100 if found_percent else found, wanted))
+        pairs.append((found, wanted / 100 if wanted_percent else wanted))
+    return any(abs(a - b) / max(abs(b), 1e-10) <= 0.05 for a, b in pairs)

@@ -17,12 +17,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
 
 from smmd_bench.contracts import (
     Answer,
     ExactMatch,
     Example,
+    MeanAbsoluteError,
     Metric,
     Modality,
     ParseFailureRate,
@@ -32,17 +35,54 @@ from smmd_bench.contracts import (
     parameter,
 )
 
-from ._clock_folder import folder_clocks, local_folder, pictures_digest
-from ._clock_index import FACES, SIZES, Clock, own_index
-from ._clock_metrics import TimeGap, TimeGapWrapped
-from ._clock_pictures import drawn_by, picture_files, task_face
+from ._clock_data import (
+    FACES,
+    SIZES,
+    Clock,
+    kaggle_clocks,
+    kaggle_digest,
+    kaggle_folder,
+    own_index,
+)
+from ._clock_drawing import drawn_by, picture_files, task_face
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 PROMPT = "Question: What time does the clock show, as h:mm?\nAnswer:"
+HALF_DAY = 720
+"""Minutes that the hour hand needs to come round."""
 FORMAT = 1
 """Version of prompts and targets; `ClockTime.version` is that of reading answers."""
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 _DIGITS = re.compile(r"(?<!\d)\d++(?:[-–—~:.,'’/]\d++)*+")
 """Numbers and what adjoins them: 3:30:15 and 3:30-4:00 are no time, and neither is a part."""
+
+
+class TimeGap(MeanAbsoluteError):  # noqa: N818
+    """Mean of |parsed - answer| in minutes over the completions that are a time, as in the paper.
+
+    Other completions are left out here and counted by the parse-failure rate.
+    """
+
+    name: ClassVar[str] = "time_gap"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "Time gap (min)"
+
+
+class TimeGapWrapped(MeanAbsoluteError):  # noqa: N818
+    """The same mean with each gap taken the short way round the dial: min(d, 720 - d)."""
+
+    name: ClassVar[str] = "time_gap_wrapped"
+    version: ClassVar[int] = 1
+    label: ClassVar[str] = "12-h gap (min)"
+
+    def statistic(self, *columns: Array, axis: int = -1) -> Array:
+        """Mean along `axis` of `error` wrapped to at most 360 minutes."""
+        forward = np.mod(columns[0], HALF_DAY)
+        return np.asarray(np.mean(np.minimum(forward, HALF_DAY - forward), axis=axis))
 
 
 @dataclass(frozen=True)
@@ -59,17 +99,9 @@ class ClockTime:
     source: Literal["auto", "synthetic", "kaggle"] = parameter(
         "auto", "auto: Kaggle's pictures where --data-dir is given, else synthetic ones"
     )
-    classes: Literal["all", "there"] = parameter(
-        "all", "all: the folder must have all 144 times; there: those whose folders it has"
-    )
     rotate: bool = parameter(
         False, "turn each synthetic picture by a random quarter turn, as Kaggle's are"
     )
-
-    @property
-    def data_label(self) -> str:
-        """What tables and captions call the pictures: "synthetic" or "Kaggle"."""
-        return "synthetic" if self._folder() is None else "Kaggle"
 
     @property
     def licence(self) -> str:
@@ -90,15 +122,14 @@ class ClockTime:
         """
         folder = self._checked_folder()
         if folder is not None:
-            found = folder_clocks(folder, split, self.classes)
-            return [_example(clock, path, {}) for clock, path in [*found.items()][:limit]]
+            found = [*kaggle_clocks(folder, split).items()]
+            return [_example(clock, path, {}) for clock, path in found[:limit]]
         clocks = own_index(split)[:limit]
         numerals = {face: task_face(seed, face).numerals for face in range(FACES)}
+        pictures = picture_files(clocks, seed, rotate=self.rotate)
         return [
             _example(clock, path, {"numerals": numerals[clock.face]})
-            for clock, path in zip(
-                clocks, picture_files(clocks, seed, rotate=self.rotate), strict=True
-            )
+            for clock, path in zip(clocks, pictures, strict=True)
         ]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
@@ -106,9 +137,8 @@ class ClockTime:
         same = {"task": self.name, "split": split, "format": FORMAT, "prompt": PROMPT}
         folder = self._checked_folder()
         if folder is not None:
-            found = {"kept": len(folder_clocks(folder, split, self.classes))}
-            digest = pictures_digest(folder, split, self.classes)
-            return {**same, "source": "kaggle", "digest": digest, **found}
+            kept, digest = len(kaggle_clocks(folder, split)), kaggle_digest(folder, split)
+            return {**same, "source": "kaggle", "digest": digest, "kept": kept}
         drawing = {"generator": drawn_by(), "seed": seed, "rotate": self.rotate}
         return {**same, "source": "synthetic", **drawing}
 
@@ -139,16 +169,11 @@ class ClockTime:
                 "clock_time[rotate=true] turns clocks that are drawn here, and these are Kaggle's: "
                 "leave it out."
             )
-        if folder is None and self.classes == "there":
-            raise UserError(
-                "clock_time[classes=there] takes the times of a folder, and the clocks are drawn "
-                "here: leave it out, or name Kaggle's folder with --data-dir."
-            )
         return folder
 
     def _folder(self) -> Path | None:
         """Kaggle's folder; None: the clocks are synthetic."""
-        folder = None if self.source == "synthetic" else local_folder()
+        folder = None if self.source == "synthetic" else kaggle_folder()
         if folder is None and self.source == "kaggle":
             raise UserError(
                 "clock_time[source=kaggle] needs the pictures: fetch "

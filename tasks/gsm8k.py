@@ -8,8 +8,7 @@ that of lm-eval's `gsm8k`, without shots, and so is the target with `calculator=
 Source: hub openai/gsm8k, or train.jsonl and test.jsonl of github.com/openai/grade-school-math.
 Quirks: nearly every solution has calculator notes such as <<48/2=24>>; 79 answers of the train set
 have thousands separators ("1,080"). There is no validation split: 500 of the 7,473 train rows are
-set aside, by the data seed. `gsm8k[source=synthetic]` asks for easier problems made here, and with
-`templates=unseen` for a test of templates that no training has.
+set aside, by the data seed. `gsm8k[source=synthetic]` asks for easier problems made here.
 """
 
 from __future__ import annotations
@@ -78,9 +77,6 @@ class GSM8K:
     source: Literal["corpus", "synthetic"] = parameter(
         "corpus", "corpus: --data-dir or the hub; synthetic: easier problems made here"
     )
-    templates: Literal["seen", "unseen"] = parameter(
-        "seen", "of synthetic problems; unseen: a test alone, of templates that are not trained on"
-    )
 
     @property
     def licence(self) -> str:
@@ -96,45 +92,34 @@ class GSM8K:
 
     @property
     def transfers(self) -> tuple[str, ...]:
-        """SVAMP from the same source; of problems made here, those of unseen templates as well."""
-        if self.source == "corpus":
-            return ("svamp",)
-        if self.templates == "unseen":
-            return ()
-        unseen = f"gsm8k[calculator={self.calculator},source=synthetic,templates=unseen]"
-        return (unseen, "svamp[source=synthetic]")
+        """SVAMP, from the same source."""
+        return ("svamp[source=synthetic]" if self.source == "synthetic" else "svamp",)
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        """The first `limit` examples; train and validation in an order that the seed draws.
-
-        Raises UserError for unseen templates of the corpus, or in another split than test.
-        """
-        self._check(split)
+        """The first `limit` examples; train and validation in an order that the seed draws."""
         if self.source == "synthetic":
             count = self.paper_sizes[split] if limit is None else limit
-            unseen = self.templates == "unseen"
-            made = [made_problem("gsm8k", split, seed, at, unseen=unseen) for at in range(count)]
-            kind = "gsm8k-unseen" if unseen else "gsm8k-synthetic"
-            return [self._example(f"{kind}-{split}-{at}", asdict(p)) for at, p in enumerate(made)]
-        rows = list(enumerate(SOURCE.rows("test" if split == "test" else "train")))
+            made = [made_problem("gsm8k", split, seed, at) for at in range(count)]
+            name = f"gsm8k-synthetic-{split}"
+            return [self._example(f"{name}-{at}", asdict(p)) for at, p in enumerate(made)]
+        file = "test" if split == "test" else "train"
+        rows = list(enumerate(SOURCE.rows(file)))
         if split != "test":
             random.Random(f"gsm8k {seed}").shuffle(rows)
             aside = min(VALIDATION, len(rows) // 10)
             rows = rows[:aside] if split == "validation" else rows[aside:]
-        file = "test" if split == "test" else "train"
         return [self._example(f"gsm8k-{file}-{index}", row) for index, row in rows[:limit]]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """The digest of the file, the notes and, where rows are drawn, the seed; of problems made
-        here the generator. Raises UserError as `examples` does."""
-        file = "test" if split == "test" else "train"
-        drawn = {} if split == "test" else {"seed": seed, "validation": VALIDATION}
-        made = {"format": FORMAT, "calculator": self.calculator, "prompt": PROMPT}
-        self._check(split)
+        here the generator."""
+        same = {"format": FORMAT, "calculator": self.calculator, "prompt": PROMPT}
         if self.source == "synthetic":
-            kind = {"source": self.source, "templates": self.templates, "generator": GENERATOR}
-            return {"task": self.name, **kind, "split": split, "seed": seed, **made}
-        return {**SOURCE.identity(file), **drawn, **made}
+            made = {"source": self.source, "templates": "seen", "generator": GENERATOR}
+            return {"task": self.name, **made, "split": split, "seed": seed, **same}
+        if split == "test":
+            return {**SOURCE.identity("test"), **same}
+        return {**SOURCE.identity("train"), "seed": seed, "validation": VALIDATION, **same}
 
     def parse(self, completion: str) -> Answer | None:
         """The number after the last ####, or the last number of all where there is none."""
@@ -147,17 +132,6 @@ class GSM8K:
     def metrics(self) -> Sequence[Metric]:
         """Exact match of values selects; lm-eval's strict and flexible rules stand beside it."""
         return METRICS
-
-    def _check(self, split: Split) -> None:
-        if self.templates == "unseen" and self.source == "corpus":
-            raise UserError(
-                "gsm8k[templates=unseen] needs source=synthetic too: the corpus has no templates."
-            )
-        if self.templates == "unseen" and split != "test":
-            raise UserError(
-                f"gsm8k[source=synthetic,templates=unseen] has no {split} split, it is a test: "
-                "train on gsm8k[source=synthetic], which reports it too."
-            )
 
     def _example(self, uid: str, row: Mapping[str, Any]) -> Example:
         solution = str(row["answer"])

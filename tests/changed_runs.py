@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from smmd_bench.results.frames import RunFrames, read_run
-from smmd_bench.storage.files import read_json, write_json
-from tests.runs import rewrite, write_failure
+from smmd_bench.storage.cell import StoredCell
+from smmd_bench.storage.files import read_json, write_json, write_parquet
 
 NO_MEMORY = {"stage": "train", "error": "no memory"}
 """A failure, for `without`."""
@@ -22,15 +22,21 @@ def changed(
 ) -> RunFrames:
     """A copy of a run in `folder`, in which this file of its cells holds `change(content)`.
 
-    `where` is what cell.json says of the cells that are changed. Without a copy if the run lies in
-    the folder already.
+    `cell.json` is what the manifest says of a cell; `where` is what it says of those that are
+    changed. Without a copy if the run lies in the folder already.
     """
-    for cell in _cells(_copied(run, folder), where):
-        file = cell / name
+    run = _copied(run, folder)
+    if name == "cell.json":
+        cells = [change(cell) if _fits(cell, where) else cell for cell in run.manifest["cells"]]
+        return with_manifest(run, folder, cells=cells)
+    for cell in _cells(run, where):
+        file = _file(run, cell, name)
+        if file is None or not file.exists():
+            continue
         if name.endswith(".json"):
             write_json(file, change(read_json(file) or {}))
-        elif file.exists():
-            rewrite(file, change(pd.read_parquet(file)))
+        else:
+            write_parquet(file, change(pd.read_parquet(file)))
     return read_run(folder)
 
 
@@ -43,19 +49,22 @@ def without(
 ) -> RunFrames:
     """A copy of a run in `folder`, whose cells lost this file, for a failure if there is one.
 
-    `where` is what cell.json says of the cells that lose it. Without metrics.json a cell has no
+    `where` is what the manifest says of the cells that lose it. Without metrics.json a cell has no
     results.
     """
-    for cell in _cells(_copied(run, folder), where):
-        (cell / name).unlink(missing_ok=True)
+    run = _copied(run, folder)
+    for cell in _cells(run, where):
+        file = _file(run, cell, name)
+        if file is not None:
+            file.unlink(missing_ok=True)
         if failure is not None:
-            write_failure(cell, failure)
+            write_json(folder / "failed" / f"{cell.key}.json", failure)
     return read_run(folder)
 
 
 def with_manifest(run: RunFrames, folder: Path, **changes: Any) -> RunFrames:
     """A copy of a run in `folder`, whose manifest says something else."""
-    file = _copied(run, folder) / "manifest.json"
+    file = _copied(run, folder).path / "manifest.json"
     write_json(file, {**(read_json(file) or {}), **changes})
     return read_run(folder)
 
@@ -63,25 +72,41 @@ def with_manifest(run: RunFrames, folder: Path, **changes: Any) -> RunFrames:
 def made_elsewhere(run: RunFrames, folder: Path, names: Mapping[str, str]) -> RunFrames:
     """A copy of a run in `folder`, as if it were of files of completions: `names` are their labels
     by the losses of the run, that of the reference first."""
-    reference, *others = names.values()
+    reference, *_ = names.values()
 
-    def renamed(content: Any) -> Any:
-        keys = {"loss", "against_loss"} & {*content}
-        return {**content, **{key: names[content[key]] for key in keys}}
+    def renamed(cell: Any) -> Any:
+        return {**cell, "loss": names[cell["loss"]], "reference": reference}
 
-    run = changed(run, folder, "cell.json", lambda cell: {**renamed(cell), "reference": reference})
-    for loss in others:
-        run = changed(run, folder, "comparison.json", renamed, loss=loss)
+    run = changed(run, folder, "cell.json", renamed)
     return with_manifest(run, folder, predictions={"labels": [*names.values()]})
 
 
-def _copied(run: RunFrames, folder: Path) -> Path:
+def _copied(run: RunFrames, folder: Path) -> RunFrames:
     if run.path != folder:
         shutil.copytree(run.path, folder, dirs_exist_ok=True)
-    return folder
+    return read_run(folder)
 
 
-def _cells(folder: Path, where: Mapping[str, Any]) -> Iterator[Path]:
-    for file in sorted(folder.glob("cells/*/cell.json")):
-        if where.items() <= (read_json(file) or {}).items():
-            yield file.parent
+def _fits(content: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    return where.items() <= {k: v for k, v in content.items() if k in where}.items()
+
+
+def _cells(run: RunFrames, where: Mapping[str, Any]) -> Iterator[StoredCell]:
+    for content in run.rows:
+        if _fits(content, where):
+            yield run.current(content["address"])
+
+
+def _file(run: RunFrames, cell: StoredCell, name: str) -> Path | None:
+    """Where a file of a cell is; None: it has none."""
+    if name == "comparison.json":
+        others = {p.mine["address"]: p.other for p in run.compared if p.kind == "comparison"}
+        other = others.get(cell.address)
+        return other and cell.compared_with(run.current(other["address"])) / name
+    if name.endswith(".parquet"):
+        return cell.place(name.removesuffix(".parquet"))  # type: ignore[arg-type]
+    folders = {"metrics.json": cell.measured, "selection.json": cell.selected,
+               "train.json": cell.trained, "decode.json": cell.decoded}  # fmt: skip
+    names = {"train.json": "receipt.json"}
+    folder = folders[name]
+    return None if folder is None else folder / names.get(name, name)

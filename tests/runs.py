@@ -16,18 +16,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from smmd_bench.conformance.stamped_cell import addresses_of, write_measured, write_trained
 from smmd_bench.contracts import Task
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
-from smmd_bench.results.frames import FORMAT, RunFrames, read_run
+from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.scoring.measure import measure
-from smmd_bench.storage.files import parquet_address, read_json, write_json, write_parquet
+from smmd_bench.storage.cell import BASE, StoredCell, stored_cell
+from smmd_bench.storage.files import read_json, write_json, write_parquet
+from smmd_bench.storage.manifest import FORMAT
 from tests import arithmetic_problems, dialogues, vision_problems, word_problems
 
 GENERATORS = (word_problems, dialogues, vision_problems)
 SKILL = {"base": 0.05, "ce": 0.42, "gce": 0.43, "ntl": 0.45, "ntil": 0.44, "smmd": 0.52}
+STAGES = ("train", "validate", "select", "decode", "measure")
 SMALL_RECIPE = {"epochs": 4, "method": "full"}
 AUXILIARY = {"ntl": 1.8, "ntil": 2.4, "gce": 1.2, "smmd": 0.6}
 
@@ -40,15 +42,54 @@ def task_of(spec: str) -> Task:
         return load_task("arithmetic")
 
 
-def rewrite(file: Path, frame: pd.DataFrame) -> None:
-    """Replace what a Parquet file of a cell holds; its stamp stays."""
-    write_parquet(file, frame, parquet_address(file) or "")
+def parts_of(address: str, *, base: bool = False) -> dict[str, str]:
+    """The parts of a cell with this address."""
+    stages = ("train", "decode", "measure") if base else STAGES
+    return {name: address if name == "train" else f"{name[0]}{address[1:]}" for name in stages}
 
 
-def write_failure(folder: Path, failure: Mapping[str, Any]) -> None:
-    """Write FAILED.json of a cell as it is asked for now."""
-    cell = read_json(folder / "cell.json") or {}
-    write_json(folder / "FAILED.json", {**failure, "address": cell["addresses"]["measure"]})
+def write_trained(
+    run: Path,
+    content: Mapping[str, Any],
+    log: pd.DataFrame | None,
+    selection: Mapping[str, Any],
+    weights: str = "",
+) -> StoredCell:
+    """Write receipt, log and selection of the cell that a manifest describes.
+
+    log: None for the untuned base, which has no selection either. selection: "metric", "best_epoch"
+    and "epochs". weights: another text, other weights.
+    """
+    cell, is_base = stored_cell(run, content), content["loss"] == BASE
+    epochs: Sequence[int] = [0] if is_base else [line["epoch"] for line in selection["epochs"]]
+    named = (f"weights {weights} of epoch {epoch} of {content['address']}" for epoch in epochs)
+    digests = zip(epochs, (BASE for _ in epochs) if is_base else named, strict=True)
+    lines = [{"epoch": epoch, "weights": digest} for epoch, digest in digests]
+    receipt = {"kind": "base" if is_base else "full", "epochs": lines}
+    write_json(cell.trained / "receipt.json", receipt)
+    if log is not None:
+        write_parquet(cell.trained / "log.parquet", log)
+        chosen = stored_cell(run, content).selected
+        assert chosen is not None
+        write_json(chosen / "selection.json", selection)
+    return stored_cell(run, content)
+
+
+def write_measured(
+    cell: StoredCell,
+    completions: pd.DataFrame,
+    probes: pd.DataFrame,
+    scores: pd.DataFrame,
+    metrics: Mapping[str, Any],
+) -> None:
+    """Write what was decoded and measured of a trained cell."""
+    assert cell.decoded is not None
+    assert cell.measured is not None
+    write_json(cell.decoded / "decode.json", {"notes": []})
+    write_parquet(cell.decoded / "completions.parquet", completions)
+    write_parquet(cell.decoded / "probes.parquet", probes)
+    write_parquet(cell.measured / "scores.parquet", scores)
+    write_json(cell.measured / "metrics.json", metrics)
 
 
 def quick_run(path: Path, **names: Any) -> RunFrames:
@@ -100,9 +141,8 @@ def write_run(
     """Write a run folder, and read it.
 
     `planted` gives the answers, the losses and what each predicts, in place of generated ones.
-    `resamples=None` writes approximate intervals without a bootstrap (for large runs). The cells
-    have their folders by address, so that nothing on disk tells the order of the experiment.
-    A folder that has a run already has the cells of both then.
+    `resamples=None` writes approximate intervals without a bootstrap (for large runs). A folder
+    that has a run already has the cells of both then.
     `source` is what the manifest says of the data of vision tasks. `recipe` is that of the cells:
     what it does not say counts as the paper's, so that {} is the paper's recipe. `weights`: another
     text, other weights.
@@ -127,20 +167,19 @@ def write_run(
             if _generator_of(task) is vision_problems or "source=" in task
         },
     }  # fmt: skip
-    cells: list[CellName] = []
+    cells: list[dict[str, Any]] = []
     for model in models:
         for task in tasks:
             examples = planted.examples() if planted else examples_of(task, n, path / "pictures")
             names = [CellName(model, task, "base", 0)] if base else []
             names += [CellName(model, task, loss, seed) for loss in losses for seed in seeds]
-            for cell in names:
-                _write_cell(
-                    path / "cells" / cell.address, cell, examples, steps, resamples, planted,
-                    recipe, weights,
-                )  # fmt: skip
-            cells += names
-    addresses = (cell.address for cell in cells)
-    manifest["cells"] = list(dict.fromkeys([*known["cells"], *addresses]))
+            cells += [
+                _write_cell(path, cell, examples, steps, resamples, planted, recipe, weights)
+                for cell in names
+            ]
+    held = {content["address"]: content for content in [*known["cells"], *cells]}
+    # by address, so that nothing on disk tells the order of the experiment
+    manifest["cells"] = [held[address] for address in sorted(held)]
     write_json(path / "manifest.json", manifest)
     write_comparisons(read_run(path), task_of, resamples=resamples or 2)
     return read_run(path)
@@ -240,7 +279,7 @@ def train_log_of(loss: str, steps: int, seed: int) -> pd.DataFrame:
 
 
 def _write_cell(
-    folder: Path,
+    path: Path,
     cell: CellName,
     examples: pd.DataFrame,
     steps: int,
@@ -248,7 +287,7 @@ def _write_cell(
     planted: Planted | None,
     recipe: Mapping[str, Any],
     weights: str,
-) -> None:
+) -> dict[str, Any]:
     name = cell.loss.partition("[")[0]
     seed = zlib.crc32(repr(cell).encode())
     skill = SKILL[name] + (0.02 * np.random.default_rng(seed).normal() if name != "base" else 0)
@@ -256,14 +295,14 @@ def _write_cell(
         "address": cell.address, "model": cell.model, "model_label": cell.model,
         "task": cell.task, "task_name": cell.task.partition("[")[0], "loss": cell.loss,
         "loss_name": name, "seed": cell.seed, "recipe": dict(recipe),
-        "addresses": addresses_of(cell.address), "params": 2_140_000,
+        "parts": parts_of(cell.address, base=name == "base"), "params": 2_140_000,
     }  # fmt: skip
     epochs = [
         {"epoch": e, "exact_match": 100 * float(skill) * (1 - 0.5**e), "n": 100}
         for e in range(1, 5)
     ]
     trained = write_trained(
-        folder,
+        path,
         content,
         None if name == "base" else train_log_of(name, steps, seed),
         {"best_epoch": 4, "metric": "exact_match", "epochs": epochs},
@@ -279,3 +318,4 @@ def _write_cell(
             values |= {"low": values["value"] * 0.98, "high": values["value"] * 1.02}
     probes = probes_of(examples, float(skill), seed)
     write_measured(trained, completions, probes, scores, metrics)
+    return content

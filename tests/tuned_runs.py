@@ -8,13 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from smmd_bench.conformance.stamped_cell import addresses_of, write_measured, write_trained
 from smmd_bench.plugin_system.tuned_label import is_tuned, untuned_label
 from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.run.comparison import write_comparisons
-from smmd_bench.storage.current import current_cell
+from smmd_bench.storage.cell import stored_cell
 from smmd_bench.storage.files import read_json, write_json
-from tests.runs import quick_run, task_of
+from tests.runs import parts_of, quick_run, task_of, write_measured, write_trained
 
 LOSSES = ("ce", "ce[tuned]", "smmd", "smmd[tuned]")
 GRIDS = {"ce": ("learning_rate=0.001", "learning_rate=0.002"), "smmd": ("lambda=1", "lambda=10")}
@@ -30,52 +29,47 @@ def tuned_run(
     grid that its seeds choose."""
     seeds = tuple(range(len(chosen["ce"])))
     run = quick_run(path, losses=LOSSES, seeds=seeds, **names)
-    tried = []
-    for cell in run.cells.to_dict("records"):
-        if is_tuned(str(cell["loss"])):
-            name = untuned_label(str(cell["loss"]))
-            folder = path / "cells" / str(cell["address"])
-            tried += _tune(folder, grids[name], chosen[name][int(cell["seed"])])
+    cells = []
+    for content in run.rows:
+        if is_tuned(str(content["loss"])):
+            name = untuned_label(str(content["loss"]))
+            content = _tune(run, content, grids[name], chosen[name][int(content["seed"])])
+        cells.append(content)
     manifest = read_json(path / "manifest.json") or {}
-    write_json(path / "manifest.json", {**manifest, "trials": tried})
-    for file in path.glob("cells/*/comparison.json"):
-        file.unlink()
+    write_json(path / "manifest.json", {**manifest, "cells": cells})
     write_comparisons(read_run(path), task_of, resamples=20)
     return read_run(path)
 
 
-def _tune(folder: Path, grid: Sequence[str], chosen: int) -> list[str]:
-    """Make a cell one that chose among trials of these settings; returns their addresses."""
-    content = read_json(folder / "cell.json") or {}
-    selection = read_json(folder / "selection.json") or {}
-    del selection["address"]
-    frames = {name: pd.read_parquet(folder / f"{name}.parquet") for name in _FRAMES}
-    metrics = read_json(folder / "metrics.json") or {}
-    del metrics["address"]
-    trials = [f"t{at}{folder.name[2:]}" for at in range(len(grid))]
-    for text, address in zip(grid, trials, strict=True):
-        trial = {
-            **content, "address": address, "addresses": addresses_of(address),
-            "loss": f"{content['loss_name']}[{text}]",
-        }  # fmt: skip
-        write_trained(folder.parent / address, trial, frames["train_log"], selection)
-    for name in ("train.json", "selection.json", "train_log.parquet"):
-        (folder / name).unlink()
+def _tune(
+    run: RunFrames, content: Mapping[str, Any], grid: Sequence[str], chosen: int
+) -> dict[str, Any]:
+    """Make a cell one that chose among trials of these settings; what the manifest says of it."""
+    cell = run.current(content["address"])
+    places = {name: cell.place(name) for name in ("completions", "probes", "scores", "train_log")}
+    frames = {name: pd.read_parquet(place) for name, place in places.items() if place is not None}
+    metrics, selection = cell.metrics, cell.selection
+    assert metrics is not None
+    assert selection is not None
+    addresses = [f"t{at}{content['address'][2:]}" for at in range(len(grid))]
+    trials = [{"address": at, "parts": parts_of(at), "loss": "smmd"} for at in addresses]
+    for trial in trials:
+        for stage in ("decode", "measure"):
+            del trial["parts"][stage]
+        write_trained(run.path, trial, frames["train_log"], selection)
     points = [{"text": text, "loss": content["loss_name"], "settings": {}} for text in grid]
-    content |= {"grid": points, "trials": trials}
-    write_json(folder / "cell.json", content)
+    parts = {k: v for k, v in content["parts"].items() if k not in ("train", "validate")}
+    said = {**content, "parts": parts, "grid": points, "trials": trials}
     values = [50.0 + (1 + content["seed"]) * (at == chosen) for at in range(len(grid))]
     lines = [
         {"address": address, "text": text, "epoch": 1, "value": value, "low": 40.0, "high": 60.0,
          "n": 100}
-        for address, text, value in zip(trials, grid, values, strict=True)
+        for address, text, value in zip(addresses, grid, values, strict=True)
     ]  # fmt: skip
-    said = {"metric": "exact_match", "chosen": trials[chosen], "trials": lines}
-    stamp = current_cell(folder, content).choice_stamp
-    write_json(folder / "choice.json", {"address": stamp, **said})
+    place = stored_cell(run.path, said).selected
+    assert place is not None
+    choice = {"metric": "exact_match", "chosen": chosen, "trials": lines}
+    write_json(place / "selection.json", choice)
     measured = (frames[name] for name in ("completions", "probes", "scores"))
-    write_measured(current_cell(folder, content), *measured, metrics)
-    return trials
-
-
-_FRAMES = ("completions", "probes", "scores", "train_log")
+    write_measured(stored_cell(run.path, said), *measured, metrics)
+    return said

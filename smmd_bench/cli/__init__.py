@@ -6,17 +6,22 @@ folder, but a command imports it only when it is called: `--help` imports all co
 
 import importlib
 import os
+import signal
 import sys
+import traceback
 from io import TextIOWrapper
+from pathlib import Path
 
 import click
 
-from ..errors import UserError, if_full
+from ..errors import UserError, if_full, reason_of
 
 _COMMANDS = (
-    "train-eval", "run", "plan", "work", "overhead", "regress", "score", "report", "compare",
-    "show", "export", "prepare", "sample", "new", "validate", "ls", "doctor", "clean",
+    "train-eval", "run", "power", "overhead", "regress", "score", "report", "compare", "show",
+    "export", "prepare", "sample", "new", "validate", "ls", "doctor", "clean",
 )  # fmt: skip
+_BESIDE = {"run": ("train_eval", "run"), "sample": ("prepare", "sample")}
+"""Commands in the file of another one."""
 
 
 class _Lazy(click.Group):
@@ -28,8 +33,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands:
             return None
-        module = importlib.import_module(f".{cmd_name.replace('-', '_')}", __name__)
-        command: click.Command = module.command
+        file, name = _BESIDE.get(cmd_name, (cmd_name.replace("-", "_"), "command"))
+        command: click.Command = getattr(importlib.import_module(f".{file}", __name__), name)
         return command
 
 
@@ -52,34 +57,61 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Entry point: a user's mistake is one sentence and status 2."""
+    """Entry point: a user's mistake is one sentence and status 2; Ctrl-C is one and 130."""
     for stream in (sys.stdout, sys.stderr):  # "?" for a character that the encoding lacks
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
-        sys.exit(cli(standalone_mode=False) or 0)
-    except UserError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(2)
+        status = cli(standalone_mode=False) or 0
+    except (click.Abort, KeyboardInterrupt) as error:
+        ended = isinstance(error, _Terminated) or isinstance(error.__cause__, _Terminated)
+        how, number = ("Terminated", signal.SIGTERM) if ended else ("Interrupted", signal.SIGINT)
+        click.echo(f"{how}; what is finished is kept: the same command goes on.", err=True)
+        status = 128 + number
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
-    except OSError as error:
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        unusable = f"A file cannot be used ({' '.join(what.split())}): check its path, its "
-        unusable += "permissions and the space on its disk."
-        click.echo(f"Error: {if_full(error, error.filename) or unusable}", err=True)
-        sys.exit(2)
-    except (click.Abort, KeyboardInterrupt) as error:
-        from .interruption import farewell
-
-        said, status = farewell(error)
-        click.echo(said, err=True)
-        sys.exit(status)
+        status = 2
     except (Exception, SystemExit) as error:
-        from .plugin_failure import describe_plugin_failure
-
-        if (failure := describe_plugin_failure(error)) is None:
+        if (said := _explain(error)) is None:
             raise
-        click.echo(f"Error: {failure}", err=True)
-        sys.exit(2)
+        click.echo(f"Error: {said}", err=True)
+        status = 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    sys.exit(status)
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: the machine is wanted back."""
+
+
+def _terminate(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _Terminated
+
+
+def _explain(error: BaseException) -> str | None:
+    """A user's mistake as a sentence: a UserError's own, a file's, or that of a file of --plugin;
+    None: the error is ours."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, OSError):
+        place = f" {error.filename}" if error.filename else ""
+        unusable = (
+            f"A file{place} cannot be used ({error.strerror or reason_of(error)}): check its "
+        )
+        unusable += "path, its permissions and the space on its disk."
+        return str(if_full(error, error.filename) or unusable)
+    from ..plugin_system.registry import plugin_files
+
+    files = [str(file) for file in plugin_files()]
+    frames = traceback.extract_tb(error.__traceback__)
+    where = [frame for frame in frames if str(Path(frame.filename).resolve()) in files]
+    if not where:
+        return None
+    return (
+        f"The plugin {where[-1].filename} failed in line {where[-1].lineno}, in {where[-1].name} "
+        f"({type(error).__name__}: {reason_of(error)}): correct it; `smmd-bench validate` checks a "
+        "plugin alone."
+    )

@@ -12,7 +12,7 @@ import click
 
 from ..errors import UserError, did_you_mean
 from ..storage.sizes import spell_bytes
-from . import completion, options
+from . import options
 from .terminal import new_console, new_table, print_json, print_table
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument(
-    "runs", nargs=-1, type=options.PATH, metavar="[RUN]...", shell_complete=completion.runs
-)
+@click.argument("runs", nargs=-1, type=options.PATH, metavar="[RUN]...")
 @options.commas(
     "--what",
     word="PART",
@@ -129,7 +127,7 @@ def _remove(parts: Sequence[Part]) -> int:
 def _print(parts: Sequence[Part]) -> None:
     from rich.text import Text
 
-    from ..run.removal import PARTS
+    from ..run.removal import COSTS, PARTS
 
     console, word = new_console(), {"no_wrap": True}
     for place in dict.fromkeys(part.place for part in parts):
@@ -137,7 +135,7 @@ def _print(parts: Sequence[Part]) -> None:
         table = new_table(word, {**word, "justify": "right"}, {"overflow": "fold", "ratio": 1})
         for part in parts:
             if part.place == place:
-                text = Text.assemble(PARTS[part.name], "\n", (f"-> {part.cost}", "dim"))
+                text = Text.assemble(PARTS[part.name], "\n", (f"-> {COSTS[part.name]}", "dim"))
                 table.add_row(f"  {part.name}", spell_bytes(part.size), text)
         print_table(console, table)
     click.echo(f"In all {spell_bytes(sum(part.size for part in parts))}.")

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import UserError
-from . import completion, options
-from .terminal import print_json
-from .voice import Voice, rows_of
-
-if TYPE_CHECKING:
-    from ..results.compare import RunComparison
+from . import options
+from .terminal import print_json, print_results, print_sentence
+from .voice import rows_of
 
 
 @click.command()
-@click.argument("a", type=options.PATH, shell_complete=completion.runs)
-@click.argument("b", type=options.PATH, shell_complete=completion.runs, required=False)
+@click.argument("a", type=options.PATH)
+@click.argument("b", type=options.PATH, required=False)
 @options.commas(
     "--losses", word="loss", help="In place of B: the first of these against the others."
 )
@@ -28,7 +24,7 @@ if TYPE_CHECKING:
 @options.as_json
 @options.plugin
 def command(
-    a: Path, b: Path | None, losses: list[str] | None, metric: str | None, as_json: bool
+    a: Path, b: Path | None, losses: list[str] | None, metric: str | None, *, as_json: bool
 ) -> None:
     """Compare the cells that two runs share, or losses of one run.
 
@@ -45,36 +41,29 @@ def command(
       smmd-bench compare runs/BEFORE runs/AFTER --metric all --json
       smmd-bench compare runs/NAME --losses smmd,numeric_ce,brier
     """
-    from ..results.compare import compare_runs
-    from ..results.frames import read_run
-    from .run_plugins import load_plugins_of
-
-    voice = Voice(as_json=as_json)
     if (b is None) == (losses is None) or len(losses or "ab") < 2:
         raise UserError(
             "compare takes two runs, or one with --losses A,B of at least two losses: give one of "
             "these."
         )
-    if b is None:
-        _compare_losses(a, losses or [], metric, voice)
-        return
-    runs = (read_run(a), read_run(b))
-    load_plugins_of((a, b), voice)
-    for run in runs:
-        voice.note_gone(run)
-    found = compare_runs(*runs, metric)
+    if b is not None:
+        _compare_runs(a, b, metric, as_json=as_json)
+    else:
+        _compare_losses(a, losses or [], metric, as_json=as_json)
+
+
+def _compare_runs(a: Path, b: Path, metric: str | None, *, as_json: bool) -> None:
+    from ..results.compare import compare_runs
+    from ..results.frames import read_run
+
+    found = compare_runs(read_run(a), read_run(b), metric)
     if as_json:
         print_json({"a": str(a), "b": str(b), **vars(found), "rows": rows_of(found.rows)})
-    else:
-        _print(a, b, found)
-
-
-def _print(a: Path, b: Path, found: RunComparison) -> None:
+        return
     import pandas as pd
 
     from ..publishing.style import loss_label
     from ..publishing.tables import DASH, number, p_value, with_interval
-    from .terminal import print_results, print_sentence
 
     table = pd.DataFrame(
         {
@@ -93,13 +82,12 @@ def _print(a: Path, b: Path, found: RunComparison) -> None:
     )
     table.attrs["values"] = ["A", "B", "B − A", "p", "n"]
     caption = (
-        "Brackets: 95 % intervals over the n test examples. Of a share of these they are Tango's, "
-        "and p is McNemar's exact test; of other metrics both are by the paired bootstrap. p is "
-        "not corrected for the number of comparisons."
+        "Brackets: 95 % intervals over the n test examples; Tango's of shares, with McNemar's "
+        "exact p; of other metrics by the paired bootstrap. p is not corrected for their number."
     )
-    if found.unpaired:
-        caption += f" Without an interval: {'; '.join(found.unpaired)}."
     print_results(table, f"A: {a}\nB: {b}", caption)
+    for sentence in found.unpaired:
+        print_sentence(f"Without an interval: {sentence}.")
     for run, cells in ((a, found.only_a), (b, found.only_b)):
         if cells:
             print_sentence(f"Only in {run}: {'; '.join(cells)}.")
@@ -107,30 +95,27 @@ def _print(a: Path, b: Path, found: RunComparison) -> None:
         print_sentence(f"Differs: {sentence}.")
 
 
-def _compare_losses(path: Path, losses: list[str], metric: str | None, voice: Voice) -> None:
+def _compare_losses(run: Path, losses: list[str], metric: str | None, *, as_json: bool) -> None:
+    from ..results.contrasts import contrasts
+    from ..results.frames import read_run
+
+    found = contrasts(read_run(run), losses, metric)
+    left_out = found.attrs["left_out"]
+    if as_json:
+        print_json({"run": str(run), "rows": rows_of(found), "left_out": left_out})
+        return
     import pandas as pd
 
     from ..publishing.style import loss_label
     from ..publishing.tables import DASH, number, p_value, with_interval
-    from ..results.contrasts import contrasts
-    from ..results.frames import read_run
-    from .run_plugins import load_plugins_of
-    from .terminal import print_results
 
-    load_plugins_of((path,), voice)
-    found = contrasts(read_run(path), losses, metric)
-    left_out = found.attrs["left_out"]
-    if voice.as_json:
-        print_json({"run": str(path), "rows": rows_of(found), "left_out": left_out})
-        return
-    first, heading = loss_label(losses[0]), "Δ [95 %]"
     table = pd.DataFrame(
         {
             "Model": row["model"],
             "Task": row["task"],
             "Metric": row["metric"],
             "Against": loss_label(row["against"]),
-            heading: with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
+            "Δ [95 %]": with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
             "p (Holm)": DASH if pd.isna(row["p_holm"]) else p_value(row["p_holm"]),
             "Detectable": number(row["smallest"]),
             "Seeds": str(row["seeds"]),
@@ -138,13 +123,13 @@ def _compare_losses(path: Path, losses: list[str], metric: str | None, voice: Vo
         }
         for row in found.to_dict("records")
     )
-    table.attrs["values"] = ["Against", heading, "p (Holm)", "Detectable", "Seeds", "n"]
+    table.attrs["values"] = [*table.columns[4:]]
     caption = (
-        f"Δ: {first} minus the other, paired over the seeds that both have, by the test of the "
-        "verdict. p (Holm): corrected over the others. Detectable: the smallest true difference "
+        "Δ: the first loss minus the other, paired over the seeds that both have, by the test of "
+        "the verdict. p (Holm): corrected over the others. Detectable: the least true difference "
         "that the test finds with a probability of 80 %."
     )
+    print_results(table, f"{loss_label(losses[0])} against others, {run}", caption)
     if left_out:
         names = ", ".join(map(loss_label, left_out))
-        caption += f" Left out, because they share no measured seed with {first}: {names}."
-    print_results(table, f"{first} against others, {path}", caption)
+        print_sentence(f"Left out, because they share no measured seed with the first: {names}.")

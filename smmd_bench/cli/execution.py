@@ -1,25 +1,23 @@
 """What `train-eval` and `run` share: plan, run, report, summary, exit status."""
 
+from __future__ import annotations
+
 import shutil
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 from ..contracts import Executor, Split
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
-from ..plugin_system.registry import load_task
-from ..run.run_directory import RunDirectory
+from ..plugin_system.registry import load, load_task
+from ..results.opponents import REFERENCE
+from ..run.run_directory import STAGES, RunDirectory
 from ..storage.sizes import spell_bytes
-from .interruption import keeping
 from .options import require_place, require_used
-from .plan_notes import plan_notes, tuning_notes
 from .terminal import print_json
 from .voice import Voice, advise_retry
-
-_LISTED = 500
-"""Cells of a model and task that a plan lists for people."""
 
 
 def execute(
@@ -31,36 +29,40 @@ def execute(
     extend: bool,
     dry_run: bool,
     track: str,
-    storage: str | None = None,
+    restore: bool,
 ) -> int:
     """Run the experiments of one folder and print its tables; returns the exit status."""
     from ..models.cards import without_weights
-    from ..plugin_system.registry import load
     from ..training.tracking import require_tracker
 
-    folder = folder_of(plan, out)
-    run, tracker = RunDirectory(folder), None if track == "none" else track
+    folder = out or Path("runs") / plan.folder_name
+    require_place(folder)
+    run, tracker = RunDirectory(folder, restore), None if track == "none" else track
     run.require_free()
     runner: Executor = load("executors", executor)
     require_tracker(tracker)
     with without_weights() if dry_run else nullcontext():
-        plan, left_out, run = present_plan(voice, plan, run, runner)
+        plan, left_out = _present_plan(voice, plan, run, runner)
         cells = plan.cells
         if dry_run:
             from ..run.pipeline import check_file
 
             with voice.progress(stderr=True) as progress:
                 check_file(run, plan, progress, extend=extend)
-            say_plan(voice, run, cells, runner)
+            _say_plan(voice, run, cells, runner)
             return 0
-    with keeping(lambda: _list_kept(run, cells)):
-        from ..publishing.report_stamp import reports_are_current
-        from ..run.pipeline import run_file
+    from ..run.pipeline import run_file
 
-        how: dict[str, Any] = {"executor": executor, "track": tracker, "storage": storage}
-        outcome = run_file(plan, folder, voice.progress, extend=extend, **how)
-        if not reports_are_current(folder):
-            voice.publish(folder)
+    outcome = run_file(
+        plan,
+        folder,
+        voice.progress,
+        executor=executor,
+        extend=extend,
+        track=tracker,
+        restore=restore,
+    )
+    sections = voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
     notes = [(f"Note: {at}", said) for at, all_said in outcome.notes.items() for said in all_said]
@@ -69,7 +71,7 @@ def execute(
     for what, sentence in notes:
         voice.note(f"{what}: {sentence}")
     more = {"skipped": outcome.skipped, "notes": outcome.notes, "left_out": left_out}
-    voice.tables(folder)
+    voice.tables(sections)
     status = voice.conclude(folder, worked=outcome.worked, failed=outcome.failed, **more)
     if tracker is not None:
         voice.say(f"Tracked: {folder / 'tracking'} ({tracker})")
@@ -77,58 +79,37 @@ def execute(
         failures = [run.failure(cell) for cell in cells if cell.label in outcome.failed]
         voice.fail(
             f"{len(outcome.failed)} of {len(cells)} cells failed; tracebacks are in "
-            f"{folder / 'cells'}/*/FAILED.json. {advise_retry(failures)}"
+            f"{folder / 'failed'}. {advise_retry(failures)}"
         )
     return status
 
 
-def folder_of(plan: ExperimentFile, out: Path | None) -> Path:
-    """The output folder: `out`, or one named by the experiment.
-
-    Raises UserError if it is a file, or would lie below one.
-    """
-    folder = out or Path("runs") / plan.folder_name
-    require_place(folder)
-    return folder
-
-
-def present_plan(
+def _present_plan(
     voice: Voice, plan: ExperimentFile, run: RunDirectory, runner: Executor
-) -> tuple[ExperimentFile, dict[str, str], RunDirectory]:
+) -> tuple[ExperimentFile, dict[str, str]]:
     """Say what the plan trains, and what the user may not have meant; returns the plan that can
-    run, why tasks are left out of it, and the folder with the weights that it needs.
+    run, and why tasks are left out of it.
 
     Raises UserError for what is missing before anything is said.
     """
-    from ..run.disk import disk_bytes
     from ..storage.data_files import require_folder_read
 
     _require_plugins_used(plan, runner)
     plan, left_out = plan.that_can_run()
     require_folder_read()
-    run = run.wanting(plan.cells)
-    say_models(voice, [cell for cell in plan.cells if run.missing(cell)])
-    say_recipe(voice, plan.cells)
+    cells, missing = plan.cells, run.missing(plan.cells)
+    for sentence in [*_describe_models([*missing]), *_describe_training(cells)]:
+        voice.say(sentence)
     for tasks, reason in left_out.items():
         voice.note(f"Left out, as it is optional: {tasks}: {reason}")
-    todo = [cell for cell in plan.cells if "train" in run.missing(cell)]
-    _, peak = disk_bytes(todo, runner.slots)
-    for sentence in plan_notes(plan, run, plan.cells, peak):
-        voice.note(f"Note: {sentence}")
-    return plan, left_out, run
-
-
-def say_models(voice: Voice, cells: Sequence[Cell]) -> None:
-    """Say of each model what is read from its files: numeric tokens, tokenizer class, dtype."""
-    how = {(c.model, c.recipe.numeric_rule, c.recipe.dtype): c.card for c in cells}
-    for (_, rule, dtype), card in how.items():
-        from ..encoding.numbers import numeric_vocabulary
-        from ..models.tokenizers import load_tokenizer
-
-        tokenizer = load_tokenizer(card.folder)
-        count = len(numeric_vocabulary(tokenizer, rule))
-        kind = type(tokenizer).__name__
-        voice.say(f"{card.label}: {dtype}, {kind} with N = {count:,} numeric tokens.")
+    if again := list(dict.fromkeys(text for part in plan.experiments for text in part.repeated)):
+        voice.note(f"Note: Given more than once, and counted once: {', '.join(again)}.")
+    trained = [cell for cell in cells if not cell.is_base and cell.source is None]
+    with_reference = {(cell.model, cell.task) for cell in trained if cell.loss == REFERENCE}
+    for model, task in {(cell.model, cell.task) for cell in trained} - with_reference:
+        if not run.path.exists():  # which may hold it
+            voice.note(f"Note: {model} has no {REFERENCE} for {task} to compare with: add it.")
+    return plan, left_out
 
 
 def _require_plugins_used(plan: ExperimentFile, runner: Executor) -> None:
@@ -142,8 +123,22 @@ def _require_plugins_used(plan: ExperimentFile, runner: Executor) -> None:
     require_used(used, (file for part in plan.experiments for file in part.plugins))
 
 
-def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
-    """Say how each model is trained on each task, and which data are missing."""
+def _describe_models(cells: Sequence[Cell]) -> Iterator[str]:
+    """Of each model, what is read from its files: numeric tokens, tokenizer class, dtype."""
+    for (_, rule, dtype), card in {
+        (cell.model, cell.recipe.numeric_rule, cell.recipe.dtype): cell.card for cell in cells
+    }.items():
+        from ..encoding.numbers import numeric_vocabulary
+        from ..models.tokenizers import load_tokenizer
+
+        tokenizer = load_tokenizer(card.folder)
+        kind, count = type(tokenizer).__name__, len(numeric_vocabulary(tokenizer, rule))
+        yield f"{card.label}: {dtype}, {kind} with N = {count:,} numeric tokens."
+
+
+def _describe_training(cells: Sequence[Cell]) -> Iterator[str]:
+    """How each model is trained on each task, and which data are missing."""
+    shown = {(cell.model, cell.task, cell.source is None): cell for cell in cells if not cell.trial}
     shortages: dict[str | None, None] = {}
 
     def count(cell: Cell, split: Split) -> str:
@@ -151,78 +146,42 @@ def say_recipe(voice: Voice, cells: Sequence[Cell]) -> None:
         shortages[cell.shortage(split, found)] = None
         return f"{found:,}"
 
-    for model in dict.fromkeys(cell.model for cell in cells):
-        here = [cell for cell in cells if cell.model == model]
-        transfers = {cell.task: cell for cell in here if cell.source is not None}
-        plain = [c for c in here if c.task not in transfers and c.trial is None]
-        for cell in {c.task: c for c in plain}.values():
-            r = cell.recipe
-            adapter = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
-            voice.say(
-                f"{cell.card.label} on {cell.task}: {adapter}, {count(cell, 'train')} examples x "
-                f"{r.epochs} epochs, batch {r.batch_size}, learning rate {r.learning_rate:g}; "
-                f"validation {count(cell, 'validation')}, test {count(cell, 'test')}."
-            )
-        for sentence in tuning_notes(here):
-            voice.say(f"  {sentence}")
-        if rules := next((cell.decoders for cell in here if cell.decoders), ()):
-            voice.say(f"  Decoded greedily, and by the {' and the '.join(rules)} of p(number).")
-        for cell in transfers.values():
-            voice.say(f"  and a test of transfer on {cell.task}: {count(cell, 'test')}.")
-        if (note := here[0].engine_note) is not None:
-            voice.say(f"  {note}")
-    for sentence in filter(None, shortages):
-        voice.say(sentence)
+    for cell in shown.values():
+        if cell.source is not None:
+            yield f"  and a test of transfer on {cell.task}: {count(cell, 'test')}."
+            continue
+        r = cell.recipe
+        adapter = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
+        yield (
+            f"{cell.card.label} on {cell.task}: {adapter}, {count(cell, 'train')} examples x "
+            f"{r.epochs} epochs, batch {r.batch_size}, learning rate {r.learning_rate:g}; "
+            f"validation {count(cell, 'validation')}, test {count(cell, 'test')}."
+        )
+        if cell.decoders:
+            yield f"  Decoded greedily, and by the {' and the '.join(cell.decoders)} of p(number)."
+    for loss, cell in {cell.loss: cell for cell in cells if cell.grid}.items():
+        yield f"{loss}: the best of {'; '.join(point.text for point in cell.grid)} by validation."
+    yield from dict.fromkeys(cell.engine_note for cell in cells if cell.engine_note is not None)
+    yield from filter(None, shortages)
 
 
-def say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:
-    """Say which cells are done, what the others miss, and how much of the disk that takes."""
+def _say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:
+    """Say how many cells lack which stage, and how much of the disk that takes."""
     from ..run.disk import disk_bytes
 
-    todo = {c: [s for s in run.missing(c) if s != "train" or not c.is_base] for c in cells}
-    end, peak = disk_bytes([cell for cell in cells if "train" in todo[cell]], runner.slots)
+    missing = run.missing(cells)
+    first = {cell: "decode" if cell.is_base and s == "train" else s for cell, s in missing.items()}
+    end, peak = disk_bytes([cell for cell in cells if first.get(cell) == "train"], runner.slots)
     if voice.as_json:
-        plan = [
-            {"address": cell.addresses["train"], "cell": cell.label, "to_do": stages}
-            for cell, stages in todo.items()
-        ]
+        todo = {c: [*STAGES[STAGES.index(first[c]) :]] if c in first else [] for c in cells}
+        plan = [{"address": c.address, "cell": c.label, "to_do": todo[c]} for c in cells]
         disk = {"disk_bytes": end, "peak_disk_bytes": peak}
         print_json({"run": str(run.path), "cells": plan, **disk})
-    voice.say(f"Output folder: {run.path}")
-    for model, task in dict.fromkeys((cell.model, cell.task) for cell in cells):
-        voice.say(f"{model} {task}")
-        rows = []
-        for cell in (c for c in todo if (c.model, c.task) == (model, task)):
-            left = f"to do: {', '.join(todo[cell])}" if todo[cell] else "done"
-            rows.append((f"  {cell.addresses['train']}", cell.short_label, left))
-        voice.rows(rows[:_LISTED])
-        if len(rows) > _LISTED:
-            voice.say(f"  and {len(rows) - _LISTED:,} more: --json lists all")
-    done = sum(not stages for stages in todo.values())
-    voice.say(f"{len(todo)} cells, {done} of them done.")
+    counts = Counter(first.values())
+    said = ", ".join(f"{counts[stage]} to {stage}" for stage in STAGES if counts[stage])
+    voice.say(f"{run.path}: {len(cells)} cells: {said or 'all are done'}.")
+    there = next(path for path in (run.path, *run.path.absolute().parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    sizes = f"{spell_bytes(peak)} of the disk at most and {spell_bytes(end)} at the end"
     if peak:
-        voice.say(
-            f"Weights take at most about {spell_bytes(peak)} of the disk while it runs, and "
-            f"{spell_bytes(end)} at the end."
-        )
-
-
-def _list_kept(run: RunDirectory, cells: Sequence[Cell]) -> list[str]:
-    """What a stopped run has on disk, line by line; removes half-written files."""
-    if not (run.path / "manifest.json").is_file():
-        return ["The run had not begun."]
-    with run.locked():
-        for leftover in (run.path / "cells").glob("**/.*.part"):
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-    state = {cell: run.missing(cell) for cell in cells}
-    said = [f"{sum(not stages for stages in state.values())} of {len(cells)} cells finished"]
-    for cell, stages in state.items():
-        if not stages or cell.is_base:
-            continue
-        epochs = len([*run.cell_folder(cell).glob("epochs/[0-9]*/canary.json")])
-        if "train" not in stages and cell.source is None and not cell.grid:
-            rest = "measured" if stages == ["measure"] else "decoded"
-            said.append(f"{cell.label}: trained, to be {rest}")
-        elif epochs:
-            said.append(f"{cell.label}: {epochs} of {cell.recipe.epochs} epochs")
-    return [f"Kept in {run.path}:", *(f"  {line}" for line in said)]
+        voice.say(f"Weights take about {sizes}; {spell_bytes(free)} are free.")

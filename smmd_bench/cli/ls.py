@@ -14,7 +14,7 @@ from .terminal import has_width, new_console, new_table, print_json, print_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..models.listing import ListedModel
+    from ..models.card_content import ListedModel
     from ..plugin_system.listing import Listed
 
 _LONGEST = 1000
@@ -39,7 +39,7 @@ def command(group: str | None, verbose: bool, as_json: bool) -> None:
       smmd-bench ls tasks --plugin my_task.py
       smmd-bench ls --json
     """
-    from ..models.listing import listed_models
+    from ..models.card_content import listed_models
     from ..plugin_system.listing import listing
     from ..plugin_system.registry import GROUPS
 

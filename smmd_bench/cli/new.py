@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import keyword
+import re
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from .options import PATH
+from ..errors import UserError
+from . import options
 
 if TYPE_CHECKING:
     from ..plugin_system.registry import Group
@@ -25,17 +30,14 @@ _USES = {
 @click.argument("kind", type=click.Choice(list(_GROUPS)))
 @click.argument("name")
 @click.option(
-    "--folder",
-    type=PATH,
-    help="Where the file goes (default: the project's package, else the current folder).",
+    "--folder", type=options.PATH, default=Path(), show_default="this one", help="Where it goes."
 )
 @click.option("--project", help="Make a new project of this name around it.")
-def command(kind: str, name: str, folder: Path | None, project: str | None) -> None:
+def command(kind: str, name: str, folder: Path, project: str | None) -> None:
     """Write a task, loss or report of your own, with its test.
 
-    The plugin NAME works as it is. In a folder with a pyproject.toml it adds the entry point.
-    Without one, and in smmd-bench's own, the file stands alone, for --plugin. It never overwrites a
-    file.
+    The plugin NAME works as it is: a file for --plugin, or a project that pip installs. No file is
+    ever overwritten.
 
     \b
     Examples:
@@ -43,29 +45,87 @@ def command(kind: str, name: str, folder: Path | None, project: str | None) -> N
       smmd-bench new loss earth_mover --folder plugins
       smmd-bench new report by_length --project my-benchmark
     """
-    from ..plugin_system.templates.write import into_current_project, into_new_project
-
-    group = _GROUPS[kind]
-    if project is not None:
-        written = into_new_project(group, name, project, folder)
+    _require_name(kind, name, alone=project is None)
+    title, class_name = name.replace("_", " "), "".join(map(str.capitalize, name.split("_")))
+    values = {"name": name, "title": title.capitalize(), "class_name": class_name}
+    if project is None:
+        plugin, test = folder / f"{name}.py", folder / f"test_{name}.py"
+        more = {"plugin_from_test": plugin.name, "plugin_option": f" --plugin {plugin.as_posix()}"}
+        files = {}
     else:
-        written = into_current_project(group, name, folder)
-    for path in written.files:
-        what = "Added the entry point to" if path == written.changed else "Wrote"
-        click.echo(f"{what} {path}")
-    if written.entry_point:
-        click.echo(f"Add these lines to pyproject.toml:\n\n{written.entry_point}")
-    plugin = _quote(written.plugin)
-    click.echo(f"\nIt works as it is. Replace what it does in {plugin} and in its test, then:")
-    click.echo(f"  smmd-bench validate {plugin}")
-    click.echo(f"  python -m pytest {_quote(written.test)}")
-    click.echo(f"  {_USES[kind].format(name)} --plugin {plugin}")
-    if project is not None or written.changed or written.entry_point:
-        root = "." if project is None else _quote((folder or Path()) / project)
-        click.echo(
-            f"To use it by its name alone: pip install -e {root}  (without a network: with "
-            "--no-deps --no-build-isolation)"
+        package, root = _package_of(project), folder / project
+        if root.exists():
+            raise UserError(f"{root} exists already: choose another --project.")
+        plugin, test = root / package / f"{name}.py", root / "tests" / f"test_{name}.py"
+        more = {"plugin_from_test": f"../{package}/{name}.py", "plugin_option": ""}
+        values |= {"group": _GROUPS[kind], "project": project, "package": package}
+        files = {
+            root / "pyproject.toml": _render("pyproject.toml", values),
+            root / package / "__init__.py": f'"""Plugins of {project} for smmd-bench."""\n',
+        }
+    files[plugin] = _render(f"{kind}.py", {**values, **more})
+    files[test] = _render(f"test_{kind}.py", {**values, **more})
+    for path in files:
+        if path.exists():
+            raise UserError(f"{path} exists already and stays as it is: choose another name.")
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+        click.echo(f"Wrote {path}")
+    at = _quote(plugin)
+    click.echo(f"\nIt works as it is. Replace what it does in {at} and in its test, then:")
+    click.echo(f"  smmd-bench validate {at}\n  python -m pytest {_quote(test)}")
+    click.echo(f"  {_USES[kind].format(name)} --plugin {at}")
+    if project is not None:
+        click.echo(f"To use it by its name alone: pip install -e {_quote(root)}")
+
+
+def _require_name(kind: str, name: str, *, alone: bool) -> None:
+    """Raise UserError for a name that no new plugin of the kind can have."""
+    from ..plugin_system.registry import names
+
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        nearest = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or kind
+        raise UserError(
+            f"'{name}' cannot name a {kind}: take lower-case letters, digits and underscores, a "
+            f"letter first, such as my_{nearest}."
         )
+    if name in (known := names(_GROUPS[kind])):
+        others = (f"my_{name}", *(f"my_{name}_{number}" for number in range(2, 100)))
+        free = next(other for other in others if other not in known)
+        raise UserError(f"There is a {kind} '{name}' already: choose another name, such as {free}.")
+    if alone and _hides_a_module(name):
+        raise UserError(f"{name}.py would hide the module {name}: choose another, my_{name} say.")
+
+
+def _package_of(project: str) -> str:
+    """The name of a new project's package; raises UserError where it cannot be imported."""
+    package = re.sub(r"[-.]", "_", project).lower()
+    if not package.isascii() or not package.isidentifier() or keyword.iskeyword(package):
+        raise UserError(
+            f"'{project}' cannot name a project: take letters, digits, '-' and '_', a letter "
+            "first, and not a keyword of Python."
+        )
+    if _hides_a_module(package):
+        raise UserError(
+            f"The package {package} would hide the module of that name: choose another --project, "
+            f"such as my-{project}."
+        )
+    return package
+
+
+def _hides_a_module(name: str) -> bool:
+    return name in sys.stdlib_module_names or importlib.util.find_spec(name) is not None
+
+
+def _render(template: str, values: dict[str, str]) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("smmd_bench.plugin_system", "templates")
+    environment = Environment(
+        loader=loader, undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
+    )
+    return environment.get_template(f"{template}.jinja").render(values)
 
 
 def _quote(path: Path) -> str:

@@ -1,6 +1,5 @@
 """Options that several commands share, and how their values are read."""
 
-import math
 import os
 from collections.abc import Callable, Collection, Iterable
 from functools import wraps
@@ -10,13 +9,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from . import completion
+from ..errors import UserError
 from .voice import Voice
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
-_PLUGINS = f"{__name__}.plugins"
-"""Key of a command's context: its plugin files."""
 
 
 def split_commas(
@@ -31,8 +28,6 @@ def split_commas(
     parts = [part for text in texts for part in split_list(text)]
     given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
     if given and not parts:
-        from ..errors import UserError
-
         word = str(parameter.metavar).partition(",")[0]
         raise UserError(f"{parameter.opts[0]} is empty: give at least one {word}.")
     return parts
@@ -43,21 +38,11 @@ def load_plugins(
 ) -> tuple[Path, ...]:
     """Register the plugins of files, unless a shell only completes the command."""
     if files and not context.resilient_parsing:
-        from ..errors import UserError
-        from ..plugin_system.consent import load_named
-        from ..plugin_system.registry import titles_of_file
+        from ..plugin_system.registry import load_plugin_file
 
-        context.meta[_PLUGINS] = files
-        owners: dict[str, Path] = {}
-        for file in dict.fromkeys(file.resolve() for file in files):
-            load_named(file)
-            for title in titles_of_file(file):
-                if title in owners:
-                    raise UserError(
-                        f"{owners[title]} and {file} both define the {title}: give one of them "
-                        "another name, or leave its file out."
-                    )
-                owners[title] = file
+        context.meta[__name__] = files
+        for file in files:
+            load_plugin_file(file)
     return files
 
 
@@ -66,12 +51,10 @@ def require_used(titles: Collection[str], files: Iterable[str] = ()) -> None:
     `loss ce`; a report is always used."""
     from ..plugin_system.registry import titles_of_file
 
-    given: tuple[Path, ...] = click.get_current_context().meta.get(_PLUGINS, ())
+    given: tuple[Path, ...] = click.get_current_context().meta.get(__name__, ())
     for file in dict.fromkeys([*given, *map(Path, files)]):
         mine = titles_of_file(file)
         if not any(title in titles or title.startswith("report ") for title in mine):
-            from ..errors import UserError
-
             raise UserError(
                 f"{file} defines the {', the '.join(mine)}, and nothing that is asked for uses it: "
                 "name it, or leave the file out."
@@ -83,50 +66,19 @@ def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None)
     from ..storage.data_files import give_folder
 
     if folder is not None and not folder.is_dir():
-        from ..errors import UserError
-
         raise UserError(f"The data folder {folder} does not exist: check --data-dir.")
     give_folder(folder)
 
 
-def _set_stall(context: click.Context, _: click.Parameter, minutes: float) -> None:
+def _set_stall(_: click.Context, __: click.Parameter, minutes: int) -> None:
     """Set the environment variable that the processes of jobs read."""
-    if context.resilient_parsing:
-        return
-    if not math.isfinite(minutes):
-        raise click.BadParameter(f"{minutes} is no number of minutes: give one, or 0 for never.")
     from ..run.stall import STALL
 
     os.environ[STALL] = str(minutes)
 
 
-def require_unused(mode: str, *names: str) -> None:
-    """Raise UserError for the first of these options that the command line gives: `mode` reads
-    none of them."""
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
-        if given and parameter.name in names:
-            from ..errors import UserError
-
-            raise UserError(
-                f"{parameter.opts[0]} changes nothing with {mode}: leave one of them out."
-            )
-
-
-RUNNING = ("executor", "stall", "out", "extend", "dry_run", "track", "storage", "as_json")
-"""Options of how a plan is run, which its printed form does not hold."""
-
-
-def commas(*flags: str, word: str, **settings: Any) -> Decorator:
-    """An option that takes a list such as `ce,ntl`, of which an item is called `word`."""
-    return click.option(*flags, metavar=f"{word},...", callback=split_commas, **settings)
-
-
 def require_place(folder: Path) -> None:
     """Raise UserError if an output folder is a file, or would lie below one."""
-    from ..errors import UserError
-
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir():
         raise UserError(
@@ -139,8 +91,6 @@ class _Folder(click.Path):
     """A folder that has a name: `--out ''`, as of a variable that is not set, is none."""
 
     def convert(self, value: Any, *given: Any) -> Any:
-        from ..errors import UserError
-
         if not str(value).strip():
             raise UserError("--out names no folder: give it one, or leave it out.")
         folder = Path(os.fsdecode(super().convert(value, *given)))
@@ -149,6 +99,11 @@ class _Folder(click.Path):
 
 
 FOLDER = _Folder(path_type=Path)
+
+
+def commas(*flags: str, word: str, **settings: Any) -> Decorator:
+    """An option that takes a list such as `ce,ntl`, of which an item is called `word`."""
+    return click.option(*flags, metavar=f"{word},...", callback=split_commas, **settings)
 
 
 def out(source: str) -> Decorator:
@@ -182,39 +137,28 @@ as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print
 quiet: Decorator = click.option(
     "-q", "--quiet", is_flag=True, help="Print only errors, and where the results are."
 )
-executor: Decorator = click.option(
-    "--executor", default="local", shell_complete=completion.executors, help="Where jobs run."
-)
-stall: Decorator = click.option(
-    "--stall",
-    metavar="MINUTES",
-    type=click.FloatRange(min=0),
-    default=120,
-    expose_value=False,
-    callback=_set_stall,
-    help="End a job that reports no progress for so long, and do the others; 0: never.",
-)
-storage: Decorator = click.option(
-    "--storage",
-    metavar="URL",
-    help="Where the run's folder is for machines that share no disk, such as s3://bucket/run.",
-)
-losses: Decorator = commas(
-    "--losses",
-    word="LOSS",
-    required=True,
-    shell_complete=completion.losses,
-    help="Losses, such as ce,ntl,'smmd[sigma=1,lambda=5]'.",
+executor: Decorator = click.option("--executor", default="local", help="Where jobs run.")
+data_seed: Decorator = click.option(
+    "--data-seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Seed of generated data."
 )
 _EXECUTION: tuple[Decorator, ...] = (
     executor,
-    stall,
+    click.option(
+        "--stall",
+        metavar="MINUTES",
+        type=click.IntRange(min=0),
+        default=120,
+        expose_value=False,
+        callback=_set_stall,
+        help="End a job that reports no progress for so long, and do the others; 0: never.",
+    ),
     data_dir,
     out("the experiment"),
     click.option("--extend", is_flag=True, help="Add this experiment to another one's folder."),
     click.option(
-        "--dry-run", is_flag=True, help="List the cells, which are done, and the time left."
+        "--restore-weights", "restore", is_flag=True, help="Train again where weights are gone."
     ),
+    click.option("--dry-run", is_flag=True, help="Say what is to be done, and do nothing."),
     choice(
         "--track",
         *("none", "tensorboard", "wandb", "trackio"),

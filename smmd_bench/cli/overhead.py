@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from ..errors import CellSkippedError, UserError
-from . import completion, options
-from .interruption import keeping
+from . import options
 from .voice import Voice
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     "--losses",
     word="LOSS",
     default="ce,ntl,ntil,smmd",
-    shell_complete=completion.losses,
     help="Losses, such as ntl,'smmd[sigma=1]'; ce is always measured, in the stock Trainer too.",
 )
 @click.option(
@@ -84,7 +82,7 @@ def command(
     find_geometry(geometry)
     settings = _settings(losses, geometry, numeric_tokens, device, sizes)
 
-    from ..overhead.measure import measure, missing_repeats, read_frames
+    from ..overhead.measure import measure, read_frames
     from ..plugin_system.registry import plugin_files
 
     folder = out or settings.folder
@@ -93,18 +91,12 @@ def command(
         f"{settings.repeats} repeats x {settings.steps} steps, batch {settings.batch_size} x "
         f"{settings.length} tokens."
     )
-
-    def list_kept() -> list[str]:
-        done = settings.repeats - len(missing_repeats(settings, folder))
-        return [f"Kept in {folder}: {done} of {settings.repeats} repeats."]
-
-    with keeping(list_kept):
-        with voice.progress() as progress:
-            worked = measure(settings, folder, progress, plugin_files())
-        voice.publish(folder)
+    with voice.progress() as progress:
+        worked = measure(settings, folder, progress, plugin_files())
+    sections = voice.publish(folder)
     if not worked:
         voice.say(f"Nothing to do: {folder} is complete.")
-    voice.tables(folder, ("overhead_table",))
+    voice.tables(sections, ("overhead_table",))
     runs = read_frames(folder)["runs"]
     failures = runs[runs["error"].notna()].to_dict("records")
     failed = {f"{f['row']}, repeat {f['repeat'] + 1}": str(f["error"]) for f in failures}

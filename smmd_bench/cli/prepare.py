@@ -1,17 +1,17 @@
-"""`smmd-bench prepare`: fetch data and checkpoints ahead of a run."""
+"""`smmd-bench prepare` and `smmd-bench sample`: fetch a task's data, and look at them."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import click
 
 from ..errors import UserError
-from . import completion, options
-from .interruption import keeping
+from . import options
 from .voice import Voice
 
 if TYPE_CHECKING:
@@ -21,19 +21,17 @@ _UNKNOWN = "licence not stated"
 
 
 @click.command()
-@click.argument("tasks", nargs=-1, shell_complete=completion.tasks)
+@click.argument("tasks", nargs=-1)
 @click.option(
     "--model",
     "models",
     multiple=True,
-    metavar="MODEL",
-    shell_complete=completion.models,
     help="Also this checkpoint: hub name or local folder; may be repeated.",
 )
 @options.quiet
 @options.data_dir
 @options.plugin
-def command(tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool) -> None:
+def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> None:
     """Fetch data and checkpoints ahead of a run.
 
     It fetches the data of TASKS, and of the tests of transfer that they name, unless they are here,
@@ -55,24 +53,69 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], quiet: bool) -> Non
 
     if not tasks and not models:
         raise UserError("Nothing to prepare: name a task, such as gsm8k, or a --model.")
-    voice = Voice(quiet)
-    found = {}
+    voice, found = Voice(quiet), {}
     for spec in tasks:
         task = load_task(spec)
         found[task.name] = task
         found |= {name: load_task(name) for name in getattr(task, "transfers", ())}
     options.require_used([f"task {task.name}" for task in found.values()])
-    with keeping():
-        for name, task in found.items():
-            if not getattr(task, "sources", ()) and task.modality is Modality.TEXT:
-                voice.say(f"{name}: nothing to fetch, because its examples are generated.")
-                continue
-            licence = getattr(task, "licence", _UNKNOWN)
-            for what, size, place in _prepare_splits(task):
-                _say(voice, f"{name} {what}, {size / 2**20:.1f} MiB, {licence}", place)
-        require_folder_read()
-        for model in models:
-            _prepare_model(voice, model)
+    for name, task in found.items():
+        if not getattr(task, "sources", ()) and task.modality is Modality.TEXT:
+            voice.say(f"{name}: nothing to fetch, because its examples are generated.")
+            continue
+        licence = getattr(task, "licence", _UNKNOWN)
+        for what, size, place in _prepare_splits(task):
+            _say(voice, f"{name} {what}, {size / 2**20:.1f} MiB, {licence}", place)
+    require_folder_read()
+    for model in models:
+        _prepare_model(voice, model)
+
+
+@click.command()
+@click.argument("task")
+@click.option("-n", "count", default=5, type=click.IntRange(1), help="How many examples.")
+@options.choice("--split", "train", "validation", "test", help="Which split.")
+@click.option("--seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Of the data.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@options.data_dir
+@options.plugin
+def sample(
+    task: str,
+    count: int,
+    split: Literal["train", "validation", "test"],
+    seed: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Print examples of a TASK.
+
+    Each has its prompt, its target, and the attributes that the analysis uses.
+
+    \b
+    Examples:
+      smmd-bench sample arithmetic -n 5
+      smmd-bench sample 'arithmetic[operations=1..2]' --split test --json
+      smmd-bench sample clock_time -n 3
+    """
+    from ..plugin_system.checked_task import require_seed, take_examples
+    from ..plugin_system.registry import load_task
+    from ..storage.data_files import require_folder_read
+
+    plugin = load_task(task)
+    options.require_used([f"task {plugin.name}"])
+    require_seed([(plugin, [split])], seed, "--seed")
+    examples = take_examples(plugin, split, seed, count)
+    require_folder_read()
+    for example in examples:
+        images = [str(path) for path in example.images]
+        if as_json:
+            line = {"uid": example.uid, "prompt": example.prompt, "target": example.target}
+            more = {"images": images} if images else {}
+            click.echo(json.dumps({**line, **more, **example.attributes}, ensure_ascii=False))
+            continue
+        facts = ", ".join(f"{key} {value}" for key, value in example.attributes.items())
+        click.secho("\n".join([f"{example.uid}  {facts}", *images]), dim=True)
+        click.echo(f"{example.prompt}{click.style(example.target, bold=True)}\n")
 
 
 def _prepare_splits(task: Task) -> Iterator[tuple[str, int, Path | str | None]]:
@@ -86,11 +129,8 @@ def _prepare_splits(task: Task) -> Iterator[tuple[str, int, Path | str | None]]:
             file = source.file(split)
             rows = sum(1 for _ in source.rows(split))
             _check_pictures(task, split)
-            yield (
-                f"{split}: {rows:,} rows",
-                sum(part.stat().st_size for part in parts_of(file)),
-                file,
-            )
+            size = sum(part.stat().st_size for part in parts_of(file))
+            yield f"{split}: {rows:,} rows", size, file
     for split in get_args(Split) if not sources else ():
         paths = _check_pictures(task, split)
         size = sum(path.stat().st_size for path in paths)
@@ -110,17 +150,14 @@ def _check_pictures(task: Task, split: Split) -> set[Path]:
 
 def _prepare_model(voice: Voice, name: str) -> None:
     """Fetch or check a checkpoint: count its weights, and read each file once."""
-    from ..models.cards import model_card
-    from ..models.licences import licence_of
+    from ..models.cards import licence_of, model_card
     from ..storage.sizes import spell_bytes
 
     card = model_card(name)
     files = sorted(card.folder.glob("*.safetensors"))
     size = spell_bytes(sum(file.stat().st_size for file in files))
-    count = f"{len(files)} safetensors file{'s' * (len(files) != 1)}"
-    licence = licence_of(card) or _UNKNOWN
-    weights = f"{card.parameter_count():,} weights in {count}"
-    _say(voice, f"{name}: {weights}, {size}, {licence}", card.folder)
+    weights = f"{card.parameter_count():,} weights in {len(files)} of safetensors, {size}"
+    _say(voice, f"{name}: {weights}, {licence_of(card) or _UNKNOWN}", card.folder)
 
 
 def _say(voice: Voice, sentence: str, place: Path | str | None) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from . import completion, options
-from .interruption import keeping
+from . import options
 from .voice import Voice, advise_retry
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("run", type=options.PATH, shell_complete=completion.runs)
+@click.argument("run", type=options.PATH)
 @options.commas(
     "--suite",
     "suites",
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     word="LOSS",
     default="",
     show_default=False,
-    shell_complete=completion.run_losses,
     help="Only the cells of these losses; base is the untuned model (default: all).",
 )
 @click.option(
@@ -71,7 +69,6 @@ def command(
       smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir ./data
       smmd-bench regress runs/NAME --suite samsum --losses ce
     """
-    from ..publishing.report_stamp import reports_are_current
     from ..regression.evaluation import find_targets
     from ..regression.regress import plan, regress
     from ..regression.suites import find_suites
@@ -88,32 +85,24 @@ def command(
         f"{wanted[0].engine}" + (f", {limit} questions a subject or task." if limit else ".")
     )
 
-    with keeping(lambda: _kept(run, wanted)):
-        with voice.progress() as progress:
-            outcome = regress(run, wanted, progress, executor=executor, batch_size=batch_size)
-        if not reports_are_current(run):
-            voice.publish(run)
+    with voice.progress() as progress:
+        outcome = regress(run, wanted, progress, executor=executor, batch_size=batch_size)
+    sections = voice.publish(run)
     if not outcome.worked:
         voice.say("Nothing to do: the run has every result.")
-    voice.tables(run, ("mmlu_table", "regression_table"))
+    voice.tables(sections, ("mmlu_table", "regression_table"))
     status = voice.conclude(run, worked=outcome.worked, failed=outcome.failed)
     if outcome.failed:
         voice.fail(
             f"{len(outcome.failed)} evaluations failed; tracebacks are in "
-            f"{run / 'regression'}/*/FAILED.json. {_advice(run, wanted)}"
+            f"{run / 'failed'}. {_advice(run, wanted)}"
         )
     return status
-
-
-def _kept(run: Path, evaluations: Sequence[Evaluation]) -> list[str]:
-    """What there is of them after an interruption."""
-    done = sum(evaluation.is_done(run) for evaluation in evaluations)
-    return [f"Kept in {run / 'regression'}: {done} of {len(evaluations)} evaluations."]
 
 
 def _advice(run: Path, evaluations: Iterable[Evaluation]) -> str:
     """What to do about the evaluations that have no result."""
     from ..storage.files import read_json
 
-    left = (each.folder(run) for each in evaluations if not each.is_done(run))
-    return advise_retry(read_json(folder / "FAILED.json") for folder in left)
+    files = (run / "failed" / f"{e.address}.json" for e in evaluations if not e.is_done(run))
+    return advise_retry(map(read_json, files))

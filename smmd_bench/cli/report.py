@@ -1,18 +1,24 @@
 """`smmd-bench report RUN ...`: tables, figures and page again, from what is on disk."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import UserError
-from . import completion, options
-from .interruption import keeping
+from . import options
 from .terminal import print_json
 from .voice import Voice, summary_of
 
+if TYPE_CHECKING:
+    from ..publishing.make_report import Section
+
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=options.PATH, shell_complete=completion.runs)
+@click.argument("runs", nargs=-1, required=True, type=options.PATH)
 @options.commas(
     "--only",
     word="NAME",
@@ -49,58 +55,40 @@ def command(
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
       smmd-bench report runs/NAME --plugin my_figure.py
     """
-    from ..publishing.report_names import require_formats, require_reports
+    from ..publishing.write_reports import find_formats, find_reports, write_some_reports
     from ..results.frames import read_run
-    from .run_plugins import load_plugins_of
 
-    load_plugins_of(runs, voice)
     if len(runs) > 1 and out is None:
         raise UserError("Several runs need a folder for their report: name one with --out.")
-    frames = [read_run(one) for one in runs]
-    require_reports(only or ())
-    require_formats(formats or ())
+    for one in runs:
+        read_run(one)  # or says why it is none
+    names = find_reports(only or ())
+    endings = find_formats(formats or ("csv", "markdown", "latex", "png", "svg"))
     from ..run.merge import merge_runs  # and pandas with it
 
-    for one in frames:
-        voice.note_gone(one)
     run = runs[0] if out is None else merge_runs(runs, out)
     if only is None and formats is None:
-        with keeping():
-            written = voice.publish(run)
-        voice.tables(run)
-        voice.say(f"{len(written)} files in {run / 'reports'}")
+        sections = voice.publish(run)
+        voice.tables(sections)
         voice.paths(run)
         broken = voice.failed_reports(run)
     else:
-        broken = _publish_some(voice, run, only or [], formats)
+        with voice.progress(stderr=True) as progress:
+            sections = write_some_reports(run, names, endings, progress)
+        _say_some(voice, sections)
+        broken = any(section.error for section in sections)
     if voice.as_json:
         print_json(summary_of(run))
     return 1 if broken else 0
 
 
-def _publish_some(voice: Voice, run: Path, only: list[str], formats: list[str] | None) -> bool:
-    """Make some reports, or some formats; returns whether a report failed."""
-    from ..publishing.report_names import SPELLINGS
-    from ..publishing.report_stamp import reports_are_stale
-    from ..publishing.write_reports import write_some_reports
-
-    asked = list(SPELLINGS) if formats is None else formats
-    stale = reports_are_stale(run)
-    with keeping(), voice.progress(stderr=True) as progress:
-        sections, written = write_some_reports(
-            run, only, [SPELLINGS[name] for name in asked], progress
-        )
+def _say_some(voice: Voice, sections: Sequence[Section]) -> None:
+    """Print the tables and the files of reports, and why others are not made."""
     for section in sections:
         if section.error:
             voice.fail(f"Failed: report {section.name}: {section.error}")
         elif section.skipped:
             voice.note(f"Not made: {section.name}: {section.skipped}")
-        voice.section(section)
-    for path in written:
+    voice.tables(sections, [section.name for section in sections])
+    for path in (path for section in sections for path in section.files):
         voice.always(str(path))
-    if stale:
-        voice.note(
-            f"Note: the other tables and figures in {run / 'reports'} show an earlier state of the "
-            "run: `smmd-bench report` without --only and --format makes them again."
-        )
-    return any(section.error for section in sections)

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from . import completion, options
-from .interruption import keeping
+from . import options
 from .voice import Voice
 
 
@@ -14,7 +13,6 @@ from .voice import Voice
 @click.option(
     "--task",
     required=True,
-    shell_complete=completion.tasks,
     help="A task, such as arithmetic or 'arithmetic[level=hard]'.",
 )
 @click.option(
@@ -30,14 +28,11 @@ from .voice import Voice
     "--label",
     "labels",
     multiple=True,
-    help="What tables call a file, in the same order (default: its name without extension, or "
-    "the task in that of lm-eval). The "
-    "name of a loss, such as ce or smmd, gives it the colour of that loss.",
+    help="What tables call a file, in the same order (default: its name). The name of a loss, such "
+    "as ce or smmd, gives it the colour of that loss.",
 )
 @options.choice("--split", "test", "train", "validation", help="Which split was answered.")
-@click.option(
-    "--data-seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Seed of generated data."
-)
+@options.data_seed
 @click.option(
     "--limit",
     type=click.IntRange(1),
@@ -65,15 +60,11 @@ def command(
       JSON lines, a JSON list, CSV and Parquet: a column with the completion,
         named completion, prediction, response, output or generated_text, and
         one with the id, named uid, id, doc_id or index.
-      lm-eval: samples_*.jsonl of --log_samples, by their raw answers.
+      lm-eval: samples_*.jsonl of --log_samples; the raw answer is scored.
       Inspect: a log (.eval), by its first epoch.
 
     An id is the uid of an example (`smmd-bench sample TASK --split test --json`), or its position
-    in the split, from 0. Without uids, rows whose prompts tell them apart are matched by these;
-    rows without ids must be one for each example, in order. Prompts and targets (prompt, question,
-    target, answer, ...) are compared with the examples, and a file that contradicts them is
-    refused. A prompt that every completion repeats is taken off. finish_reason "length" says that
-    a completion was cut off.
+    in the split, from 0. A file whose prompts or targets contradict the examples is refused.
 
     \b
     Examples:
@@ -85,40 +76,31 @@ def command(
     from ..plugin_system.registry import require_known
 
     require_known("tasks", [task])  # before what takes a second to import
-    from ..publishing.report_stamp import reports_are_current
     from ..run.predictions import score_predictions
 
     options.require_used([f"task {task.partition('[')[0]}"])
-    with keeping(), voice.waiting("Scoring ..."):
+    with voice.waiting("Scoring ..."):
         outcome = score_predictions(task, files, labels, say=voice.say, **given)
     folder = outcome.path
-    if not reports_are_current(folder):
-        with keeping():
-            voice.publish(folder)
+    sections = voice.publish(folder)
     if not outcome.worked and not outcome.failed:
         voice.say(f"Nothing to do: {folder} is complete.")
-    voice.tables(folder)
+    voice.tables(sections)
     _say_comparisons(voice, folder)
     return voice.conclude(folder, worked=outcome.worked, failed=outcome.failed)
 
 
 def _say_comparisons(voice: Voice, folder: Path) -> None:
     """A line for each file but the first, whatever table the task has."""
-    from ..contracts import ExactMatch
     from ..publishing.style import loss_label
     from ..publishing.tables import p_value, with_interval
     from ..results.frames import read_run
 
     compared = read_run(folder).comparisons
     for line in compared.drop_duplicates("address").to_dict("records"):  # its first metric
-        difference = with_interval(line["difference"], line["low"], line["high"], sign=True)
-        exact = (
-            f"; exact by one alone: {line['b']:.0f} and {line['c']:.0f} of {line['n']:,}, McNemar "
-            f"p {p_value(line['p'])}"
-            if line["metric"] == ExactMatch.name  # else the answers are no numbers
-            else f" (n {line['n']:,})"
-        )
         voice.say(
             f"{loss_label(line['loss'])} against {loss_label(line['against_loss'])}: "
-            f"{line['metric']} {difference}{exact}"
+            f"{line['metric']} "
+            f"{with_interval(line['difference'], line['low'], line['high'], sign=True)}, "
+            f"p {p_value(line['p'])}, n {line['n']:,}"
         )

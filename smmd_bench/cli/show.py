@@ -1,141 +1,146 @@
-"""`smmd-bench show CELL`: one example, and what every loss answered."""
+"""`smmd-bench show`: the cells of a run, what one wrote, and one example by every loss."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import completion, options
-from .terminal import new_console, new_table, plain, print_json, print_table
-from .voice import Voice
+from ..errors import UserError, did_you_mean
+from . import options
+from .terminal import print_json, print_results
+from .voice import rows_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    import pandas as pd
 
-    from .show_views.cells import Group
-    from .show_views.example import Answered, Shown
+    from ..results.frames import RunFrames
 
-_LONGEST = 1500
-_MARKS = {True: ("right", "green"), False: ("wrong", "red"), None: ("-", "dim")}
+_SHORT = {"model": "model_label", "task": "task_name", "loss": "loss_name"}
+"""The columns with names that also fit: those without brackets mean any parameters."""
+_ANSWER = ["loss", "seed", "exact", "parsed", "completion", "finish_reason"]
 
 
 @click.command()
-@click.argument("name", required=False, metavar="[CELL|RUN]", shell_complete=completion.runs)
-@click.option(
-    "--run", type=options.PATH, help="The run of the CELL (default: the newest one in runs/)."
-)
-@click.option("--model", help="A cell of this model.")
-@click.option("--task", shell_complete=completion.tasks, help="A cell of this task.")
-@click.option("--loss", shell_complete=completion.run_losses, help="A cell of this loss.")
-@click.option("--seed", type=int, help="A cell of this seed.")
-@click.option("--uid", help="Which example (default: the first on which the losses disagree).")
+@click.argument("name", required=False, metavar="[CELL|RUN]")
+@click.option("--run", type=options.PATH, help="The run of the CELL (default: the newest).")
+@click.option("--model", help="Only cells of this model.")
+@click.option("--task", help="Only cells of this task.")
+@click.option("--loss", help="Only cells of this loss.")
+@click.option("--seed", type=int, help="Only cells of this seed.")
+@click.option("--uid", help="This example, as every one of the cells answers it.")
+@click.option("-n", "count", default=10, type=click.IntRange(1), help="Examples of one cell.")
 @options.as_json
 @options.plugin
 def command(
-    name: str | None, run: Path | None, uid: str | None, as_json: bool, **filters: Any
+    name: str | None, run: Path | None, uid: str | None, count: int, as_json: bool, **filters: Any
 ) -> None:
-    """Show one example: what each loss wrote, and its digits.
+    """Show a run's cells, what one cell wrote, or one example.
 
-    It prints prompt and target of a test example and, for every loss of the same model, task and
-    seed, the completion, the value read from it, and the digit distributions.
-
-    CELL is an address, the beginning of one, or a cell's folder. Without it the options choose a
-    cell of RUN, or of the newest run; by default the first trained one. If you name a cell, the
-    example is one on which it and another loss differ.
+    CELL is an address or the beginning of one; RUN is the newest one in runs/ if you give none.
+    Where one cell is meant, its first test examples are shown; with --uid one example and what all
+    of the cells wrote; else the list of cells.
 
     \b
     Examples:
       smmd-bench show
       smmd-bench show 3f9c
       smmd-bench show runs/NAME --loss smmd --seed 1
-      smmd-bench show runs/NAME --task arithmetic --uid test-0-5 --json
+      smmd-bench show runs/NAME --task arithmetic --uid test-0-5
     """
-    from .run_plugins import load_plugins_of
-    from .show_views.cells import find_group
-    from .show_views.example import find_example
+    import pandas as pd
 
-    group = find_group(name, run, filters)
-    voice = Voice(as_json=as_json)
-    voice.note_gone(group.run)
-    if group.run.manifest.get("plugins"):
-        load_plugins_of([group.run.path], voice)
-    shown = find_example(group, uid)
+    from ..results.frames import read_run
+
+    address = None if name is None or "/" in name or Path(name).is_dir() else name
+    if address is None and name is not None and run is not None:
+        raise UserError(f"{name} is a run, and so is --run {run}: give one of them.")
+    folder = run or (Path(name) if name is not None and address is None else _newest_run())
+    frames = read_run(folder)
+    cells = filter_cells(frames, filters)
+    if address is not None:
+        cells = cells[cells["address"].str.startswith(address)]
+        if cells.empty:
+            raise UserError(
+                f"No cell of {folder} has the address '{address}': see `show {folder}`."
+            )
+    if uid is not None:
+        shown = _find_example(frames, cells, uid)
+    elif len(cells) == 1:
+        shown = frames.only(cells).completions.head(count)
+        if shown.empty:
+            status = cells["status"].iloc[0]
+            raise UserError(f"That cell of {folder} is {status}: the command of the run goes on.")
+    else:
+        shown = _list_cells(frames, cells)
     if as_json:
-        content = {"run": str(group.run.path), **group.title, "named": group.named}
-        print_json({**content, **asdict(shown)})
+        print_json({"run": str(folder), "rows": rows_of(shown)})
         return
-    console = new_console()
-    _print_question(console, group, shown)
-    _print_answers(console, group, shown.answers)
-    _print_distributions(console, shown.answers)
+    title = str(folder)
+    if uid is not None:
+        first = shown.iloc[0]
+        title += f", {uid}\n{_plain(first['prompt'])}\n-> {_plain(first['target'])}"
+        shown = shown[[column for column in _ANSWER if column in shown]]
+    elif len(cells) == 1:
+        title += "".join(f", {value}" for value in cells.iloc[0][["model", "task", "loss", "seed"]])
+        shown = shown[["uid", "target", *(column for column in _ANSWER[2:] if column in shown)]]
+    texts = [[*map(_plain, row.values())] for row in rows_of(shown)]
+    print_results(pd.DataFrame(texts, columns=shown.columns), title)
 
 
-def _print_question(console: Console, group: Group, shown: Shown) -> None:
-    console.print("{model}  {task}  seed {seed}".format(**group.title), style="bold")
-    console.print(str(group.run.path), style="dim", soft_wrap=True)
-    console.print(f"Example {shown.uid} ({shown.why})")
-    if shown.image is not None:
-        there = "" if Path(shown.image).is_file() else "  (no longer there)"
-        console.print(f"Picture {shown.image}{there}", soft_wrap=True)
-    for label, text in (("Prompt", shown.prompt), ("Target", shown.target)):
-        console.print(f"\n{label}", style="bold")
-        console.print(_cut(plain(text)))
+def filter_cells(run: RunFrames, filters: Mapping[str, Any]) -> pd.DataFrame:
+    """The cells that every option fits; a seed fits the base, too.
+
+    Raises UserError for an option that fits none.
+    """
+    cells = run.cells
+    for column, value in filters.items():
+        if value is None:
+            continue
+        names = run.cells[[column, _SHORT.get(column, column)]].astype("str")
+        fits = (names == str(value)).any(axis=1)
+        if not fits.any():
+            known = did_you_mean(str(value), {*names.to_numpy().ravel()})
+            raise UserError(f"No cell of {run.path} has the {column} '{value}': {known}")
+        if column == "seed":
+            fits |= run.cells["loss"] == "base"
+        cells = cells[fits[cells.index]]
+    if cells.empty:
+        raise UserError(f"No cell of {run.path} fits all of these options: leave out some.")
+    return cells
 
 
-def _print_answers(console: Console, group: Group, answers: tuple[Answered, ...]) -> None:
-    from rich.text import Text
-
-    table = new_table(
-        {"header": "Loss", "overflow": "fold", "max_width": 22},
-        {"header": "Mark", "no_wrap": True},
-        {"header": "Parsed", "overflow": "fold", "max_width": 16},
-        {"header": "Completion", "overflow": "fold", "ratio": 1},
-        header_style="bold",
-        show_header=True,
-    )
-    for answer in answers:
-        mark, style = _MARKS[answer.right]
-        parsed = "-" if answer.right is None else "none"
-        if answer.parsed is not None:
-            parsed = f"{answer.parsed:.12g}"
-        text = Text(_cut(plain(answer.completion)))
-        if answer.finish_reason == "length":
-            text.append(" [cut off]", style="yellow")
-        name = ("* " if answer.address == group.named else "") + answer.loss
-        table.add_row(name, Text(mark, style), parsed, text)
-    console.print()
-    print_table(console, table)
+def _newest_run() -> Path:
+    manifests = [*Path("runs").glob("*/manifest.json")]
+    if not manifests:
+        raise UserError(f"There is no run in {Path('runs').absolute()}: name one with --run.")
+    return max(manifests, key=lambda file: file.stat().st_mtime).parent
 
 
-def _print_distributions(console: Console, answers: tuple[Answered, ...]) -> None:
-    from ..decoding.probe import OUTSIDE
-    from .show_views.plot import draw_bands
-
-    probed = [answer for answer in answers if answer.distributions]
-    if not probed:
-        console.print("\nThis example has no digit probes.", style="dim")
-        return
-    longest = min(22, max(len(answer.loss) for answer in probed))
-    console.print("\nProbability of each digit, given the true text before it", style="bold")
-    for band in draw_bands(probed, console.width - longest - 2):
-        console.print()
-        for head in band.heads:
-            console.print(f"{'':<{longest}}  {head}", style="dim", soft_wrap=True)
-        for loss, line in band.rows:
-            name = loss if len(loss) <= longest else loss[: longest - 1] + "~"
-            console.print(f"{name:<{longest}}  {line}", soft_wrap=True)
-    found = [distribution for answer in probed for distribution in answer.distributions]
-    note = "\n▼ the true digit; p: the probability of the true token among numeric tokens."
-    if any(distribution.answer_digit == OUTSIDE for distribution in found):
-        note += " answer 1: the first digit of the final answer; token 1: the first number of the"
-        note += " target, outside the answer."
-    if any(distribution.target_value >= 10 for distribution in found):
-        note += " Tokens of several digits are shown by their leading one."
-    console.print(note, style="dim")
+def _list_cells(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells, each with its first metric."""
+    first = run.metrics.drop_duplicates("address").set_index("address")
+    found = cells[["address", "model", "task", "loss", "seed", "status"]].copy()
+    for column in ("metric", "value"):
+        found[column] = found["address"].map(first[column].astype(object))
+    return found
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … (all of it with --json)"
+def _find_example(run: RunFrames, cells: pd.DataFrame, uid: str) -> pd.DataFrame:
+    """What the cells wrote for an example. Raises UserError if none has it, or tasks share it."""
+    answers = run.only(cells).completions
+    found = answers[answers["uid"] == uid]
+    if found.empty:
+        near = did_you_mean(uid, answers["uid"].drop_duplicates().head(2000))
+        raise UserError(f"{run.path} has no example '{uid}': {near[:300]}")
+    if found["prompt"].nunique() > 1:
+        raise UserError(f"Several tasks of {run.path} have an example '{uid}': add --task.")
+    return found
+
+
+def _plain(value: object) -> str:
+    """A value for people; the control characters of a text are escaped, as they move the cursor."""
+    text = "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)

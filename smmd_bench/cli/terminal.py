@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Table
 
 _NARROWEST, _ELSEWHERE = 80, 100
@@ -36,13 +36,13 @@ def result_width() -> int:
     return max(_NARROWEST, console.width) if has_width(console) else _ELSEWHERE
 
 
-def print_results(table: pd.DataFrame, title: str, caption: str) -> None:
+def print_results(table: pd.DataFrame, title: str, caption: str = "") -> None:
     """Print a table of results, as wide as `result_width` allows."""
-    from ..publishing.terminal_table import to_terminal
+    from ..publishing.terminal import to_terminal
 
     console = new_console()
     console.width = width = result_width()
-    console.print(to_terminal(table, title, caption, width))
+    print_table(console, to_terminal(table, title, caption, width))
 
 
 def print_sentence(text: str, *, stderr: bool = False) -> None:
@@ -68,7 +68,7 @@ def new_table(*columns: dict[str, Any], **settings: Any) -> Table:
     return table
 
 
-def print_table(console: Console, table: Table) -> None:
+def print_table(console: Console, table: RenderableType) -> None:
     """Print a table; off a terminal, without spaces at the ends of its lines."""
     if console.is_terminal:
         console.print(table)

@@ -1,14 +1,18 @@
-"""`smmd-bench train-eval`: the main job, from flags."""
+"""`smmd-bench train-eval` and `smmd-bench run FILE`: the main job, from flags or from a file."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UserError
-from . import completion, options
+from . import options
 from .voice import Voice
+
+if TYPE_CHECKING:
+    from ..experiment.file import ExperimentFile
 
 _SHORTCUTS = {
     "train_examples": "Training examples (default: the recipe's).",
@@ -18,10 +22,10 @@ _SHORTCUTS = {
     "learning_rate": "Peak learning rate.",
     "method": "lora or full.",
 }
+"""Recipe settings with a flag of their own."""
 
 
-def _recipe(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An option for each of `_SHORTCUTS`."""
+def _recipe(function: Any) -> Any:
     for name, text in reversed(_SHORTCUTS.items()):
         function = click.option(f"--{name.replace('_', '-')}", name, help=text)(function)
     return function
@@ -31,65 +35,53 @@ def _read_seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, 
     try:
         return tuple(int(seed) for seed in text.split(","))
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not a list of integers such as 0,1,2.") from None
+        raise UserError(f"--seeds '{text}' is not a list of integers such as 0,1,2.") from None
 
 
 def _read_settings(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    if wrong := [text for text in texts if "=" not in text]:
-        raise click.BadParameter(f"{wrong[0]!r} is not of the form KEY=VALUE.")
     settings: dict[str, str] = {}
     for text in texts:
-        key, value = (part.strip() for part in text.split("=", 1))
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals:
+            raise UserError(f"--set '{text}' is not of the form KEY=VALUE.")
         if settings.setdefault(key, value) != value:
-            raise click.BadParameter(f"{key} is given as {settings[key]} and as {value}: keep one.")
+            raise UserError(f"--set {key} is given as {settings[key]} and as {value}: keep one.")
     return settings
 
 
-def _require_one_value(shortcuts: dict[str, str], settings: dict[str, str]) -> None:
-    """Raise UserError for a setting that has one value by its own flag, another by --set."""
-    for name in shortcuts.keys() & settings.keys():
-        if shortcuts[name] != settings[name]:
-            flag = f"--{name.replace('_', '-')}"
-            raise UserError(
-                f"{flag} {shortcuts[name]} and --set {name}={settings[name]} contradict each "
-                "other: keep one of them."
-            )
-
-
 @click.command()
-@click.option(
+@options.commas(
     "--task",
     "tasks",
+    word="TASK",
     multiple=True,
     required=True,
-    metavar="TASK",
-    callback=options.split_commas,
-    shell_complete=completion.tasks,
-    help="A task, such as arithmetic or 'arithmetic[level=hard]'; may be repeated.",
+    help="Tasks, such as arithmetic or 'arithmetic[level=hard]'; may be repeated.",
 )
-@options.losses
+@options.commas(
+    "--losses",
+    word="LOSS",
+    required=True,
+    help="Losses, such as ce,ntl,'smmd[sigma=1,lambda=5]'.",
+)
 @click.option(
     "--model",
     "models",
     multiple=True,
-    show_default="builtin/tiny, or builtin/tiny-vl for tasks with images",
     metavar="MODEL",
-    shell_complete=completion.models,
+    show_default="builtin/tiny, or builtin/tiny-vl for tasks with images",
     help="Built-in name, local folder or hub name; may be repeated.",
 )
 @click.option("--seeds", default="0", metavar="N,...", callback=_read_seeds, help="Training seeds.")
-@click.option("--data-seed", default=0, help="Seed of generated data.")
-@click.option("--engine", default="vllm", shell_complete=completion.engines, help="What decodes.")
+@options.data_seed
+@click.option("--engine", default="vllm", help="What decodes.")
 @options.commas(
     "--decoders",
     word="NAME",
     default="greedy",
-    help="greedy, and mean and median of p(number), for tasks whose answer is one number "
-    "(docs/decoders.md).",
+    help="greedy, and mean and median of p(number), for tasks whose answer is one number.",
 )
-@click.option(
-    "--base/--no-base", default=True, help="Whether the untuned checkpoint is a row of the table."
-)
+@click.option("--base/--no-base", default=True, help="Whether the untuned checkpoint is a row.")
 @click.option(
     "--transfers/--no-transfers",
     default=True,
@@ -106,7 +98,6 @@ def _require_one_value(shortcuts: dict[str, str], settings: dict[str, str]) -> N
 )
 @click.option(
     "--tune",
-    "tune",
     multiple=True,
     metavar="NAME=VALUE,...",
     help="Values of a parameter or recipe setting to choose from by validation, as in 'lambda=1,3' "
@@ -122,16 +113,7 @@ def _require_one_value(shortcuts: dict[str, str], settings: dict[str, str]) -> N
 @options.voice
 @click.option("--print-yaml", is_flag=True, help="Print the YAML file that means the same.")
 @options.plugin_files
-def command(
-    tasks: list[str],
-    losses: list[str],
-    models: tuple[str, ...],
-    settings: dict[str, str],
-    plugins: tuple[Path, ...],
-    print_yaml: bool,
-    voice: Voice,
-    **given: Any,
-) -> int:
+def command(voice: Voice, *, print_yaml: bool, **given: Any) -> int:
     """Fine-tune with each loss, score every checkpoint, report.
 
     \b
@@ -144,35 +126,72 @@ def command(
         --tune 'smmd: lambda=1,3' --tune 'ce: learning_rate=2e-4,5e-4'
     """
     from ..models.card_content import require_builtins
-    from ..plugin_system.registry import load_task, require_known
+    from ..plugin_system.registry import require_known
 
-    require_known("tasks", tasks)  # before what takes seconds to import
-    require_known("losses", losses)
+    require_known("tasks", given["tasks"])  # before what takes seconds to import
+    require_known("losses", given["losses"])
     require_known("engines", [given["engine"]])
     require_known("executors", [given["executor"]])
-    require_builtins(models)
-    for task in tasks:
-        load_task(task)
+    require_builtins(given["models"])
     from ..experiment.experiment import Experiment
     from ..experiment.file import ExperimentFile
     from .execution import execute
 
-    shortcuts = {name: given.pop(name) for name in _SHORTCUTS}
-    shortcuts = {name: value for name, value in shortcuts.items() if value is not None}
-    _require_one_value(shortcuts, settings)
-    experiment = Experiment(
-        tasks=tuple(tasks),
-        losses=tuple(losses),
-        models=models,
-        recipe={**shortcuts, **settings},
-        plugins=tuple(map(str, plugins)),
-        tune=given.pop("tune"),
-        decoders=tuple(given.pop("decoders")),
-        tune_trials=given.pop("tune_trials"),
-        **{name: given.pop(name) for name in ("seeds", "data_seed", "engine", "base", "transfers")},
-    )
+    shortcuts = {key: value for key in _SHORTCUTS if (value := given.pop(key)) is not None}
+    settings = given.pop("settings")
+    for name in shortcuts.keys() & settings.keys():
+        if shortcuts[name] != settings[name]:
+            raise UserError(
+                f"--{name.replace('_', '-')} {shortcuts[name]} and --set {name}={settings[name]} "
+                "contradict each other: keep one of them."
+            )
+    given["plugins"] = tuple(map(str, given["plugins"]))
+    fields = {key: given.pop(key) for key in Experiment.__dataclass_fields__ if key in given}
+    experiment = Experiment(**fields, recipe={**shortcuts, **settings})
     if print_yaml:
-        options.require_unused("--print-yaml", *options.RUNNING)
         click.echo(experiment.to_yaml(), nl=False)
         return 0
     return execute(ExperimentFile(None, (experiment,)), voice, **given)
+
+
+@click.command()
+@click.argument("file", type=options.PATH)
+@options.execution
+@options.voice
+def run(file: Path, voice: Voice, **given: Any) -> int:
+    """Run the experiment of a YAML FILE.
+
+    `train-eval --print-yaml` writes such a file. A file with `parts` holds several experiments,
+    which run into one folder.
+
+    \b
+    Examples:
+      smmd-bench train-eval --task arithmetic --losses ce \\
+        --print-yaml > experiment.yaml
+      smmd-bench run experiment.yaml
+      smmd-bench run experiments/miniature.yaml --dry-run
+    """
+    from .execution import execute
+
+    return execute(_read_plan(file), voice, **given)
+
+
+def _read_plan(file: Path) -> ExperimentFile:
+    """The experiments of a YAML file; its plugins are loaded. Raises UserError for a mistake."""
+    from ..experiment.file import experiment_file
+    from ..plugin_system.registry import load_plugin_file
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"The experiment file {file} cannot be read ({error.strerror}).") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"The experiment file {file} is not UTF-8: save it as UTF-8.") from error
+    plan = experiment_file(text, str(file))
+    files = dict.fromkeys(name for part in plan.experiments for name in part.plugins)
+    for plugin in files:
+        load_plugin_file(plugin)
+    plan = experiment_file(text, str(file)) if files else plan  # whose names are known now
+    for part in (part for part in plan.experiments if part not in plan.optional):
+        part.require_known()
+    return plan

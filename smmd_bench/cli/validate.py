@@ -5,18 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import UserError
-from . import completion, options
-from .terminal import new_console, print_json
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from ..conformance.checks import Finding
+from . import options
+from .terminal import new_console, new_table, print_json, print_table
 
 _SIGNS = {"passed": ("✓", "green"), "failed": ("✗", "bold red"), "unchecked": ("–", "yellow")}
 
@@ -33,7 +27,6 @@ def _go_offline(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -
     nargs=-1,
     is_eager=True,
     callback=_go_offline,
-    shell_complete=completion.plugins_and_files,
 )
 @click.option("--run", type=options.PATH, help="Also try reports on this run of yours.")
 @options.as_json
@@ -56,6 +49,8 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
     """
     from tempfile import TemporaryDirectory
 
+    from rich.text import Text
+
     from ..conformance.generated_runs import GeneratedRuns
     from ..conformance.suite import findings, targets
     from ..results.frames import read_run
@@ -75,8 +70,12 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
                 found[target] = findings(target, runs)
             if not as_json:
                 console.print(target.label, style="bold", soft_wrap=True)
+                table = new_table({"no_wrap": True}, {"overflow": "fold"})
                 for finding in found[target]:
-                    console.print(_line(finding, console.width), soft_wrap=True)
+                    here = "not possible here: " if finding.state == "unchecked" else ""
+                    sign = Text(*_SIGNS[finding.state])
+                    table.add_row(sign, f"{finding.check}: {here}{finding.detail}")
+                print_table(console, table)
     require_folder_read()
     states = [finding.state for checks in found.values() for finding in checks]
     counts = {state: states.count(state) for state in _SIGNS}  # type: ignore[arg-type]
@@ -92,16 +91,3 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
             f"{counts['failed']} failed, {counts['unchecked']} not possible here."
         )
     return 1 if counts["failed"] else 0
-
-
-def _line(finding: Finding, width: int) -> Text:
-    """A sign, the check and its detail, wrapped beside the sign."""
-    import textwrap
-
-    from rich.text import Text
-
-    sign, style = _SIGNS[finding.state]
-    detail = f"not possible here: {finding.detail}"
-    detail = detail if finding.state == "unchecked" else finding.detail
-    lines = textwrap.wrap(f"{finding.check}: {detail}", max(20, width - 5))
-    return Text.assemble("  ", (sign, style), " ", "\n    ".join(lines))

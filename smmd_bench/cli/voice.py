@@ -9,7 +9,7 @@ people      sentences, progress, tables,      notes, failures
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +19,9 @@ import click
 
 from .terminal import (
     new_console,
-    new_table,
     print_json,
+    print_results,
     print_sentence,
-    print_table,
-    result_width,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
     from ..contracts import Progress
     from ..publishing.make_report import Section
-    from ..results.frames import RunFrames
 
 
 @dataclass(frozen=True)
@@ -60,14 +57,6 @@ class Voice:
         """Say what went wrong."""
         print_sentence(sentence, stderr=True)
 
-    def rows(self, rows: Iterable[tuple[str, str, str]]) -> None:
-        """Print a table of what the command does next."""
-        if not (self.quiet or self.as_json):
-            table = new_table(*[{"overflow": "fold"}] * 3)
-            for row in rows:
-                table.add_row(*row)
-            print_table(new_console(), table)
-
     @contextmanager
     def progress(self, *, stderr: bool = False) -> Iterator[Progress]:
         """Yield `progress(what, done, total)`; `stderr` if the output is for other programs."""
@@ -85,29 +74,21 @@ class Voice:
         with nullcontext() if self.quiet else new_console(stderr=True).status(text):
             yield
 
-    def publish(self, folder: Path) -> list[Path]:
-        """Make the tables, figures and page of a run; returns their files."""
+    def publish(self, folder: Path) -> list[Section]:
+        """Make the tables, figures and page of a run."""
         from ..publishing.write_reports import write_reports
 
         with self.progress() as progress:
             return write_reports(folder, progress)
 
-    def tables(self, folder: Path, names: Collection[str] | None = None) -> None:
-        """Print the first table of a run, its verdict, or those of the reports of these names."""
+    def tables(self, sections: Sequence[Section], names: Collection[str] | None = None) -> None:
+        """Print the first table, that of the verdict, or those of the reports of these names."""
         if self.quiet or self.as_json:
             return
-        from ..publishing.terminal import read_terminal_tables
-
-        click.echo(read_terminal_tables(folder, result_width(), names))
-
-    def section(self, section: Section) -> None:
-        """Print the table of a report that was just made, if it has one."""
-        if self.quiet or self.as_json:
-            return
-        from ..publishing.terminal import show_section
-
-        if table := show_section(section, result_width()):
-            click.echo(table)
+        shown = [s for s in sections if s.table is not None and (names is None or s.name in names)]
+        for section in shown[:1] if names is None else shown:
+            assert section.table is not None
+            print_results(section.table, section.title, section.caption)
 
     def conclude(
         self, folder: Path, *, worked: bool, failed: Mapping[str, str], **more: Any
@@ -130,15 +111,6 @@ class Voice:
             self.always(f"Figures: {folder / 'reports' / 'figures'}")
         self.always(f"Page:    {folder / 'reports' / 'index.html'}")
 
-    def note_gone(self, run: RunFrames) -> None:
-        """Say which cells of a run have no folder any more."""
-        if run.gone:
-            listed = len(run.manifest["cells"])
-            self.note(
-                f"Note: {len(run.gone)} of the {listed} cells of {run.path} have no folder "
-                f"({', '.join(run.gone)}): the command that made the run makes them again."
-            )
-
     def failed_reports(self, folder: Path) -> bool:
         """Say which reports of a run failed; returns whether any did."""
         from ..publishing.page import FAILED, failed_reports
@@ -150,20 +122,11 @@ class Voice:
 
 
 def advise_retry(failures: Iterable[Mapping[str, Any] | None]) -> str:
-    """Whether the same command can help, from the FAILED.json of cells, if they have one.
-
-    A user's mistake fails again until the user changes what its error names.
-    """
-    found = [f for f in failures if f and not f.get("skipped")]
-    mistakes = sum(bool(f.get("user_error")) for f in found)
-    if not mistakes:
-        return "The same command tries them again."
-    if mistakes == len(found):
-        return "The same command fails again: first change what the errors name."
-    return (
-        f"The same command tries them again; {mistakes} of them fail again until you change what "
-        "their errors name."
-    )
+    """Whether the same command can help, from the FAILED.json of cells, if they have one."""
+    found = [failure for failure in failures if failure and not failure.get("skipped")]
+    if any(failure.get("user_error") for failure in found):
+        return "First change what the errors name; then the same command tries them again."
+    return "The same command tries them again."
 
 
 def summary_of(folder: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..storage.current import BASE, CurrentCell, current_cell, training_stamp
+from ..storage.cell import BASE, StoredCell, current_cell, training_stamp
 from ..storage.files import write_json, write_parquet
 
 STAGES = ("train", "validate", "select", "decode", "measure")
@@ -23,7 +23,7 @@ def write_trained(
     log: pd.DataFrame | None,
     selection: Mapping[str, Any],
     weights: str = "",
-) -> CurrentCell:
+) -> StoredCell:
     """Write cell.json, train.json, the training log, and which epoch is tested.
 
     content: of cell.json. log: None for the untuned base, which has no selection either.
@@ -44,7 +44,7 @@ def write_trained(
 
 
 def write_measured(
-    cell: CurrentCell,
+    cell: StoredCell,
     completions: pd.DataFrame,
     probes: pd.DataFrame,
     scores: pd.DataFrame,

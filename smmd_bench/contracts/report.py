@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from ..storage.current import CellFile, CurrentCell
+    from ..storage.cell import CellFile, StoredCell
 
 
 class Run(Protocol):
@@ -80,7 +80,7 @@ class Run(Protocol):
     def having(self, file: CellFile) -> pd.DataFrame:
         """The rows of `cells` of which `read` has this kind of file."""
 
-    def current(self, address: str) -> CurrentCell:
+    def current(self, address: str) -> StoredCell:
         """The files of a cell, as far as they are current."""
 
     def only(self, cells: pd.DataFrame) -> Run:

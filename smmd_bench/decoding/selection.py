@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..scoring.score import score_frame
 from ..storage.addresses import digest_of_weights
-from ..storage.files import DamagedError, read_parquet, write_json
+from ..storage.files import DamagedError, making, read_parquet, remove_tree, write_json
 from .choice import choose
 
 if TYPE_CHECKING:
@@ -17,11 +16,11 @@ if TYPE_CHECKING:
 
     from ..contracts import Metric
     from ..experiment.cell import Cell
-    from ..storage.current import CurrentCell
+    from ..storage.cell import StoredCell
 
 
 def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
-    """The content of selection.json, except its stamp: the best epoch, and metrics of every epoch.
+    """The content of selection.json: the best epoch, and metrics of every epoch.
 
     `validation` has the columns of a completions frame and `epoch`. Ties go to the earlier epoch.
     """
@@ -40,45 +39,37 @@ def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
 
 
 def settle(cell: Cell, run: Path) -> None:
-    """Do what needs no engine: select again after a change of parser or metric, and keep the
-    selected weights alone; of a tuned cell, choose among its trials, which are settled before."""
+    """Do what needs no engine: select an epoch by what is validated, and keep its weights alone; of
+    a tuned cell, choose among its trials, which are settled before."""
     if cell.is_base or cell.source is not None:
         return
     if cell.grid:
         choose(cell, run)
         return
-    now = cell.files(run)
-    if now.receipt is not None and now.selection is None and now.has_validation:
-        chosen = select(cell, read_parquet(now.folder / "validation.parquet").to_pandas())
-        write_json(now.folder / "selection.json", {"address": now.selection_stamp, **chosen})
-    _keep_selected(cell.files(run), keep_epochs=cell.recipe.keep_epochs)
+    now = cell.stored(run)
+    if now.validated is not None and now.has_validation and now.selection is None:
+        assert now.selected is not None
+        chosen = select(cell, read_parquet(now.validated / "validation.parquet").to_pandas())
+        with making(now.selected) as folder:
+            write_json(folder / "selection.json", chosen)
+    if not cell.recipe.keep_epochs:
+        _keep_selected(cell.stored(run))
 
 
-def _keep_selected(now: CurrentCell, *, keep_epochs: bool) -> None:
-    """Make `checkpoint/` of the selected epoch's weights, and remove all epochs unless they are to
-    be kept. Nothing is done while no epoch is selected, or the weights are not there."""
-    if now.tested is None or now.is_base:
+def _keep_selected(now: StoredCell) -> None:
+    """Remove the weights of all epochs but the selected one, where that is there."""
+    if now.tested is None or now.checkpoint is None:
         return
-    final, epochs = now.folder / "checkpoint", now.folder / "epochs"
-    if now.checkpoint is None:
-        if not now.has_epoch(now.tested.epoch):
-            return
-        chosen = epochs / str(now.tested.epoch)
-        if keep_epochs:
-            copy = now.folder / ".checkpoint.part"
-            shutil.rmtree(copy, ignore_errors=True)
-            chosen = shutil.copytree(chosen, copy)
-        shutil.rmtree(final, ignore_errors=True)
-        chosen.rename(final)
-    for leftover in () if keep_epochs else ("epochs", "training"):
-        shutil.rmtree(now.folder / leftover, ignore_errors=True)
+    for epoch in now.weights:
+        if epoch != now.tested.epoch:
+            remove_tree(now.epoch(epoch))
 
 
 def require_whole(folder: Path, digest: str) -> None:
-    """Raise DamagedError where the weights in a folder are not those of the digest; they count as
-    absent then, and are trained again."""
+    """Raise DamagedError where the weights in a folder are not those of the digest; they are
+    removed then, and trained again."""
     if digest_of_weights(folder) != digest:
-        (folder / "canary.json").unlink(missing_ok=True)
+        remove_tree(folder)
         raise DamagedError(folder, "damaged", "run the same command again")
 
 

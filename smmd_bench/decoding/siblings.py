@@ -15,15 +15,15 @@ from typing import Any
 
 from ..contracts import Canary
 from ..experiment.cell import Cell
-from ..storage.current import BASE
+from ..storage.cell import BASE
 from ..storage.files import read_own_json
 from ..training.canary_texts import canary_from
 from .canary_check import indistinguishable, resolution
 from .choice import find_trained_cell
 
 _NAMED = 4
-Canaries = dict[Path, dict[int, Canary]]
-"""Of each cell's folder, the canaries by epoch (0: the base)."""
+Canaries = dict[str, dict[int, Canary]]
+"""Of each training, by its part, the canaries by epoch (0: the base)."""
 
 
 def with_rivals(canaries: Mapping[str, Canary]) -> dict[str, Canary]:
@@ -39,37 +39,36 @@ def with_rivals(canaries: Mapping[str, Canary]) -> dict[str, Canary]:
     return found
 
 
-def session_canaries(cells: Sequence[tuple[Cell, Path]]) -> Canaries:
+def session_canaries(cells: Sequence[Cell], run: Path) -> Canaries:
     """The canaries of the cells of a session, and of those whose weights they test, with rivals.
 
     The base takes the canary that a training wrote down of it, so that it reads what the trained
     ones do. A cell without a receipt is left out.
     """
-    owners: dict[Path, Cell] = {}  # by the folders that hold the weights
-    for cell, folder in cells:
-        owner = find_trained_cell(cell, folder.parents[1])
-        owners[folder.parent / owner.addresses["train"]] = owner
-    receipts = {folder: read_own_json(folder / "train.json") for folder in owners}
+    owners = {owner.parts["train"]: owner for owner in (find_trained_cell(c, run) for c in cells)}
+    files = {key: owner.stored(run).trained / "canaries.json" for key, owner in owners.items()}
+    read = {key: read_own_json(file) for key, file in files.items()}
+    kept = {key: content for key, content in read.items() if content is not None}
     named: dict[str, Canary] = {}
-    places: dict[tuple[Path, int], str] = {}
-    for folder, receipt in receipts.items():
-        for entry in [] if receipt is None else receipt["epochs"]:
-            cell = owners[folder]
-            name = BASE if cell.is_base else f"{cell.label} epoch {entry['epoch']}"
-            places[folder, entry["epoch"]] = name
-            named.setdefault(name, canary_from(entry["canary"]))
-    bases = [canary_from(r["base"]) for r in receipts.values() if r is not None and "base" in r]
+    places: dict[tuple[str, int], str] = {}
+    for key, content in kept.items():
+        for epoch, canary in content["epochs"].items():
+            owner = owners[key]
+            name = BASE if owner.is_base else f"{owner.label} epoch {epoch}"
+            places[key, int(epoch)] = name
+            named.setdefault(name, canary_from(canary))
+    bases = [canary_from(content["base"]) for content in kept.values() if "base" in content]
     if BASE in named and bases:
         named[BASE] = bases[0]
     rivals = with_rivals(named)
     found: Canaries = {}
-    for (folder, epoch), name in places.items():
-        found.setdefault(folder, {})[epoch] = rivals[name]
+    for (key, epoch), name in places.items():
+        found.setdefault(key, {})[epoch] = rivals[name]
     return found
 
 
-def decode_receipt(canary: Canary, dtype: str, address: str) -> dict[str, Any]:
-    """What `CELL/decode.json` says of the weights that a cell was decoded with."""
+def decode_receipt(canary: Canary, dtype: str) -> dict[str, Any]:
+    """What decode.json says of the weights that a cell was decoded with."""
     same = indistinguishable(canary, dtype)
     notes = []
     if same:
@@ -80,7 +79,6 @@ def decode_receipt(canary: Canary, dtype: str, address: str) -> dict[str, Any]:
             "does."
         )
     return {
-        "address": address,
         "resolution": resolution(canary, dtype),
         "compared_with": len(canary.rivals),
         "indistinguishable": same,

@@ -4,13 +4,11 @@ For each cell: its epochs on the validation split, the best one kept, then the t
 digit probes with that one. Completions are on disk before anything scores them. A trial of a tuned
 cell ends with the validation split; the tuned cell takes the weights of the best one to the test.
 
-    CELL/validation.parquet   completions of the validation split with every epoch's weights
-    CELL/selection.json       address, best epoch, validation metrics of every epoch
-    CELL/checkpoint/          the best epoch's weights
-    CELL/decode.json          what the canary could not tell the decoded weights from
-    CELL/completions.parquet  prompt, target and completion of every test example
-    CELL/beams.parquet        likely completions with their probabilities, for other decoders
-    CELL/probes.parquet       digit distributions
+    validate/KEY/validation.parquet   completions of the validation split with every epoch's weights
+    decode/KEY/decode.json            what the canary could not tell the decoded weights from
+               completions.parquet    prompt, target and completion of every test example
+               probes.parquet         digit distributions
+    beams/KEY/beams.parquet           likely completions with their probabilities, for decoders
 """
 
 from __future__ import annotations
@@ -46,7 +44,8 @@ from ..models.loading import quiet_libraries
 from ..models.processor import load_processor
 from ..models.tokenizers import load_tokenizer
 from ..plugin_system.registry import load_engine
-from ..storage.files import write_json, write_parquet
+from ..storage.cell import StoredCell
+from ..storage.files import making, write_json, write_parquet
 from .beams import WIDTH, beams_frame, find_beams, require_beams
 from .choice import find_trained_cell
 from .decode import decode_checkpoint
@@ -85,50 +84,52 @@ class _Open:
         )
 
 
-def decode_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> dict[Path, Exception]:
-    """Decode cells of one base; returns the error of each cell that failed, by its folder.
+def decode_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> dict[Cell, Exception]:
+    """Decode cells of one base; returns the error of each cell that failed.
 
     One engine start serves all cells with the same limits on the pixels of an image. If it fails,
     all of its cells fail.
     """
     quiet_libraries()
-    tokenizer = load_tokenizer(cells[0][0].card.folder)
-    several = len({cell.task for cell, _ in cells}) > 1
-    ended: dict[Path, Exception | None] = {}
+    tokenizer = load_tokenizer(cells[0].card.folder)
+    several = len({cell.task for cell in cells}) > 1
+    failures: dict[Cell, Exception] = {}
     for group in by_pixels(cells):
+        ended: set[Cell] = set()
         try:
-            for folder, failure in _decode_group(group, tokenizer, progress, several=several):
-                ended[folder] = failure
+            for cell, failure in _decode_group(group, run, tokenizer, progress, several=several):
+                ended.add(cell)
+                if failure is not None:
+                    failures[cell] = failure
         except Exception as error:
             traceback.print_exc()
-            for _, folder in group:
-                ended.setdefault(folder, error)
-    return {folder: error for folder, error in ended.items() if error is not None}
+            failures |= {cell: error for cell in group if cell not in ended}
+    return failures
 
 
 def _decode_group(
-    cells: Sequence[tuple[Cell, Path]], tokenizer: Any, progress: Progress, *, several: bool
-) -> Iterator[tuple[Path, Exception | None]]:
-    """Decode cells in one engine; each one's folder once it has ended, with its error."""
-    engine, base = cells[0][0].engine, cells[0][0].card.folder
-    together = settings_together([cell for cell, _ in cells], tokenizer)
+    cells: Sequence[Cell], run: Path, tokenizer: Any, progress: Progress, *, several: bool
+) -> Iterator[tuple[Cell, Exception | None]]:
+    """Decode cells in one engine; each one once it has ended, with its error."""
+    engine, base = cells[0].engine, cells[0].card.folder
+    together = settings_together(cells, tokenizer)
     limits = together.min_pixels, together.max_pixels
     processor = load_processor(base, *limits) if together.images else None
     progress("start engine", 0, 1)
     with start_engine(engine, base, together) as session:
         progress("start engine", 1, 1)
-        running = _Open(session, tokenizer, processor, progress, session_canaries(cells))
+        canaries = session_canaries(cells, run)
+        running = _Open(session, tokenizer, processor, progress, canaries)
         # The base comes first, and a test of transfer after the cell that it tests.
-        turns = sorted(cells, key=lambda pair: (not pair[0].is_base, pair[0].source is not None))
-        for cell, folder in turns:
+        for cell in sorted(cells, key=lambda cell: (not cell.is_base, cell.source is not None)):
             failure = None
             try:
                 name = f"{cell.task} {cell.short_label}" if several else cell.short_label
-                _decode_cell(cell, folder, running, name)
+                _decode_cell(cell, run, running, name)
             except Exception as error:
                 traceback.print_exc()
                 failure = error
-            yield folder, failure
+            yield cell, failure
 
 
 @contextmanager
@@ -152,17 +153,16 @@ def _brief(error: Exception) -> str:
     return " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
 
 
-def by_pixels(cells: Iterable[tuple[Cell, Path]]) -> list[list[tuple[Cell, Path]]]:
+def by_pixels(cells: Iterable[Cell]) -> list[list[Cell]]:
     """Cells with the same limits on pixels; those without images go with the first of them."""
-    groups: dict[tuple[int | None, int | None], list[tuple[Cell, Path]]] = {}
+    groups: dict[tuple[int | None, int | None], list[Cell]] = {}
     without = []
-    for cell, folder in cells:
+    for cell in cells:
         if not cell.reads_images:
-            without.append((cell, folder))
+            without.append(cell)
             continue
         settings = cell.engine_settings
-        limits = (settings.min_pixels, settings.max_pixels)
-        groups.setdefault(limits, []).append((cell, folder))
+        groups.setdefault((settings.min_pixels, settings.max_pixels), []).append(cell)
     first, *others = list(groups.values()) or [[]]
     return [[*without, *first], *others]
 
@@ -184,93 +184,112 @@ def settings_together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
     )
 
 
-def _decode_cell(cell: Cell, folder: Path, running: _Open, name: str) -> None:
-    run = folder.parents[1]
+def _decode_cell(cell: Cell, run: Path, running: _Open, name: str) -> None:
     checkpoint = _select(find_trained_cell(cell, run), run, running, name)
     if cell.trial is not None:
         return
-    tokenizer, progress = running.tokenizer, running.progress
-    processor = running.processor_for(cell)
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
-    now, chat, software = cell.files(run), cell.recipe.chat_template, made_with("decode")
-    assert now.decode_stamp is not None
+    now = cell.stored(run)
+    assert now.decoded is not None
+    if not now.decoded.exists():
+        with making(now.decoded) as folder:
+            _test(cell, checkpoint, examples, folder, running, name)
+    if now.beamed is not None and not now.beamed.exists():
+        with making(now.beamed) as folder:
+            frame = _beams(cell, checkpoint, examples, running, name)
+            write_parquet(folder / "beams.parquet", frame)
+
+
+def _test(
+    cell: Cell,
+    checkpoint: Checkpoint,
+    examples: Sequence[Example],
+    folder: Path,
+    running: _Open,
+    name: str,
+) -> None:
+    """Write completions and probes of the test split; completions that a killed call left there
+    are of the same name, and stay."""
+    completions, recipe = folder / "completions.parquet", cell.recipe
+    if not completions.exists():
+        report = partial(_named, running.progress, f"test {name}")
+        write_parquet(completions, running.decode(cell, checkpoint, examples, report))
+    tokenizer, chat = running.tokenizer, recipe.chat_template
+    probed = list(examples[: recipe.probe_examples])
+    targets = encode_targets(tokenizer, [e.target for e in probed], chat=chat)
+    frame = probe(
+        running.session,
+        checkpoint,
+        encode_examples(tokenizer, running.processor_for(cell), probed, chat=chat),
+        targets,
+        [e.uid for e in probed],
+        numeric_vocabulary(tokenizer, recipe.numeric_rule),
+        answer_digits=answer_digits(tokenizer, probed, targets),
+        images=images_of(probed),
+        full_vectors=recipe.probe_vectors,
+        progress=partial(_named, running.progress, f"probe {name}"),
+    )
+    write_parquet(folder / "probes.parquet", frame)
+    said = {"notes": []}
     if checkpoint.canary is not None:
-        said = decode_receipt(checkpoint.canary, cell.recipe.dtype, now.decode_stamp)
-        write_json(folder / "decode.json", said)
-    if not now.has("completions"):
-        test = partial(_named, progress, f"test {name}")
-        frame = running.decode(cell, checkpoint, examples, test)
-        write_parquet(folder / "completions.parquet", frame, now.decode_stamp, software)
-    if not now.has("probes"):
-        count = cell.recipe.probe_examples
-        probed = list(examples if count is None else examples[:count])
-        targets = encode_targets(tokenizer, [e.target for e in probed], chat=chat)
-        frame = probe(
-            running.session,
-            checkpoint,
-            encode_examples(tokenizer, processor, probed, chat=chat),
-            targets,
-            [e.uid for e in probed],
-            numeric_vocabulary(tokenizer, cell.recipe.numeric_rule),
-            answer_digits=answer_digits(tokenizer, probed, targets),
-            images=images_of(probed),
-            full_vectors=cell.recipe.probe_vectors,
-            progress=partial(_named, progress, f"probe {name}"),
-        )
-        write_parquet(folder / "probes.parquet", frame, now.decode_stamp, software)
-    if now.beams_stamp is not None and not now.has("beams"):
-        require_beams(cell.engine, running.session)
-        stop = stop_token_ids(cell.card.folder, tokenizer)
-        found = find_beams(
-            running.session,
-            checkpoint,
-            encode_examples(tokenizer, processor, examples, chat=chat),
-            stop,
-            cell.task_plugin.max_new_tokens,
-            never=() if processor is None else (processor.image_token_id,),
-            images=images_of(examples),
-            progress=partial(_named, progress, f"beams {name}"),
-        )
-        frame = beams_frame(found, [example.uid for example in examples], tokenizer, stop)
-        write_parquet(folder / "beams.parquet", frame, now.beams_stamp, software)
+        said = decode_receipt(checkpoint.canary, recipe.dtype)
+    write_json(folder / "decode.json", {**said, "made_with": made_with("decode")})
+
+
+def _beams(
+    cell: Cell, checkpoint: Checkpoint, examples: Sequence[Example], running: _Open, name: str
+) -> pd.DataFrame:
+    require_beams(cell.engine, running.session)
+    tokenizer, processor = running.tokenizer, running.processor_for(cell)
+    stop = stop_token_ids(cell.card.folder, tokenizer)
+    found = find_beams(
+        running.session,
+        checkpoint,
+        encode_examples(tokenizer, processor, examples, chat=cell.recipe.chat_template),
+        stop,
+        cell.task_plugin.max_new_tokens,
+        never=() if processor is None else (processor.image_token_id,),
+        images=images_of(examples),
+        progress=partial(_named, running.progress, f"beams {name}"),
+    )
+    return beams_frame(found, [example.uid for example in examples], tokenizer, stop)
 
 
 def _select(cell: Cell, run: Path, running: _Open, name: str) -> Checkpoint:
     """The checkpoint to test: the base itself, or the best epoch's on the validation split."""
-    folder, now = cell.folder(run), cell.files(run)
+    now = cell.stored(run)
     assert now.receipt is not None
-    canaries = running.canaries[folder]
+    canaries = running.canaries[cell.parts["train"]]
     if cell.is_base:
         return Checkpoint("base", "base", cell.card.folder, canaries[0])
     kind = now.receipt["kind"]
-    if now.selection is None and not now.has_validation:
-        frame = _validate(cell, folder, kind, canaries, running, name)
-        write_parquet(folder / "validation.parquet", frame, now.validation_stamp)
+    assert now.validated is not None
+    if not now.has_validation:
+        with making(now.validated) as folder:
+            frame = _validate(cell, now, canaries, running, name)
+            write_parquet(folder / "validation.parquet", frame)
     settle(cell, run)
-    chosen = cell.files(run)
-    assert chosen.tested is not None
-    assert chosen.checkpoint is not None
-    require_whole(chosen.checkpoint, chosen.tested.digest)
-    return Checkpoint(f"{folder.name}-best", kind, chosen.checkpoint, canaries[chosen.tested.epoch])
+    now = cell.stored(run)
+    assert now.tested is not None
+    if now.checkpoint is None:
+        raise RuntimeError(f"The weights of {cell.label} are gone: run the same command again.")
+    require_whole(now.checkpoint, now.tested.digest)
+    epoch = now.tested.epoch
+    return Checkpoint(f"{cell.address}-best", kind, now.checkpoint, canaries[epoch])
 
 
 def _validate(
-    cell: Cell,
-    folder: Path,
-    kind: CheckpointKind,
-    canaries: dict[int, Canary],
-    running: _Open,
-    name: str,
+    cell: Cell, now: StoredCell, canaries: dict[int, Canary], running: _Open, name: str
 ) -> pd.DataFrame:
     """Completions of the validation split with every epoch's weights."""
     examples = cell.task_plugin.examples("validation", cell.data_seed, cell.size("validation"))
     report = partial(_named, running.progress, f"validate {name}")
-    total = len(examples) * len(canaries)
-    digests, frames = cell.files(folder.parents[1]).weights, []
+    total, frames = len(examples) * len(canaries), []
+    kind: CheckpointKind = (now.receipt or {})["kind"]
     for before, (epoch, canary) in enumerate(canaries.items()):
-        weights = folder / "epochs" / str(epoch)
-        require_whole(weights, digests[epoch])
-        checkpoint = Checkpoint(f"{folder.name}-{epoch}", kind, weights, canary)
+        weights = now.epoch(epoch)
+        require_whole(weights, now.weights[epoch])
+        checkpoint = Checkpoint(f"{cell.address}-{epoch}", kind, weights, canary)
         part = shifted(report, before * len(examples), total)
         frame = running.decode(cell, checkpoint, examples, part)
         frames.append(frame.assign(epoch=epoch))

@@ -52,10 +52,8 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
                 length = read_length + len(target)
                 if length > max_length:
                     raise UserError(
-                        f"Training example {example.uid} has {length} tokens, "
-                        f"more than {max_length}, the lower of max_length and the model's "
-                        "positions, and is never cut: raise --set max_length=N, or take a model "
-                        "with more positions."
+                        f"Training example {example.uid} has {length} tokens, more than "
+                        f"{max_length}: raise --set max_length=N, up to the model's positions."
                     )
                 ids.append(np.asarray(prompt + target, dtype=np.int32))
                 stored.append(len(prompt) + len(target))

@@ -8,9 +8,8 @@ from pathlib import Path
 from PIL import Image
 
 from ..contracts import Progress
-from ..errors import UserError
+from ..errors import UserError, reason_of
 
-_NAMED = 3
 _STEP = 100
 
 
@@ -26,15 +25,11 @@ def read_image(path: Path) -> Image.Image:
             ground = Image.new("RGBA", image.size, "white")
             return Image.alpha_composite(ground, image.convert("RGBA")).convert("RGB")
     except FileNotFoundError as error:
-        raise UserError(
-            f"The image {path} does not exist: put it there, or take its row out of the data."
-        ) from error
+        raise UserError(f"The image {path} does not exist: put it there.") from error
     # Pillow's readers raise SyntaxError and ValueError too for broken files
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(
-            f"The image {path} cannot be read ({reason}): copy it again, or take its row out of "
-            "the data."
+            f"The image {path} cannot be read ({reason_of(error)}): copy it."
         ) from error
 
 
@@ -50,7 +45,7 @@ def image_size(path: Path) -> tuple[int, int]:
 def check_images(paths: Iterable[Path], progress: Progress | None = None) -> None:
     """Read every picture once, so that none can end a training in the middle of an epoch.
 
-    Raises UserError with the first few that are absent or broken, and how many there are.
+    Raises UserError for the first that is absent or broken, with how many there are.
     """
     wanted = list(dict.fromkeys(paths))
     faults = []
@@ -61,12 +56,5 @@ def check_images(paths: Iterable[Path], progress: Progress | None = None) -> Non
             faults.append(str(error))
         if progress is not None and (done % _STEP == 0 or done == len(wanted)):
             progress("check images", done, len(wanted))
-    if len(faults) == 1:
-        raise UserError(faults[0])
     if faults:
-        reasons = [fault.partition(": ")[0] for fault in faults[:_NAMED]]
-        more = f", and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
-        raise UserError(
-            f"{len(faults)} of {len(wanted)} images cannot be used: {'; '.join(reasons)}{more}: "
-            "copy them again, or take their rows out of the data."
-        )
+        raise UserError(f"{len(faults)} of {len(wanted)} images cannot be used. {faults[0]}")

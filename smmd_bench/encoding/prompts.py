@@ -91,15 +91,10 @@ def encode_image_prompts(
     for at, (row, pictures) in enumerate(zip(rows, images_each, strict=True)):
         if (found := row.count(processor.image_token_id)) != pictures:
             who = f"Example {uids[at]}" if uids is not None else f"Prompt {at}"
+            remedy = "take them out of its text" if found > pictures else "leave chat_template out"
             raise UserError(
                 f"{who} has {found} placeholders '{processor.image_token}' for {pictures} images: "
-                + (
-                    "its text holds one itself: take it out of the text, or its row out of the "
-                    "data."
-                    if found > pictures
-                    else "the chat template leaves images out: leave out chat_template=true, or "
-                    "take another model."
-                )
+                f"{remedy}."
             )
     return rows
 
@@ -184,7 +179,4 @@ def _chat(owner: Any, content: Any, **options: Any) -> str:
 
 def _require_template(template: Any, owner: str) -> None:
     if not template:
-        raise UserError(
-            f"The {owner} has no chat template: leave out chat_template=true, or take an "
-            "instruction-tuned model."
-        )
+        raise UserError(f"The {owner} has no chat template: leave out chat_template=true.")

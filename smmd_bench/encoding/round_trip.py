@@ -40,10 +40,8 @@ def require_round_trip(
     ids = {token for row in [*prompts, *targets] for token in row} - images
     if (largest := max(ids | {tokenizer.pad_token_id}, default=0)) >= embeddings:
         raise UserError(
-            f"The tokenizer of {model} gives the id {largest} "
-            f"({tokenizer.convert_ids_to_tokens(largest)!r}), and the model's embedding has "
-            f"{embeddings} rows: resize it with resize_token_embeddings and save the model again, "
-            "or put the model's own tokenizer there."
+            f"The tokenizer of {model} gives the id {largest}, and the model's embedding has "
+            f"{embeddings} rows: put the model's own tokenizer there, or resize the embedding."
         )
     for rows, kind in ((prompts, "prompt"), (targets, "target")):
         for example, text in zip(examples, decode_texts(tokenizer, rows, stop), strict=True):
@@ -55,8 +53,7 @@ def require_round_trip(
                 raise UserError(
                     f"The tokenizer of {model} does not give back the {kind} of example "
                     f"{example.uid}: {quoted(wanted[at : at + _SHOWN])} becomes "
-                    f"{quoted(found[at : at + _SHOWN])}: put the model's own tokenizer there, or "
-                    "take such examples out of the data."
+                    f"{quoted(found[at : at + _SHOWN])}: put the model's own tokenizer there."
                 )
 
 

@@ -1,4 +1,4 @@
-"""A cell of an experiment, with the chained addresses of its stages."""
+"""A cell of an experiment, and what each of its stages follows from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..plugin_system.plugin_source import version_of, with_source
 from ..plugin_system.registry import engine_identity, load_loss, load_task
 from ..scoring.measure import measure_identity
 from ..storage.addresses import address
-from ..storage.current import BASE, CurrentCell
+from ..storage.cell import BASE, StoredCell
 from .suitability import refusal
 from .tuning import Configuration
 
@@ -38,11 +38,10 @@ class Cell:
 
     A tuned cell (`smmd[tuned]`) tests the best of its `trials`, one a configuration of its `grid`,
     and trains nothing. A trial, whose `trial` says what it changes of the recipe, is trained and
-    validated and never tested; its addresses are those of the cell that would be.
+    validated and never tested.
 
-    `decoders` are the decoding rules that answer beside greedy decoding; the address of their beams
-    is one more. They make no other cell: a trial has none. `model_path` is the folder that `model`
-    named where the cell was asked for, if that was another one than this.
+    `decoders` are the decoding rules that answer beside greedy decoding. `model_path` is the folder
+    that `model` named where the cell was asked for, if that was another one than this.
     """
 
     model: str
@@ -59,15 +58,11 @@ class Cell:
     decoders: tuple[str, ...] = field(default=(), compare=False)
     model_path: str | None = field(default=None, compare=False)
 
-    def folder(self, run: Path) -> Path:
-        """Where the cell's files are in the folder of a run: it is named by the train address."""
-        return run / "cells" / self.addresses["train"]
-
-    def files(self, run: Path) -> CurrentCell:
-        """The cell's files in the folder of a run, as they are now."""
-        source = None if self.source is None else self.source.files(run)
-        trials = tuple(trial.files(run) for trial in self.trials)
-        return CurrentCell(self.folder(run), self.addresses, self.is_base, source, trials)
+    def stored(self, run: Path) -> StoredCell:
+        """The cell's folders in a run, as they are now."""
+        source = None if self.source is None else self.source.stored(run)
+        trials = tuple(trial.stored(run) for trial in self.trials)
+        return StoredCell(run, self.address, self.parts, self.is_base, source, trials)
 
     @property
     def label(self) -> str:
@@ -180,73 +175,56 @@ class Cell:
         return f"{self.task}, {split}: {there:,} of the {asked:,} examples asked for are there."
 
     @cached_property
-    def addresses(self) -> dict[str, str]:
-        """The chained addresses: train; validate, select; decode, beams; measure."""
-        train: dict[str, Any] = {"model": self.card.identity, "code": TRAINING_VERSION}
+    def address(self) -> str:
+        """What tells the cell from others, whatever it is tested on and with."""
         if self.source is not None:
-            train = {"source": self.source.addresses["train"], "test": self.task}
-        elif self.grid:
-            train = {"trials": [trial.addresses["train"] for trial in self.trials]}
-        elif not self.is_base:
-            settings = training_settings(self.recipe)
-            del settings["min_pixels"], settings["max_pixels"]  # `_pixels` has them
-            train |= {
-                "data": self._data("train"),
-                "loss": _plugin_identity(self.loss_plugin),
-                "recipe": settings,
-                "seed": self.seed,
-                **self._pixels,
-            }
-        else:
-            train |= {"task": self.task, "dtype": self.recipe.dtype, **self._pixels}
-        first = address(train)
+            return address({"source": self.source.address, "test": self.task})
+        if self.grid:
+            return address({"trials": [trial.address for trial in self.trials]})
+        return self.parts["train"]
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """By stage, a digest of what it is made from beside what came before: see
+        `smmd_bench.storage.cell`."""
+        task, own = self.task_plugin, self.source is None and not self.grid
         greedy = {
-            "max_new_tokens": self.task_plugin.max_new_tokens,
+            "max_new_tokens": task.max_new_tokens,
             "dtype": self.recipe.dtype,
+            "chat_template": self.recipe.chat_template,
             "engine": engine_identity(self.engine),
             **self._pixels,
         }
-        if self.recipe.chat_template:
-            greedy["chat_template"] = True
-        validate, select = self._selection(first, greedy)
-        decode = address(
-            {
-                "train": first,
-                "test": self._data("test"),
-                "probes": [PROBE_VERSION, self.recipe.probe_examples, self.recipe.probe_vectors],
-                "numeric_rule": self.recipe.numeric_rule,
-                **greedy,
-            }
-        )
-        beams: dict[str, str] = {}
-        if self.decoders:
-            content = {"train": first, "test": self._data("test"), "code": BEAMS_VERSION}
-            beams = {"beams": address({**content, **greedy})}
-        measured = measure_identity(self.task_plugin, self.decoders)
-        measure = address({"select": select, "decode": decode, **beams, **measured})
-        return {
-            "train": first,
-            "validate": validate,
-            "select": select,
-            "decode": decode,
-            **beams,
-            "measure": measure,
-        }
+        content: dict[str, Mapping[str, Any]] = {"train": self._training} if own else {}
+        if own and not self.is_base:
+            content["validate"] = {"data": self._data("validation"), **greedy}
+        if self.source is None and not self.is_base:
+            metrics = [[metric.name, version_of(metric)] for metric in task.metrics()]
+            content["select"] = {"parser": [task.name, version_of(task)], "metrics": metrics}
+        if self.trial is None:
+            test = {"model": self.card.identity, "data": self._data("test"), **greedy}
+            probes = [PROBE_VERSION, self.recipe.probe_examples, self.recipe.probe_vectors]
+            content["decode"] = {"probes": probes, "numbers": self.recipe.numeric_rule, **test}
+            if self.decoders:
+                content["beams"] = {"code": BEAMS_VERSION, **test}
+            content["measure"] = measure_identity(task, self.decoders)
+        return {stage: address(made_from) for stage, made_from in content.items()}
 
-    def _selection(self, train: str, greedy: Mapping[str, Any]) -> tuple[str, str]:
-        """The addresses of validation and selection; a transfer cell has those of its source."""
-        if self.source is not None:
-            return self.source.addresses["validate"], self.source.addresses["select"]
-        if self.grid:
-            chosen_by = measure_identity(self.task_plugin)
-            stages = ([t.addresses[s] for t in self.trials] for s in ("validate", "select"))
-            validated, selected = ({"trials": addresses} for addresses in stages)
-            return address(validated), address({**selected, **chosen_by})
-        validation = None if self.is_base else self._data("validation")
-        validate = address({"train": train, "validation": validation, **greedy})
-        parser = [self.task_plugin.name, version_of(self.task_plugin)]
-        metrics = [[metric.name, version_of(metric)] for metric in self.task_plugin.metrics()]
-        return validate, address({"validate": validate, "parser": parser, "metrics": metrics})
+    @property
+    def _training(self) -> dict[str, Any]:
+        """What the weights follow from; of the base, what its canary does."""
+        made_from: dict[str, Any] = {"model": self.card.identity, "code": TRAINING_VERSION}
+        if self.is_base:
+            return made_from | {"task": self.task, "dtype": self.recipe.dtype, **self._pixels}
+        settings = training_settings(self.recipe)
+        del settings["min_pixels"], settings["max_pixels"]  # `_pixels` has them
+        return made_from | {
+            "data": self._data("train"),
+            "loss": _plugin_identity(self.loss_plugin),
+            "recipe": settings,
+            "seed": self.seed,
+            **self._pixels,
+        }
 
     @property
     def reads_images(self) -> bool:

@@ -23,7 +23,7 @@ from ..plugin_system.registry import load_engine, load_loss, load_task, require_
 from ..plugin_system.tuned_label import tuned_label
 from ..scoring.decoding_rules import GREEDY, RULES, rules_of
 from ..storage.addresses import folder_name
-from ..storage.current import BASE
+from ..storage.cell import BASE
 from .cell import Cell
 from .suitability import INSTEAD, default_model, refusal, require_images
 from .tuning import Configuration, read_axis, require_effect, tuning_grids
@@ -236,7 +236,7 @@ def each_once(cells: Iterable[Cell]) -> list[Cell]:
     rules: dict[Cell, tuple[str, ...]] = {}
     for cell in cells:
         rules[cell] = rules_of((*rules.get(cell, ()), *cell.decoders))
-    cells = [  # the cells themselves where they can stay: they remember their addresses
+    cells = [  # the cells themselves where they can stay: they remember their parts
         cell if cell.decoders == found else dataclasses.replace(cell, decoders=found)
         for cell, found in rules.items()
     ]

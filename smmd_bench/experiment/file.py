@@ -13,7 +13,6 @@ An optional part is left out, and named, where its data or model cannot be had.
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
@@ -46,14 +45,6 @@ class ExperimentFile(Settings):
         """The name of the run's folder."""
         return self.name or self.experiments[0].name
 
-    def to_flags(self) -> list[str]:
-        """The `smmd-bench train-eval` command lines that mean the same, in order."""
-        first = [] if self.name is None else ["--out", f"runs/{self.name}"]
-        return [
-            shlex.join([*shlex.split(part.to_flags()), *first, *(["--extend"] if number else [])])
-            for number, part in enumerate(self.experiments)
-        ]
-
     def that_can_run(self) -> tuple[ExperimentFile, dict[str, str]]:
         """This file without those optional parts whose data or model is missing: task -> reason.
 
@@ -64,7 +55,7 @@ class ExperimentFile(Settings):
         for experiment in self.experiments:
             try:
                 for cell in experiment.cells:
-                    _ = cell.addresses  # from the digests of data and model
+                    _ = cell.parts  # from the digests of data and model
                 kept.append(experiment)
             except UserError as error:
                 if experiment not in self.optional:

@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 
 from ..errors import UserError, did_you_mean, quoted
 from .recipe import Count, Recipe, checked_settings, paper_recipe
-from .settings import Settings, read_mapping, spelled
+from .settings import Settings, read_mapping
 
 BUILTIN = "builtin/"
 _FOLDER = Path(str(files("smmd_bench.models")))
@@ -52,16 +52,12 @@ class CardContent(Settings):
     def parameters_of(self, task_name: str) -> dict[str, Any]:
         """The parameters that the card gives a task; raises UserError if it is not a mapping."""
         found = self.tasks.get(task_name, {}).get("parameters", {})
-        if not isinstance(found, dict):
-            where = f"tasks[{task_name}][parameters]"
-            said = quoted(found)
-            raise UserError(f"The card key {where} must be a mapping of names, not {said}.")
-        for key, value in found.items():
-            if not _is_plain(value):
-                where = f"tasks[{task_name}][parameters][{spelled(key)}]"
-                raise UserError(
-                    f"The card key {where} must be text or a number, not {quoted(value)}."
-                )
+        plain = (str, int, float, type(None))
+        if not isinstance(found, dict) or not all(isinstance(v, plain) for v in found.values()):
+            raise UserError(
+                f"The card key tasks[{task_name}][parameters] must be a mapping of names to text "
+                f"or numbers, not {quoted(found)}."
+            )
         return found
 
 
@@ -99,12 +95,6 @@ def require_builtins(models: Iterable[str]) -> None:
             builtin_folder(name)
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether a value can stand between the brackets of a spec."""
-    small = isinstance(value, int) and abs(value) < 10**20
-    return value is None or small or isinstance(value, (str, float))
-
-
 def _checked(values: Any, origin: str) -> CardContent:
     content = CardContent.read(values, origin)
     for task_name in content.tasks:
@@ -113,3 +103,27 @@ def _checked(values: Any, origin: str) -> CardContent:
         except UserError as error:
             raise UserError(f"{origin}: {error}") from None
     return content
+
+
+@dataclass(frozen=True)
+class ListedModel:
+    """A model's name and what its card says; sizes are micro-batches by GPU memory in GB."""
+
+    name: str
+    summary: str
+    micro_batch_sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+def listed_models() -> list[ListedModel]:
+    """Built-in ones first."""
+    found = [
+        ListedModel(name, card_content(folder / "card.yaml").summary)
+        for name, folder in builtin_folders().items()
+    ]
+    for name, card in backbones().items():
+        tokens = f"N={card.numeric_tokens}" if card.numeric_tokens else ""
+        known = (card.label or "", card.params, tokens, card.recipe_of("").dtype)
+        summary = ", ".join(filter(None, known))
+        sizes = {str(gb): size for gb, size in card.micro_batch_sizes.items()}
+        found.append(ListedModel(name, summary, sizes))
+    return found

@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from ..errors import UserError, reason_of
-from ..plugin_system.checked_task import reads_files
-from ..plugin_system.parameters import parameters_of, spell, split_spec
+from ..errors import UserError
+from ..plugin_system.parameters import spell, split_spec
 from ..plugin_system.registry import load_task
-from ..storage.addresses import cache_folder, digest_of_files
-from ..storage.data_files import fetch_snapshot, folder_is_given
+from ..storage.addresses import digest_of_files
+from ..storage.data_files import fetch_snapshot
 from ..storage.files import read_given_json
 from .card_content import BUILTIN, CardContent, backbones, builtin_folder, card_content
 from .recipe import Recipe
@@ -34,9 +33,6 @@ _PARTS = (
     "processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json",
     "adapter_config.json",
 )  # fmt: skip
-_TOKENIZERS = ("tokenizer.json", "*.model", "vocab*", "tekken.json", "*.tiktoken", "*.tokenizer")
-_TOKENIZERS_OF_BYTES = ("ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer")
-"""They have no file but tokenizer_config.json."""
 
 
 @dataclass(frozen=True)
@@ -68,28 +64,17 @@ class ModelCard:
     def task_spec(self, spec: str) -> str:
         """The task spec with the card's task parameters where the spec names none.
 
-        Raises UserError if the task has no such parameter, or if they keep it from reading the
-        folder that --data-dir gives.
+        Raises UserError if the task has no such parameter.
         """
         name, values = split_spec(spec)
         parameters = self.content.parameters_of(name)
         if values or not parameters:
             return spec
-        bare = load_task(name)
         own = f"{name}[{','.join(f'{key}={spell(value)}' for key, value in parameters.items())}]"
         try:
-            changed = load_task(own)
+            load_task(own)
         except UserError as error:
             raise UserError(f"The card {self.folder / 'card.yaml'} sets {own}: {error}") from error
-        if folder_is_given() and reads_files(bare) and not reads_files(changed):
-            fields = parameters_of(type(bare))
-            given = ",".join(
-                f"{key}={spell(getattr(bare, fields[key].field))}" for key in parameters
-            )
-            raise UserError(
-                f"{name} would not read --data-dir with {self.name}, whose card asks for {own}: "
-                f"write {name}[{given}] to train on those data, or leave --data-dir out."
-            )
         return own
 
     def parameter_count(self) -> int:
@@ -167,19 +152,8 @@ def card_at(name: str, place: str | None) -> ModelCard:
 
 
 def local_path(name: str) -> Path:
-    """The path that a model's name is, whether or not there is a folder.
-
-    Raises UserError for one that is too long, or begins with the home of nobody.
-    """
-    try:
-        path = Path(name).expanduser()
-        path.is_dir()
-    except (OSError, RuntimeError) as error:
-        raise UserError(
-            f"The model '{name}' cannot be looked for ({reason_of(error)}): give a folder, a hub "
-            "name such as Qwen/Qwen2.5-0.5B, or builtin/tiny."
-        ) from error
-    return path
+    """The path that a model's name is, whether or not there is a folder."""
+    return Path(name).expanduser()
 
 
 def _local(name: str, folder: Path) -> ModelCard:
@@ -189,19 +163,9 @@ def _local(name: str, folder: Path) -> ModelCard:
             "*.safetensors, a hub name such as Qwen/Qwen2.5-0.5B, or builtin/tiny."
         )
     if (lacking := _lacking(folder)) is not None:
-        if (folder / "adapter_config.json").exists():
-            raise UserError(
-                f"The checkpoint folder '{name}' holds an adapter alone: merge it into its base, "
-                "as smmd-bench export --merged does for a cell of a run, and give that folder."
-            )
         raise UserError(
-            f"The checkpoint folder '{name}' has no {lacking}: save the model there with "
-            "save_pretrained (safetensors only)."
-        )
-    if not _has_tokenizer(folder):
-        raise UserError(
-            f"The checkpoint folder '{name}' has no tokenizer (tokenizer.json, *.model, vocab.*): "
-            "save the model's own there with its save_pretrained, or copy its files."
+            f"The checkpoint folder '{name}' has no {lacking}: save the whole model there with "
+            "save_pretrained (safetensors only), an adapter merged into its base."
         )
     return _of_folder(name, folder, folder.name)
 
@@ -237,24 +201,9 @@ def _lacking(folder: Path) -> str | None:
     return next((pattern for pattern in needed if not any(folder.glob(pattern))), None)
 
 
-def _has_tokenizer(folder: Path) -> bool:
-    if any(file.is_file() for pattern in _TOKENIZERS for file in folder.glob(pattern)):
-        return True
-    config = read_given_json(folder / "tokenizer_config.json")
-    return config.get("tokenizer_class") in _TOKENIZERS_OF_BYTES
-
-
 def _identity(folder: Path) -> dict[str, str]:
     parts = {file for pattern in _PARTS for file in folder.glob(pattern)}
-    try:
-        return {"digest": digest_of_files(parts, folder)}
-    except OSError as error:
-        if Path(error.filename or "").is_relative_to(folder):
-            raise
-        raise UserError(
-            f"The cache folder {cache_folder()} cannot be written ({error.strerror}): set "
-            "SMMD_BENCH_CACHE to a folder that can."
-        ) from error
+    return {"digest": digest_of_files(parts, folder)}
 
 
 @cache
@@ -283,3 +232,34 @@ def _weights_on_the_hub(repository: str, commit: str) -> int:
             f"first with smmd-bench prepare --model {repository}."
         ) from error
     return sum(found.parameter_count.values())
+
+
+def licence_of(card: ModelCard) -> str | None:
+    """What the README of a model says (on the hub it is fetched with it); None: nothing."""
+    if card.name.startswith("builtin/"):
+        return "Apache-2.0, part of smmd-bench"
+    readme = card.folder / "README.md"
+    if "hub" in card.identity:
+        readme = _fetched(card) or readme
+    if not readme.is_file():
+        return None
+    from huggingface_hub import ModelCard as HubCard
+
+    try:
+        data = HubCard.load(readme, ignore_metadata_errors=True).data
+    except (OSError, ValueError):  # no text, or a head that is no YAML
+        return None
+    found = data.get("license_name") or data.get("license")
+    return ", ".join(found) if isinstance(found, list) else found and str(found)
+
+
+def _fetched(card: ModelCard) -> Path | None:
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        return Path(
+            hf_hub_download(card.identity["hub"], "README.md", revision=card.identity["commit"])
+        )
+    except (HfHubHTTPError, OSError, ValueError):  # it has none, or there is no network
+        return None

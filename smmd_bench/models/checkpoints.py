@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ..contracts import Checkpoint, EngineSettings
 from ..errors import UserError
-from ..storage.files import read_given_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -26,10 +25,7 @@ def stop_token_ids(base: Path, tokenizer: PreTrainedTokenizerBase) -> list[int]:
         if configured is not None:
             found.update([configured] if isinstance(configured, int) else configured)
     if not found:
-        raise UserError(
-            f"The checkpoint {base} names no end-of-sequence token, neither in its tokenizer nor "
-            "in generation_config.json: set eos_token there, or decoding never stops."
-        )
+        raise UserError(f"The checkpoint {base} names no end-of-sequence token: set eos_token.")
     return sorted(found)
 
 
@@ -60,25 +56,16 @@ def require_room(lengths: Iterable[int], new_tokens: int, context: int) -> None:
             raise UserError(f"Prompt {index} is empty: give it at least one token.")
         if length + new_tokens > context:
             raise UserError(
-                f"Prompt {index} has {length} tokens; with up to {new_tokens} new ones it "
-                f"does not fit the context of {context} tokens, and prompts are never cut: raise "
-                "max_model_length (up to the model's own positions), ask for fewer new tokens, or "
-                "leave the example out."
+                f"Prompt {index} has {length} tokens, which with {new_tokens} new ones do not fit "
+                f"the context of {context}: raise max_model_length, or leave the example out."
             )
 
 
 def require_safetensors(checkpoint: Checkpoint) -> None:
-    """Raise UserError unless the folder holds weights as safetensors, with every part of them."""
+    """Raise UserError unless the folder holds weights as safetensors."""
     pattern = "adapter_model.safetensors" if checkpoint.kind == "lora" else "*.safetensors"
     if not any(checkpoint.path.glob(pattern)):
         raise UserError(
             f"Checkpoint '{checkpoint.name}' ({checkpoint.path}) has no {pattern}: save it "
             "with save_pretrained of transformers or PEFT; no other format is loaded."
-        )
-    index = read_given_json(checkpoint.path / "model.safetensors.index.json")
-    named = {str(name) for name in dict(index.get("weight_map") or {}).values()}
-    if lacking := sorted(name for name in named if not (checkpoint.path / name).is_file()):
-        raise UserError(
-            f"Checkpoint '{checkpoint.name}' ({checkpoint.path}) has no {', '.join(lacking)}, "
-            "which its model.safetensors.index.json names: copy it again."
         )

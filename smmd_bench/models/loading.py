@@ -1,21 +1,28 @@
-"""Loading the weights of a checkpoint from a local folder; safetensors only."""
+"""The weights of a checkpoint from a local folder, as they are, with an adapter, or merged with it.
+
+Safetensors only.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import warnings
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..errors import UserError, reason_of
-from .lora_targets import target_modules
+from ..errors import UserError, did_you_mean, reason_of
 from .processor import reads_images
 from .recipe import Recipe
 
-_NAMED = 3
+if TYPE_CHECKING:
+    from .cards import ModelCard
+
 _MASKS = re.compile(r"\.(attn|attention)\.(bias|masked_bias|causal_mask)$")
 """Causal masks, which GPT-2, GPT-Neo, GPT-J and CodeGen once saved beside their weights."""
 
@@ -67,18 +74,13 @@ def _load(folder: Path, **how: Any) -> Any:
         "unexpected": sorted(k for k in report["unexpected_keys"] if not _MASKS.search(k)),
         "of another shape": sorted(str(key[0]) for key in report["mismatched_keys"]),
     }
-    if faults := [
-        f"{len(names)} {what}: {_listed(names)}" for what, names in found.items() if names
-    ]:
+    faults = [f"{len(k)} {what}: {', '.join(k[:3])}" for what, k in found.items() if k]
+    if faults:
         raise UserError(
             f"The weights of {folder} do not fit its config.json ({'; '.join(faults)}): save the "
             "whole model there again with save_pretrained, or correct config.json."
         )
     return model
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
 
 
 def add_adapter(model: Any, recipe: Recipe) -> Any:
@@ -116,9 +118,101 @@ def quiet_libraries() -> None:
 
     logging.disable_progress_bar()
     logging.set_verbosity_error()
-    # `load_merged` unties what such an adapter is on, and compares; PEFT corrects fan_in_fan_out
+    # `load_merged` unties what such an adapter is on; PEFT corrects fan_in_fan_out
     warnings.filterwarnings("ignore", r"Model \w+ `tie_word_embeddings=True`", UserWarning)
     warnings.filterwarnings("ignore", "fan_in_fan_out is set to False", UserWarning)
     warnings.filterwarnings("ignore", "Setting `save_embedding_layers`", UserWarning)
     # transformers 5.19 calls Mllama's encoder layers by a name that it deprecates itself
     warnings.filterwarnings("ignore", "`hidden_state` is deprecated", FutureWarning)
+
+
+def target_modules(targets: Iterable[str], *, vision: bool) -> list[str] | str:
+    """What PEFT takes for these names; of a model that reads pictures, the language model alone."""
+    names = list(targets)
+    if not vision:
+        return names
+    return rf".*language_model.*\.({'|'.join(map(re.escape, names))})"  # a whole name
+
+
+def require_lora_targets(card: ModelCard, targets: str) -> None:
+    """Raise UserError for a target that names no layer of the model, with the nearest names."""
+    vision = reads_images(card.folder)
+    layers = _layers(card.folder, card.name)
+    known = {
+        layer.rpartition(".")[2] for layer in layers if "language_model" in layer or not vision
+    }
+    for target in targets.split() or [""]:
+        if not any(_matches(layer, target_modules([target], vision=vision)) for layer in layers):
+            raise UserError(
+                f"lora_targets asks for '{target}', and no layer of {card.name} is called so: "
+                f"{did_you_mean(target, known)}"
+            )
+
+
+def adapter_weights(card: ModelCard, targets: str, rank: int) -> int:
+    """How many weights an adapter of that rank has on the layers that these targets name."""
+    modules = target_modules(targets.split(), vision=reads_images(card.folder))
+    layers = _layers(card.folder, card.name).items()
+    return rank * sum(ends for layer, ends in layers if _matches(layer, modules))
+
+
+def _matches(layer: str, modules: list[str] | str) -> bool:
+    """As PEFT decides it."""
+    if isinstance(modules, str):
+        return re.fullmatch(modules, layer) is not None
+    return any(layer == name or layer.endswith(f".{name}") for name in modules)
+
+
+@cache
+def _layers(folder: Path, name: str) -> dict[str, int]:
+    """The layers that can have an adapter, with the sum of their inputs and outputs, from a model
+    without its weights."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers.pytorch_utils import Conv1D
+
+    kinds = (torch.nn.Linear, torch.nn.Embedding, Conv1D)
+    auto: Any = AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
+    try:
+        with torch.device("meta"):
+            model = auto.from_config(AutoConfig.from_pretrained(folder))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"The checkpoint {name} cannot be loaded ({reason_of(error)}): it needs the "
+            "config.json of a causal language model."
+        ) from error
+    modules = model.named_modules()
+    return {layer: sum(m.weight.shape) for layer, m in modules if isinstance(m, kinds)}
+
+
+def load_merged(base: Path, adapter: Path, dtype: str) -> Any:
+    """The base with the adapter in its weights, on the CPU, without any adapter left.
+
+    An embedding that shares its weights with the output head has them for itself afterwards where
+    the adapter is on one of the two.
+    """
+    from peft import PeftModel
+
+    model = PeftModel.from_pretrained(load_model(base, dtype), adapter).eval()
+    _untie(model.get_base_model())
+    return model.merge_and_unload(safe_merge=True).eval()
+
+
+def _untie(model: Any) -> None:
+    """Give the output head weights of its own where it, or the embedding, has an adapter."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    adapted = any(isinstance(layer, BaseTunerLayer) for layer in (head, embedding))
+    if adapted and head.weight is embedding.weight:
+        layer = head.get_base_layer() if isinstance(head, BaseTunerLayer) else head
+        layer.weight = torch.nn.Parameter(layer.weight.detach().clone())
+        model.config.tie_word_embeddings = False
+
+
+def save_merged(base: Path, adapter: Path, dtype: str, folder: Path) -> None:
+    """Write the merged model to a folder, with the base's tokenizer, processor and other files."""
+    load_merged(base, adapter, dtype).save_pretrained(folder)
+    for file in base.iterdir():
+        weights = "safetensors" in file.name
+        if file.is_file() and not weights and not (folder / file.name).exists():
+            shutil.copy2(file, folder)

@@ -25,7 +25,7 @@ def load_processor(
     """The processor of a checkpoint folder, with limits on the area that pictures are scaled to.
 
     Without limits (None), the checkpoint's own. Raises UserError if transformers cannot load the
-    processor, or it takes no such limits, or one is less than what a single token shows.
+    processor, or it takes no such limits.
     """
     from transformers import AutoProcessor
 
@@ -58,22 +58,7 @@ def _limit_pixels(processor: Any, folder: Path, limits: dict[str, int]) -> None:
             "max_pixels: leave them out."
         )
     images = processor.image_processor
-    side = images.patch_size * getattr(images, "merge_size", 1)
-    least = side**2
-    for key, value in limits.items():
-        if value < least:
-            name = "min_pixels" if key == "shortest_edge" else "max_pixels"
-            raise UserError(
-                f"{name}={value} is less than the {least} pixels ({side} x {side}) that one token "
-                f"of {folder} shows: set it to {least} or more with --set {name}=N."
-            )
-    size = {**dict(images.size), **limits}
-    if size["shortest_edge"] > size["longest_edge"]:
-        raise UserError(
-            f"min_pixels={size['shortest_edge']} is more than max_pixels={size['longest_edge']} "
-            f"for {folder}: set both with --set."
-        )
-    images.size = type(images.size)(**size)
+    images.size = type(images.size)(**{**dict(images.size), **limits})
 
 
 def _unusable(folder: Path, reason: str) -> str:

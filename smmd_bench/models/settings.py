@@ -11,7 +11,7 @@ import yaml
 from pydantic import ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-from ..errors import UserError, did_you_mean, quoted, reason_of
+from ..errors import UserError, did_you_mean, quoted
 
 _WORDS = {
     "a valid boolean": "true or false",
@@ -58,43 +58,13 @@ def spelled(value: Any) -> str:
     return str(value) if isinstance(value, (str, datetime.date)) else quoted(value)
 
 
-def _complaint(error: yaml.YAMLError) -> str:
-    """What PyYAML says, without the lines that it quotes, and where."""
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        return " ".join(str(error).split())
-    said = filter(None, (getattr(error, "context", None), getattr(error, "problem", None)))
-    return f"{', '.join(said)} (line {mark.line + 1}, column {mark.column + 1})"
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice, of which the first would be lost."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            name = (key.tag, str(key.value)) if isinstance(key, yaml.ScalarNode) else id(key)
-            if name in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value} stands twice", key.start_mark
-                )
-            seen.add(name)
-        return super().construct_mapping(node, deep)
-
-
 def read_mapping(text: str | bytes, origin: str) -> dict[Any, Any]:
     """The mapping that a YAML file holds; `origin` names it in errors."""
     try:
-        content = yaml.load(text, _Loader)
-    except RecursionError as error:
-        raise UserError(f"{origin} is not valid YAML: it is nested too deeply.") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"{origin} is not valid YAML in UTF-8: {_complaint(error)}.") from error
-    except Exception as error:  # whatever PyYAML's readers of numbers and dates raise
-        reason = f"a value is not what its form or tag says: {reason_of(error)}"
+        content = yaml.safe_load(text)
+    except Exception as error:  # also what PyYAML's readers of numbers and dates raise
+        reason = " ".join(str(error).split())
         raise UserError(f"{origin} is not valid YAML in UTF-8: {reason}.") from error
-    if content is None:
-        raise UserError(f"{origin} is empty: write names and their values into it.")
     if not isinstance(content, dict):
         raise UserError(f"{origin} must be a mapping of names to values, not {quoted(content)}.")
     return content

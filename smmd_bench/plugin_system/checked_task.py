@@ -15,16 +15,17 @@ def take_examples(
 ) -> Sequence[Example]:
     """`task.examples`. Raises UserError for what is not a sequence of examples made of text."""
     examples: Any = task.examples(split, seed, limit)
+    method = f"examples({split!r})"
     if not isinstance(examples, Sequence) or isinstance(examples, (str, bytes)):
-        raise _refuse(task, f"examples({split!r})", examples, "a list of Example")
+        raise _refuse(task, method, examples, "a list of Example")
     for example in examples:
         if not isinstance(example, Example):
-            raise _refuse(task, f"examples({split!r})", example, "a list of Example")
+            raise _refuse(task, method, example, "a list of Example")
         for name in ("uid", "prompt", "target"):
             if not isinstance(value := getattr(example, name), str):
-                raise _refuse(task, f"examples({split!r})", value, f"a text as {name}")
+                raise _refuse(task, method, value, f"a text as {name}")
         if not isinstance(example.answer, Answer | None):
-            raise _refuse(task, f"examples({split!r})", example.answer, "an Answer or None")
+            raise _refuse(task, method, example.answer, "an Answer or None")
     return cast(Sequence[Example], examples)
 
 
@@ -35,9 +36,8 @@ def take_identity(task: Task, split: Split, seed: int) -> dict[str, Any]:
         content = dict(identity)
         json.dumps(content)
     except (TypeError, ValueError) as problem:
-        raise _refuse(
-            task, f"identity({split!r})", identity, "a mapping of texts and numbers"
-        ) from problem
+        expected = "a mapping of texts and numbers"
+        raise _refuse(task, f"identity({split!r})", identity, expected) from problem
     return content
 
 

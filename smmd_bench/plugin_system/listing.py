@@ -1,18 +1,20 @@
-"""A plugin as `smmd-bench ls` and completion show it: summary, parameters, version, sources."""
+"""A plugin as `smmd-bench ls` shows it: summary, parameters, version, sources."""
 
 from __future__ import annotations
 
-import math
+import ast
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import EntryPoint, PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+from ..errors import reason_of
 from .parameters import build, parameters_of, spell
 from .registry import Entry, Group, entry, names, own_points
-from .written_plugin import written_summary
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,11 @@ def listing(group: Group, *, whole: bool = True) -> list[Listed]:
     Unless `whole`, first-party plugins have only their summary and are not imported: the import of
     torch alone takes seconds.
     """
-    known = {} if whole else own_summaries(group)
+    own = {} if whole else own_points(group)
     return [
-        Listed(name, known[name]) if name in known else describe(entry(group, name))
+        Listed(name, _written_summary(own[name])) if name in own else describe(entry(group, name))
         for name in names(group)
     ]
-
-
-def own_summaries(group: Group) -> dict[str, str]:
-    """First-party plugins by name, with the first line of their docstring; none is imported."""
-    return {name: written_summary(point) for name, point in own_points(group).items()}
 
 
 def describe(entry: Entry) -> Listed:
@@ -59,57 +56,45 @@ def describe(entry: Entry) -> Listed:
     plugin, origin = entry.plugin, _origin(entry)
     if plugin is None:
         return Listed(entry.name, origin=origin, error=entry.error)
-    made: Any = plugin
-    with suppress(Exception):  # a plugin's own
-        made = build(plugin, entry.name, {})
     try:
+        made = build(plugin, entry.name, {})
         return Listed(
             name=entry.name,
             summary=(plugin.__doc__ or "").strip().partition("\n")[0],
-            version=_of(int, getattr(plugin, "version", None)),
+            version=getattr(plugin, "version", None),
             parameters=tuple(
                 {"name": p.name, "type": p.type, "default": spell(p.default), "help": p.help}
                 for p in parameters_of(plugin).values()
             ),
-            licence=_of(str, getattr(made, "licence", None)),
+            licence=getattr(made, "licence", None),
             sources=tuple(map(_source, getattr(made, "sources", ()))),
-            scales=_scales(getattr(plugin, "relative_scale", {})),
-            scales_of=_of(str, getattr(plugin, "relative_scale_of", None)),
+            scales={str(n): s for n, s in getattr(plugin, "relative_scale", {}).items()},
+            scales_of=getattr(plugin, "relative_scale_of", None),
             origin=origin,
         )
     except Exception as error:  # a plugin's own
-        said = (str(error).strip() or "without a message").splitlines()[0]
-        text = f"its attributes cannot be read ({type(error).__name__}: {said})"
+        text = f"its attributes cannot be read ({type(error).__name__}: {reason_of(error)})"
         return Listed(entry.name, origin=origin, error=text)
 
 
-def _of(kind: type, value: Any) -> Any:
-    return value if isinstance(value, kind) else None
-
-
-def _scales(given: Mapping[Any, Any]) -> dict[str, float]:
-    scales = {str(n): float(scale) for n, scale in given.items()}
-    if not all(map(math.isfinite, scales.values())):
-        raise ValueError(f"relative_scale is not finite: {scales}")
-    return scales
+def _written_summary(point: EntryPoint) -> str:
+    """The first line of the class's docstring, from the source; nothing is imported to read it."""
+    spec = find_spec(point.module)
+    body = ast.parse(Path(spec.origin).read_bytes()).body if spec and spec.origin else []
+    found = [node for node in body if isinstance(node, ast.ClassDef) and node.name == point.attr]
+    return (ast.get_docstring(found[0]) or "").partition("\n")[0] if found else ""
 
 
 def _source(source: Any) -> dict[str, str]:
     hub = getattr(source, "hub", None)
-    said = {
-        "name": getattr(source, "name", None),
-        "hub": getattr(hub, "repository", None),
-        "revision": getattr(hub, "revision", None),
-    }
-    return {key: value for key, value in said.items() if isinstance(value, str)}
+    at = {"hub": hub.repository, "revision": hub.revision} if hub else {}
+    return {"name": str(source.name), **at}
 
 
 def _origin(entry: Entry) -> dict[str, str]:
     """The file of a plugin, and the distribution that registers it."""
-    found = {}
-    module = sys.modules.get(getattr(entry.plugin, "__module__", ""))
-    if (file := getattr(module, "__file__", None)) is not None:
-        found["file"] = file
+    file = getattr(sys.modules.get(getattr(entry.plugin, "__module__", "")), "__file__", None)
+    found = {} if file is None else {"file": file}
     if entry.origin != file:
         found["distribution"] = entry.origin
         with suppress(PackageNotFoundError, ValueError):  # the origin is no distribution

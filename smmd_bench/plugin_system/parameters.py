@@ -6,10 +6,10 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..errors import UserError, did_you_mean
 
@@ -18,8 +18,7 @@ _PLUS = re.compile(r"(?<!\d[eE])(?<!\.[eE])\+")
 """The plus between numbers, not that of an exponent as in `1e+20`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A type that parameters may have: its name for people, and how a text of it is read."""
 
     name: str
@@ -103,14 +102,6 @@ def split_list(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def require_parameters(name: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Raise UserError for the first of these that is no parameter of the plugin of that name."""
-    for key in given:
-        if key not in known:
-            remedy = did_you_mean(key, known) if known else f"{name} takes none."
-            raise UserError(f"Unknown parameter '{key}' of {name}: {remedy}")
-
-
 def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
     """Make the plugin with the given spelled values.
 
@@ -118,8 +109,10 @@ def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
     """
     known = parameters_of(plugin)
     arguments = {}
-    require_parameters(name, values, known)
     for key, text in values.items():
+        if key not in known:
+            remedy = did_you_mean(key, known) if known else f"{name} takes none."
+            raise UserError(f"Unknown parameter '{key}' of {name}: {remedy}")
         parameter = known[key]
         try:
             value = parameter.read(text)

@@ -17,21 +17,14 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from ..contracts import Engine, Executor, Loss, Report, Task
-from ..errors import UserError, did_you_mean
+from ..errors import UserError, did_you_mean, reason_of
 from .checked_task import require_metrics
-from .parameters import build, require_parameters, split_spec, why_unusable
+from .parameters import build, split_spec, why_unusable
 from .plugin_source import with_source
-from .written_plugin import written_parameters
 
 Group = Literal["tasks", "losses", "engines", "executors", "reports"]
 GROUPS: tuple[Group, ...] = get_args(Group)
-_PROTOCOLS: Mapping[Group, type] = {
-    "tasks": Task,
-    "losses": Loss,
-    "engines": Engine,
-    "executors": Executor,
-    "reports": Report,
-}
+_PROTOCOLS = dict(zip(GROUPS, (Task, Loss, Engine, Executor, Report), strict=True))
 _from_files: dict[Group, dict[str, type]] = {group: {} for group in GROUPS}
 _files: list[Path] = []
 
@@ -57,18 +50,14 @@ def entries(group: Group) -> list[Entry]:
 
 
 def require_known(group: Group, specs: Iterable[str]) -> None:
-    """Raise UserError for the first of these specs whose name is unknown, or that of a parameter of
-    a first-party plugin; imports no plugin."""
+    """Raise UserError for the first of these specs whose name is unknown; imports no plugin."""
     for spec in specs:
-        name, values = split_spec(spec)
+        name, _ = split_spec(spec)
         if name not in names(group):
             raise UserError(
                 f"Unknown {singular(group)} '{name}': {did_you_mean(name, names(group))} "
-                f"(see `smmd-bench ls`)."
+                f"(see `smmd-bench ls`; --plugin FILE adds one of your own)."
             )
-        point = own_points(group).get(name) if values else None
-        if point is not None and (known := written_parameters(point)) is not None:
-            require_parameters(name, values, known)
 
 
 def load(group: Group, spec: str) -> Any:
@@ -121,10 +110,9 @@ def load_plugin_file(path: str | Path) -> None:
     path = Path(path).resolve()
     if path in _files:
         return
-    if not path.exists():
-        raise UserError(f"The plugin file {path} does not exist: give the path of a Python file.")
     if not path.is_file() or path.suffix != ".py":
-        raise UserError(f"The plugin file {path} is not a Python file: give one that ends in .py.")
+        what = "is not a Python file" if path.exists() else "does not exist"
+        raise UserError(f"The plugin file {path} {what}: give the path of a file that ends in .py.")
     digest = hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()
     module_name = f"smmd_bench_plugin_{path.stem}_{digest}"
     specification = importlib.util.spec_from_file_location(module_name, path)
@@ -136,15 +124,22 @@ def load_plugin_file(path: str | Path) -> None:
         exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
         del sys.modules[module_name]
-        raise UserError(f"The plugin file {path} fails to import: {_say(error)}.") from error
+        raise UserError(
+            f"The plugin file {path} fails to import: {type(error).__name__}: {reason_of(error)}."
+        ) from error
     found = False
     for value in vars(module).values():
         if isinstance(value, type) and value.__module__ == module_name:
             for group, protocol in _PROTOCOLS.items():
                 named = isinstance(getattr(value, "name", None), str)
                 if named and not _lacking(value, protocol):
-                    _require_spelling(path, group, str(value.name))  # type: ignore[attr-defined]
-                    _from_files[group][str(value.name)] = value  # type: ignore[attr-defined]
+                    name = str(value.name)  # type: ignore[attr-defined]
+                    if not re.fullmatch(r"[A-Za-z][\w-]*", name):
+                        raise UserError(
+                            f"The plugin file {path} calls a {singular(group)} '{name}': take "
+                            "letters, digits, hyphens and underscores, a letter first."
+                        )
+                    _from_files[group][name] = value
                     found = True
     if not found:
         raise UserError(
@@ -153,14 +148,6 @@ def load_plugin_file(path: str | Path) -> None:
     _files.append(path)
     for loader in (load_task, load_loss, load_engine, engine_identity):
         loader.cache_clear()
-
-
-def _require_spelling(path: Path, group: Group, name: str) -> None:
-    if not re.fullmatch(r"[A-Za-z][\w-]*", name):
-        raise UserError(
-            f"The plugin file {path} calls a {singular(group)} '{name}': take letters, digits, "
-            "hyphens and underscores, a letter first."
-        )
 
 
 def titles_of_file(path: Path) -> list[str]:
@@ -213,15 +200,11 @@ def entry(group: Group, name: str) -> Entry:
         try:
             plugin = point.load()
         except (Exception, SystemExit) as error:
-            return Entry(name, origin, None, _say(error))
+            return Entry(name, origin, None, f"{type(error).__name__}: {reason_of(error)}")
         if lacking := _lacking(plugin, _PROTOCOLS[group]):
             return Entry(name, origin, None, f"it lacks {', '.join(lacking)}")
     complaint = why_unusable(plugin)
     return Entry(name, origin, None if complaint else plugin, complaint)
-
-
-def _say(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(".").splitlines()[0]
 
 
 def _lacking(plugin: Any, protocol: type) -> list[str]:

@@ -6,61 +6,116 @@ example is embedded with the answers of all losses, or not at all.
 
 from __future__ import annotations
 
-import math
+import base64
+import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from ..results.summary import IDENTITY
+from ..errors import UserError
 from ..scoring.categories import CATEGORIES
-from ..scoring.score import COMPLETION_COLUMNS
-from .example_digits import digit_distributions
 from .style import loss_label
-from .thumbnails import thumbnail
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from PIL.Image import Image
 
     from ..results.frames import RunFrames
-    from ..storage.current import CellFile
+    from ..storage.cell import CellFile
 
-LIMIT = 100_000
-PICTURES = 100
-"""Pictures that are embedded, each once: those of the first rows that have one."""
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
+LIMIT = 20_000
+PICTURES, PIXELS = 100, 200
+"""Pictures that are embedded, each once, and the pixels of the longer side of one."""
 LONGEST = 1_500
 """Characters of a text that are shown; `completions.parquet` has all of it."""
-SIZES = {1: "below 1", 10: "1 to 9", 100: "10 to 99", 1000: "100 to 999"}
-"""How the page names answers below each of these, without their sign."""
-_UID = 7
-_NO_ATTRIBUTES = frozenset({*COMPLETION_COLUMNS})
 
 
 def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
     """The examples to embed, as plain data for JSON.
 
-    groups    [{"model", "task", "seed", "losses": [...]}]
-    labels    {loss: how it is written}
-    total     completions in the run; shown: completions here; limit: the largest number of them
-    rows      [[group, prompt, target, [completion of each loss], "aac" for the scale-error
-              category of each (a letter is a place in `CATEGORIES`), "101" for whether each is
-              exact ("---" in both where the target is no number), 1 if the losses disagree, uid,
-              [|error| of each; null: it has none], {attribute: its value}]]
-    digits    {number of a row: its digit distributions}, see `example_digits.py`
-    pictures  small copies of the first `PICTURES` pictures; pictured: {number of a row: which}
+    groups      [{"model", "task", "seed", "losses": [...]}]
+    labels      {loss: how it is written}
+    total       completions in the run; shown: completions here
+    rows        [[group, uid, prompt, target, [completion of each loss], [category of each loss: a
+                place in `categories`; -1: the target is no number], 1 if the losses disagree,
+                place in `pictures`; -1: it has none here]]
+    pictures    small copies as data URIs
 
     A group is a model, task and seed, with the untuned base beside every seed; cells that do not
     share their examples are left out. Rows with disagreements come first, and the groups take
     turns, so that a small limit shows some of each.
     """
-    groups = _groups(run)
+    groups = list(_groups(run))
+    chosen, shown = _choose(groups, limit)
+    places = [[at for n, at in chosen if n == number] for number in range(len(groups))]
+    texts = [_texts(run, group, here) for group, here in zip(groups, places, strict=True)]
+    pictures: dict[str, int] = {}
+    small: list[str] = []
+    rows = []
+    for number, at in chosen:
+        *said, file = texts[number][at]
+        if file is not None and file not in pictures and len(small) < PICTURES:
+            picture = small_picture(file)
+            pictures[file] = -1 if picture is None else len(small)
+            small += [] if picture is None else [_data_uri(picture)]
+        group = groups[number]
+        flags = group.category[:, at].tolist(), int(group.differing[at])
+        rows.append([number, *said, *flags, pictures.get(file, -1)])
+    losses = [loss for group in groups for loss in group.title["losses"]]
+    return {
+        "groups": [group.title for group in groups],
+        "labels": {loss: loss_label(loss) for loss in losses},
+        "categories": CATEGORIES,
+        "total": sum(group.category.size for group in groups),
+        "shown": shown,
+        "rows": rows,
+        "pictures": small,
+    }
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The cells of one model, task and seed; category: [losses, examples], as in the rows."""
+
+    title: dict[str, Any]
+    addresses: list[str]
+    category: NDArray[np.intp]
+
+    @cached_property
+    def differing(self) -> NDArray[np.bool_]:
+        """[examples] the trained losses, if there are two, are not all right or all wrong."""
+        trained = np.array([loss != "base" for loss in self.title["losses"]])
+        exact = self.category == CATEGORIES.index("exact")
+        compared = exact[trained] if trained.sum() > 1 else exact
+        return np.asarray(compared.any(axis=0) & ~compared.all(axis=0))
+
+
+def _groups(run: RunFrames) -> Iterator[_Group]:
+    done = run.cells[run.cells["status"] == "done"]
+    for (model, task), here in done.groupby(["model", "task"], observed=True):
+        base, trained = here[here["loss"] == "base"], here[here["loss"] != "base"]
+        for seed in sorted(set((base if trained.empty else trained)["seed"])):
+            cells = pd.concat([base[:1], trained[trained["seed"] == seed]])
+            addresses, losses = cells["address"].tolist(), cells["loss"].astype("str").tolist()
+            scores = _by_cell(run, "scores", ["uid", "answer", "category"], addresses)
+            if all(scores[0]["uid"].equals(other["uid"]) for other in scores):
+                title = {"model": str(model), "task": str(task), "seed": int(seed)}
+                category = np.array([_category(frame) for frame in scores])
+                yield _Group({**title, "losses": losses}, addresses, category)
+
+
+def _choose(groups: list[_Group], limit: int) -> tuple[list[tuple[int, int]], int]:
+    """The examples that fit, as number of the group and place in the split, and how many
+    completions they have."""
     ranked = sorted(
         (not group.differing[at], rank, number, at)
         for number, group in enumerate(groups)
-        for rank, at in enumerate(np.argsort(~group.differing, kind="stable").tolist())
+        for rank, at in enumerate(np.argsort(~group.differing, kind="stable")[:limit].tolist())
     )
     chosen: list[tuple[int, int]] = []
     shown = 0
@@ -69,65 +124,7 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
             break
         chosen.append((number, at))
         shown += len(groups[number].addresses)
-    rows = {
-        (number, at): [number, *row]
-        for number, group in enumerate(groups)
-        for at, row in _rows(run, group, sorted(a for n, a in chosen if n == number)).items()
-    }
-    return {
-        "groups": [group.title for group in groups],
-        "labels": {loss: loss_label(loss) for group in groups for loss in group.title["losses"]},
-        "total": sum(group.exact.size for group in groups),
-        "shown": shown,
-        "limit": limit,
-        "rows": [rows[place] for place in chosen],
-        "digits": digit_distributions(
-            run, [(groups[n].addresses, str(rows[n, at][_UID])) for n, at in chosen]
-        ),
-        **_pictures(run, groups, chosen),
-    }
-
-
-@dataclass(frozen=True)
-class _Group:
-    """The cells of one model, task and seed, and which of their answers are exact."""
-
-    title: dict[str, Any]
-    addresses: list[str]
-    exact: NDArray[np.bool_]  # [losses, examples]
-    category: NDArray[np.intp]  # [losses, examples]; -1 where there is none
-    error: NDArray[np.float64]  # [losses, examples]; NaN where a value is missing
-    answer: NDArray[np.float64]  # [examples]; NaN where the target holds no number
-    numbers: bool  # the targets hold numbers: only then is an answer exact or not
-
-    @cached_property
-    def differing(self) -> NDArray[np.bool_]:
-        """[examples] the trained losses, if there are two, are not all right or all wrong."""
-        trained = np.array([loss != "base" for loss in self.title["losses"]])
-        compared = self.exact[trained] if trained.sum() > 1 else self.exact
-        return np.asarray(compared.any(axis=0) & ~compared.all(axis=0))
-
-
-def _groups(run: RunFrames) -> list[_Group]:
-    done = run.cells[run.cells["status"] == "done"]
-    found = []
-    for (model, task), here in done.groupby(["model", "task"], observed=True):
-        base, trained = here[here["loss"] == "base"], here[here["loss"] != "base"]
-        for seed in sorted(set((base if trained.empty else trained)["seed"])):
-            cells = pd.concat([base[:1], trained[trained["seed"] == seed]])
-            addresses, losses = cells["address"].tolist(), cells["loss"].astype("str").tolist()
-            columns = ["uid", "exact", "answer", "category", "error"]
-            scores = _by_cell(run, "scores", columns, addresses)
-            if all(scores[0]["uid"].equals(other["uid"]) for other in scores):
-                title: dict[str, Any] = {"model": str(model), "task": str(task), "seed": int(seed)}
-                title["losses"] = losses
-                exact = np.array([frame["exact"].to_numpy(bool) for frame in scores])
-                category = np.array([_category(frame) for frame in scores])
-                error = np.array([_floats(frame, "error") for frame in scores])
-                answer = _floats(scores[0], "answer")
-                numbers = "answer" not in scores[0] or bool(np.isfinite(answer).any())
-                found.append(_Group(title, addresses, exact, category, error, answer, numbers))
-    return found
+    return chosen, shown
 
 
 def _by_cell(
@@ -146,91 +143,49 @@ def _category(scores: pd.DataFrame) -> NDArray[np.intp]:
     return np.where(scores["answer"].notna(), codes, -1)
 
 
-def _floats(scores: pd.DataFrame, column: str) -> NDArray[np.float64]:
-    """[examples] a column of numbers; NaN where it is not there."""
-    found = scores[column] if column in scores else pd.Series(np.nan, scores.index)
-    return np.asarray(found, dtype=np.float64)
+def _texts(run: RunFrames, group: _Group, chosen: list[int]) -> dict[int, list[Any]]:
+    """By place in the split: uid, prompt, target, the completions, and the picture if it has one.
 
-
-def _rows(run: RunFrames, group: _Group, chosen: list[int]) -> dict[int, list[Any]]:
-    """By position in the test split, the rows of the chosen examples of a group."""
+    Only the chosen examples of a group have one.
+    """
     if not chosen:
         return {}
-    asked = run.read("completions", None, group.addresses[:1])
-    attributes = asked[[c for c in asked if c not in (*IDENTITY, *_NO_ATTRIBUTES)]]
+    columns = ["uid", "prompt", "target", "image"]
+    asked = run.read("completions", columns, group.addresses[:1]).iloc[chosen]
     answers = [
-        frame["completion"].tolist()
+        frame["completion"].iloc[chosen]
         for frame in _by_cell(run, "completions", ["completion"], group.addresses)
     ]
-    uids, prompts, targets = (asked[name].tolist() for name in ("uid", "prompt", "target"))
-    return {
-        at: [
-            _cut(prompts[at]),
-            _cut(targets[at]),
-            [_cut(texts[at]) for texts in answers],
-            "".join("-" if code < 0 else LETTERS[code] for code in group.category[:, at]),
-            "".join("01"[int(right)] if group.numbers else "-" for right in group.exact[:, at]),
-            int(group.differing[at]),
-            str(uids[at]),
-            [_short(error) for error in group.error[:, at].tolist()],
-            _attributes(attributes, group.answer, at),
-        ]
-        for at in chosen
-    }
-
-
-def _attributes(frame: pd.DataFrame, answer: NDArray[np.float64], at: int) -> dict[str, Any]:
-    """What the example carries, and the size of its answer."""
-    found = {str(name): frame[name].iat[at] for name in frame.columns}
-    if np.isfinite(answer[at]):
-        size = abs(float(answer[at]))
-        found["answer"] = next((n for below, n in SIZES.items() if size < below), "1000 or more")
-    return {
-        name: value if isinstance(value, (bool, int)) else _attribute(value)
-        for name, value in found.items()
-    }
-
-
-def _attribute(value: Any) -> str | float | None:
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, (float, np.number)):
-        return _short(float(value))
-    return None if value is None else _cut(value)
-
-
-def _short(value: float) -> float | None:
-    """A number of four digits for JSON, which has no infinity; whole where it is whole."""
-    if not math.isfinite(value):
-        return None
-    short = float(f"{value:.4g}")
-    return int(short) if short.is_integer() and short < 1e15 else short
-
-
-def _pictures(
-    run: RunFrames, groups: list[_Group], chosen: list[tuple[int, int]]
-) -> dict[str, list[str] | dict[int, int]]:
-    """Small copies of the first pictures that are still there, and the rows that show each."""
-    files = {
-        number: run.read("completions", ["image"], groups[number].addresses[:1])
-        for number in {number for number, _ in chosen}
-    }
-    places: dict[str, int | None] = {}
-    small: list[str] = []
-    pictured: dict[int, int] = {}
-    for row, (number, at) in enumerate(chosen):
-        file = files[number]["image"].iat[at] if "image" in files[number] else None
-        if not isinstance(file, str):
-            continue
-        if file not in places and len(small) < PICTURES:
-            picture = thumbnail(file)
-            places[file] = None if picture is None else len(small)
-            small += [] if picture is None else [picture]
-        if (place := places.get(file)) is not None:
-            pictured[row] = place
-    return {"pictures": small, "pictured": pictured}
+    images = asked["image"] if "image" in asked else [None] * len(chosen)
+    found: dict[int, list[Any]] = {}
+    for at, uid, prompt, target, image, *texts in zip(
+        chosen, asked["uid"], asked["prompt"], asked["target"], images, *answers, strict=True
+    ):
+        file = image if isinstance(image, str) else None
+        found[at] = [str(uid), _cut(prompt), _cut(target), [_cut(text) for text in texts], file]
+    return found
 
 
 def _cut(text: object) -> str:
     text = str(text)
     return text if len(text) <= LONGEST else text[:LONGEST] + " …"
+
+
+def small_picture(path: object, largest: int = PIXELS) -> Image | None:
+    """A copy of at most `largest` pixels a side; None if there is no picture, or it is broken."""
+    from ..encoding.images import read_image
+
+    if not isinstance(path, str):
+        return None
+    try:
+        small = read_image(Path(path))
+    except UserError:
+        return None
+    small.thumbnail((largest, largest))
+    return small
+
+
+def _data_uri(picture: Image) -> str:
+    buffer = io.BytesIO()
+    picture.save(buffer, "WEBP", quality=75)
+    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -2,7 +2,7 @@
 
 RUN/reports/tables/NAME.csv, .md, .tex    the table as people read it
 RUN/reports/tables/NAME_data.csv          the numbers behind it, in full (a report without figure)
-RUN/reports/figures/NAME.png, .pdf, .svg  the figure
+RUN/reports/figures/NAME.png, .svg        the figure; .pdf where it is asked for
 RUN/reports/figures/NAME.csv              the numbers behind it
 
 The files follow from the run alone, byte for byte: they hold no dates and no random names.
@@ -12,28 +12,32 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Collection
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..contracts import Artefact, Report
 from ..storage.files import atomic, write_text
-from .latex import to_page
-from .pdf_fonts import small_fonts
+from .latex import to_latex
 from .style import figure_style, file_stem
 from .tables import to_csv, to_markdown
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from ..results.frames import RunFrames
 
-FORMATS = ("csv", "md", "tex", "png", "pdf", "svg")
+SPELLINGS = {
+    "csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "svg": "svg", "pdf": "pdf",
+}  # fmt: skip
+"""How `--format` spells a format, and the ending of its files."""
+FORMATS = ("csv", "md", "tex", "png", "svg")
+"""The endings of what is written if no format is asked for."""
 FIGURE_METADATA = {
     "png": {"Software": None},
-    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
     "svg": {"Creator": None, "Date": None, "Format": None, "Type": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
 }
 """Figures carry no date and no version."""
 USUAL = 100
@@ -44,22 +48,29 @@ USUAL = 100
 class Section:
     """A report of a run: its artefact and files, or why it has none.
 
-    disk_failed: a disk was the reason, so the same report may succeed the next time. order: the
-    report's, by which sections are sorted.
-
-    Once written, an artefact has no `figure` and no `data`: they are in the files.
+    order: the report's, by which sections are sorted. Once written, an artefact has no `figure` and
+    no `data`: they are in the files.
     """
 
     name: str
     title: str
     paper: str
+    order: int = USUAL
     artefact: Artefact | None = None
     files: tuple[Path, ...] = ()
     skipped: str | None = None
     error: str | None = None
     traceback: str | None = None
-    disk_failed: bool = False
-    order: int = USUAL
+
+    @property
+    def table(self) -> pd.DataFrame | None:
+        """The table, if there is one."""
+        return None if self.artefact is None else self.artefact.table
+
+    @property
+    def caption(self) -> str:
+        """What stands below the table or figure."""
+        return "" if self.artefact is None else self.artefact.caption
 
     @property
     def image(self) -> Path | None:
@@ -70,10 +81,12 @@ class Section:
         """The first of its files with that ending, if there is one."""
         return next((path for path in self.files if path.suffix == suffix), None)
 
-
-def describe_failure(problem: BaseException) -> tuple[str, str]:
-    """The error of a report that raised, in a line, and its traceback."""
-    return f"{type(problem).__name__}: {problem}", "".join(traceback.format_exception(problem))
+    def failed(self, problem: BaseException) -> Section:
+        """The section of a report that raised."""
+        trace = "".join(traceback.format_exception(problem))
+        return replace(
+            self, artefact=None, error=f"{type(problem).__name__}: {problem}", traceback=trace
+        )
 
 
 def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMATS) -> Section:
@@ -84,16 +97,9 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
     try:
         files = write_artefact(run.path / "reports", section, artefact, formats)
     except Exception as problem:  # a figure that cannot be drawn fails when it is saved
-        error, trace = describe_failure(problem)
-        disk_failed = isinstance(problem, OSError)
-        return replace(
-            section, artefact=None, error=error, traceback=trace, disk_failed=disk_failed
-        )
-    return replace(
-        section,
-        artefact=Artefact(artefact.caption, artefact.table, notes=artefact.notes),
-        files=tuple(files),
-    )
+        return section.failed(problem)
+    shown = Artefact(artefact.caption, artefact.table, notes=artefact.notes)
+    return replace(section, artefact=shown, files=tuple(files))
 
 
 def build_report(run: RunFrames, report: Report) -> Section:
@@ -105,63 +111,57 @@ def build_report(run: RunFrames, report: Report) -> Section:
 
     from ..plugin_system.parameters import canonical
 
-    name, title, paper = report.name, report.title, report.paper
-    order = USUAL
+    order = int(getattr(report, "order", USUAL))
+    section = Section(report.name, report.title, report.paper, order)
     try:
-        order = int(getattr(report, "order", USUAL))
-        name = file_stem(canonical(report) if hasattr(report, "__dataclass_fields__") else name)
+        if hasattr(report, "__dataclass_fields__"):
+            section = replace(section, name=file_stem(canonical(report)))
         if (reason := report.skip(run)) is not None:
-            return Section(name, title, paper, skipped=reason, order=order)
+            return replace(section, skipped=reason)
         # Products are small: BLAS threads that wait for each other cost more than they save.
         with figure_style(), threadpool_limits(1, user_api="blas"):
             artefact = report.build(run)
     except (Exception, SystemExit) as problem:  # a plugin's code may exit
-        error, trace = describe_failure(problem)
-        disk_failed = isinstance(problem, OSError)
-        return Section(
-            name, title, paper, error=error, traceback=trace, disk_failed=disk_failed, order=order
-        )
-    if artefact.table is not None:
-        title = str(artefact.table.attrs.get("title") or title)
-    return Section(name, title, paper, artefact, order=order)
+        return section.failed(problem)
+    title = "" if artefact.table is None else artefact.table.attrs.get("title")
+    return replace(section, title=str(title or section.title), artefact=artefact)
 
 
 def write_artefact(
     folder: Path, section: Section, artefact: Artefact, formats: Collection[str] = FORMATS
 ) -> list[Path]:
     """Write the files of one artefact below `folder` in these formats; returns them."""
-    name, title, caption = section.name, section.title, artefact.caption
-    texts: dict[Path, str] = {}
-    if artefact.table is not None:
-        table = artefact.table
-        notes = "".join(f"\n- {note}" for note in artefact.notes)
-        markdown = f"**{title}**\n\n{to_markdown(table).rstrip()}\n\n{caption}\n"
-        markdown += f"{notes}\n" if notes else ""
-        texts[folder / "tables" / f"{name}.csv"] = to_csv(table)
-        texts[folder / "tables" / f"{name}.md"] = markdown
-        texts[folder / "tables" / f"{name}.tex"] = to_page(table, title, caption, f"tab:{name}")
+    name, table, texts = section.name, artefact.table, {}
+    if table is not None:
+        parts = [f"**{section.title}**", to_markdown(table).rstrip(), artefact.caption]
+        notes = "\n".join(f"- {note}" for note in artefact.notes)
+        caption = f"{section.title}{'' if section.title.endswith('?') else '.'} {artefact.caption}"
+        texts["tables", "csv"] = to_csv(table)
+        texts["tables", "md"] = "\n\n".join(filter(None, [*parts, notes])) + "\n"
+        texts["tables", "tex"] = to_latex(table, caption, f"tab:{name}")
+    files = {folder / place / f"{name}.{form}": text for (place, form), text in texts.items()}
     if artefact.data is not None:
-        stem = f"figures/{name}" if artefact.figure else f"tables/{name}_data"
-        texts[folder / f"{stem}.csv"] = to_csv(artefact.data)
-    files = [path for path in texts if path.suffix[1:] in formats]
-    for path in files:
-        write_text(path, texts[path])
-    if artefact.figure is not None:
-        _lay_out(artefact.figure)
-        for form in (form for form in FORMATS if form in FIGURE_METADATA and form in formats):
-            files.append(folder / "figures" / f"{name}.{form}")
-            fonts = small_fonts() if form == "pdf" else nullcontext()
-            with atomic(files[-1]) as temporary, figure_style(), fonts:
-                artefact.figure.savefig(temporary, format=form, metadata=FIGURE_METADATA[form])
-    return files
+        place = f"figures/{name}.csv" if artefact.figure else f"tables/{name}_data.csv"
+        files[folder / place] = to_csv(artefact.data)
+    files = {path: text for path, text in files.items() if path.suffix[1:] in formats}
+    for path, text in files.items():
+        write_text(path, text)
+    drawn = [] if artefact.figure is None else _draw(artefact.figure, folder, name, formats)
+    return [*files, *drawn]
 
 
-def _lay_out(figure: Figure) -> None:
-    """Make room for all parts once: `savefig` would draw the figure once more for each format."""
+def _draw(figure: Figure, folder: Path, name: str, formats: Collection[str]) -> list[Path]:
+    """Write a figure in these formats; its parts are laid out once for all of them."""
     import matplotlib
 
-    if (engine := figure.get_layout_engine()) is not None:
-        with figure_style():
+    files = {form: folder / "figures" / f"{name}.{form}" for form in FIGURE_METADATA}
+    with figure_style():
+        if (engine := figure.get_layout_engine()) is not None:
             figure.set_dpi(matplotlib.rcParams["savefig.dpi"])  # letter sizes depend on it
             engine.execute(figure)
             figure.set_layout_engine(None)
+        written = [form for form in files if form in formats]
+        for form in written:
+            with atomic(files[form]) as temporary:
+                figure.savefig(temporary, format=form, metadata=FIGURE_METADATA[form])
+    return [files[form] for form in written]

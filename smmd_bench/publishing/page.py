@@ -1,32 +1,27 @@
-"""The one self-contained page of a run: tables, figures, completions to search.
+"""The one self-contained page of a run: verdict, tables, figures, completions to search.
 
 RUN/reports/index.html     all of it in one file
 RUN/reports/failed.json    the reports that raised, if any, with their tracebacks
 
 Nothing is fetched from a network, everything that comes from a model or a file is escaped, and
-only the scripts of the folder `web` may run.
+only the script of the folder `web` may run.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..plugin_system.registry import own_points
-from ..scoring.categories import CATEGORIES
 from ..storage.files import read_own_json, write_json, write_text
 from .examples import embedded_examples
-from .inline_svg import inline_svg, picture_uri
-from .make_report import Section, describe_failure
-from .notes import shared_notes
-from .packing import pack
+from .make_report import Section
 from .tables import as_text, bold_cells, constant_line, is_numeric, varying
 
 if TYPE_CHECKING:
@@ -35,24 +30,23 @@ if TYPE_CHECKING:
     from ..results.frames import RunFrames
 
 FAILED = "failed.json"
-SCRIPTS = ("state.js", "page.js", "sorting.js")
-EXAMPLE_SCRIPTS = ("reading.js", "filters.js", "slices.js", "detail.js", "completions.js")
 _STATES = ("done", "failed", "skipped", "pending")
 
 
 def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
     """Write the page of the reports that were made, and `failed.json` if any of them raised."""
     folder = run.path / "reports"
-    failed = {s.name: (s.error, s.traceback) for s in sections if s.error is not None}
+    examples: dict[str, Any] | None = None
+    completions = Section("completions", "Completions", "")
     try:
-        page = render_page(run, sections, embedded_examples(run))
+        examples = embedded_examples(run)
     except Exception as problem:
-        failed["completions"] = error, _ = describe_failure(problem)
-        page = render_page(run, sections, error)
-    write_text(folder / "index.html", page)
+        completions = completions.failed(problem)
+    write_text(folder / "index.html", render_page(run, sections, examples, completions.error))
+    failed = [section for section in (*sections, completions) if section.error is not None]
     (folder / FAILED).unlink(missing_ok=True)
     if failed:
-        content = {name: {"error": e, "traceback": t} for name, (e, t) in failed.items()}
+        content = {s.name: {"error": s.error, "traceback": s.traceback} for s in failed}
         write_json(folder / FAILED, content)
     return folder / "index.html"
 
@@ -64,58 +58,52 @@ def failed_reports(folder: Path) -> dict[str, str]:
 
 
 def render_page(
-    run: RunFrames, sections: Sequence[Section], examples: Mapping[str, Any] | str
+    run: RunFrames,
+    sections: Sequence[Section],
+    examples: Mapping[str, Any] | None,
+    error: str | None = None,
 ) -> str:
-    """The HTML of the page; `examples` is what `embedded_examples` gives, or its error."""
+    """The HTML of the page; `examples` is what `embedded_examples` gives; None: its error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    if not _has_paper_task(run):
-        sections = [replace(section, paper="") for section in sections]
     environment = Environment(
-        loader=PackageLoader("smmd_bench", "publishing"),
+        loader=PackageLoader("smmd_bench", "publishing/web"),
         autoescape=True,
         trim_blocks=True,
+        lstrip_blocks=True,
         undefined=StrictUndefined,
     )
     environment.filters.update(
-        figure=_figure,
+        picture=_picture,
         table=_table,
         link=lambda file: file.relative_to(run.path / "reports").as_posix(),
-        what=_what,
     )
-    manifest = run.manifest
+    manifest, script = run.manifest, _text("page.js")
     name = str(manifest.get("name") or run.path.name)
-    packed = None if isinstance(examples, str) else _packed(examples, _folder(run))
-    return environment.get_template("web/page.html.jinja").render(
+    shown = [section for section in sections if section.skipped is None]
+    notes = [note for s in sections if s.artefact is not None for note in s.artefact.notes]
+    return environment.get_template("page.html.jinja").render(
         name=name,
         title=str((manifest.get("experiment") or {}).get("title") or name),
         run=manifest,
-        flags=[f for f in manifest.get("flags") or () if f != manifest.get("command")],
-        absent=run.gone,
-        report_command=report_command(run),
+        report_command=shlex.join(["smmd-bench", "report", _folder(run)]),
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
         counts=run.cells["status"].value_counts().reindex(_STATES, fill_value=0).to_dict(),
-        parts=_parts([section for section in sections if section.skipped is None]),
-        shared=shared_notes(sections),
+        parts={
+            "Tables": [section for section in shown if section.image is None],
+            "Figures": [section for section in shown if section.image is not None],
+        },
+        notes=[*dict.fromkeys(notes)],
         skipped=[section for section in sections if section.skipped is not None],
         cells=run.cells.to_dict("records"),
-        examples=packed,
-        examples_error=examples if packed is None else None,
+        examples=examples,
+        packed=_pack(examples),
+        examples_error=error,
         style=Markup(_text("page.css")),
-        scripts=[_script(file) for file in SCRIPTS + (EXAMPLE_SCRIPTS if packed else ())],
+        script=Markup(script),
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
     )
-
-
-def _has_paper_task(run: RunFrames) -> bool:
-    """Whether a task is first-party, and so the paper's: others' pages do not name its tables."""
-    tasks = set(run.cells["task_name"])
-    return not tasks or not tasks.isdisjoint(own_points("tasks"))
-
-
-def report_command(run: RunFrames) -> str:
-    """The command that makes the reports of a run again, where its folder is in `runs`."""
-    return shlex.join(["smmd-bench", "report", _folder(run)])
 
 
 def _folder(run: RunFrames) -> str:
@@ -124,21 +112,10 @@ def _folder(run: RunFrames) -> str:
     return f"runs/{path.name}" if path.parent.name == "runs" else path.name
 
 
-def _parts(sections: Sequence[Section]) -> list[tuple[str, str, list[Section]]]:
-    """Tables and figures: id, title and sections; what failed stands among the tables."""
-    parts = [
-        ("all-tables", "Tables", [section for section in sections if section.image is None]),
-        ("all-figures", "Figures", [section for section in sections if section.image is not None]),
-    ]
-    return [part for part in parts if part[2]]
-
-
-def _packed(examples: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    from markupsafe import Markup
-
-    kind, text = pack({**examples, "categories": CATEGORIES, "folder": folder})
-    said = {key: examples[key] for key in ("shown", "total", "limit", "pictures")}
-    return {**said, "kind": kind, "packed": Markup(text)}
+def _pack(examples: Mapping[str, Any] | None) -> str:
+    """JSON, gzipped and in base64: it has no letter that means something in HTML."""
+    text = json.dumps(examples, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode(), compresslevel=6, mtime=0)).decode("ascii")
 
 
 def _text(file: str) -> str:
@@ -146,37 +123,12 @@ def _text(file: str) -> str:
     return (resources.files(__package__) / "web" / file).read_text(encoding="utf-8")
 
 
-def _script(file: str) -> dict[str, Any]:
-    """A script and its digest; the page's policy lets nothing else run."""
-    from markupsafe import Markup
-
-    text = _text(file)
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-    return {"text": Markup(text), "digest": digest}
-
-
-def _figure(section: Section) -> str:
-    """The figure as SVG, which follows the theme, or as a picture where that is too large."""
-    from markupsafe import Markup
-
-    label = f"{section.title}: figure. The numbers are in the table or in the CSV file."
-    file = section.file(".svg")
-    try:
-        svg = inline_svg(file, section.name, label) if file is not None else None
-    except Exception:  # a figure of a plugin may hold what matplotlib does not write
-        svg = None
-    if svg is not None:
-        return Markup(svg)
-    assert section.image is not None, section.name
-    return Markup('<img src="{}" alt="{}">').format(picture_uri(section.image), label)
-
-
-def _what(file: Path) -> str:
-    """`tables/x.csv` -> `table (csv)`, `tables/x_data.csv` -> `data (csv)`."""
-    folder, form = file.parent.name, file.suffix[1:]
-    if form == "csv" and (folder == "figures" or file.stem.endswith("_data")):
-        return "data (csv)"
-    return f"{folder.removesuffix('s')} ({form})"
+def _picture(section: Section) -> str:
+    """The figure as a data URI: as SVG or PNG, whichever is smaller."""
+    files = filter(None, (section.file(".svg"), section.file(".png")))
+    file = min(files, key=lambda file: file.stat().st_size)
+    kind = "svg+xml" if file.suffix == ".svg" else "png"
+    return f"data:image/{kind};base64,{base64.b64encode(file.read_bytes()).decode('ascii')}"
 
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:

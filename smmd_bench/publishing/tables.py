@@ -4,8 +4,7 @@ Cells that are already text are written as they stand; numbers are written with 
 significant digits, and what is missing as a dash (in CSV: in full, and as nothing).
 
 `frame.attrs["bold"]` may name cells to set in bold, as a list of (row, column): the position of the
-row from 0, and the column's name. Bold is `**...**` in Markdown, `\\textbf{...}` in LaTeX, and bold
-with a `*` after the value on a terminal; CSV has none.
+row from 0, and the column's name. CSV has none.
 """
 
 from __future__ import annotations
@@ -120,6 +119,12 @@ def constant_line(text: pd.DataFrame, rows: pd.DataFrame) -> str:
     """What the columns say that `rows` lacks: `Model builtin/tiny · Seeds 3`."""
     fixed = [n for n in text.columns if n not in rows.columns and text[n].iloc[0] != DASH]
     return " · ".join(f"{name} {text[name].iloc[0]}" for name in fixed)
+
+
+def width_of(text: pd.DataFrame) -> int:
+    """The letters of its widest row, with two spaces between columns."""
+    widths = [max([len(name), *map(len, text[name])]) for name in text.columns]
+    return sum(widths) + 2 * (len(widths) - 1)
 
 
 def mark_bold(text: pd.DataFrame, mark: Callable[[str], str]) -> pd.DataFrame:

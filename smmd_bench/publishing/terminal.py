@@ -1,89 +1,66 @@
-"""The tables of a run as text for a terminal, kept so that another width can show them again.
-
-RUN/reports/tables/NAME.txt   a report that is a table only, within 100 columns
-RUN/reports/.terminal.json    the same tables, to be set for a terminal of another width
-"""
+"""A table for a terminal: the columns that fit its width; a file of the table has all of them."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
-from typing import Any
+import re
+from typing import TYPE_CHECKING
 
-from ..storage.files import read_own_json, write_json, write_text
-from .make_report import Section
-from .tables import as_text, bold_cells
-from .terminal_table import to_terminal
+from .tables import as_text, bold_cells, constant_line, is_numeric, mark_bold, varying, width_of
 
-WIDTH = 100
-_TABLES = ".terminal.json"
-
-
-def write_terminal_tables(folder: Path, sections: Iterable[Section]) -> list[Path]:
-    """Write the tables of the sections without a figure; returns the text files."""
-    tables = {
-        section.name: table
-        for section in sections
-        if section.image is None and (table := _described(section)) is not None
-    }
-    files = {folder / "reports" / "tables" / f"{name}.txt": name for name in tables}
-    for file, name in files.items():
-        write_text(file, _rendered(tables[name], WIDTH, notes=True))
-    write_json(folder / "reports" / _TABLES, tables)
-    return [*files]
-
-
-def read_terminal_tables(
-    folder: Path, width: int = WIDTH, names: Collection[str] | None = None
-) -> str:
-    """Tables of the last `write_reports` as text of that width: the first one, or those of `names`.
-
-    The first one is that of the report with the least `order`.
-    """
-    tables = read_own_json(folder / "reports" / _TABLES) or {}
-    names = [*tables][:1] if names is None else names
-    return "\n".join(
-        _rendered(tables[file.stem], width)
-        if file.stem in tables
-        else file.read_text(encoding="utf-8")
-        for file in sorted((folder / "reports" / "tables").glob("*.txt"))
-        if file.stem in names
-    )
-
-
-def show_section(section: Section, width: int) -> str:
-    """The table of a section as text of that width; empty where it has none."""
-    table = _described(section)
-    return "" if table is None else _rendered(table, width, notes=True)
-
-
-def _described(section: Section) -> dict[str, Any] | None:
-    """What `_rendered` needs of a section's table, for JSON; None: it has no table."""
-    if section.artefact is None or section.artefact.table is None:
-        return None
-    text = as_text(section.artefact.table)
-    return {
-        "title": section.title,
-        "caption": section.artefact.caption,
-        "notes": [*section.artefact.notes],
-        "columns": [*text.columns],
-        "rows": text.to_numpy().tolist(),
-        "values": sorted(map(str, text.attrs.get("values", ()))),
-        "optional": [*map(str, text.attrs.get("optional", ()))],
-        "bold": sorted(bold_cells(text)),
-    }
-
-
-def _rendered(table: Mapping[str, Any], width: int, *, notes: bool = False) -> str:
+if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
+    from rich.console import RenderableType
 
-    frame = pd.DataFrame(table["rows"], columns=table["columns"], dtype="str")
-    frame.attrs.update({name: table.get(name, ()) for name in ("values", "optional", "bold")})
-    file = io.StringIO()
-    console = Console(file=file, width=width, color_system=None)
-    console.print(to_terminal(frame, table["title"], table["caption"], width))
-    for note in table.get("notes", ()) if notes else ():
-        console.print(note, markup=False, highlight=False)
-    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
+_LEAST = 14
+"""Letters to which a column of text may shrink; columns of numbers keep their width."""
+
+
+def to_terminal(
+    frame: pd.DataFrame, title: str, caption: str = "", width: int = 100
+) -> RenderableType:
+    """The table, its title and caption.
+
+    Columns that never change go in a line above the table. Where the others do not fit, those of
+    `frame.attrs["optional"]` are left out first, then the last ones; a line below names them.
+    """
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    whole = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
+    rows, bold = varying(whole), bold_cells(frame)
+    fixed, left = constant_line(whole, rows), []
+    for name in [*frame.attrs.get("optional", ()), *reversed(rows.columns[1:])]:
+        if sum(_least_widths(rows).values()) <= width:
+            break
+        if name in rows:
+            rows = rows.drop(columns=name)
+            left.append(name)
+    least = {} if width_of(rows) <= width else _least_widths(rows)
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold",
+        width=width if least else None,
+    )  # fmt: skip
+    for name in rows.columns:
+        if is_numeric(rows[name]):
+            size = least[name] - 2 if least else None
+            table.add_column(Text(name), justify="right", width=size)
+        else:
+            table.add_column(Text(name), overflow="fold")
+    for at, row in rows.iterrows():
+        cells = ((cell, "bold" if (at, name) in bold else "") for name, cell in row.items())
+        table.add_row(*(Text(cell, style) for cell, style in cells))
+    if left:
+        caption = f"{caption} Not shown at this width: {', '.join(left)}.".lstrip()
+    above = [Text(title, style="bold"), *([Text(fixed)] if fixed else [])]
+    return Group(*above, table, *([Text(caption, style="dim")] if caption else []))
+
+
+def _least_widths(rows: pd.DataFrame) -> dict[str, int]:
+    """The letters that each column needs at least, with two spaces after it."""
+    found = {}
+    for name in rows.columns:
+        cells = max(map(len, rows[name]), default=0)
+        heading = max(map(len, name.split()), default=0)
+        found[name] = 2 + max(heading, cells if is_numeric(rows[name]) else min(cells, _LEAST))
+    return found

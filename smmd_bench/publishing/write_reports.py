@@ -1,59 +1,52 @@
-"""The reports of a run: all of them with the page, or those that `--only` and `--format` name.
-
-RUN/reports/.written.json   the files of the last `write_reports`: others may lie among them
-"""
+"""The reports of a run: all of them with the page, or those that `--only` and `--format` name."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from ..errors import UserError
-from ..plugin_system.registry import entries
+from ..contracts import Progress, Report
+from ..errors import UserError, did_you_mean
+from ..plugin_system.registry import entries, entry, load_plugin_file, names, plugin_files
 from ..results.frames import read_run
 from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import RunDirectory
-from ..storage.files import read_own_json, remove_leftovers, write_json
-from .make_report import FORMATS, Section
-from .notes import write_notes
+from .make_report import FORMATS, SPELLINGS, Section, make_report
 from .page import write_page
-from .processes import make_reports
-from .report_names import reports_named
-from .report_stamp import forget_reports, forget_stale_reports, stamp_reports
-from .terminal import write_terminal_tables
 
 if TYPE_CHECKING:
-    from ..contracts import Progress
+    from ..results.frames import RunFrames
 
-_WRITTEN = ".written.json"
+LARGE = 40
+"""Cells from which on several processes pay, each of which reads the run."""
+PROCESSES = 4
+"""Processes at most, whatever the cores: each holds what its report reads of the run."""
+_NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 
-def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Path]:
-    """Make every registered report of the run in `folder`; returns the files, the page last.
+def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Section]:
+    """Make every registered report of the run in `folder`, and its page.
 
-    `progress` hears of the reports that are made. Raises UserError if the folder holds no run.
+    Tables come first, the verdict before the others. `progress` hears of the reports that are made.
+    Raises UserError if the folder holds no run.
     """
     _compare_cells(folder)
-    remove_leftovers(folder / "reports")
-    with stamp_reports(folder):
-        run, found = read_run(folder), entries("reports")
-        sections = make_reports(run, [e.name for e in found if e.plugin], progress)
-        sections += [
-            Section(e.name, e.name, "", error=f"{e.error} (from {e.origin})")
-            for e in found
-            if not e.plugin
-        ]
-        sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
-        written = [path for section in sections for path in section.files]
-        written += write_terminal_tables(folder, sections)
-        written += write_notes(folder, sections)
-        written.append(write_page(run, sections))
-        _remove_others(folder / "reports", [section.name for section in sections], written)
-    if any(section.disk_failed for section in sections):
-        forget_reports(folder)
-    return written
+    run, found = read_run(folder), entries("reports")
+    sections = _make_reports(run, [e.name for e in found if e.plugin], FORMATS, progress)
+    sections += [
+        Section(e.name, e.name, "", error=f"{e.error} (from {e.origin})")
+        for e in found
+        if not e.plugin
+    ]
+    sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
+    _remove_earlier(folder / "reports", sections)
+    write_page(run, sections)
+    return sections
 
 
 def write_some_reports(
@@ -61,24 +54,102 @@ def write_some_reports(
     only: Sequence[str],
     formats: Collection[str] = FORMATS,
     progress: Progress = lambda *_: None,
-) -> tuple[list[Section], list[Path]]:
-    """Make the reports that `only` names (none: all); returns them and the files written.
+) -> list[Section]:
+    """Make the reports that `only` names (none: all); the page and the other files stay.
 
-    The page and the other files stay as they are. A name is a report's or the paper's:
-    `arithmetic_table`, `table2`, `figure3`. `formats` are endings. Raises UserError for an unknown
-    name, and if nothing is made.
+    A name is a report's or the paper's: `arithmetic_table`, `table2`, `figure3`. `formats` are
+    endings. Raises UserError for an unknown name, and if nothing is made.
     """
     _compare_cells(folder)
-    forget_stale_reports(folder)
-    papers = {e.name: str(getattr(e.plugin, "paper", "")) for e in entries("reports") if e.plugin}
-    names = reports_named(only or papers, papers)
-    sections = make_reports(read_run(folder), names, progress, formats)
-    written = [path for section in sections for path in section.files]
-    if not written and not any(section.error for section in sections):
+    chosen = find_reports(only) if only else [e.name for e in entries("reports") if e.plugin]
+    sections = _make_reports(read_run(folder), chosen, formats, progress)
+    if not any(section.files or section.error for section in sections):
         missing = "it has none of these formats"
         reasons = "; ".join(f"{s.name}: {s.skipped or missing}" for s in sections)
         raise UserError(f"Nothing was made of {folder}: {reasons}.")
-    return sections, written
+    return sections
+
+
+def find_reports(only: Iterable[str]) -> list[str]:
+    """The reports with these names or numbers in the paper, each once.
+
+    Raises UserError for an unknown name.
+    """
+    numbers: Mapping[str, str] | None = None
+    found: dict[str, None] = {}
+    for asked in only:
+        known = [asked] if asked in names("reports") else []
+        if not known:
+            numbers = numbers or {e.name: _paper_name(e.plugin) for e in entries("reports")}
+            plain = _plain(asked)
+            known = [name for name, n in numbers.items() if n and plain in (n, n.rstrip("ab"))]
+        if not known:
+            spelled = [*names("reports"), *sorted(filter(None, (numbers or {}).values()))]
+            raise UserError(f"Unknown report '{asked}': {did_you_mean(asked, spelled)}")
+        found |= dict.fromkeys(known)
+    return [*found]
+
+
+def find_formats(asked: Iterable[str]) -> list[str]:
+    """The endings of these formats. Raises UserError for the first that is none."""
+    for name in asked:
+        if name not in SPELLINGS:
+            raise UserError(f"Unknown format '{name}': {did_you_mean(name, SPELLINGS)}")
+    return [SPELLINGS[name] for name in asked]
+
+
+def _paper_name(plugin: type | None) -> str:
+    """`figure3a` of "Figure 3 (a)", `figure4` of "Figure 4 (Appendix C.1)"; empty: no number."""
+    found = _NUMBER.match(str(getattr(plugin, "paper", "")))
+    return _plain(found[0]) if found else ""
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower())
+
+
+def _make_reports(
+    run: RunFrames, chosen: Sequence[str], formats: Collection[str], progress: Progress
+) -> list[Section]:
+    """The reports of these names, in their order; which process makes one changes no byte."""
+    sections = []
+    for section in _made(run, chosen, formats):
+        sections.append(section)
+        progress("make reports", len(sections), len(chosen))
+    return sections
+
+
+def _made(run: RunFrames, chosen: Sequence[str], formats: Collection[str]) -> Iterator[Section]:
+    from joblib import Parallel, cpu_count, delayed
+
+    jobs = min(PROCESSES, cpu_count(), len(chosen))
+    if len(run.cells) < LARGE or jobs < 2:
+        return (make_report(run, _report(name), formats) for name in chosen)
+    given = run.path, time.time_ns(), tuple(plugin_files()), formats
+    parallel = Parallel(jobs, return_as="generator")
+    return cast("Iterator[Section]", parallel(delayed(_apart)(name, *given) for name in chosen))
+
+
+def _apart(
+    name: str, folder: Path, now: int, files: Sequence[Path], formats: Collection[str]
+) -> Section:
+    """Make a report in a process of its own."""
+    for file in files:
+        load_plugin_file(file)
+    return make_report(_run(folder, now), _report(name), formats)
+
+
+def _report(name: str) -> Report:
+    plugin = entry("reports", name).plugin
+    if plugin is None:
+        raise UserError(f"The report '{name}' cannot be used: {entry('reports', name).error}.")
+    return cast(Report, plugin())
+
+
+@lru_cache(maxsize=1)
+def _run(folder: Path, now: int) -> RunFrames:
+    """The run as it is `now`, read once in a process, which may live longer."""
+    return read_run(folder)
 
 
 def _compare_cells(folder: Path) -> None:
@@ -88,18 +159,12 @@ def _compare_cells(folder: Path) -> None:
             write_comparisons(read_run(folder))
 
 
-def _remove_others(reports: Path, names: Iterable[str], written: Collection[Path]) -> None:
-    """Remove the reports' files that were not written this time; files of other names stay.
-
-    They are those that the last `write_reports` listed, and those with a name that a report gives
-    today: `report --only` and a killed command list nothing.
-    """
-    ours = {reports / name for name in (read_own_json(reports / _WRITTEN) or {}).get("files", ())}
-    for name in names:
-        ours |= {reports / "tables" / f"{name}.{form}" for form in (*FORMATS, "txt")}
-        ours |= {reports / "figures" / f"{name}.{form}" for form in FORMATS}
-        ours.add(reports / "tables" / f"{name}_data.csv")
-    for file in ours.difference(written):
-        file.unlink(missing_ok=True)
-    files = sorted(file.relative_to(reports).as_posix() for file in written)
-    write_json(reports / _WRITTEN, {"files": files})
+def _remove_earlier(reports: Path, sections: Iterable[Section]) -> None:
+    """Remove the files of these reports that were not written now; files of other names stay."""
+    for section in sections:
+        name = section.name
+        earlier = [reports / "tables" / f"{name}_data.csv"]
+        for form in SPELLINGS.values():
+            earlier += [reports / place / f"{name}.{form}" for place in ("tables", "figures")]
+        for file in {*earlier}.difference(section.files):
+            file.unlink(missing_ok=True)

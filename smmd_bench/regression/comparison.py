@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..results.regression import (
     compared_evaluations,
+    comparison_folder,
     current_evaluations,
-    evaluation_stamp,
     regression_samples,
 )
-from ..storage.files import read_own_json, write_json
+from ..storage.files import making, write_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,9 +48,8 @@ def write_comparisons(run: RunFrames) -> None:
 
 
 def _write(run: Path, mine: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    file = run / "regression" / mine["address"] / "comparison.json"
-    wanted = evaluation_stamp(mine, other)
-    if (read_own_json(file) or {}).get("address") == wanted:
+    place = comparison_folder(run, mine, other)
+    if place.exists():
         return
     ours, theirs = (regression_samples(run, str(e["address"])) for e in (mine, other))
     metrics = [
@@ -59,15 +58,9 @@ def _write(run: Path, mine: Mapping[str, Any], other: Mapping[str, Any]) -> None
         if all(is_share(metric, frame.get(metric)) for frame in (ours, theirs))
     ]
     compared = {metric: compare(ours, theirs, metric) for metric in metrics}
-    write_json(
-        file,
-        {
-            "address": wanted,
-            "against": other["address"],
-            "against_loss": other["loss"],
-            "metrics": {metric: content for metric, content in compared.items() if content},
-        },
-    )
+    with making(place) as folder:
+        known = {metric: content for metric, content in compared.items() if content}
+        write_json(folder / "comparison.json", {"metrics": known})
 
 
 def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[str, Any]:

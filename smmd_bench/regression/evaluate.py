@@ -24,12 +24,11 @@ from lm_eval.models.huggingface import HFLM
 
 from ..contracts import Checkpoint, EngineSettings, Progress
 from ..errors import UserError, reason_of
-from ..models.loading import load_model, quiet_libraries
-from ..models.merging import load_merged, save_merged
+from ..models.loading import load_merged, load_model, quiet_libraries, save_merged
 from ..models.tokenizers import load_tokenizer
 from ..plugin_system.registry import load_engine
 from ..run.process import start
-from ..storage.files import write_json, write_parquet
+from ..storage.files import making, write_json, write_parquet
 from .comparison import is_share
 from .evaluation import Evaluation, Target
 from .suites import Suite, lm_eval_tasks
@@ -40,8 +39,8 @@ _LOGITS_BYTES = 2 << 30
 _TYPICAL_TOKENS = 1024
 
 
-def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[Path, Exception]:
-    """Evaluate; returns the error of each evaluation that failed, by its folder."""
+def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[str, Exception]:
+    """Evaluate; returns the error of each evaluation that failed, by its address."""
     quiet_libraries()
     datasets.disable_progress_bars()
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
@@ -50,20 +49,20 @@ def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[Path, Except
         Evaluation(**{**e, "target": Target(**e["target"]), "suite": Suite(**e["suite"])})
         for e in payload["evaluations"]
     ]
-    failures: dict[Path, Exception] = {}
+    failures: dict[str, Exception] = {}
     try:
         with _open_model(wanted[0].engine, wanted[0].target, payload["batch_size"]) as model:
             for evaluation in wanted:
                 progress(evaluation.label, 0, 1)
                 try:
-                    _evaluate(evaluation, model, evaluation.folder(run), progress)
+                    _evaluate(evaluation, model, run, progress)
                 except Exception as error:
                     traceback.print_exc()
-                    failures[evaluation.folder(run)] = error
+                    failures[evaluation.address] = error
                 progress(evaluation.label, 1, 1)
     except Exception as error:  # of the model, which all of them need
         traceback.print_exc()
-        failures = {e.folder(run): error for e in wanted if not e.is_done(run)}
+        failures = {e.address: error for e in wanted if not e.is_done(run)}
     return failures
 
 
@@ -111,7 +110,7 @@ def _vllm_module() -> Any:
     return module
 
 
-def _evaluate(evaluation: Evaluation, model: Any, folder: Path, progress: Progress) -> None:
+def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress) -> None:
     try:
         with lm_eval_tasks(evaluation.suite) as arguments:
             found = simple_evaluate(
@@ -140,19 +139,17 @@ def _evaluate(evaluation: Evaluation, model: Any, folder: Path, progress: Progre
     if truncated:
         what = f"{truncated} of {len(samples)} prompts had more tokens than the context"
         progress(f"{evaluation.label}: {what} of {model.max_length}", 1, 1)
-    write_json(folder / "suite.json", evaluation.to_dict())
-    write_parquet(folder / "samples.parquet", samples, evaluation.address)
-    write_json(
-        folder / "results.json",
-        {
-            "address": evaluation.address,
-            "shots": shots.pop() if len(shots) == 1 else None,
-            "documents": len(samples),
-            "truncated": truncated,
-            "context": int(model.max_length),
-            "rows": rows,
-        },
-    )
+    results = {
+        "shots": shots.pop() if len(shots) == 1 else None,
+        "documents": len(samples),
+        "truncated": truncated,
+        "context": int(model.max_length),
+        "rows": rows,
+    }
+    with making(evaluation.folder(run)) as folder:
+        write_json(folder / "suite.json", evaluation.to_dict())
+        write_parquet(folder / "samples.parquet", samples)
+        write_json(folder / "results.json", results)
 
 
 def rows_of(metrics: Mapping[str, Any], samples: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -204,5 +201,5 @@ def _spelled(metric: str, rule: str) -> str:
 
 if __name__ == "__main__":
     with start() as (request, events):
-        status = events.record(run_job(request, events.progress), "regress")
+        status = events.record(Path(request["run"]), run_job(request, events.progress), "regress")
     raise SystemExit(status)

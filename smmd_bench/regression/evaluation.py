@@ -5,10 +5,8 @@ An evaluation is one suite with one checkpoint, kept in `RUN/regression/ADDRESS/
 suite.json       what it is of: checkpoint, suite, limit, engine, versions
 samples.parquet  one row a document: subtask, doc_id, doc_hash, its score by each metric, truncated
 results.json     one row a task or group and metric: value and standard error (percent)
-comparison.json  how it differs, question by question, from another checkpoint of the run
-FAILED.json      stage, error, traceback, if it failed
 
-results.json is written last: an evaluation that has it is whole.
+How it differs from another one, question by question, is in `RUN/compare/`.
 """
 
 from __future__ import annotations
@@ -24,8 +22,7 @@ from ..models.cards import ModelCard
 from ..results.frames import RunFrames, read_run
 from ..results.run_model import again, card_of_run
 from ..storage.addresses import address
-from ..storage.current import BASE
-from ..storage.files import read_json
+from ..storage.cell import BASE
 from .suites import Suite
 
 VERSION = 3
@@ -109,8 +106,7 @@ class Evaluation:
 
     def is_done(self, run: Path) -> bool:
         """Whether all its files are there."""
-        results = read_json(self.folder(run) / "results.json")
-        return results is not None and results.get("address") == self.address
+        return self.folder(run).exists()
 
     def to_dict(self) -> dict[str, Any]:
         """The content of suite.json."""

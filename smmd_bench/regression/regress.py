@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -60,21 +59,21 @@ def regress(
     runner: Executor = load("executors", executor)
     with RunDirectory(path).locked():
         missing = [e for e in evaluations if not e.is_done(path)]
-        for evaluation in missing:
-            shutil.rmtree(evaluation.folder(path), ignore_errors=True)
+        failures = {e.address: path / "failed" / f"{e.address}.json" for e in evaluations}
+        for file in failures.values():
+            file.unlink(missing_ok=True)
         groups = [[*group] for _, group in groupby(missing, key=lambda e: e.target)]
         jobs = JobQueue(job_for(group, batch_size) for group in groups)
         for result in runner.run(jobs, path, progress) if groups else ():
             for evaluation in missing:
-                folder = evaluation.folder(path)
-                ended = evaluation.is_done(path) or (folder / "FAILED.json").exists()
+                ended = evaluation.is_done(path) or failures[evaluation.address].exists()
                 if result.failure and evaluation.address in result.job.cells and not ended:
-                    record_failure(folder, "regress", result.failure)
+                    record_failure(path, evaluation.address, "regress", result.failure)
         write_comparisons(read_run(path))
     failed: dict[str, str] = {}
     for evaluation in evaluations:
         if not evaluation.is_done(path):
-            content = read_json(evaluation.folder(path) / "FAILED.json") or {}
+            content = read_json(failures[evaluation.address]) or {}
             reason = str(content.get("error", "the process ended without an error"))
             failed[evaluation.label] = reason
     return Outcome(path, bool(missing), failed)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..storage.cell import StoredCell
 from ..storage.files import read_parquet
 
 if TYPE_CHECKING:
@@ -15,17 +16,17 @@ HEAVY = ("vector",)
 """Columns that are read only when they are asked for by name."""
 
 
-def columns_of(path: Path, columns: Sequence[str] | None) -> Any | None:
+def columns_of(path: Path | None, columns: Sequence[str] | None) -> Any | None:
     """An Arrow table of those of the columns that the file has; None where there is no file."""
-    if not path.is_file():
+    if path is None or not path.is_file():
         return None
     return read_parquet(path, columns, without=HEAVY).replace_schema_metadata(None)
 
 
-def completions_with_scores(folder: Path) -> Any | None:
+def completions_with_scores(cell: StoredCell) -> Any | None:
     """A cell's completions and, row by row, the columns of its scores that they lack."""
-    completions = columns_of(folder / "completions.parquet", None)
-    scores = columns_of(folder / "scores.parquet", None)
+    completions = columns_of(cell.place("completions"), None)
+    scores = columns_of(cell.place("scores"), None)
     if completions is None or scores is None:
         return None
     if not completions["uid"].equals(scores["uid"]):

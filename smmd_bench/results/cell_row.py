@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..storage.current import CurrentCell
+from ..storage.cell import StoredCell
 
 CELL_COLUMNS = (
     "address", "model", "model_label", "task", "task_name", "loss", "loss_name", "seed", "params",
@@ -15,7 +15,7 @@ METRIC_COLUMNS = ("metric", "value", "low", "high", "n")
 """Of `RunFrames.metrics` and `comparisons`, after those that tell the cell."""
 
 
-def cell_row(content: Mapping[str, Any], cell: CurrentCell) -> dict[str, Any]:
+def cell_row(content: Mapping[str, Any], cell: StoredCell) -> dict[str, Any]:
     """The row of the cell that a cell.json describes."""
     failure = cell.failure
     status = "pending" if cell.metrics is None else "done"

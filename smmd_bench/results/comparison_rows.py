@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..storage.current import ComparisonFile, CurrentCell
+from ..storage.cell import StoredCell
 from .summary import IDENTITY
 
 if TYPE_CHECKING:
@@ -23,12 +23,11 @@ _COLUMNS = (
 def comparison_rows(
     cells: pd.DataFrame,
     compared: Iterable[Compared],
-    current: Callable[[str], CurrentCell],
-    file: ComparisonFile,
+    current: Callable[[str], StoredCell],
+    kind: str,
 ) -> tuple[list[dict[str, Any]], Sequence[str], Sequence[str]]:
-    """What each of these files says of each metric, as far as it is current; the columns, and those
-    that are numbers."""
-    against = {pair.mine["address"]: pair.other for pair in compared if pair.file == file}
+    """What is known of each metric of these pairs; the columns, and those that are numbers."""
+    against = {pair.mine["address"]: pair.other for pair in compared if pair.kind == kind}
     rows = [
         {
             **{name: mine[name] for name in IDENTITY},
@@ -39,8 +38,7 @@ def comparison_rows(
         }
         for mine in cells[cells["status"] == "done"].to_dict("records")
         if (other := against.get(mine["address"])) is not None
-        and (content := current(mine["address"]).comparison(current(other["address"]), file))
-        is not None
+        and (content := current(mine["address"]).comparison(current(other["address"]))) is not None
         for metric, values in content["metrics"].items()
     ]
     return rows, _COLUMNS, _NUMBERS

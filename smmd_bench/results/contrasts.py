@@ -10,7 +10,7 @@ from ..plugin_system.registry import load_task
 from ..scoring.gain import gain_of, holm, smallest_difference
 from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
-from ..storage.current import BASE
+from ..storage.cell import BASE
 from .opponents import CellKey, cell_key
 
 if TYPE_CHECKING:

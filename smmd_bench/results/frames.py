@@ -1,6 +1,6 @@
 """Reading a run folder into pandas, lazily: `read_run(path).metrics` and its siblings.
 
-Only what `smmd_bench.storage.current` calls current is shown. The large files (completions, scores,
+Only what `smmd_bench.storage.cell` finds is shown. The large files (completions, scores,
 probes, training logs) can be read by column and by cell with `RunFrames.read`.
 """
 
@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
-from ..storage.current import CellFile, ComparisonFile, CurrentCell, current_cell
-from ..storage.files import read_json
-from ..storage.manifest import is_row, read_manifest
-from ..storage.shapes import require_shape
+from ..storage.cell import CellFile, StoredCell, stored_cell
+from ..storage.manifest import read_manifest
 from .cell_row import CELL_COLUMNS, METRIC_COLUMNS, cell_row
 from .comparison_rows import comparison_rows
 from .opponents import Compared, all_compared
@@ -25,9 +23,6 @@ from .tuning import TUNING_COLUMNS, tuning_rows
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FORMAT = 2
-"""Of a run folder. Raise it when what is written there is read in another way."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +38,10 @@ class RunFrames:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What `manifest.json` says: name, experiment, versions, created, command.
-
-        Each cell.json says what follows from the cells: a kill may have come between.
-        """
-        found = [*self._described.values()]
-        if not found or any("identity" not in content for content in found):  # made elsewhere
-            return self._file
-        return {**self._file, **what_the_cells_say(found), "cells": self._file["cells"]}
+        """What `manifest.json` says: name, experiment, versions, created, command, cells; and what
+        these say together: models, data, generation, plugins."""
+        content = read_manifest(self.path)
+        return {**what_the_cells_say(content.get("cells") or ()), **content}
 
     @cached_property
     def cells(self) -> pd.DataFrame:
@@ -73,23 +64,18 @@ class RunFrames:
             frame[column] = pd.Categorical(frame[column], categories=[*frame[column].unique()])
         return frame
 
-    def current(self, address: str) -> CurrentCell:
-        """The files of a cell, as far as they are current."""
+    def current(self, address: str) -> StoredCell:
+        """The folders of a cell."""
         return self._current[address]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The cell.json of each row of the tables, in no order."""
+        """What the manifest says of each row of the tables, in no order."""
         return [*self._described.values()]
 
     def described(self, address: str) -> dict[str, Any]:
-        """The cell.json of a cell."""
+        """What the manifest says of a cell."""
         return self._described[address]
-
-    @cached_property
-    def gone(self) -> list[str]:
-        """The addresses of cells that the manifest lists, and that have no folder any more."""
-        return [str(a) for a in self._file.get("cells") or () if a not in self._listed]
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
@@ -188,8 +174,7 @@ class RunFrames:
         from .cell_files import columns_of
 
         return self._concatenated(
-            self.having(file, addresses),
-            lambda folder: columns_of(self.current(folder.name).place(file), columns),
+            self.having(file, addresses), lambda cell: columns_of(cell.place(file), columns)
         )
 
     def having(self, file: CellFile, addresses: Iterable[str] | None = None) -> pd.DataFrame:
@@ -216,48 +201,32 @@ class RunFrames:
     def _concatenated(self, cells: pd.DataFrame, table_of: Any) -> pd.DataFrame:
         from .cell_files import concatenated
 
-        tables = [table_of(self.path / "cells" / address) for address in cells["address"]]
+        tables = [table_of(self.current(address)) for address in cells["address"]]
         return concatenated(cells[list(IDENTITY)], tables)
 
     @cached_property
-    def _file(self) -> dict[str, Any]:
-        return read_manifest(self.path)
-
-    @cached_property
     def _described(self) -> dict[str, dict[str, Any]]:
-        """The cell.json of each row of the tables, by address."""
-        cells = self.path / "cells"
-        return {at: content for at, content in self._listed.items() if is_row(cells, content)}
+        """What the manifest says of each cell, by address."""
+        return {str(cell["address"]): cell for cell in self.manifest.get("cells") or ()}
 
     @cached_property
-    def _listed(self) -> dict[str, dict[str, Any]]:
-        """The cell.json of each cell that the manifest lists, by address, where it has one."""
-        listed = [str(address) for address in self._file.get("cells") or ()]
-        files = {at: self.path / "cells" / at / "cell.json" for at in listed}
-        found = {at: content for at, file in files.items() if (content := read_json(file))}
-        for address, content in found.items():
-            require_shape(content, files[address])
-        return {address: {**content, "address": address} for address, content in found.items()}
-
-    @cached_property
-    def _current(self) -> dict[str, CurrentCell]:
-        root, described = self.path / "cells", self._described.items()
-        return {address: current_cell(root / address, content) for address, content in described}
+    def _current(self) -> dict[str, StoredCell]:
+        return {at: stored_cell(self.path, content) for at, content in self._described.items()}
 
     @cached_property
     def compared(self) -> list[Compared]:
-        """The pairs of measured cells of which one's file says how they differ."""
+        """The pairs of measured cells that are compared."""
         return all_compared(self.measured)
 
     @property
     def measured(self) -> list[dict[str, Any]]:
-        """cell.json of each measured cell."""
+        """What the manifest says of each measured cell."""
         return [content for a, content in self._described.items() if self.current(a).metrics]
 
-    def _compared_by(self, file: ComparisonFile) -> pd.DataFrame:
-        return self._frame(*comparison_rows(self.cells, self.compared, self.current, file))
+    def _compared_by(self, kind: str) -> pd.DataFrame:
+        return self._frame(*comparison_rows(self.cells, self.compared, self.current, kind))
 
-    def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], CurrentCell]]:
+    def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], StoredCell]]:
         rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")
         return [(row, self.current(row["address"])) for row in rows]
 
@@ -288,10 +257,5 @@ def read_run(path: str | Path) -> RunFrames:
             f"{path} is not a run folder: it {what}. Give the folder that `smmd-bench train-eval` "
             "names when it starts, such as runs/NAME."
         )
-    manifest = read_manifest(path)
-    if "cells" in manifest and manifest.get("format") != FORMAT:
-        raise UserError(
-            f"{path} is in the format of another version of smmd-bench: run its command again "
-            f"({manifest.get('command')})."
-        )
+    read_manifest(path)
     return RunFrames(path)

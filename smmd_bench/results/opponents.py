@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..plugin_system.tuned_label import tuned_label, untuned_label
-from ..storage.current import BASE, ComparisonFile
+from ..storage.cell import BASE
 
 REFERENCE = "ce"
 
@@ -98,20 +98,20 @@ def noise_pairs(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
 
 
 class Compared(NamedTuple):
-    """Two cells, as their cell.json say, and the file of the first that says how they differ."""
+    """Two cells, as the manifest says them, and of which kind: a loss and its opponent
+    ("comparison"), or cross-entropy of two seeds ("noise")."""
 
     mine: dict[str, Any]
     other: dict[str, Any]
-    file: ComparisonFile
+    kind: str
 
 
 def all_compared(cells: Iterable[dict[str, Any]]) -> list[Compared]:
     """Every pair of these measured cells, described by their cell.json, that is compared."""
     held = {cell_key(content): content for content in cells}
-    files: dict[ComparisonFile, dict[CellKey, CellKey]]
-    files = {"comparison": opponents(held), "noise": noise_pairs(held)}
+    kinds = {"comparison": opponents(held), "noise": noise_pairs(held)}
     return [
-        Compared(held[mine], held[other], file)
-        for file, pairs in files.items()
+        Compared(held[mine], held[other], kind)
+        for kind, pairs in kinds.items()
         for mine, other in pairs.items()
     ]

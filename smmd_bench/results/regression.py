@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..storage.current import BASE
-from ..storage.files import read_json, read_parquet
+from ..storage.addresses import address
+from ..storage.cell import BASE
+from ..storage.files import read_json, read_own_json, read_parquet
 from .opponents import REFERENCE
 
 if TYPE_CHECKING:
@@ -89,9 +90,10 @@ def compared_evaluations(
     return [(mine, other) for mine, other in pairs if other is not None]
 
 
-def evaluation_stamp(mine: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """The stamp of how an evaluation differs from another one."""
-    return f"{VERSION}-{mine['address']}-{other['address']}"
+def comparison_folder(run: Path, mine: Mapping[str, Any], other: Mapping[str, Any]) -> Path:
+    """The folder of how an evaluation differs from another one."""
+    pair = {"code": VERSION, "mine": mine["address"], "other": other["address"]}
+    return run / "compare" / address(pair)
 
 
 def _opponent(mine: Mapping[str, Any], others: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -106,10 +108,10 @@ def _opponent(mine: Mapping[str, Any], others: Sequence[dict[str, Any]]) -> dict
     return ranked[0] if ranked else None
 
 
-def regression_samples(run: Path, address: str) -> pd.DataFrame:
+def regression_samples(run: Path, name: str) -> pd.DataFrame:
     """One row a document of an evaluation: subtask, doc_id, its hash, truncated, and metrics."""
 
-    file = run / "regression" / address / "samples.parquet"
+    file = run / "regression" / name / "samples.parquet"
     samples: pd.DataFrame = read_parquet(file).to_pandas()
     return samples
 
@@ -118,17 +120,17 @@ def _rows(
     folder: Path, suite: Mapping[str, Any], other: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
     results = read_json(folder / "results.json") or {}
-    comparison = read_json(folder / "comparison.json") or {}
-    mine = {**suite, "address": folder.name}
-    if other is None or comparison.get("address") != evaluation_stamp(mine, other):
-        comparison = {}
+    mine, comparison = {**suite, "address": folder.name}, {}
+    if other is not None:
+        place = comparison_folder(folder.parents[1], mine, other)
+        comparison = read_own_json(place / "comparison.json") or {}
     same = {name: suite.get(name) for name in COLUMNS if name in suite}
     same |= {name: results.get(name) for name in ("shots", "documents", "truncated", "context")}
     found = []
     for row in results["rows"]:
         compared = comparison.get("metrics", {}).get(row["metric"])
         difference = {name: (compared or {}).get(name) for name in _DIFFERENCE}
-        against = comparison.get("against_loss") if compared else None
+        against = other["loss"] if compared and other is not None else None
         found.append({**same, **row, "against_loss": against, **difference})
     return found
 

@@ -7,14 +7,13 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..models.cards import ModelCard, card_at, model_card
-from ..storage.current import CurrentCell
+from ..storage.cell import StoredCell
 from .frames import RunFrames
 
 
-def again(run: Path, cell: CurrentCell) -> str:
+def again(run: Path, cell: StoredCell) -> str:
     """How to have the weights of a measured cell back."""
-    home = cell.home or cell
-    return f"`smmd-bench work --run {run} --cell {home.folder.name}` trains them again"
+    return f"the command of {run} with --restore-weights trains them again"
 
 
 def card_of_run(name: str, run: RunFrames) -> ModelCard:

@@ -1,19 +1,18 @@
-"""What cells say together: the part of a manifest that follows from each cell.json; their order."""
+"""What the cells of a manifest say together, and their order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..storage.current import BASE
+from ..storage.cell import BASE
 
 IDENTITY = ("address", "model", "task", "loss", "seed")
 """The columns that every frame of a run starts with: which cell a row is of."""
 
 
 def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The keys experiment, models, data, generation, plugins and cells of a manifest; trials, where
-    a cell has some that are not cells themselves."""
+    """The keys experiment, models, data, generation and plugins of `RunFrames.manifest`."""
     models: dict[str, Any] = {}
     data: dict[str, dict[str, Any]] = {}
     generation: dict[str, dict[str, Any]] = {}
@@ -34,9 +33,6 @@ def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for name, digest in cell["plugins"].items():
             plugins[name] = distinct([*plugins.get(name, ()), digest])
     own = [cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")] or cells
-    rows = [cell["address"] for cell in cells]
-    tried = distinct(address for cell in cells for address in cell.get("trials") or ())
-    trials = [address for address in tried if address not in {*rows}]
     keys = {"models": "model", "tasks": "task", "losses": "loss", "seeds": "seed"}
     return {
         "experiment": {name: distinct(cell[key] for cell in own) for name, key in keys.items()},
@@ -44,8 +40,6 @@ def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "data": data,
         "generation": generation,
         "plugins": plugins,
-        "cells": rows,
-        **({"trials": trials} if trials else {}),
     }
 
 

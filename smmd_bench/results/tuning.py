@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..plugin_system.tuned_label import untuned_label
-from ..storage.current import CurrentCell
+from ..storage.cell import StoredCell
 
 _VALUES = ("epoch", "value", "low", "high", "n")
 TUNING_COLUMNS = ("untuned", "trial", "text", "trial_status", "metric", *_VALUES, "chosen")
 """Of `RunFrames.tuning`, after those that tell the cell."""
 
 
-def tuning_rows(content: Mapping[str, Any], now: CurrentCell) -> Iterator[dict[str, Any]]:
+def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[str, Any]]:
     """One row a configuration of a tuned cell, in the order of its grid; none of another cell.
 
     `untuned` is the loss as it was published, `trial` the address of the trial and `text` what it
@@ -22,20 +22,20 @@ def tuning_rows(content: Mapping[str, Any], now: CurrentCell) -> Iterator[dict[s
     """
     choice = now.choice or {}
     validated = {line["address"]: line for line in choice.get("trials", ())}
-    for point, trial in zip(content.get("grid") or (), now.trials, strict=False):
-        line = validated.get(trial.folder.name, {})
+    for at, (point, trial) in enumerate(zip(content.get("grid") or (), now.trials, strict=False)):
+        line = validated.get(trial.address, {})
         yield {
             "untuned": untuned_label(str(content["loss"])),
-            "trial": trial.folder.name,
+            "trial": trial.address,
             "text": point["text"],
             "trial_status": trial_status(trial),
             "metric": choice.get("metric"),
             **{name: line.get(name) for name in _VALUES},
-            "chosen": trial.folder.name == choice.get("chosen"),
+            "chosen": at == choice.get("chosen"),
         }
 
 
-def trial_status(cell: CurrentCell) -> str:
+def trial_status(cell: StoredCell) -> str:
     """Whether a trial is "done" (validated), "failed", "skipped" or "pending"."""
     if cell.tested is not None:
         return "done"
@@ -44,7 +44,7 @@ def trial_status(cell: CurrentCell) -> str:
     return "pending"
 
 
-def chosen_point(content: Mapping[str, Any], now: CurrentCell) -> dict[str, Any] | None:
+def chosen_point(content: Mapping[str, Any], now: StoredCell) -> dict[str, Any] | None:
     """What was chosen for a tuned cell, or for the test of transfer of one: text, loss and
     settings; None: nothing."""
     trials = (now.source or now).trials

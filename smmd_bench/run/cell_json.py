@@ -1,7 +1,6 @@
-"""cell.json: what a cell is, and what identifies its model, data and plugins."""
+"""What a manifest, and the request of a job, say of a cell."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..experiment.cell import Cell
@@ -10,16 +9,13 @@ from ..models.recipe import Recipe
 from ..plugin_system.checked_task import take_identity
 from ..plugin_system.plugin_source import source_digest
 from ..plugin_system.registry import engine_identity, load_engine
-from ..storage.manifest import KEPT_APART
 
 
 def cell_to_json(cell: Cell) -> dict[str, Any]:
-    """What a worker needs to make the cell again."""
+    """What a worker needs to make the cell again, and a reader to find its folders."""
     grid = [{**point._asdict(), "settings": dict(point.settings)} for point in cell.grid]
-    trials = [trial.addresses["train"] for trial in cell.trials]
-    stages = [{name: trial.addresses[name] for name in KEPT_APART} for trial in cell.trials]
     return {
-        "address": cell.addresses["train"],
+        **_folders(cell),
         "model": cell.model,
         "model_label": cell.card.label,
         **({} if cell.card.place is None else {"model_path": cell.card.place}),
@@ -27,7 +23,6 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         "task": cell.task,
         "task_name": cell.task_plugin.name,
         "trained_on": cell.trained_on,
-        **({} if cell.source is None else {"source": cell.source.addresses["train"]}),
         "loss": cell.loss,
         "loss_name": cell.loss.partition("[")[0],
         "seed": cell.seed,
@@ -35,20 +30,30 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         "engine": cell.engine,
         **({} if cell.engine_note is None else {"engine_note": cell.engine_note}),
         "recipe": dict(vars(cell.recipe)),
-        "addresses": cell.addresses,
         **({"grid": grid} if grid else {}),
-        **({"trials": trials, "trial_stages": stages} if trials else {}),
         **({} if cell.trial is None else {"trial": cell.trial}),
         **({"decoders": list(cell.decoders)} if cell.decoders else {}),
     }
 
 
+def _folders(cell: Cell) -> dict[str, Any]:
+    """What `storage.cell.stored_cell` reads."""
+    said: dict[str, Any] = {"address": cell.address, "parts": cell.parts}
+    if cell.source is not None:
+        said["source"] = _folders(cell.source)
+    if cell.trials:
+        said["trials"] = [_folders(trial) for trial in cell.trials]
+    return said
+
+
 def cell_from_json(content: Mapping[str, Any]) -> Cell:
-    """The cell that a request or a cell.json describes."""
+    """The cell that a request or a manifest describes."""
     same = ("model", "task", "loss", "seed", "data_seed", "engine", "trained_on")
+    points = content.get("grid") or ()
+    grid = (Configuration(p["text"], p["loss"], (*p["settings"].items(),)) for p in points)
     return Cell(
         recipe=Recipe().changed(content["recipe"]),
-        grid=grid_from_json(content),
+        grid=tuple(grid),
         trial=content.get("trial"),
         model_path=content.get("model_path"),
         decoders=tuple(content.get("decoders") or ()),
@@ -56,27 +61,17 @@ def cell_from_json(content: Mapping[str, Any]) -> Cell:
     )
 
 
-def grid_from_json(content: Mapping[str, Any]) -> tuple[Configuration, ...]:
-    """The configurations of the tuned cell that a cell.json describes; none: it is not tuned."""
-    points = content.get("grid") or ()
-    return tuple(Configuration(p["text"], p["loss"], (*p["settings"].items(),)) for p in points)
-
-
 def describe_cells(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """The cell.json of each cell; data is looked at once a task and size.
-
-    That of a trial is that of the same cell as a row, and says that it is a trial.
-    """
+    """What a manifest says of each cell; data is looked at once a task and size."""
     data: dict[tuple[Any, ...], dict[str, Any]] = {}
     found = []
-    for asked in cells:
-        cell = replace(asked, trial=None)
+    for cell in cells:
         key = (cell.task, cell.data_seed, *((split, cell.size(split)) for split in cell.splits))
         if key not in data:
             data[key] = _data(cell)
         found.append(
             {
-                **cell_to_json(asked),
+                **cell_to_json(cell),
                 "identity": dict(cell.card.identity),
                 "data": data[key],
                 "generation": _generation(cell),
@@ -122,10 +117,3 @@ def _plugin_digests(cell: Cell) -> dict[str, str]:
         used[f"loss {cell.loss_plugin.name}"] = cell.loss_plugin
     digests = {name: source_digest(type(plugin)) for name, plugin in used.items()}
     return {name: digest for name, digest in digests.items() if digest is not None}
-
-
-def with_rules_of(cell: Cell, row: Mapping[str, Any] | None) -> Cell:
-    """A trial with the decoders of the row that it is in the tables: it stays that row."""
-    if cell.trial is None or row is None:
-        return cell
-    return replace(cell, decoders=tuple(row.get("decoders") or ()))

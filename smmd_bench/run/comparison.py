@@ -13,58 +13,55 @@ from ..results.frames import RunFrames
 from ..results.opponents import Compared
 from ..scoring.measure import compare, measure
 from ..scoring.statistics import RESAMPLES
-from ..storage.current import CurrentCell, comparison_stamp
-from ..storage.files import read_parquet, write_json, write_parquet
+from ..storage.cell import StoredCell
+from ..storage.files import making, read_parquet, write_json, write_parquet
 from .run_directory import record_failure
 
 
-def measure_cells(cells: Sequence[tuple[Cell, Path]], progress: Progress) -> None:
-    """Measure cells that are decoded, each with its folder, where that is missing."""
-    for number, (cell, folder) in enumerate(cells):
-        now = cell.files(folder.parents[1])
+def measure_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> None:
+    """Measure those of these cells that are decoded and not measured."""
+    for number, cell in enumerate(cells):
+        now = cell.stored(run)
         if now.is_decoded and now.metrics is None:
             progress("measure", number, len(cells))
-            completions = read_parquet(folder / "completions.parquet").to_pandas()
-            measure_cell(now, cell.task_plugin, completions, cell.decoders)
+            measure_cell(now, cell.task_plugin, cell.decoders)
     progress("measure", len(cells), len(cells))
 
 
-def measure_cell(
-    now: CurrentCell, task: Task, completions: pd.DataFrame, rules: Sequence[str] = ()
-) -> Exception | None:
-    """Write scores.parquet and metrics.json from completions, and beams for `rules`, that are
-    current.
+def measure_cell(now: StoredCell, task: Task, rules: Sequence[str] = ()) -> Exception | None:
+    """Write scores.parquet and metrics.json of a decoded cell.
 
     An error of the task's own code is recorded and returned.
     """
-    assert now.measure_stamp is not None
+    completions, beams = now.place("completions"), now.place("beams")
+    assert now.measured is not None
+    assert completions is not None
     try:
-        beams = read_parquet(now.place("beams")).to_pandas() if rules else None
-        scores, metrics = measure(task, completions, beams=beams, rules=rules)
+        found = read_parquet(beams).to_pandas() if rules and beams is not None else None
+        frame: pd.DataFrame = read_parquet(completions).to_pandas()
+        scores, metrics = measure(task, frame, beams=found, rules=rules)
     except Exception as error:
-        record_failure(now.folder, "measure", error)
+        record_failure(now.run, now.key, "measure", error)
         return error
-    write_parquet(now.folder / "scores.parquet", scores, now.measure_stamp)
-    write_json(now.folder / "metrics.json", {"address": now.measure_stamp, **metrics})
+    with making(now.measured) as folder:
+        write_parquet(folder / "scores.parquet", scores)
+        write_json(folder / "metrics.json", metrics)
     return None
 
 
 def missing_comparisons(run: RunFrames) -> list[Compared]:
-    """The pairs of cells whose difference no current file says."""
+    """The pairs of cells whose difference no file says."""
     return [
         pair
         for pair in run.compared
-        if run.current(pair.mine["address"]).comparison(
-            run.current(pair.other["address"]), pair.file
-        )
-        is None
+        if run.current(pair.mine["address"]).comparison(run.current(pair.other["address"])) is None
     ]
 
 
 def write_comparisons(
     run: RunFrames, task: Callable[[str], Task] = load_task, *, resamples: int = RESAMPLES
 ) -> bool:
-    """Write each comparison.json and noise.json that is missing; returns whether any was written.
+    """Write each comparison.json that is missing; returns whether any was written.
 
     Whoever made the two cells, the comparison is of what they are now, on the same examples. A cell
     whose task cannot be loaded here keeps none.
@@ -76,15 +73,10 @@ def write_comparisons(
             plugin = task(pair.mine["task"])
         except UserError:
             continue
-        scores, others = (
-            read_parquet(c.folder / "scores.parquet").to_pandas() for c in (mine, other)
-        )
-        content = {
-            "address": comparison_stamp(mine, other),
-            "against": pair.other["address"],
-            "against_loss": pair.other["loss"],
-            **compare(plugin, scores, others, resamples=resamples),
-        }
-        write_json(mine.folder / f"{pair.file}.json", content)
+        places = [place for cell in (mine, other) if (place := cell.place("scores")) is not None]
+        scores, others = (read_parquet(place).to_pandas() for place in places)
+        with making(mine.compared_with(other)) as folder:
+            found = compare(plugin, scores, others, resamples=resamples)
+            write_json(folder / "comparison.json", found)
         written = True
     return written

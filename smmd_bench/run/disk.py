@@ -28,7 +28,7 @@ def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
 
 def _saved_bytes(cell: Cell) -> int:
     """Of one epoch's weights, in float32: those of full fine-tuning, or of an adapter."""
-    from ..models.lora_targets import adapter_weights
+    from ..models.loading import adapter_weights
 
     if cell.recipe.method == "full":
         return 4 * cell.card.parameter_count()

@@ -25,8 +25,7 @@ def check_models(cells: Sequence[Cell]) -> Readers:
     are not looked for.
     """
     from ..models.checkpoints import require_safetensors
-    from ..models.loading import require_all_weights
-    from ..models.lora_targets import require_lora_targets
+    from ..models.loading import require_all_weights, require_lora_targets
     from ..models.processor import load_processor
     from ..models.tokenizers import load_tokenizer
 

@@ -1,7 +1,7 @@
 """From files of completions to a scored run folder: the layout of a run, with a cell for each file.
 
-The cells have no train stage. Their decode address follows from the examples and the completions,
-so that a file that changed is scored again, and one that was only moved is not.
+The cells have no train stage. The folder of their completions follows from the examples and the
+completions, so that a file that changed is scored again, and one that was only moved is not.
 """
 
 import hashlib
@@ -20,14 +20,15 @@ from ..models.circumstances import circumstances
 from ..plugin_system.checked_task import require_seed, take_examples, take_identity
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_task
-from ..results.frames import FORMAT, read_run
+from ..results.frames import read_run
 from ..scoring.matching import Matched, match
 from ..scoring.measure import measure_identity
 from ..scoring.predictions import read_predictions
 from ..storage.addresses import address, folder_name
-from ..storage.current import CurrentCell
+from ..storage.cell import StoredCell
 from ..storage.data_files import require_folder_read
-from ..storage.files import write_json, write_json_if_new, write_parquet
+from ..storage.files import making, write_json, write_parquet
+from ..storage.manifest import FORMAT
 from .comparison import measure_cell, write_comparisons
 from .run_directory import Outcome, RunDirectory
 
@@ -93,7 +94,7 @@ def score_predictions(
         for name, each in zip(names, matched, strict=True)
     ]
     if out is None:
-        content = {**settings, "completions": [file.addresses["decode"] for file in scored]}
+        content = {**settings, "completions": [file.parts["decode"] for file in scored]}
         out = Path("runs") / folder_name(("score", canonical(plugin), *names), content)
     return _score_into(out, scored)
 
@@ -168,31 +169,32 @@ class _ScoredFile:
     completions: pd.DataFrame
     source: Mapping[str, Any]
 
-    @cached_property
-    def addresses(self) -> dict[str, str]:
-        """`train` names the folder and does not follow from the completions; decode, measure."""
-        settings = self.settings
-        train = address({"predictions": {**settings, "labels": self.label}})
-        texts = self.completions.to_json(orient="split", index=False)
-        decode = address(
-            {
-                "data": take_identity(self.task, settings["split"], settings["data_seed"]),
-                "completions": hashlib.blake2b(texts.encode(), digest_size=16).hexdigest(),
-            }
-        )
-        measure = address({"decode": decode, **measure_identity(self.task)})
-        return {"train": train, "decode": decode, "measure": measure}
+    @property
+    def address(self) -> str:
+        """What tells the file from others, whatever its completions are."""
+        return address({"predictions": {**self.settings, "labels": self.label}})
 
-    def current(self, run: Path) -> CurrentCell:
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """Those of `smmd_bench.storage.cell`: decode follows from the completions."""
+        settings = self.settings
+        texts = self.completions.to_json(orient="split", index=False)
+        decode = {
+            "data": take_identity(self.task, settings["split"], settings["data_seed"]),
+            "completions": hashlib.blake2b(texts.encode(), digest_size=16).hexdigest(),
+        }
+        return {"decode": address(decode), "measure": address(measure_identity(self.task))}
+
+    def stored(self, run: Path) -> StoredCell:
         """The file's cell as it is on disk now."""
-        folder = run / "cells" / self.addresses["train"]
-        return CurrentCell(folder, self.addresses, is_base=False)
+        return StoredCell(run, self.address, self.parts)
 
     def to_json(self) -> dict[str, Any]:
-        """What cell.json says: the label stands where a run has its loss."""
+        """What the manifest says: the label stands where a run has its loss."""
         settings = self.settings
         return {
-            "address": self.addresses["train"],
+            "address": self.address,
+            "parts": self.parts,
             "model": settings["model"],
             "model_label": settings["model"],
             "params": None,
@@ -204,7 +206,6 @@ class _ScoredFile:
             "seed": 0,
             "data_seed": settings["data_seed"],
             "recipe": {},
-            "addresses": self.addresses,
         }
 
 
@@ -220,17 +221,17 @@ def _score_into(folder: Path, files: Sequence[_ScoredFile]) -> Outcome:
                 f"The output folder {folder} belongs to another command "
                 f"({run.manifest.get('command')}): choose another with --out."
             )
-        todo = [file for file in files if file.current(folder).metrics is None]
-        if todo or not run.manifest:
+        todo = [file for file in files if file.stored(folder).metrics is None]
+        if run.manifest.get("cells") != [file.to_json() for file in files]:
             _write_manifest(run, files)
-        for file in files:
-            write_json_if_new(file.current(folder).folder / "cell.json", file.to_json())
         for file in todo:
-            now = file.current(folder)
-            assert now.decode_stamp is not None
-            (now.folder / "FAILED.json").unlink(missing_ok=True)
-            write_parquet(now.folder / "completions.parquet", file.completions, now.decode_stamp)
-            error = measure_cell(now, file.task, file.completions)
+            now = file.stored(folder)
+            assert now.decoded is not None
+            (folder / "failed" / f"{now.key}.json").unlink(missing_ok=True)
+            if not now.decoded.exists():
+                with making(now.decoded) as part:
+                    write_parquet(part / "completions.parquet", file.completions)
+            error = measure_cell(now, file.task)
             if error is not None:
                 outcome.failed[file.label] = f"{type(error).__name__}: {error}"
         outcome.worked = bool(todo) | write_comparisons(read_run(folder))
@@ -262,6 +263,6 @@ def _write_manifest(run: RunDirectory, files: Sequence[_ScoredFile]) -> None:
             **now,
             "created": (run.manifest or now)["created"],
             "data": {settings["task"]: {"licence": licence, "sizes": sizes, "identity": identity}},
-            "cells": [file.addresses["train"] for file in files],
+            "cells": [file.to_json() for file in files],
         },
     )

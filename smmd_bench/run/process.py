@@ -159,10 +159,10 @@ class Events:
         except BrokenPipeError:
             os._exit(1)
 
-    def record(self, failures: Mapping[Path, BaseException], stage: str) -> int:
-        """Write the FAILED.json of each folder; the exit status."""
-        for folder, failure in failures.items():
-            record_failure(folder, stage, failure)
+    def record(self, run: Path, failures: Mapping[str, BaseException], stage: str) -> int:
+        """Write each failed/KEY.json of a run; the exit status."""
+        for key, failure in failures.items():
+            record_failure(run, key, stage, failure)
             self.send({"event": "failed", "message": str(failure) or type(failure).__name__})
         return 1 if failures else 0
 

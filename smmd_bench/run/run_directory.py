@@ -1,122 +1,88 @@
-"""The folder of a run: who may write there, what is done in it, and what each stage left."""
+"""The folder of a run: who may write there, what it was asked for, what a cell misses."""
 
 import os
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
+from ..decoding.selection import settle
 from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment, each_once
 from ..models.circumstances import circumstances
-from ..results.frames import FORMAT
-from ..results.summary import distinct, what_the_cells_say
-from ..storage.current import CurrentCell
-from ..storage.files import (
-    DamagedError,
-    read_own_json,
-    remove_leftovers,
-    write_json,
-    write_json_if_new,
-    write_text,
-)
-from ..storage.manifest import (
-    PLUGIN_PATHS,
-    are_alike,
-    is_row,
-    kept_plugin,
-    plugin_files_of,
-    read_manifest,
-)
-from .cell_json import describe_cells, with_rules_of
+from ..results.summary import distinct
+from ..storage.cell import StoredCell
+from ..storage.files import DamagedError, write_json, write_text
+from ..storage.manifest import FORMAT, PLUGIN_PATHS, kept_plugin, plugin_files_of, read_manifest
+from .cell_json import cell_from_json, cell_to_json, describe_cells
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
 identity_of = itemgetter("model", "task", "loss", "seed")
-"""What tells a cell from the others that a run holds, from its cell.json."""
-_WRITERS = 16
-"""Threads that write the cells' files."""
+"""What tells a cell from the others of a run, from what its manifest says."""
 
 
 @dataclass
 class Outcome:
     """What a call did: `worked` tells whether anything was missing; cells that failed, or were
-    skipped because their loss cannot apply, with the reason; those that another process works on,
-    with its name; and what training noted of each."""
+    skipped because their loss cannot apply, with the reason; what training noted of each."""
 
     path: Path
     worked: bool = False
     failed: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-    elsewhere: dict[str, str] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """A run's folder. A cell's folder is named by its train address.
+    """A run's folder: see `smmd_bench.storage.cell`.
 
-    wanted: the train addresses of cells whose selected weights are needed: see `wanting`.
+    restore: whether the selected weights of finished cells are missed, too, where they are gone.
     """
 
     path: Path
-    wanted: frozenset[str] = frozenset()
+    restore: bool = False
 
-    def wanting(self, cells: Iterable[Cell], named: Iterable[str] = ()) -> Self:
-        """The same folder, in which the weights that are not there, and that the decoding of these
-        cells tests, are trained again, and those of the `named` addresses.
+    def current(self, cell: Cell) -> StoredCell:
+        """The cell's folders as they are now."""
+        return cell.stored(self.path)
 
-        Of a tuned cell those of all trials: another machine may give weights that choose another.
+    def missing(self, cells: Iterable[Cell]) -> dict[Cell, Stage]:
+        """The first stage that each of these cells still lacks; those that lack none are left out.
+
+        A trial is finished once an epoch is selected. A test of transfer and a tuned cell train
+        nothing: until others have trained the weights, they are still to be decoded.
         """
-        wanted = {*named}
-        for cell in cells:
-            now = self.current(cell)
-            lost = now.home is None or now.home.checkpoint is None
-            if cell.trial is None and not now.is_decoded and lost:
-                wanted |= {one.addresses["train"] for one in (cell.owner, *cell.owner.trials)}
-        return replace(self, wanted=frozenset(wanted))
+        states = {cell: self.current(cell) for cell in cells}
+        wanted = set(filter(None, (self._wanted(*pair) for pair in states.items())))
+        stages = ((cell, self._stage(cell, now, wanted)) for cell, now in states.items())
+        return {cell: stage for cell, stage in stages if stage is not None}
 
-    def cell_folder(self, cell: Cell) -> Path:
-        """Where a cell's files are."""
-        return cell.folder(self.path)
+    def _wanted(self, cell: Cell, now: StoredCell) -> str | None:
+        """The training whose selected weights a cell needs, as far as it is known."""
+        home = now.home
+        needs = self.restore if now.is_decoded or cell.trial is not None else True
+        if home is None or home.tested is None or not needs or cell.trial is not None:
+            return None
+        return home.parts.get("train")
 
-    def current(self, cell: Cell) -> CurrentCell:
-        """The cell's files as they are now."""
-        return cell.files(self.path)
-
-    def missing(self, cell: Cell) -> list[Stage]:
-        """The stages that are still to do, in order; each implies those after it."""
-        now, wanted = self.current(cell), cell.addresses["train"] in self.wanted
-        if cell.trial is not None:
-            return self._untrained(cell, wanted=wanted)[:2]
-        needed = wanted or not now.is_decoded
-        if needed and (found := self._untrained(cell, wanted=True)):
-            return found
-        if not now.is_decoded:
-            return _from("decode")
-        return _from("measure") if now.metrics is None else []
-
-    def _untrained(self, cell: Cell, *, wanted: bool) -> list[Stage]:
-        """The same as long as the weights to test are not selected, or are wanted and not there."""
-        now = self.current(cell)
-        home, borrowed = now.home, now.home is not now
-        if home is None or home.tested is None:
-            again = home is not None and not cell.is_base and home.has_every_epoch
-            return _from("decode" if again or borrowed else "train")
-        if wanted and not cell.is_base and home.checkpoint is None:
-            kept = home.has_epoch(home.tested.epoch)
-            return _from("decode" if kept or borrowed else "train")
-        return []
+    @staticmethod
+    def _stage(cell: Cell, now: StoredCell, wanted: Collection[str]) -> Stage | None:
+        lacks = cell.source is None and not cell.grid and lacks_weights(now)
+        done = now.selection is not None if cell.trial is not None else now.is_decoded
+        if not done or (lacks and cell.parts["train"] in wanted):
+            return "train" if lacks else "decode"
+        return "measure" if cell.trial is None and now.metrics is None else None
 
     def failure(self, cell: Cell) -> dict[str, Any]:
-        """The cell's FAILED.json; empty: it did not fail."""
+        """What failed/KEY.json says; empty: the cell did not fail."""
         return self.current(cell).failure
 
     def notes(self, cell: Cell) -> list[str]:
@@ -168,24 +134,12 @@ class RunDirectory:
         self.require_place()
         self.path.mkdir(parents=True, exist_ok=True)
         with self._lock():
-            remove_leftovers(self.path)
             yield
 
     @property
     def manifest(self) -> dict[str, Any]:
         """What manifest.json says; empty: the folder is new."""
         return read_manifest(self.path)
-
-    @property
-    def plugin_files(self) -> list[Path]:
-        """The plugin files of the folder's experiments, each once: see `plugin_files_of`."""
-        return list(plugin_files_of(self.path, self.manifest).values())
-
-    def keep_plugins(self) -> None:
-        """Copy the plugin files into the folder, for machines and times that do not have them."""
-        for spelled, file in plugin_files_of(self.path, self.manifest).items():
-            if (kept := kept_plugin(self.path, spelled)) != file:
-                write_text(kept, file.read_text(encoding="utf-8"))
 
     def require_own(self, experiments: Sequence[Experiment], *, extend: bool) -> None:
         """Raise UserError if the folder belongs to another experiment than the first of these and
@@ -199,7 +153,7 @@ class RunDirectory:
             )
         new = [cell for experiment in experiments for cell in experiment.cells if cell.source]
         trained_on = {(cell.model, cell.task): cell.trained_on for cell in new}
-        for content in self._described(manifest.get("cells", ())):
+        for content in manifest.get("cells", ()):
             earlier = content.get("trained_on")
             now = trained_on.get((content["model"], content["task"]), earlier)
             if earlier not in (None, now):
@@ -210,87 +164,82 @@ class RunDirectory:
                 )
 
     def claim(self, experiments: Sequence[Experiment], name: str | None = None) -> None:
-        """Add experiments to those of the folder: write every cell.json, then the manifest.
+        """Write the manifest: the cells of these experiments beside those of the folder.
 
         `name` is that of a new run (None: the first experiment's). A cell with the same model,
-        task, loss and seed as an earlier one takes its place; the files of that one stay. A test of
-        transfer goes with the cell that trained its weights, and a trial with the tuned cells that
-        it is of. A cell that is no longer a row (`is_row`) goes, too. Cells that another version of
-        this package wrote in another format are dropped.
+        task, loss and seed as an earlier one takes its place, and a test of transfer goes with the
+        cell that trained its weights. The folders of what is replaced stay, for a way back.
         """
         before = self.manifest
-        known = before["cells"] if before.get("format") == FORMAT else ()
-        rows = {content["address"]: content for content in self._rows(known)}
-        asked = [
-            with_rules_of(cell, rows.get(cell.addresses["train"]))
-            for cell in each_once(cell for e in experiments for cell in e.cells)
+        asked = [c for c in each_once(c for e in experiments for c in e.cells) if c.trial is None]
+        own = describe_cells(asked)
+        replacing = {identity_of(content): content for content in own}
+        same = {content["address"]: content for content in own}  # a model's path, spelled otherwise
+        earlier = [
+            same.get(c["address"]) or replacing.get(identity_of(c)) or self._measured_anew(c)
+            for c in before.get("cells", ())
         ]
-        described = describe_cells(asked)
-        own = [said for cell, said in zip(asked, described, strict=True) if cell.trial is None]
-        written = [experiment.to_dict() for experiment in experiments]
-        flags = [experiment.to_flags() for experiment in experiments]
+        held = {content["address"]: content for content in [*earlier, *own]}
+        cells = [c for c in held.values() if "source" not in c or c["source"]["address"] in held]
         places = {file: str(Path(file).resolve()) for e in experiments for file in e.plugins}
-        manifest: dict[str, Any] = {
+        written = [experiment.to_dict() for experiment in experiments]
+        manifest = {
             "format": FORMAT,
             "name": before.get("name") or name or experiments[0].name,
             "experiments": distinct([*before.get("experiments", ()), *written]),
-            "flags": distinct([*before.get("flags", ()), *flags]),
             PLUGIN_PATHS: {**before.get(PLUGIN_PATHS, {}), **places},
             **circumstances(),
             **{key: before[key] for key in ("command", "created") if key in before},
+            "cells": cells,
         }
-        if not before:  # what a killed claim leaves is this experiment's
-            write_json(self.path / "manifest.json", {**manifest, **what_the_cells_say([])})
-        for said in described:
-            if are_alike(said["addresses"], rows.get(said["address"], {}).get("addresses", {})):
-                said.pop("trial", None)  # it stays the row that it is
-        paths = [self.path / "cells" / content["address"] / "cell.json" for content in described]
-        with ThreadPoolExecutor(_WRITERS) as pool:  # most of a write is waiting for the disk
-            list(pool.map(write_json_if_new, paths, described))
-        replacing = {identity_of(content): content for content in own}
-        same = {content["address"]: content for content in own}  # a model's path, spelled otherwise
-        held = [
-            same.get(c["address"]) or replacing.get(identity_of(c), c) for c in self._rows(known)
-        ]
-        held = [*{content["address"]: content for content in [*held, *own]}.values()]
-        there = {None, *(content["address"] for content in held)}
-        cells = [content for content in held if content.get("source") in there]
-        write_json_if_new(self.path / "manifest.json", {**manifest, **what_the_cells_say(cells)})
+        if manifest != before:
+            write_json(self.path / "manifest.json", manifest)
+        for spelled, file in plugin_files_of(self.path, manifest).items():
+            if (kept := kept_plugin(self.path, spelled)) != file:
+                write_text(kept, file.read_text(encoding="utf-8"))
 
-    def _rows(self, addresses: Iterable[str]) -> list[dict[str, Any]]:
-        """The same of those that are rows of the tables."""
-        return [c for c in self._described(addresses) if is_row(self.path / "cells", c)]
-
-    def _described(self, addresses: Iterable[str]) -> list[dict[str, Any]]:
-        """The cell.json of these cells, where they have one."""
-        found = (read_own_json(self.path / "cells" / a / "cell.json") for a in addresses)
-        return [content for content in found if content]
+    def _measured_anew(self, content: dict[str, Any]) -> dict[str, Any]:
+        """A cell of an earlier experiment, with what this version of the software makes of its
+        completions, where they stay the same; without its plugin or model, the cell as it is."""
+        try:
+            cell = cell_from_json(content)
+            parts = cell.parts
+        except UserError:
+            return content
+        new = {k for k in {*parts, *content["parts"]} if parts.get(k) != content["parts"].get(k)}
+        if not new or cell.address != content["address"] or not new <= {"select", "measure"}:
+            return content
+        with suppress(Exception):  # of a plugin's own code
+            for one in (*cell.owner.trials, cell.owner):
+                settle(one, self.path)
+            if cell.stored(self.path).is_decoded:
+                return {**content, **cell_to_json(cell)}
+        return content
 
 
-def record_failure(folder: Path, stage: str, error: BaseException | str) -> None:
-    """Write FAILED.json of a cell, or of an evaluation: the stage, the error, its traceback.
+def lacks_weights(now: StoredCell) -> bool:
+    """Whether weights that a cell trains are neither selected and there, nor there to select."""
+    if now.is_base:
+        return now.receipt is None
+    return now.checkpoint is None and (now.tested is not None or not now.has_every_epoch)
 
-    It counts as long as the cell is asked for as cell.json says now.
+
+def record_failure(run: Path, key: str, stage: str, error: BaseException | str) -> None:
+    """Write failed/KEY.json: the stage, the error, its traceback.
+
+    key: of a cell, `StoredCell.key`, so that it counts as long as the cell is asked for as now.
     """
     lines = (
         "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else error
     )
     sentence = str(error).strip() or type(error).__name__
     if "No space left on device" in sentence:
-        sentence += f": free some space on the disk of {folder}"
-    cell = read_own_json(folder / "cell.json") or {}
-    write_json(
-        folder / "FAILED.json",
-        {
-            "address": cell.get("addresses", {}).get("measure"),
-            "stage": stage,
-            "error": sentence,
-            "skipped": isinstance(error, CellSkippedError),
-            "user_error": isinstance(error, UserError) and not isinstance(error, DamagedError),
-            "traceback": lines,
-        },
-    )
-
-
-def _from(stage: Stage) -> list[Stage]:
-    return list(STAGES[STAGES.index(stage) :])
+        sentence += f": free some space on the disk of {run}"
+    failure = {
+        "stage": stage,
+        "error": sentence,
+        "skipped": isinstance(error, CellSkippedError),
+        "user_error": isinstance(error, UserError) and not isinstance(error, DamagedError),
+        "traceback": lines,
+    }
+    write_json(run / "failed" / f"{key}.json", failure)

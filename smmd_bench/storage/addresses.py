@@ -6,10 +6,9 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
 from .files import read_json, write_json
 
 
@@ -42,17 +41,6 @@ def digest_of_weights(folder: Path) -> str:
     """A digest of the contents of the safetensors files in a checkpoint's folder."""
     files = sorted(folder.glob("*.safetensors"))
     return address({file.name: content_digest(file) for file in files})
-
-
-def require_inside(name: str, where: Path | str) -> str:
-    """`name`, which a file made elsewhere gives to a file below a folder.
-
-    Raises UserError for one that would be elsewhere.
-    """
-    path = PurePosixPath(name)
-    if not name or path.is_absolute() or ".." in path.parts or "\\" in name:
-        raise UserError(f"{where} names '{name}', which is outside of its folder: do not use it.")
-    return name
 
 
 def cache_folder() -> Path:

@@ -1,36 +1,27 @@
-"""Files that are whole or absent: temporary name, fsync, rename; a digest tells of damage."""
+"""Files and folders that are whole or absent: a temporary name, fsync, one rename."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
 import re
-import time
+import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, if_full, reason_of
-from .remembered import remembered
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
 _LOG = logging.getLogger("smmd_bench")
-_CHECK = "checksum"
-_LAST_LINE = re.compile(rb',\n "checksum": "([0-9a-f]{16})"\n}\n$')
 _PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 """What JSON writes for half a surrogate pair, which no text file, table or terminal can hold."""
-_AN_HOUR = 3600.0
 _AGAIN = "run the same command again"
-ADDRESS = b"smmd_bench.address"
-"""Key of a Parquet file's metadata that holds its stamp: see `smmd_bench.storage.current`."""
-MADE_WITH = b"smmd_bench.made_with"
-"""Key that holds, as JSON, the versions and the device that the file was made with."""
 
 
 @contextmanager
@@ -47,11 +38,6 @@ def atomic(path: Path) -> Iterator[Path]:
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
         temporary.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
     except OSError as error:
         if (full := if_full(error, path)) is not None:
             raise full from error
@@ -60,16 +46,41 @@ def atomic(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes had begun to write below a folder: what nobody has touched for
-    an hour."""
-    now = time.time()
-    for place, _, names in os.walk(folder):
-        for name in names:
-            file = Path(place, name)
-            with suppress(FileNotFoundError):
-                if name.endswith(".part") and now - file.stat().st_mtime > _AN_HOUR:
-                    file.unlink()
+def part_of(folder: Path) -> Path:
+    """Where the content of a folder lies while it is made: `STAGE/.KEY.part`."""
+    return folder.with_name(f".{folder.name}.part")
+
+
+@contextmanager
+def making(folder: Path) -> Iterator[Path]:
+    """Yield the folder's `.part`, with what a killed call left there; on success rename it.
+
+    Of several processes that make one folder, the first one renames.
+    """
+    part = part_of(folder)
+    part.mkdir(parents=True, exist_ok=True)
+    yield part
+    with suppress(FileExistsError, FileNotFoundError):
+        if folder.exists():
+            shutil.rmtree(part)
+        part.rename(folder)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder, which is gone from its place at once."""
+    if folder.exists():
+        going = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+        folder.rename(going)
+        shutil.rmtree(going)
+
+
+def set_aside(folder: Path, why: str) -> None:
+    """Give a stage's folder with a damaged file another name, so that it is made again; say so."""
+    aside = folder.with_name(f"{folder.name}.damaged")
+    shutil.rmtree(aside, ignore_errors=True)
+    with suppress(OSError):
+        folder.rename(aside)
+    _LOG.warning("%s: %s is set aside and made again.", why, folder)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -79,44 +90,25 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write JSON atomically, with a checksum as its last line; NaN is refused, so give None where a
-    number does not exist."""
-    content = {name: item for name, item in value.items() if name != _CHECK}
-    text = json.dumps(content, indent=1, allow_nan=False)
-    if content:
-        body = text.removesuffix("\n}")
-        text = f'{body},\n "{_CHECK}": "{_digest(body.encode())}"\n}}'
-    write_text(path, f"{text}\n")
-
-
-def write_json_if_new(path: Path, value: Mapping[str, Any]) -> None:
-    """Write JSON atomically unless the file says the same."""
-    if read_own_json(path) != json.loads(json.dumps(value)):
-        write_json(path, value)
+    """Write JSON atomically; NaN is refused, so give None where a number does not exist."""
+    write_text(path, f"{json.dumps(dict(value), indent=1, allow_nan=False)}\n")
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
     """The JSON object of a file, in which half a surrogate pair becomes "?"; None where there is no
-    file.
-
-    Raises DamagedError where it is none, or not the one that `write_json` wrote.
-    """
+    file. Raises DamagedError where it is none."""
     try:
         content = path.read_bytes()
         value = json.loads(content)
         if _PAIR.search(content):
             plain = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
             value = json.loads(plain)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, RecursionError) as error:
         raise DamagedError(path, f"not valid JSON ({error})") from error
     if not isinstance(value, dict):
         raise DamagedError(path, "not a JSON object")
-    last = _LAST_LINE.search(content)
-    if last and _digest(content[: last.start()]) != last[1].decode():
-        raise DamagedError(path, "not as it was written")
-    value.pop(_CHECK, None)
     return value
 
 
@@ -130,20 +122,13 @@ def read_given_json(path: Path) -> dict[str, Any]:
 
 
 def read_own_json(path: Path) -> dict[str, Any] | None:
-    """The same for a file that the run can make again: where it is damaged it is set aside, with a
-    warning, and counts as absent."""
+    """The same for a file in a stage's folder: where it is damaged, the folder is set aside, and
+    counts as absent."""
     try:
         return read_json(path)
     except DamagedError as error:
-        set_aside(path, error)
+        set_aside(path.parent, str(error).partition(":")[0])
         return None
-
-
-def set_aside(path: Path, error: DamagedError) -> None:
-    """Give a damaged file another name, so that it is made again; say so."""
-    with suppress(OSError):
-        path.rename(path.with_name(f".{path.name}.damaged"))
-    _LOG.warning("%s is %s: it counts as absent.", path, error.how)
 
 
 class DamagedError(UserError):
@@ -156,22 +141,12 @@ class DamagedError(UserError):
         self.how = how
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=8).hexdigest()
-
-
-def write_parquet(
-    path: Path, frame: pd.DataFrame, address: str = "", made_with: Mapping[str, str] | None = None
-) -> None:
-    """Write a frame to Parquet atomically; its stamp and what it was made with are metadata."""
+def write_parquet(path: Path, frame: pd.DataFrame) -> None:
+    """Write a frame to Parquet atomically, with checksums of its pages."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    more = {ADDRESS: address.encode()}
-    if made_with is not None:
-        more[MADE_WITH] = json.dumps(dict(made_with)).encode()
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **more})
     with atomic(path) as temporary:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
@@ -181,7 +156,7 @@ def read_parquet(
 ) -> pa.Table:
     """Those of these columns that a Parquet file has, verified. None: all, `without` some.
 
-    Raises DamagedError where it is damaged; it is set aside then.
+    Raises DamagedError where it is damaged; its folder is set aside then.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -192,40 +167,8 @@ def read_parquet(
             wanted = [n for n in names if n not in without] if columns is None else columns
             return file.read(columns=[name for name in wanted if name in names])
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _set_aside_if_damaged(path, error) from error
-
-
-def _set_aside_if_damaged(path: Path, error: Exception) -> Exception:
-    """What to raise for an error of Arrow, which has no number where the file is to blame."""
-    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
-        return error
-    damaged = DamagedError(path, f"damaged ({reason_of(error)})", _AGAIN)
-    set_aside(path, damaged)
-    return damaged
-
-
-def parquet_address(path: Path) -> str | None:
-    """The stamp in a Parquet file's metadata; None where there is no file."""
-    found = _metadata(path)
-    return None if found is None else found.get(ADDRESS, "")
-
-
-def parquet_made_with(path: Path) -> dict[str, str]:
-    """What a Parquet file was made with; empty where that is not known."""
-    return dict(json.loads((_metadata(path) or {}).get(MADE_WITH, "{}")))
-
-
-@remembered
-def _metadata(path: Path) -> dict[bytes, str] | None:
-    """What this package writes of a Parquet file's metadata; None: the file is damaged."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
-        return {key: metadata[key].decode() for key in (ADDRESS, MADE_WITH) if key in metadata}
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        found = _set_aside_if_damaged(path, error)
-        if isinstance(found, DamagedError):
-            return None
-        raise
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno):
+            raise
+        damaged = DamagedError(path, f"damaged ({reason_of(error)})", _AGAIN)
+        set_aside(path.parent, str(damaged).partition(":")[0])
+        raise damaged from error

@@ -1,17 +1,18 @@
-"""The manifest of a run folder, which may come from anywhere."""
+"""The manifest of a run folder, which may come from anywhere, and its copies of plugin files."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .addresses import address, require_inside
-from .files import read_json, read_own_json
-from .shapes import require_shape
+from ..errors import UserError
+from .addresses import address
+from .files import DamagedError, read_json
 
+FORMAT = 3
+"""Of a run folder. Raise it when what is written there is read in another way."""
+CONVERT = "scripts/convert_run.py"
 PLUGINS = "plugins"
 """The folder of a run with copies of its plugin files."""
-KEPT_APART = ("select", "decode")
-"""The stages in which a row and a trial with the same training must not differ."""
 PLUGIN_PATHS = "plugin_paths"
 """Key: the plugin files as experiments spell them -> where they were when the run was made."""
 
@@ -19,37 +20,19 @@ PLUGIN_PATHS = "plugin_paths"
 def read_manifest(run: Path) -> dict[str, Any]:
     """What RUN/manifest.json says; empty where there is none.
 
-    Raises UserError where it is damaged, or names a cell whose folder would be elsewhere.
+    Raises UserError where it is damaged, or in the format of another version of this package.
     """
-    content = read_json(run / "manifest.json") or {}
-    require_shape(content, run / "manifest.json")
-    for cell in cells_and_trials(content):
-        require_inside(cell, run / "manifest.json")
+    file = run / "manifest.json"
+    content = read_json(file) or {}
+    if "cells" in content and content.get("format") != FORMAT:
+        raise UserError(
+            f"{run} is in the format {content.get('format')} of another version of smmd-bench, "
+            f"and this one reads {FORMAT}: convert it with `python {CONVERT} {run} NEW_FOLDER`."
+        )
+    cells = content.get("cells", [])
+    if not all(isinstance(c, dict) and {"address", "parts"} <= c.keys() for c in cells):
+        raise DamagedError(file, "not the manifest of a run", "copy it again")
     return content
-
-
-def cells_and_trials(manifest: Mapping[str, Any]) -> list[str]:
-    """The addresses of the trials of a run's tuned cells, and then of its cells."""
-    return [*(manifest.get("trials") or ()), *(manifest.get("cells") or ())]
-
-
-def is_row(cells: Path, content: Mapping[str, Any]) -> bool:
-    """Whether a cell.json is that of a row of the tables, in the folder `cells` of a run.
-
-    That of a trial is not, nor that of a tuned cell of which a trial has since been asked for with
-    another validation or test: a folder cannot hold both.
-    """
-    trials = zip(content.get("trials") or (), content.get("trial_stages") or (), strict=False)
-    for name, stages in trials:
-        trial = read_own_json(cells / require_inside(name, cells) / "cell.json")
-        if trial is not None and not are_alike(trial.get("addresses") or {}, stages):
-            return False
-    return content.get("trial") is None
-
-
-def are_alike(addresses: Mapping[str, str], others: Mapping[str, str]) -> bool:
-    """Whether two cells with the same training can be one: as a row and as a trial."""
-    return all(addresses.get(stage) == others.get(stage) for stage in KEPT_APART)
 
 
 def plugin_files_of(run: Path, manifest: Mapping[str, Any]) -> dict[str, Path]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import signal
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -16,17 +14,16 @@ from transformers import TrainerCallback
 
 from ..contracts import Canary
 from ..objective.output_head import causal_model
-from ..storage.addresses import content_digest, digest_of_weights
-from ..storage.current import BASE
-from ..storage.files import read_own_json, write_json
+from ..storage.addresses import digest_of_weights
+from ..storage.cell import BASE
+from ..storage.files import read_json, write_json
 from .canary import make_canary
 from .canary_texts import CanaryTexts
-from .processes import decided_by_first, is_first, wait_for_all
-from .sharding import can_resume, whole_weights
+from .processes import can_resume, decided_by_first, is_first, wait_for_all, whole_weights
 from .trainer import own_forward
 
 WHOLE = "whole.json"
-"""Written last to a state of the Trainer: the epochs behind it, and the digests of its files."""
+"""Written last to a state of the Trainer: the epochs behind it."""
 
 
 class Epochs(TrainerCallback):  # type: ignore[misc]
@@ -34,8 +31,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
 
     reload: loads what was saved; where no process has all weights, the canary is taken of that.
     save_minutes: between states inside of an epoch; ten times as long as one takes at least. A
-    state counts once the weights of its epoch, or inside of one its list of files, are in place,
-    and as long as its files are as listed.
+    state counts once the weights of the epochs behind it are in place.
     """
 
     def __init__(
@@ -54,7 +50,6 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         self.reload = reload
         self.save_every = 60 * save_minutes
         self.step_ended = self.saved = time.monotonic()
-        self.asked_to_end, self.ends = False, False
         self.base: Canary | None = None
 
     def read_base(self, model: Any) -> Canary:
@@ -62,25 +57,12 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         self.base = self._canary(model)
         return self.base
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """From now on SIGTERM ends the training after a step, with its state."""
-
-        def ask(*_: object) -> None:
-            self.asked_to_end = True
-
-        signal.signal(signal.SIGTERM, ask)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """SIGTERM ends the process again."""
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Ask the Trainer for its state where the last one is old enough, at the same step in all
         processes; at the end of an epoch it writes one anyway."""
         self.step_ended = time.monotonic()
-        due = self.step_ended - self.saved >= self.save_every
-        due, self.ends = decided_by_first((due, self.asked_to_end))
-        control.should_save = (due or self.ends) and not float(state.epoch).is_integer()
+        due = decided_by_first(self.step_ended - self.saved >= self.save_every)
+        control.should_save = due and not float(state.epoch).is_integer()
 
     def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """Called when the Trainer has written its state."""
@@ -89,14 +71,10 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
             self._keep_epoch(state, model)
         if state.is_world_process_zero:
             folder = self.folder / "training" / f"checkpoint-{state.global_step}"
-            write_json(folder / WHOLE, {"epochs": int(state.epoch), "files": _files(folder)})
+            write_json(folder / WHOLE, {"epochs": int(state.epoch)})
         self.saved = time.monotonic()
         if self.save_every:
             self.save_every = max(self.save_every, 10 * (self.saved - self.step_ended))
-        if self.ends:
-            if not state.is_world_process_zero:
-                signal.pause()  # it dies with the first, which would take its end for a failure
-            sys.exit(128 + signal.SIGTERM)
 
     def _keep_epoch(self, state: Any, model: Any) -> None:
         epoch = round(state.epoch)
@@ -147,12 +125,8 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         found: Path | None = None
         for state in (self.folder / "training").glob("checkpoint-*"):
             behind = sum(end <= _step(state) for end in ends)
-            listed = read_own_json(state / WHOLE)
-            if listed is None:  # it was killed before the list, or is of an earlier version
-                whole = _step(state) in ends
-            else:
-                whole = listed == {"epochs": behind, "files": _files(state)}
-            if whole and can_resume(state):
+            whole = read_json(state / WHOLE)
+            if whole == {"epochs": behind} and can_resume(state):
                 found = max(found or state, state, key=_step)
             else:
                 shutil.rmtree(state, ignore_errors=True)
@@ -163,15 +137,9 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
     def receipts(self) -> list[dict[str, Any]]:
         """Epoch, digest of the weights and canary of each checkpoint, in order."""
         files = (self.folder / "epochs").glob("[0-9]*/canary.json")
-        found = [receipt for receipt in map(read_own_json, files) if receipt is not None]
+        found = [receipt for receipt in map(read_json, files) if receipt is not None]
         return sorted(found, key=lambda receipt: int(receipt["epoch"]))
 
 
 def _step(state: Path) -> int:
     return int(state.name.removeprefix("checkpoint-"))
-
-
-def _files(state: Path) -> dict[str, str]:
-    """The digests of a state's files by name."""
-    files = (file for file in state.rglob("*") if file.is_file() and file.name != WHOLE)
-    return {file.relative_to(state).as_posix(): content_digest(file) for file in files}

@@ -1,10 +1,12 @@
 """The train stage of a cell: from the base checkpoint to one checkpoint an epoch.
 
-CELL/train.json          receipt: address, kind, what it was made with, the digest and the canary of
-                         each epoch's weights, notes for people
-CELL/train_log.parquet   loss and its parts at every step
-CELL/epochs/K/           weights after epoch K (an adapter, or the full model)
-CELL/training/           the state from which a killed training resumes; removed at the end
+The folder train/KEY is made in train/.KEY.part and gets its name at the end:
+
+receipt.json     kind, what it was made with, the digest of each epoch's weights, notes for people
+canaries.json    the canary of each epoch's weights, and of the base
+log.parquet      loss and its parts at every step
+epochs/K/        weights after epoch K (an adapter, or the full model)
+training/        the state from which a killed training resumes; removed at the end
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ from ..models.loading import add_adapter, load_model, load_trained, quiet_librar
 from ..models.processor import load_processor
 from ..models.recipe import Recipe
 from ..models.tokenizers import load_tokenizer
-from ..storage.current import BASE, training_stamp
-from ..storage.files import write_json, write_parquet
+from ..storage.cell import BASE
+from ..storage.files import part_of, remove_tree, write_json, write_parquet
 from .canary import make_canary
 from .canary_texts import canary_texts
 from .epochs import Epochs
@@ -56,11 +58,22 @@ _LOG_COLUMNS = [
 ]  # fmt: skip
 
 
-def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None = None) -> None:
-    """Train a cell and write its receipt; for the base, write down its canary.
+def train_cell(cell: Cell, run: Path, progress: Progress, track: str | None = None) -> None:
+    """Train a cell into the folder of its training; for the base, write down its canary.
 
     track: a tracker that hears of it, see `smmd_bench.training.tracking`.
     """
+    final = cell.stored(run).trained
+    part = part_of(final)
+    if not (part / "receipt.json").exists():
+        _train(cell, part, progress, track)
+    if is_first():
+        shutil.rmtree(part / "training", ignore_errors=True)
+        remove_tree(final)  # whose weights are gone
+        part.rename(final)
+
+
+def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> None:
     quiet_libraries()
     require_images(cell.task, cell.card)
     recipe, tokenizer = cell.recipe, load_tokenizer(cell.card.folder)
@@ -69,7 +82,7 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
     if cell.is_base:
         model = load_model(cell.card.folder, recipe.dtype)
         canary = asdict(make_canary(model, tokenizer, processor, dtype=recipe.dtype))
-        _write_receipt(cell, folder, "base", [{"epoch": 0, "weights": BASE, "canary": canary}])
+        _write_receipt(folder, "base", [{"epoch": 0, "weights": BASE, "canary": canary}])
         return
     loss = cell.loss_plugin.bind(numeric_vocabulary(tokenizer, recipe.numeric_rule))
     label = f"train {cell.short_label}"
@@ -101,14 +114,12 @@ def train_cell(cell: Cell, folder: Path, progress: Progress, track: str | None =
         return
     log = [line for line in trainer.state.log_history if "cross_entropy" in line]
     kept = epochs.receipts()
-    stamp = training_stamp(cell.addresses["train"], {e["epoch"]: e["weights"] for e in kept})
     frame = pd.DataFrame(log).reindex(columns=_LOG_COLUMNS)
-    write_parquet(folder / "train_log.parquet", frame, stamp)
+    write_parquet(folder / "log.parquet", frame)
     relative = (line["relative_auxiliary"] for line in log if "relative_auxiliary" in line)
     notes = [note, _scale_note(cell.loss, loss, next(relative, None))]
     facts = {"numeric_targets": targets, "notes": [n for n in notes if n is not None]}
-    _write_receipt(cell, folder, recipe.method, kept, base=asdict(base), **facts)
-    shutil.rmtree(folder / "training")
+    _write_receipt(folder, recipe.method, kept, asdict(base), **facts)
 
 
 def _make_trainer(
@@ -262,15 +273,14 @@ def _scale_note(name: str, loss: NumericLoss, relative: float | None) -> str | N
 
 
 def _write_receipt(
-    cell: Cell, folder: Path, kind: str, epochs: list[dict[str, Any]], **facts: Any
+    folder: Path,
+    kind: str,
+    epochs: list[dict[str, Any]],
+    base: dict[str, Any] | None = None,
+    **facts: Any,
 ) -> None:
-    write_json(
-        folder / "train.json",
-        {
-            "address": cell.addresses["train"],
-            "kind": kind,
-            "epochs": epochs,
-            "made_with": made_with("train"),
-            **facts,
-        },
-    )
+    canaries = {str(epoch["epoch"]): epoch.pop("canary") for epoch in epochs}
+    known = {"epochs": canaries, **({} if base is None else {"base": base})}
+    write_json(folder / "canaries.json", known)
+    made = {"kind": kind, "epochs": epochs, "made_with": made_with("train"), **facts}
+    write_json(folder / "receipt.json", made)

@@ -24,9 +24,8 @@ from ..models.loading import load_model
 from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective
 from ..objective.output_head import causal_model, current, output_head
 from ..objective.supervised import count_step, supervised_targets
-from .rank_batches import RankBatches, RankLoader, random_order
-from .sampler import LengthGroups
-from .sharding import let_cpu_shard, reduce_in_float32
+from .processes import let_cpu_shard, reduce_in_float32
+from .sampler import LengthGroups, RankBatches, RankLoader, random_order
 
 
 @contextmanager

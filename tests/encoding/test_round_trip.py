@@ -1,7 +1,5 @@
 """Texts come back from their token ids, or the run is refused before it trains."""
 
-import json
-import shutil
 from datetime import datetime
 
 import pytest
@@ -14,8 +12,6 @@ from smmd_bench.encoding.numbers import numeric_vocabulary
 from smmd_bench.encoding.prompts import decode_texts, encode_prompts, encode_targets
 from smmd_bench.encoding.round_trip import require_round_trip
 from smmd_bench.errors import UserError
-from smmd_bench.models.cards import model_card
-from smmd_bench.models.processor import load_processor
 from smmd_bench.models.tokenizers import load_tokenizer
 
 from ..conftest import TOKENIZERS
@@ -53,11 +49,6 @@ def test_texts_that_come_back_pass(name):
     check(of_words())
 
 
-def test_any_text_comes_back_of_a_byte_level_tokenizer():
-    text = "It  cost $1,234.56 \u2212 2\u00bd e\u0301 \u4e2d\n\tAnswer:"
-    check(load_tokenizer(model_card("builtin/tiny").folder), prompt=text, target=" 51")
-
-
 @pytest.mark.parametrize(
     ("tokenizer", "kind"),
     [
@@ -71,24 +62,12 @@ def test_a_tokenizer_that_changes_the_text_is_refused(tokenizer, kind):
         check(tokenizer)
 
 
-def test_letters_that_a_tokenizer_does_not_know_are_no_reason_to_refuse():
-    check(of_words(), prompt="What is 1 \u201c\u00f1\u201d + 2?\nAnswer:", target="3")
-    check(byte_level(), prompt="pi\u00f1ata \u4e2d", target="It\u2019s 3")
-
-
-def test_unknown_characters_and_compatible_ones_are_seen_in_targets():
-    with pytest.raises(UserError, match="target of example e1"):
-        check(of_words(), target="3/4")
-    with pytest.raises(UserError, match="target of example e1"):
-        check(of_words(normalizer=normalizers.NFKC()), target="10\u00b2")
-
-
 def test_ids_beyond_the_embedding_are_refused():
     tokenizer = byte_level()
-    with pytest.raises(UserError, match=r"embedding has 20 rows: resize"):
+    with pytest.raises(UserError, match=r"embedding has 20 rows"):
         check(tokenizer, rows=20)
     tokenizer.add_special_tokens({"pad_token": "<new>"})
-    with pytest.raises(UserError, match="'<new>'"):
+    with pytest.raises(UserError, match=rf"gives the id {len(tokenizer) - 1}"):
         check(tokenizer, rows=len(tokenizer) - 1)
     check(tokenizer, rows=len(tokenizer))
 
@@ -113,25 +92,6 @@ def test_the_files_of_a_tokenizer_count_not_the_class_of_the_architecture(tmp_pa
     check(tokenizer)
     with pytest.raises(UserError, match="prompt of example e1"):
         check(lossy)
-
-
-def test_the_tokenizer_of_a_processor_follows_its_file_too(tmp_path):
-    folder = shutil.copytree(model_card("builtin/tiny-vl").folder, tmp_path / "vl")
-    file = folder / "tokenizer.json"
-    content = json.loads(file.read_text())
-    pattern = {"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": False}
-    content["pre_tokenizer"]["pretokenizers"][0] = pattern
-    file.write_text(json.dumps(content))
-    for tokenizer in (load_processor(folder).tokenizer, load_tokenizer(folder)):
-        assert len(tokenizer.encode("What")) == 4
-
-
-def test_a_tokenizer_that_its_class_cannot_read_is_named(tmp_path):
-    byte_level().save_pretrained(tmp_path)
-    config = tmp_path / "tokenizer_config.json"
-    config.write_text(json.dumps({"tokenizer_class": "T5Tokenizer"}))
-    with pytest.raises(UserError, match="no tokenizer that transformers can load"):
-        load_tokenizer(tmp_path)
 
 
 def test_no_prompt_depends_on_the_day(monkeypatch):

@@ -78,7 +78,8 @@ def test_the_same_command_again_has_nothing_to_do(smmd_bench, finished):
     assert "Nothing to do" in text
     assert "Did the loss help?" in text
     after = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file()}
-    assert {p for p in after if after[p] != before.get(p)} <= {out / ".lock"}
+    changed = {p for p in after if after[p] != before.get(p) and out / "reports" not in p.parents}
+    assert changed <= {out / ".lock"}
 
 
 @pytest.mark.slow
@@ -92,7 +93,7 @@ def test_the_reports_are_made_again_without_torch(smmd_bench, finished):
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert b"torch is not installed" in file.read_bytes()
-    assert "files in" in smmd_bench.finish("report", finished[0]).stdout
+    assert "Page:" in smmd_bench.finish("report", finished[0]).stdout
     assert file.read_bytes() == page
 
 

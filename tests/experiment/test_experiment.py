@@ -12,7 +12,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.experiment.file import experiment_file
 from smmd_bench.models.cards import model_card
-from smmd_bench.storage.current import BASE
+from smmd_bench.storage.cell import BASE
 
 from ..conftest import DATA
 

@@ -35,13 +35,10 @@ def test_parts_take_what_stands_above_them_unless_they_say_otherwise():
     assert len(read.cells) == (1 + 2 * 2) + (1 + 1)
 
 
-def test_a_cell_of_two_parts_is_planned_once_and_their_commands_share_a_folder():
+def test_a_cell_of_two_parts_is_planned_once():
     same = "name: n\nparts:\n- {tasks: [arithmetic], losses: [ce]}\n"
     read = experiment_file(same + "- {tasks: [arithmetic], losses: [ce, smmd]}\n", "x.yaml")
     assert [cell.loss for cell in read.cells] == ["base", "ce", "smmd"]
-    first, second = read.to_flags()
-    assert first.endswith("--out runs/n")
-    assert second.endswith("--out runs/n --extend")
 
 
 def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import os
 import shutil
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from smmd_bench.decoding import stage
@@ -25,22 +25,25 @@ from smmd_bench.plugin_system import registry
 from smmd_bench.plugin_system.tuned_label import is_tuned, untuned_label
 from smmd_bench.publishing import write_reports as publishing
 from smmd_bench.results.frames import RunFrames, read_run
-from smmd_bench.results.summary import what_the_cells_say
+from smmd_bench.run.cell_json import describe_cells
 from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.run.pipeline import run_file
-from smmd_bench.run.run_directory import Outcome
+from smmd_bench.run.run_directory import Outcome, lacks_weights
 from smmd_bench.scoring import statistics
-from smmd_bench.storage.current import CurrentCell
 from smmd_bench.storage.files import read_json, write_json
-
-from .report_files import report_files
+from smmd_bench.storage.manifest import FORMAT
 
 PLUGINS = Path(__file__).parent / "plugins"
-EDITED = {"toy_task.py": "SHIFT = 0", "mine.py": "STRENGTH = 0", "everything.py": "NUMBER = 0"}
+EDITED = {"toy_task.py": "SHIFT = 0", "mine.py": "STRENGTH = 0"}
 """What an edit of each plugin changes."""
 REPORTS = ("everything", "task_table")
 SMALL = {"epochs": 2, "validation_examples": 9, "train_examples": 2, "dtype": "float32"}
 VERSIONS = ("training", "engine", "statistics")
+FRAMES = (
+    "metrics", "comparisons", "noise", "selection", "tuning", "completions", "probes", "train_log"
+)  # fmt: skip
+BROKEN, FAILS = "stub[flavour=3]", 0.3
+"""An engine that decodes nothing; the learning rate with which every training fails."""
 
 
 class Killed(BaseException):
@@ -65,29 +68,43 @@ class World:
 
 
 @dataclasses.dataclass(frozen=True)
-class Spec:
-    """A cell as it was asked for last, and the world that it was asked for in."""
+class Asked:
+    """What a command asks for."""
 
-    loss: str
-    seed: int
-    engine: str
-    settings: tuple[tuple[str, Any], ...]
-    world: World
+    losses: tuple[str, ...]
+    base: bool = False
+    rate: float = 0.1
+    engine: str = "stub"
+    size: int = 9
+    keep: bool = False
     tune: tuple[str, ...] = ()
     decoders: tuple[str, ...] = ("greedy",)
+    transfers: bool = False
 
     @property
-    def identity(self) -> tuple[str, int]:
-        """What it shares with the cells whose place it takes."""
-        return self.loss, self.seed
+    def experiment(self) -> Experiment:
+        """The experiment, in the world as it is."""
+        settings = {"learning_rate": self.rate, "test_examples": self.size}
+        return Experiment(
+            tasks=("toy",), losses=self.losses, engine=self.engine, base=self.base,
+            recipe={**SMALL, **settings, "keep_epochs": self.keep}, tune=self.tune,
+            decoders=self.decoders, transfers=self.transfers,
+        )  # fmt: skip
 
-    def alone(self) -> tuple[Experiment, list[Cell]]:
-        """An experiment with this cell, and its cells: this one, after the trials that it has."""
-        loss = "ce" if self.loss == "base" else untuned_label(self.loss)
-        tuned = dataclasses.replace(self, tune=self.tune if is_tuned(self.loss) else ())
-        experiment = experiment_of([loss], self.loss == "base", tuned, [self.seed])
-        (cell,) = [c for c in experiment.cells if c.loss == self.loss and c.trial is None]
-        return experiment, [*cell.trials, cell]
+    def alone(self, loss: str, task: str) -> list[Cell]:
+        """One cell of it, after those that it needs."""
+        plain = "ce" if loss == "base" else untuned_label(loss)
+        tune = self.tune if is_tuned(loss) else ()
+        asked = dataclasses.replace(self, losses=(plain,), base=loss == "base", tune=tune)
+        rows = [c for c in asked.experiment.cells if c.trial is None]
+        (cell,) = [c for c in rows if c.loss == loss and c.task == task]
+        return [*cell.owner.trials, *([cell.source] if cell.source else []), cell]
+
+    @property
+    def fails(self) -> bool:
+        """Whether any of its cells fails."""
+        trials = [cell.recipe.learning_rate for cell in self.experiment.cells if not cell.is_base]
+        return self.engine == BROKEN or FAILS in trials
 
 
 class Workshop:
@@ -99,7 +116,7 @@ class Workshop:
         plugins = {group: dict(found) for group, found in registry._from_files.items()}
         self.patch.setattr(registry, "_from_files", plugins)
         self.patch.setattr(registry, "_files", [*registry._files])
-        for name in (*EDITED, "edge.py"):
+        for name in (*EDITED, "everything.py", "edge.py"):
             shutil.copy(PLUGINS / name, folder / name)
             registry.load_plugin_file(folder / name)
         self.patch.setattr(publishing, "entries", _some_reports)  # figures take seconds
@@ -148,104 +165,86 @@ def _some_reports(group: registry.Group) -> list[registry.Entry]:
     return [entry for entry in registry.entries(group) if entry.name in REPORTS]
 
 
-def experiment_of(
-    losses: Sequence[str], base: bool, spec: Spec, seeds: Sequence[int]
-) -> Experiment:
-    """What a command asks for."""
-    return Experiment(
-        tasks=("toy",), losses=tuple(losses), seeds=tuple(seeds), engine=spec.engine, base=base,
-        recipe={**SMALL, **dict(spec.settings)}, tune=spec.tune, decoders=spec.decoders,
-    )  # fmt: skip
-
-
-def run(experiment: Experiment, folder: Path) -> Outcome:
+def run(asked: Asked, folder: Path, *, restore: bool = False) -> Outcome:
     """`train-eval --extend`, without its reports."""
-    plan = ExperimentFile(None, (experiment,))
+    plan = ExperimentFile(None, (asked.experiment,))
     silent = contextlib.nullcontext(lambda *_: None)
-    return run_file(plan, folder, lambda: silent, executor="inprocess", extend=True)
+    how: dict[str, Any] = {"executor": "inprocess", "extend": True, "restore": restore}
+    return run_file(plan, folder, lambda: silent, **how)
 
 
-class Fresh:
-    """Folders in which nothing but the current cells was ever made, and their reports."""
+def make_fresh(
+    workshop: Workshop,
+    folder: Path,
+    held: Sequence[tuple[Asked, World, str, str]],
+    rounding: dict[str, int],
+) -> RunFrames:
+    """A folder in which only these cells were made, stage by stage, each in its own world.
 
-    def __init__(self, workshop: Workshop, folder: Path) -> None:
-        self.workshop, self.folder = workshop, folder
-        self.known: dict[str, dict[str, bytes]] = {}
-
-    def reports(
-        self, held: Sequence[Spec], rounding: dict[tuple[str, int], int], like: RunFrames
-    ) -> dict[str, bytes]:
-        """The files of the reports, where the cells that `like` has not finished are as there."""
-        world = self.workshop.world
-        state = _states(like)
-        shown = held, sorted(rounding.items()), sorted(state.items()), world.edits[-1]
-        key = repr((like.path.name, *shown))  # the page names its folder
-        if key not in self.known:
-            folder = self.folder / hashlib.sha256(key.encode()).hexdigest()[:12] / like.path.name
-            self._make(folder, held, rounding)
-            self.workshop.enter(world)
-            _unfinish(folder, state, like)
-            self.known[key] = report_files(folder)
-            shutil.rmtree(folder.parent)
-        return self.known[key]
-
-    def _make(
-        self, folder: Path, held: Sequence[Spec], rounding: dict[tuple[str, int], int]
-    ) -> None:
-        machine = self.workshop.edge.machine
-        usual = machine["rounding"]
-        addresses: dict[tuple[str, int], str] = {}
-        for spec in held:
-            self.workshop.enter(spec.world)
-            _, cells = spec.alone()
-            for count, cell in enumerate(cells, start=1):  # each trial on the machine that it had
-                here = cell.addresses["train"], 0
-                machine["rounding"] = rounding.get(spec.identity, 0)
-                if cell.trial is not None:
-                    machine["rounding"] = rounding[here]
-                only, _ = spec.alone()
-                only.__dict__["cells"] = cells[:count]  # where cached_property looks
-                run(only, folder)
-            addresses[spec.identity] = cells[-1].addresses["train"]
-        machine["rounding"] = usual
-        reorder(folder, list(addresses.values()))
-
-
-def reorder(folder: Path, addresses: Sequence[str]) -> None:
-    """Give a manifest its cells in this order."""
-    manifest = read_json(folder / "manifest.json") or {}
-    cells = [read_json(folder / "cells" / a / "cell.json") or {} for a in addresses]
-    write_json(folder / "manifest.json", {**manifest, **what_the_cells_say(cells)})
-
-
-def _states(run: RunFrames) -> dict[str, tuple[Any, ...]]:
-    """What a run has of each cell, and of each trial that is no cell itself."""
-    cells = {str(a): run.current(str(a)) for a in run.cells["address"]}
-    trials = {trial.folder.name: trial for cell in cells.values() for trial in cell.trials}
-    return {name: _state(cell) for name, cell in {**trials, **cells}.items()}
-
-
-def _state(cell: CurrentCell) -> tuple[Any, ...]:
-    done, chosen = cell.metrics is not None, cell.selection is not None
-    trained, logged = cell.receipt is not None, cell.has("train_log")
-    failed, choice = bool(cell.failure), cell.choice is not None
-    return done, done or chosen, done or trained, done or logged, failed, choice
-
-
-def _unfinish(folder: Path, state: dict[str, tuple[Any, ...]], like: RunFrames) -> None:
-    """Take from a finished folder what another one has not made of its cells."""
-    names = (
-        "metrics.json", "selection.json", "train.json", "train_log.parquet", "FAILED.json",
-        "choice.json",
-    )  # fmt: skip
-    for address, present in state.items():
-        for name, there in zip(names, present, strict=True):
-            if not there:
-                (folder / "cells" / address / name).unlink(missing_ok=True)
-        if not present[0]:
-            for name in ("comparison.json", "noise.json", "scores.parquet"):
-                (folder / "cells" / address / name).unlink(missing_ok=True)
+    held: what asked for each cell, the world it was asked for in, its loss and task. rounding: of
+    the machine that each training ran on, by its name.
+    """
+    edge, world, contents = workshop.edge, workshop.world, []
+    usual = edge.machine["rounding"]
+    for asked, there, loss, task in held:
+        workshop.enter(there)
+        cells = asked.alone(loss, task)
+        for cell in cells:
+            if "train" in cell.parts and lacks_weights(cell.stored(folder)):
+                edge.machine["rounding"] = rounding.get(cell.parts["train"], 0)
+                edge.work("train", [cell], folder)
+        if trials := [cell for cell in cells if cell.trial is not None]:
+            edge.work("decode", trials, folder)
+            stage.settle(cells[-1].owner, folder)
+        edge.work("decode", cells[len(trials) :], folder)
+        contents += describe_cells(cells[-1:])
+    edge.machine["rounding"] = usual
+    workshop.enter(world)
+    manifest = {"format": FORMAT, "name": "run", "command": "", "created": "2026-01-01T00:00:00"}
+    write_json(folder / "manifest.json", {**manifest, "cells": contents})
     write_comparisons(read_run(folder))
+    return read_run(folder)
+
+
+def require_equal(run: RunFrames, fresh: RunFrames) -> None:
+    """What a folder says of its finished cells is what the fresh one says of them; where all are
+    finished, the reports are the same, too."""
+    write_comparisons(run)
+    run = read_run(run.path)
+    cells = run.cells
+    done = [*cells.loc[cells["status"] == "done", "address"]]
+    for name in FRAMES:
+        found, expected = getattr(run, name), getattr(fresh, name)
+        both = [frame[frame["address"].isin(done)] for frame in (found, expected)]
+        if "against" in found:
+            both[1] = both[1][both[1]["against"].isin(done)]
+        if any(map(len, both)):
+            pd.testing.assert_frame_equal(*map(_plain, both), obj=name)
+    if len(done) == len(cells):
+        assert report_files(run.path) == report_files(fresh.path)
+
+
+def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+    text = frame.astype(object).astype(str)
+    return text.sort_values([*text.columns], ignore_index=True)
+
+
+def report_files(folder: Path) -> dict[str, bytes]:
+    """The bytes of the tables that a copy of the folder gives, without what is only history."""
+    copy = folder.parent / "copy" / "run"
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("reports", ".lock", "logs"))
+    manifest = read_json(copy / "manifest.json") or {}
+    kept = {key: manifest[key] for key in ("format", "cells")}
+    for cell in kept["cells"]:  # the untuned base follows no recipe: it has that of the last call
+        cell["recipe"] = {} if cell["loss"] == "base" else cell["recipe"]
+    history = {"name": "run", "command": "", "created": "2026-01-01T00:00:00+00:00"}
+    write_json(copy / "manifest.json", {**kept, **history})
+    publishing.write_reports(copy)
+    files = sorted((copy / "reports").rglob("*.csv"))
+    found = {str(file.relative_to(copy)): file.read_bytes() for file in files}
+    shutil.rmtree(copy.parent)
+    assert found
+    return found
 
 
 @contextlib.contextmanager

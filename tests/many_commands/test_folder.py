@@ -1,16 +1,17 @@
 """After any sequence of commands, a folder says what a fresh one says.
 
-Random sequences over two folders: runs, extensions with other settings and back, edits of plugins
-and of comments, upgrades, another machine, `clean`, `report`, `score`, a merge, a copied cell, a
-storage, and a kill between any two writes. After every step the reports are, byte for byte but for
-the history, those of a fresh folder in which only the current cells were ever made. The training,
-the engine and the executor are stubs (`plugins/edge.py`); everything else is real.
+Random sequences over two folders: runs, extensions with other settings and back, tuned losses,
+tests of transfer, edits of plugins and of comments, upgrades, another machine, `clean`, a merge and
+a kill between any two writes. After every step what is said of the finished cells is what a folder
+says in which only these were ever made. The training, the engine and the executor are stubs
+(`plugins/edge.py`); everything else is real.
 """
 
 import os
 import shutil
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -19,35 +20,45 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from smmd_bench.errors import UserError
-from smmd_bench.publishing.report_stamp import reports_are_current
-from smmd_bench.publishing.write_reports import write_reports, write_some_reports
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.merge import merge_runs
-from smmd_bench.run.predictions import score_predictions
 from smmd_bench.run.removal import PARTS, remove, run_parts
-from smmd_bench.run.staging import fetch_run, put_run
-from smmd_bench.storage.current import CurrentCell
-from smmd_bench.storage.files import write_text
-from smmd_bench.storage.run_storage import RunStorage
+from smmd_bench.storage.files import read_json
 
-from .books import Books, fails
-from .folders import EDITED, VERSIONS, Killed, Spec, killed_at, run
-from .report_files import report_files
+from .folders import (
+    BROKEN,
+    EDITED,
+    FAILS,
+    VERSIONS,
+    Asked,
+    Killed,
+    Workshop,
+    killed_at,
+    make_fresh,
+    require_equal,
+    run,
+)
 
 pytestmark = pytest.mark.slow
 
 FOLDERS = st.sampled_from(["one", "two"])
-LOSSES = st.lists(st.sampled_from(["ce", "mine", "smmd"]), min_size=1, max_size=2, unique=True)
-RATES = st.sampled_from([0.1, 0.1, 0.2, 0.3])
-ENGINES = st.sampled_from(["stub", "stub", "stub[flavour=2]", "stub[flavour=3]"])
-SIZES = st.sampled_from([9, 9, 5])
-TUNE = st.sampled_from([
-    (), (), (), ("learning_rate=0.1,0.2",), ("learning_rate=0.4,0.2,0.1",),
-    ("learning_rate=0.2,0.1,0.3",), ("learning_rate=0.1,0.2", "weight_decay=0,0.1"),
-])  # fmt: skip
-DECODERS = st.sampled_from([
-    ("greedy",), ("greedy",), ("greedy",), ("greedy", "mean"), ("greedy", "mean", "median")
-])  # fmt: skip
+ASKED = st.builds(
+    Asked,
+    losses=st.lists(
+        st.sampled_from(["ce", "mine", "smmd"]), min_size=1, max_size=2, unique=True
+    ).map(tuple),
+    base=st.booleans(),
+    rate=st.sampled_from([0.1, 0.1, 0.2, FAILS]),
+    engine=st.sampled_from(["stub", "stub", "stub[flavour=2]", BROKEN]),
+    size=st.sampled_from([9, 9, 5]),
+    keep=st.booleans(),
+    tune=st.sampled_from([
+        (), (), (), ("learning_rate=0.1,0.2",), ("learning_rate=0.4,0.2,0.1",),
+        ("learning_rate=0.2,0.1,0.3",), ("learning_rate=0.1,0.2", "weight_decay=0,0.1"),
+    ]),
+    decoders=st.sampled_from([("greedy",), ("greedy",), ("greedy", "mean"), ("greedy", "median")]),
+    transfers=st.booleans(),
+)  # fmt: skip
 
 
 class ManyCommands(RuleBasedStateMachine):
@@ -57,139 +68,90 @@ class ManyCommands(RuleBasedStateMachine):
         super().__init__()
         self.root = Path(tempfile.mkdtemp())
         os.environ["SMMD_BENCH_CACHE"] = str(self.root / "cache")
-        self.books = Books(self.root)
-        self.workshop = self.books.workshop
-        self.touched: set[str] = set()
+        self.workshop = Workshop(self.root / "plugins")
+        self.asked = {}
+        self.touched = set()
+        self.count = 0
 
     def teardown(self):
         self.workshop.close()
         shutil.rmtree(self.root)
 
+    def ask(self, asked):
+        """Remember what each cell is, as it is asked for in this world."""
+        for cell in asked.experiment.cells:
+            if cell.trial is None:
+                what = asked, self.workshop.world, cell.loss, cell.task
+                self.asked[key_of(cell.address, cell.parts)] = what
+        for given, _, loss, task in [*self.asked.values()]:  # measured anew, perhaps
+            with suppress(ValueError):  # it has no such cell here
+                (*_, cell) = given.alone(loss, task)
+                what = given, self.workshop.world, loss, task
+                self.asked.setdefault(key_of(cell.address, cell.parts), what)
+
     # ---- commands
 
-    @rule(
-        folder=FOLDERS, losses=LOSSES, base=st.booleans(), rate=RATES, engine=ENGINES, size=SIZES,
-        keep=st.booleans(), tune=TUNE, decoders=DECODERS,
-    )  # fmt: skip
-    def train_eval(
-        self, folder, losses, base, rate, engine, size,
-        keep, tune=(), decoders=("greedy",),
-    ):  # fmt: skip
+    @rule(folder=FOLDERS, asked=ASKED)
+    def train_eval(self, folder, asked):
+        if asked.engine == BROKEN and FAILS in (asked.rate, 0.3):  # two faults at once
+            tune = tuple(text.replace(f",{FAILS}", "") for text in asked.tune)
+            asked = replace(asked, rate=0.2, tune=tune)
         self.touched.add(folder)
-        experiment = self.books.ask(
-            folder, (losses, base, rate, engine, size, keep, tune, decoders)
-        )
-        outcome = run(experiment, self.root / folder)
-        failed = engine == "stub[flavour=3]" or any(map(fails, experiment.cells))
-        assert bool(outcome.failed) == failed
-        self.books.require_finished(folder)
+        self.ask(asked)
+        outcome = run(asked, self.root / folder)
+        assert bool(outcome.failed) == asked.fails, outcome.failed
+        status = read_run(self.root / folder).cells.set_index("address")["status"]
+        for cell in asked.experiment.cells:
+            now = cell.stored(self.root / folder)
+            if cell.trial is None and not asked.fails:
+                assert status[cell.address] == "done"
+            if not asked.fails and not cell.is_base and "train" in cell.parts:
+                epochs = [*(now.trained / "epochs").glob("*")]
+                assert len(epochs) <= (2 if asked.keep else 1) or cell.trial is not None
+        if not asked.fails:
+            assert not run(asked, self.root / folder).worked
 
-    @rule(
-        folder=FOLDERS, losses=LOSSES, rate=RATES, engine=ENGINES, size=SIZES,
-        count=st.integers(0, 60), tune=TUNE, decoders=DECODERS,
-    )  # fmt: skip
-    def killed_train_eval(
-        self, folder, losses, rate, engine, size, count, tune=(), decoders=("greedy",)
-    ):
+    @rule(folder=FOLDERS, asked=ASKED, count=st.integers(0, 60))
+    def killed_train_eval(self, folder, asked, count):
         self.touched.add(folder)
-        experiment = self.books.ask(
-            folder, (losses, True, rate, engine, size, False, tune, decoders)
-        )
-        with suppress(Killed), killed_at(count):
-            run(experiment, self.root / folder)
+        self.ask(asked)
+        with suppress(Killed, UserError), killed_at(count):
+            run(asked, self.root / folder)
 
-    @precondition(lambda self: self.books.last)
-    @rule(folder=FOLDERS)
-    def the_same_again(self, folder):
-        if folder not in self.books.last:
-            return
-        asked = self.books.last[folder]
-        self.train_eval(folder, *asked)
-        again = self.books.ask(folder, asked)
-        if asked[3] != "stub[flavour=3]" and not any(map(fails, again.cells)):
-            assert not run(again, self.root / folder).worked
-
-    @precondition(lambda self: self.held())
     @rule(folder=FOLDERS, part=st.sampled_from(sorted(p for p in PARTS if "cache" not in p)))
     def clean(self, folder, part):
         if self.is_run(folder):
             for found in run_parts(self.root / folder):
                 if found.name == part:
                     remove(found.paths)
-                    self.books.cleaned |= {folder} if part == "checkpoints" else set()
             self.touched.add(folder)
 
-    @precondition(lambda self: self.held())
-    @rule(folder=FOLDERS, count=st.one_of(st.just(10**6), st.integers(0, 12)))
-    def report(self, folder, count):
-        if self.is_run(folder):
-            with suppress(Killed), killed_at(count):
-                write_reports(self.root / folder)
-                assert reports_are_current(self.root / folder)
-            self.touched.add(folder)
-
-    @precondition(lambda self: self.held())
-    @rule(folder=FOLDERS)
-    def report_only(self, folder):
-        if self.is_run(folder):
-            write_some_reports(self.root / folder, ["everything"], ("csv",))
-            self.touched.add(folder)
-
-    @precondition(lambda self: self.held())
-    @rule(source=FOLDERS, which=st.integers(0, 5))
-    def copy_a_cell(self, source, which):
-        target = {"one": "two", "two": "one"}[source]
-        if not self.is_run(source) or not self.is_run(target):
-            return
-        cells = list(read_run(self.root / source).cells["address"])
-        address = cells[which % len(cells)]
-        place = self.root / target / "cells" / address
-        shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(self.root / source / "cells" / address, place)
-        self.books.cleaned |= {target} if source in self.books.cleaned else set()
-        trained = self.workshop.edge.trained
-        if (str(self.root / source), address) in trained:
-            trained[str(self.root / target), address] = trained[str(self.root / source), address]
-        self.touched.add(target)
-
-    @precondition(lambda self: self.held())
-    @rule(folder=FOLDERS, count=st.integers(0, 40))
-    def through_a_storage(self, folder, count):
-        """Put into a storage, lost here, and fetched; a first try is killed."""
-        run_folder = self.root / folder
-        if self.is_run(folder):
-            storage = RunStorage(f"file://{self.root / 'storage' / folder}")
-            put_run(storage, run_folder)
-            shutil.rmtree(run_folder / "cells")
-            with suppress(Killed), killed_at(count):
-                fetch_run(storage, run_folder, weights=True)
-            fetch_run(storage, run_folder, weights=True)
-            self.touched.add(folder)
-
-    @rule(answers=st.lists(st.sampled_from(["0", "1", "none"]), min_size=2, max_size=2))
-    def score(self, answers):
-        """Completions made elsewhere, in a folder of their own; others than before, perhaps."""
-        files = [self.root / "old.jsonl", self.root / "new.jsonl"]
-        for file, answer in zip(files, answers, strict=True):
-            lines = [f'{{"id": "test-{at}", "completion": "{answer}"}}' for at in range(9)]
-            write_text(file, "\n".join(lines))
-        places = [self.root / "scored", self.root / "once" / "scored"]
-        for place in places:
-            score_predictions("toy", files, out=place)
-        assert report_files(places[0]) == report_files(places[1])
-        shutil.rmtree(places[1])
+    @precondition(lambda self: self.is_run("one") and self.is_run("two"))
+    @rule()
+    def merge(self):
+        runs = [self.root / "one", self.root / "two"]
+        out = self.root / f"merged{self.count}"
+        with suppress(UserError):
+            merge_runs(runs, out)
+            trained = self.workshop.edge.trained
+            for (place, name), rounding in [*trained.items()]:
+                if place == str(runs[1]):
+                    trained.setdefault((str(out), name), rounding)
+                if place == str(runs[0]):
+                    trained[str(out), name] = rounding
+            self.require_fresh(out)
+        shutil.rmtree(out, ignore_errors=True)
 
     # ---- what happens between commands
 
     @rule(plugin=st.sampled_from(sorted(EDITED)), number=st.integers(0, 2))
     def edit_a_plugin(self, plugin, number):
         self.workshop.enter(self.workshop.world.edited(plugin, number))
-        self.touched |= {"one", "two"} if plugin == "everything.py" else set()
 
-    @rule(plugin=st.sampled_from(["toy_task.py", "mine.py"]))
+    @rule(plugin=st.sampled_from(sorted(EDITED)))
     def edit_a_comment(self, plugin):
         number = dict(self.workshop.world.edits)[plugin]
-        self.workshop.write(plugin, number, comment=f"# {len(self.books.asked)}")
+        self.workshop.write(plugin, number, comment=f"# {len(self.asked)}")
 
     @rule(what=st.sampled_from(VERSIONS), number=st.integers(1, 2))
     def upgrade(self, what, number):
@@ -202,59 +164,32 @@ class ManyCommands(RuleBasedStateMachine):
     # ---- what must hold
 
     @invariant()
-    def reports_are_those_of_a_fresh_folder(self):
+    def folders_say_what_fresh_ones_say(self):
         for folder in sorted(self.touched):
             if self.is_run(folder):
-                specs, roundings = self.books.specs(folder), self.books.roundings(folder)
-                if specs:  # a command that was killed before its first cell leaves none
-                    self.books.require_fresh(self.root / folder, specs, roundings)
+                self.require_fresh(self.root / folder)
         self.touched.clear()
 
-    @precondition(lambda self: self.is_run("one") and self.is_run("two"))
-    @rule()
-    def merge(self):
-        runs, out = [self.root / "one", self.root / "two"], self.root / "merged"
-        frames = [read_run(path) for path in runs]
-        if any(frame.cells.empty for frame in frames):
-            return
-        chosen: dict[tuple[str, int], tuple[Spec, CurrentCell, int]] = {}
-        conflict = False
-        ordered = []
-        for frame in frames:  # as the tables have the cells, which a merge follows
-            place = {str(address): at for at, address in enumerate(frame.cells["address"])}
-            ordered += sorted(self.books.cells(frame), key=lambda f: place[f[1].folder.name])
-        for found in ordered:
-            (spec, cell, _), first = found, chosen.setdefault(found[0].identity, found)
-            done = cell.metrics is not None, first[1].metrics is not None
-            conflict |= cell.addresses != first[1].addresses
-            conflict |= all(done) and cell.tested != first[1].tested
-            if done == (True, False):
-                chosen[spec.identity] = found
-        places = {cell.folder.name: cell for _, cell, _ in chosen.values()}
-        for trial in [trial for cell in places.values() for trial in cell.trials]:
-            first_trial = places.setdefault(trial.folder.name, trial)
-            if first_trial.tested is None:
-                places[trial.folder.name] = trial
-            conflict |= trial.tested not in (None, places[trial.folder.name].tested)
-        if conflict:
-            with pytest.raises(UserError, match="have different cells"):
-                merge_runs(runs, out)
-            return
-        merge_runs(runs, out)
-        trained = self.workshop.edge.trained
-        roundings = {
-            key: trained.get((str(places[name].folder.parents[1]), name), 0)
-            for spec, cell, _ in chosen.values()
-            for name in (cell.folder.name, *(trial.folder.name for trial in cell.trials))
-            for key in ((name, 0), *([spec.identity] if name == cell.folder.name else []))
-        }
-        self.books.require_fresh(out, [spec for spec, _, _ in chosen.values()], roundings)
+    def require_fresh(self, path):
+        """A folder says what one says in which only its cells were made."""
+        self.count += 1
+        cells = (read_json(path / "manifest.json") or {})["cells"]
+        held = [self.asked[key_of(content["address"], content["parts"])] for content in cells]
+        done = read_run(path).cells.set_index("address")["status"] == "done"
+        kept = [what for what, content in zip(held, cells, strict=True) if done[content["address"]]]
+        place, trained = str(path), self.workshop.edge.trained
+        rounding = {name: value for (run, name), value in trained.items() if run == place}
+        fresh = make_fresh(self.workshop, self.root / f"fresh{self.count}" / "run", kept, rounding)
+        require_equal(read_run(path), fresh)
+        shutil.rmtree(fresh.path.parent)
 
     def is_run(self, folder):
-        return self.books.is_run(folder)
+        return (self.root / folder / "manifest.json").is_file()
 
-    def held(self):
-        return self.is_run("one") or self.is_run("two")
+
+def key_of(address, parts):
+    """What a cell's folders follow from, to look it up by."""
+    return address, *sorted(parts.items())
 
 
 EXAMPLES = int(os.environ.get("SMMD_BENCH_SEQUENCES", "6"))

@@ -4,8 +4,7 @@ import pytest
 
 from smmd_bench.errors import UserError
 from smmd_bench.models.cards import model_card
-from smmd_bench.models.loading import add_adapter, load_model
-from smmd_bench.models.lora_targets import require_lora_targets
+from smmd_bench.models.loading import add_adapter, load_model, require_lora_targets
 from smmd_bench.models.recipe import Recipe
 
 MODELS = ("builtin/tiny", "builtin/tiny-vl")

@@ -35,15 +35,6 @@ def test_transformers_imports_without_smmd_bench_before_it():
     assert run(code) == "(3, 4, 4)"
 
 
-def test_importing_smmd_bench_imports_no_torch_and_installs_nothing():
-    code = """
-    finders = list(sys.meta_path)
-    import smmd_bench
-    print({"torch", "torchvision", "transformers"} & set(sys.modules), sys.meta_path == finders)
-    """
-    assert run(code) == "set() True"
-
-
 @pytest.mark.parametrize(
     ("cuda", "binary", "declared"),
     [
@@ -70,14 +61,3 @@ def test_operators_are_declared_only_where_they_are_missing(tmp_path, cuda, bina
     print(operators_are_declared(), hasattr(torch.ops.torchvision, "nms"))
     """
     assert run(code, tmp_path) == f"{declared} {declared}"
-
-
-def test_without_torchvision_nothing_is_declared():
-    code = """
-    import importlib.util
-    find, importlib.util.find_spec = importlib.util.find_spec, lambda name, *rest: None
-    from smmd_bench.models.torchvision_operators import declare_operators, operators_are_declared
-    declare_operators()
-    print(operators_are_declared())
-    """
-    assert run(code) == "False"

@@ -29,29 +29,21 @@ def test_a_plugin_file_registers_its_classes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("name", "source", "message"),
     [
-        ("1/0", "ZeroDivisionError"),
-        ("import sys; sys.exit(3)", "SystemExit: 3"),
-        ("x = 1", "defines no task"),
-        (LOSS.replace('"mine"', '"My loss"'), "calls a loss 'My loss': take letters"),
-        (None, "does not exist"),
+        ("bad.py", "1/0", "fails to import: ZeroDivisionError"),
+        ("bad.py", "import sys; sys.exit(3)", "fails to import: SystemExit"),
+        ("bad.py", "x = 1", "defines no task"),
+        ("bad.py", LOSS.replace('"mine"', '"My loss"'), "calls a loss 'My loss': take letters"),
+        ("bad.py", None, "does not exist"),
+        ("notes.txt", "", "is not a Python file: give the path of a file that ends in"),
     ],
 )
-def test_a_bad_plugin_file_is_one_sentence(tmp_path, source, message):
-    file = tmp_path / "bad.py"
+def test_a_bad_plugin_file_is_one_sentence(tmp_path, name, source, message):
     if source is not None:
-        file.write_text(source)
+        (tmp_path / name).write_text(source)
     with pytest.raises(UserError, match=message):
-        registry.load_plugin_file(file)
-
-
-def test_a_folder_and_a_text_are_no_plugin_files(tmp_path):
-    file = tmp_path / "notes.txt"
-    file.touch()
-    for path in (tmp_path, file):
-        with pytest.raises(UserError, match="is not a Python file: give one that ends in"):
-            registry.load_plugin_file(path)
+        registry.load_plugin_file(tmp_path / name)
 
 
 @pytest.mark.parametrize(

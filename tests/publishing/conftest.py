@@ -1,16 +1,26 @@
-"""A page in a real browser, which may not complain."""
+"""A run of two tasks and two seeds with its page, one report of which is hostile."""
+
+import logging
 
 import pandas as pd
 import pytest
 
 import smmd_bench as sb
 from smmd_bench.contracts import Artefact
-from smmd_bench.plugin_system.registry import load
 from tests.publishing.published import Told, publish
-from tests.runs import write_run
+from tests.runs import rewrite, write_run
 
-VALUES = ["10 [9, 11]", "–", "−2.5 ± 1", "1,000", "9.5", "failed", "<0.001", "2.1M", "1.2e+39"]
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+VALUES = ["10 [9, 11]", "–", "−2.5 ± 1", "1,000", "9.5", "<0.001"]
 N = 40
+
+
+def both():
+    """A figure and a table."""
+    figure = sb.new_figure()
+    figure.subplots().plot([1, 2])
+    table = pd.DataFrame({"<b>": ["<i>&</i>"]})
+    return Artefact("A caption.", table, figure, pd.DataFrame({"x": [1, 2]}))
 
 
 def values():
@@ -18,39 +28,41 @@ def values():
     table = pd.DataFrame({"Value": VALUES, "Name": [f"row {at}" for at in range(len(VALUES))]})
     table = table.assign(**{f"Column {at}": "a long text in a cell" for at in range(8)})
     table.loc[0, [f"Column {at}" for at in range(8)]] = "another one"
-    table.attrs["bold"] = [(0, "Value")]
-    return Artefact("A caption.", table)
+    table.attrs.update(title="A title that names the level", bold=[(0, "Value")])
+    return Artefact("A caption.", table, data=pd.DataFrame({"value": [1 / 3]}), notes=["A note."])
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    """A run of two tasks and two seeds, with its page."""
-    path = tmp_path_factory.mktemp("browser") / "run"
-    write_run(path, tasks=("arithmetic", "clock_time"), n=N, steps=20, resamples=20)
-    publish(sb.read_run(path), [Told("values", values), load("reports", "forest_plot")])
-    return path
+def failing():
+    """It raises."""
+    raise ValueError("<script>boom</script>")
 
 
-@pytest.fixture
-def open_page(browser, folder):
-    """Opens a page once its completions are shown; at the end nothing may have gone wrong."""
-    contexts, wrong = [], []
+def failing_to_draw():
+    """Its figure cannot be saved."""
+    figure = sb.new_figure()
+    figure.subplots().set_title("$\\frac{1}{$")
+    return Artefact("A caption.", figure=figure)
 
-    def opened(file=None, width=1280, height=800, hash="", **options):
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(60_000)
-        page.on("console", lambda message: wrong.append(message.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on(
-            "request", lambda request: wrong.append(request.url) if "http" in request.url else 0
-        )
-        page.goto((file or folder / "reports" / "index.html").as_uri() + hash)
-        page.wait_for_selector("#completions tbody tr")
-        return page
 
-    yield opened
-    for context in contexts:
-        context.close()
-    assert wrong == []
+REPORTS = (
+    Told("values", values),
+    Told("both", both, "Both <of> them"),
+    Told("skipping", both, "A report that is skipped", "nothing to show"),
+    Told("failing", failing),
+    Told("failing_to_draw", failing_to_draw),
+)
+
+
+@pytest.fixture(scope="package")
+def run(tmp_path_factory):
+    """The run, published; a completion of it holds HTML."""
+    folder = tmp_path_factory.mktemp("publish") / "runs" / "mine"
+    write_run(folder, tasks=("arithmetic", "clock_time"), n=N, steps=20, resamples=20)
+    run = sb.read_run(folder)
+    completions = folder / "cells" / run.cells["address"].iloc[1] / "completions.parquet"
+    rewrite(completions, pd.read_parquet(completions).assign(completion=HOSTILE))
+    run = sb.read_run(folder)
+    logging.disable(logging.CRITICAL)
+    publish(run, REPORTS)
+    logging.disable(logging.NOTSET)
+    return run

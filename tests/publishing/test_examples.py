@@ -4,7 +4,6 @@ import base64
 import io
 from collections import Counter
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -32,8 +31,8 @@ def test_a_small_run_is_shown_whole_and_disagreements_come_first(found):
     assert flags == sorted(flags, reverse=True)
     assert 0 < sum(flags) < len(flags)
     for row in found["rows"]:  # the untuned base makes no disagreement
-        exact, differing = row[5:7]
-        assert differing == (len(set(exact[1:])) > 1)
+        exact = {CATEGORIES[category] == "exact" for category in row[5][1:]}
+        assert row[6] == (len(exact) > 1)
 
 
 def test_the_limit_counts_completions_and_groups_take_turns(run):
@@ -43,41 +42,33 @@ def test_the_limit_counts_completions_and_groups_take_turns(run):
     assert all(row[6] for row in some["rows"])
 
 
-def test_a_row_has_texts_flags_and_categories_of_one_example(run, found):
-    columns = ["completion", "category", "uid", "error", "operations"]
-    known = run.completions.set_index(["loss", "seed", "prompt"])[columns]
-    for group, prompt, target, answers, categories, exact, _, uid, errors, attributes in found[
-        "rows"
-    ][::7]:
+def test_a_row_has_texts_and_categories_of_one_example(run, found):
+    known = run.completions.set_index(["loss", "seed", "uid"])
+    for group, uid, prompt, target, answers, categories, *_ in found["rows"][::7]:
         title = found["groups"][group]
         assert len(title["losses"]) == len(answers) == 4
         for at, loss in enumerate(title["losses"]):
-            seed = 0 if loss == "base" else title["seed"]
-            text, category, name, error, operations = known.loc[(loss, seed, prompt)]
-            assert (answers[at], uid, attributes["operations"]) == (text, name, operations)
-            assert errors[at] == (None if np.isnan(error) else pytest.approx(error, rel=1e-3))
-            assert CATEGORIES[examples.LETTERS.index(categories[at])] == category
-            assert (exact[at] == "1") == (answers[at] == target) == (category == "exact")
+            row = known.loc[(loss, 0 if loss == "base" else title["seed"], uid)]
+            assert (prompt, target, answers[at]) == (row.prompt, row.target, row.completion)
+            assert CATEGORIES[categories[at]] == row.category
 
 
 def test_long_texts_are_cut_and_summaries_have_no_category(tmp_path, monkeypatch):
     monkeypatch.setattr(examples, "LONGEST", 10)
     write_run(tmp_path, tasks=("samsum",), losses=("ce", "smmd"), seeds=(0,), n=5, resamples=20)
     rows = embedded_examples(sb.read_run(tmp_path))["rows"]
-    assert {len(row[1]) for row in rows} == {12}
-    assert {row[4] for row in rows} == {"---"}
+    assert {len(row[2]) for row in rows} == {12}
+    assert {category for row in rows for category in row[5]} == {-1}
 
 
 def test_the_first_pictures_that_are_there_have_small_copies_each_once(tmp_path, monkeypatch):
     monkeypatch.setattr(examples, "PICTURES", 3)
     write_run(tmp_path, tasks=("gsm8k", "chartqa"), losses=("ce", "smmd"), seeds=(0, 1), n=9)
     found = embedded_examples(sb.read_run(tmp_path))
-    assert Counter(found["pictured"].values()) == {0: 2, 1: 2, 2: 2}
-    rows = {row: found["rows"][row] for row in found["pictured"]}
-    assert {found["groups"][row[0]]["task"] for row in rows.values()} == {"chartqa"}
+    pictured = Counter(row[7] for row in found["rows"])
+    assert pictured == {-1: 2 * 9 + 2 * 9 - 6, 0: 2, 1: 2, 2: 2}
     for at in range(3):
-        prompts = {rows[row][1] for row, picture in found["pictured"].items() if picture == at}
-        assert len(prompts) == 1
+        assert len({row[2] for row in found["rows"] if row[7] == at}) == 1
     for uri in found["pictures"]:
         kind, _, content = uri.partition(",")
         assert kind == "data:image/webp;base64"
@@ -85,4 +76,5 @@ def test_the_first_pictures_that_are_there_have_small_copies_each_once(tmp_path,
     for file in (tmp_path / "pictures").iterdir():
         file.unlink()
     gone = embedded_examples(sb.read_run(tmp_path))
-    assert gone == {**found, "pictures": [], "pictured": {}}
+    assert gone["pictures"] == []
+    assert {row[7] for row in gone["rows"]} == {-1}

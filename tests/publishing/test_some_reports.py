@@ -1,4 +1,4 @@
-"""Some reports in some formats, and the command `report`."""
+"""All reports of a run, some of them in some formats, and the command `report`."""
 
 import json
 import shutil
@@ -7,11 +7,16 @@ from pathlib import Path
 import pytest
 
 from smmd_bench.errors import UserError
-from smmd_bench.publishing.write_reports import write_some_reports
+from smmd_bench.plugin_system import registry
+from smmd_bench.publishing import write_reports as module
+from smmd_bench.publishing.write_reports import write_reports, write_some_reports
 from tests.in_process import call
-from tests.publishing.plugin_files import write_plugin
 from tests.runs import write_run
 
+from .published import write_plugin
+
+CELLS = 'return Artefact("A caption.", pd.DataFrame({"Cells": [str(len(run.cells))]}))'
+BROKEN = 'raise ValueError("no such luck")'
 UNDRAWN = r"""
 figure = new_figure()
 figure.subplots().set_title(r"$\frac{1}{$")
@@ -24,6 +29,57 @@ def run(run_folder, tmp_path):
     return Path(shutil.copytree(run_folder, tmp_path / "run"))
 
 
+@pytest.fixture
+def only(monkeypatch):
+    """`only(name, ...)`: of the installed reports those with these names; no plugin file."""
+    every = registry.points
+
+    def some(*names):
+        monkeypatch.setattr(registry, "_from_files", {group: {} for group in registry.GROUPS})
+        monkeypatch.setattr(registry, "_files", [])
+        found = {name: point for name, point in every("reports").items() if name in names}
+        monkeypatch.setattr(registry, "points", lambda g: found if g == "reports" else every(g))
+
+    return some
+
+
+def contents(folder):
+    files = (file for file in (folder / "reports").rglob("*") if file.is_file())
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def test_which_process_makes_a_report_changes_no_byte(run, only, tmp_path, monkeypatch):
+    only("arithmetic_table", "forest_plot", "math_table")
+    registry.load_plugin_file(write_plugin(tmp_path / "plugin.py", cells=CELLS, broken=BROKEN))
+    write_reports(run)
+    one = contents(run)
+    shutil.rmtree(run / "reports")
+    monkeypatch.setattr(module, "LARGE", 1)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    heard = []
+    sections = write_reports(run, lambda *said: heard.append(said))
+    several = contents(run)
+    failed = json.loads(several.pop("reports/failed.json"))
+    assert failed["broken"]["error"] == "ValueError: no such luck"
+    assert "no such luck" in failed["broken"]["traceback"]
+    del one["reports/failed.json"]  # its tracebacks may name other frames
+    assert several == one
+    assert {section.name: section.error is None for section in sections}["broken"] is False
+    assert heard == [("make reports", done, 5) for done in range(1, 6)]
+
+
+def test_files_of_people_stay_and_those_of_a_report_that_skips_now_go(run, only):
+    only("arithmetic_table", "math_table")
+    tables = run / "reports" / "tables"
+    tables.mkdir(parents=True)
+    (tables / "by_hand.csv").write_text("by hand")
+    (tables / "math_table.csv").write_text("of an earlier state")
+    write_reports(run)
+    assert (tables / "by_hand.csv").read_text() == "by hand"
+    assert not (tables / "math_table.csv").exists()
+    assert (tables / "arithmetic_table.csv").is_file()
+
+
 @pytest.mark.parametrize(
     ("only", "names"),
     [
@@ -32,18 +88,14 @@ def run(run_folder, tmp_path):
     ],
 )
 def test_a_name_of_the_papers_is_that_of_its_report(run, only, names):
-    sections, written = write_some_reports(run, only, ["tex"])
+    sections = write_some_reports(run, only, ["tex"])
     assert [section.name for section in sections] == names
     found = {path for path in (run / "reports").rglob("*") if path.is_file()}
-    assert found == {*written} == {run / "reports" / "tables" / f"{name}.tex" for name in names}
+    assert found == {run / "reports" / "tables" / f"{name}.tex" for name in names}
 
 
-def test_a_figure_of_two_parts_is_both(tmp_path):
-    sigmas = tuple(f"smmd[sigma={sigma}]" for sigma in (1, 3))
-    losses = ("ce", *sigmas, "smmd", "smmd[lambda=1]", "smmd[lambda=9]")
-    write_run(tmp_path, losses=losses, seeds=(0,), n=40)
-    _, written = write_some_reports(tmp_path, ["figure3"], ["png"])
-    assert {path.name for path in written} == {"sigma_sensitivity.png", "lambda_sensitivity.png"}
+def test_a_figure_of_two_parts_is_both():
+    assert module.find_reports(["figure3"]) == ["lambda_sensitivity", "sigma_sensitivity"]
 
 
 @pytest.mark.parametrize(
@@ -65,24 +117,24 @@ def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(ru
     said = call(["report", "run", *words], tmp_path)
     assert said.status == 1
     assert "Failed: report undrawn: ValueError" in said.stderr
-    assert said.stdout.splitlines()[-1] == str(
-        Path("run", "reports", "tables", "arithmetic_table.tex")
-    )
+    assert said.stdout.splitlines()[-1] == "run/reports/tables/arithmetic_table.tex"
 
 
-def test_the_command_prints_the_files_and_notes_an_earlier_state_of_the_others(run, tmp_path):
-    words = ["report", "run", "--only", "table2", "--format", "latex,markdown"]
-    said = call([*words, "-q"], tmp_path)
-    assert sorted(Path(line).name for line in said.stdout.splitlines()) == [
-        "arithmetic_table.md",
-        "arithmetic_table.tex",
-    ]
-    assert not said.stderr
-    (run / "reports" / ".stamp").write_text("of an earlier state")
+def test_the_command_prints_the_files_that_it_made(run, tmp_path):
+    words = ["report", "run", "--only", "table2", "--format", "latex,markdown", "-q"]
     said = call(words, tmp_path)
-    assert "an earlier state of the run" in " ".join(said.stderr.split())
+    names = [Path(line).name for line in said.stdout.splitlines()]
+    assert names == ["arithmetic_table.md", "arithmetic_table.tex"]
+    assert not said.stderr
     with pytest.raises(UserError, match="Unknown format 'doc'"):
         call(["report", "run", "--format", "doc"], tmp_path)
+
+
+def test_a_pdf_is_made_where_it_is_asked_for_with_its_fonts_as_outlines(run):
+    (section,) = write_some_reports(run, ["forest_plot"], ["pdf"])
+    (file,) = section.files
+    assert b"/FontFile2" in file.read_bytes()
+    assert b"/Type3" not in file.read_bytes()
 
 
 def test_two_runs_make_one_report_in_a_folder_of_its_own(tmp_path):

@@ -1,12 +1,23 @@
+"""Tables as CSV and Markdown, for a terminal, and as LaTeX, compiled where there is a TeX."""
+
 import csv
 import io
+import re
+import shutil
+import subprocess
 
 import pandas as pd
 import pytest
 from rich.console import Console
 
+import smmd_bench as sb
+from smmd_bench.plugin_system.registry import entries
 from smmd_bench.publishing import tables
-from smmd_bench.publishing.terminal_table import to_terminal
+from smmd_bench.publishing.latex import PREAMBLE, to_latex
+from smmd_bench.publishing.make_report import build_report
+from smmd_bench.publishing.terminal import to_terminal
+
+TEX = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
 
 FRAME = pd.DataFrame(
     {
@@ -66,64 +77,6 @@ def test_markdown_escapes_its_bars_and_aligns_numbers_right():
     ]
 
 
-def rendered(frame, width=100):
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(to_terminal(frame, "A title", "A caption", width))
-    return str(console.file.getvalue())
-
-
-def wide(columns):
-    return pd.DataFrame(
-        {f"column {at}": [f"{at}.5 [{at}.25, {at}.75]", "1.0 ± 0.1"] for at in range(columns)}
-    )
-
-
-@pytest.mark.parametrize("columns", [7, 12])
-def test_a_wide_table_puts_intervals_in_a_second_line_and_loses_nothing(columns):
-    text = rendered(wide(columns))
-    assert max(map(len, text.splitlines())) <= 100
-    assert all(f"[{at}.25," in text and f"{at}.75]" in text for at in range(columns))
-
-
-def test_a_table_of_many_models_too_wide_for_one_is_split_by_model():
-    table = pd.concat([wide(7).assign(n=at) for at in (1, 2)])
-    table.insert(0, "Model", ["some/long-name", "some/long-name", "other", "other"])
-    lines = [line.rstrip() for line in rendered(table).splitlines()]
-    assert lines.count("Model some/long-name · n 1") == lines.count("Model other · n 2") == 1
-    assert max(map(len, lines)) <= 100
-
-
-def test_a_table_of_one_model_with_too_many_columns_goes_on_below():
-    table = wide(14)
-    table.insert(0, "Loss", ["CE", "SMMD"])
-    lines = (text := rendered(table)).splitlines()
-    assert max(map(len, lines)) <= 100
-    heads = [line.split() for line in lines if line.startswith("Loss")]
-    assert len(heads) == 3
-    assert sum(line.startswith(("CE ", "SMMD ")) for line in lines) == 6
-    assert all(f"[{at}.25, {at}.75]" in text for at in range(14))  # no number is broken
-
-
-def test_columns_that_never_change_go_above_the_table():
-    same = FRAME.assign(Model="builtin/tiny")
-    lines = rendered(same).splitlines()
-    assert lines[:2] == ["A title".ljust(len(lines[0])), "Model builtin/tiny".ljust(len(lines[1]))]
-    assert sum("builtin/tiny" in line for line in lines) == 1
-
-
-def test_brackets_are_not_taken_for_markup():
-    text = rendered(pd.DataFrame({"SMMD[kernel=random]": ["smmd[sigma=1]", "ce"]}))
-    assert "SMMD[kernel=random]" in text
-    assert "smmd[sigma=1]" in text
-
-
-def test_a_share_goes_in_a_second_line_where_the_table_is_too_wide():
-    table = pd.DataFrame({f"loss {at}": ["726 (55.04)", "762 (57.77)"] for at in range(10)})
-    lines = [line.split() for line in rendered(table).splitlines()]
-    assert ["726"] * 10 in lines
-    assert ["(55.04)"] * 10 in lines
-
-
 def bold():
     table = pd.DataFrame(
         {"Model": ["a", "a", "b"], "Loss": ["CE", "50%", "CE"], "Acc": ["1.0 [0.5, 1.5]"] * 3}
@@ -132,12 +85,9 @@ def bold():
     return table
 
 
-def test_a_line_break_in_a_name_does_not_end_a_row_of_markdown():
+def test_a_line_break_in_a_name_does_not_end_a_row():
     frame = pd.DataFrame({"a\nb": ["c\r\nd"]})
     assert tables.to_markdown(frame) == "| a b |\n| --- |\n| c  d |\n"
-
-
-def test_a_carriage_return_does_not_end_a_row_of_csv():
     text = tables.to_csv(pd.DataFrame({"a\rb": ["c\rd", "e\r\nf"]}))
     assert list(csv.reader(io.StringIO(text))) == [["a\nb"], ["c\nd"], ["e\nf"]]
 
@@ -151,38 +101,89 @@ def test_bold_cells_are_marked_in_markdown_and_not_in_csv():
     assert "*" not in tables.to_csv(bold())
 
 
-def test_bold_cells_have_a_star_after_their_value_on_a_terminal():
-    lines = [line.split() for line in rendered(bold()).splitlines()]
-    assert ["a", "50%*", "1.0*", "[0.5,", "1.5]"] in lines
-    assert ["b", "CE", "1.0", "[0.5,", "1.5]"] in lines
-
-
-def test_the_star_stays_with_its_value_where_a_table_is_broken_and_split():
-    table = pd.concat([wide(7).assign(n=at) for at in (1, 2)], ignore_index=True)
-    table.insert(0, "Model", ["some/long-name", "some/long-name", "other", "other"])
-    table.attrs["bold"] = [[2, "column 3"]]  # as JSON gives it back
-    text = rendered(table)
-    assert text.count("*") == 1
-    assert "3.5*" in text.partition("Model other")[2]
-
-
-def test_bold_is_bold_on_a_terminal_with_colours():
-    console = Console(file=io.StringIO(), width=100, force_terminal=True)
-    console.print(to_terminal(bold(), "A title"))
-    assert "\x1b[1m1.0* [0.5, 1.5]\x1b[0m" in str(console.file.getvalue())
-
-
 def test_a_hole_that_is_named_leaves_a_column_of_numbers_on_the_right():
     frame = pd.DataFrame({"Acc": ["1.0 [0.5, 1.5]", "failed", "not run", tables.DASH]})
     assert tables.is_numeric(tables.as_text(frame)["Acc"])
     assert not tables.is_numeric(tables.as_text(pd.DataFrame({"Status": ["failed"]}))["Status"])
 
 
-def test_a_wide_table_whose_first_column_stays_with_one_value_is_not_divided_forever():
-    rows = pd.DataFrame({"Loss": ["SMMD", "SMMD"], "Metric": ["Acc", "MAE"], "Δ": ["x" * 90] * 2})
-    rows["Δ"] = [f"{cell}{at}" for at, cell in enumerate(rows["Δ"])]
-    rows.attrs["values"] = ["Loss", "Metric", "Δ"]
-    console = Console(width=60, color_system=None)
-    with console.capture() as captured:
-        console.print(to_terminal(rows, "title", "", 60))
-    assert captured.get().count("SMMD") == 2
+def rendered(frame, width=100, **settings):
+    console = Console(file=io.StringIO(), width=width, **settings)
+    console.print(to_terminal(frame, "A title", "A caption.", width))
+    return str(console.file.getvalue())
+
+
+def wide(columns):
+    frame = pd.DataFrame({f"Col {at}": [f"{at}.5 [{at}.25, {at}.75]"] * 2 for at in range(columns)})
+    frame.insert(0, "Loss", ["cross-entropy at the numeric tokens", "SMMD"])
+    return frame
+
+
+def test_columns_that_do_not_fit_are_named_and_no_number_is_broken():
+    table = wide(6)
+    table.attrs["optional"] = ["Col 2"]
+    table.loc[0, [f"Col {at}" for at in range(6)]] = "9.5 [9.25, 9.75]"
+    text = rendered(table)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "Not shown at this width: Col 2, Col 5." in " ".join(text.split())
+    assert all(f"{at}.5 [{at}.25, {at}.75]" in text for at in (0, 1, 3, 4))
+    assert "Not shown" not in rendered(table, 200)
+
+
+def test_columns_that_never_change_go_above_the_table():
+    lines = rendered(FRAME.assign(Model="builtin/tiny")).splitlines()
+    assert [line.rstrip() for line in lines[:2]] == ["A title", "Model builtin/tiny"]
+    assert sum("builtin/tiny" in line for line in lines) == 1
+
+
+def test_brackets_are_not_taken_for_markup():
+    text = rendered(pd.DataFrame({"SMMD[kernel=random]": ["smmd[sigma=1]", "ce"]}))
+    assert "SMMD[kernel=random]" in text
+    assert "smmd[sigma=1]" in text
+
+
+def test_bold_cells_have_a_star_after_their_value_and_are_bold_where_there_are_colours():
+    lines = [line.split() for line in rendered(bold()).splitlines()]
+    assert ["a", "50%*", "1.0*", "[0.5,", "1.5]"] in lines
+    assert "\x1b[1m1.0* [0.5, 1.5]\x1b[0m" in rendered(bold(), force_terminal=True)
+
+
+def test_latex_is_booktabs_with_special_letters_escaped_and_bold_cells():
+    frame = pd.DataFrame({"Loss": ["50%", "a|b_c"], "Acc": ["43.4 [42.4, 44.4]", "–"], "n": [9, 2]})
+    frame.attrs["bold"] = [(0, "Loss")]
+    text = to_latex(frame, "50 % of x_1 & more: ±", "tab:x")
+    assert text.isascii()
+    assert r"\caption{50 \% of x\_1 \& more: $\pm$}" in text
+    assert r"\label{tab:x}" in text
+    rules = (r"\begin{tabular}{lrr}", r"\toprule", r"\midrule", r"\bottomrule")
+    rows = (r"\textbf{50\%} & 43.4 [42.4, 44.4] & 9 \\", r"a\textbar{}b\_c & -- & 2 \\")
+    assert [part for part in (*rules, *rows) if part not in text] == []
+
+
+def test_a_table_goes_over_both_columns_of_a_page_only_where_it_is_wide():
+    assert r"\begin{table}" in to_latex(bold(), "C.", "tab:x")
+    assert r"\begin{table*}" in to_latex(wide(5), "C.", "tab:x")
+
+
+def test_a_cell_that_begins_a_row_is_no_option_of_the_command_before_it():
+    text = to_latex(pd.DataFrame({"[n]": ["[0.0, 9.9]", "* x"], "m": ["[a]", "*"]}), "C.", "tab:x")
+    for row in (r"{[}n] & m \\", r"{[}0.0, 9.9] & {[}a] \\", r"{*} x & {*} \\"):
+        assert row in text
+
+
+@pytest.mark.skipif(TEX is None, reason="neither pdflatex nor tectonic is here")
+def test_tables_of_a_run_compile_and_fit_a_page_of_two_columns(run_folder, tmp_path):
+    run = sb.read_run(run_folder)
+    names = ("arithmetic_table", "scale_errors", "verdict")
+    reports = [entry.plugin() for entry in entries("reports") if entry.name in names]
+    sections = [build_report(run, report) for report in reports]
+    texts = [to_latex(s.table, s.caption, s.name) for s in sections if s.table is not None]
+    body = "\\clearpage\n".join([*texts, to_latex(wide(12), "Wide & long_ñ", "tab:w")])
+    uses = PREAMBLE.removeprefix("% ")
+    document = rf"\documentclass[twocolumn]{{article}}{uses}\begin{{document}}Text.{body}"
+    (tmp_path / "main.tex").write_text(document + "\\end{document}\n", encoding="utf-8")
+    assert TEX is not None
+    options = ["-interaction=nonstopmode", "-halt-on-error"] if "pdflatex" in TEX else ["-p"]
+    done = subprocess.run([TEX, *options, "main.tex"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert not re.findall(r"Overfull.*|.*too large.*", done.stdout + done.stderr)

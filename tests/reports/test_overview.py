@@ -1,19 +1,23 @@
+"""The forest of every loss against cross-entropy."""
+
 import pytest
 from matplotlib.colors import to_hex
-from scipy import stats
-from smmd_bench.reports._verdicts import verdicts
-from smmd_bench.reports.overview import BAND, COLOURS, Overview
+from smmd_bench.reports._results import verdicts
+from smmd_bench.reports.overview import BAND, COLOURS, ROWS, Overview
 
 from smmd_bench.publishing.style import figure_style
 from tests.changed_runs import made_elsewhere
-from tests.reports.golden import words
 from tests.runs import planted_run, quick_run
-from tests.tuned_runs import tuned_run
 
 ANSWERS = [str(at) for at in range(20)]
+
+
 HALF = [*ANSWERS[:10], *["77"] * 10]
+
+
 STEADY_AND_WILD = (11, 11, 12), (20, 0, 10)
-"""Right answers of `ntl` and `smmd` by seed."""
+
+
 NEAR = [*ANSWERS[:10], *(str(at + 1) for at in range(10, 20))]
 
 
@@ -39,10 +43,6 @@ def bands(axis):
     }
 
 
-def texts(axis):
-    return [text.get_text() for text in axis.texts]
-
-
 def test_accuracy_is_on_the_left_and_the_error_on_the_right_with_the_value_of_ce(drawn):
     left, right = drawn.figure.axes
     assert (left.get_title("left"), left.get_xlabel()) == (
@@ -52,6 +52,7 @@ def test_accuracy_is_on_the_left_and_the_error_on_the_right_with_the_value_of_ce
     assert right.xaxis_inverted()
     assert not left.xaxis_inverted()
     assert [label.get_text() for label in left.get_yticklabels()] == ["NTL", "SMMD"]
+    assert drawn.figure.subfigs[0].get_suptitle() == "builtin/tiny, gsm8k: 20 test examples"
 
 
 def test_a_row_has_the_difference_the_verdict_and_p_of_the_table(planted, drawn):
@@ -59,9 +60,8 @@ def test_a_row_has_the_difference_the_verdict_and_p_of_the_table(planted, drawn)
     known = verdicts(planted)
     smmd = known[(known["loss"] == "smmd") & (known["metric"] == "exact_match")].iloc[0]
     said = f"+50.0 [+{smmd['low']:.1f}, +{smmd['high']:.1f}], p {smmd['p_holm']:.3f}"
-    assert texts(left)[2:] == ["better", said]
+    assert [text.get_text() for text in left.texts][2:] == ["better", said]
     assert [text.get_color() for text in left.texts[::2]] == ["black", COLOURS["better"]]
-    assert texts(left)[0] == "cannot tell"
     assert drawn.data["verdict"].tolist() == known["verdict"].tolist()
 
 
@@ -69,11 +69,6 @@ def test_a_band_ends_at_the_smallest_difference_that_the_test_finds(planted, dra
     known = verdicts(planted)
     accuracy = known[known["metric"] == "exact_match"].set_index("loss")["smallest"]
     assert bands(drawn.figure.axes[0]) == pytest.approx({0: accuracy["ntl"], 1: accuracy["smmd"]})
-
-
-def test_model_task_examples_and_seeds_stand_above(drawn):
-    (part,) = drawn.figure.subfigs
-    assert part.get_suptitle() == "builtin/tiny, gsm8k: 20 test examples, 1 seed"
 
 
 def right(count):
@@ -90,16 +85,8 @@ def test_an_interval_beyond_the_panel_ends_in_an_arrow(tmp_path):
     assert [set(line.get_ydata()) for line in arrows] == [{1}, {1}]
 
 
-def test_where_nothing_differs_a_share_has_the_band_of_its_examples_and_an_error_none(tmp_path):
-    run = planted_run(tmp_path, ANSWERS, {"ce": HALF, "smmd": HALF}, seeds=(0, 1))
-    accuracy, error = Overview().build(run).figure.axes[:2]
-    power = stats.binom.sf(5, 20, bands(accuracy)[0] / 100)  # McNemar's least: six of one side
-    assert power == pytest.approx(0.8, abs=1e-4)
-    assert 0 not in bands(error)
-
-
-def test_nothing_sticks_out_of_the_figure_and_what_does_not_fit_is_named(tmp_path):
-    losses = ["ce", *(f"smmd[sigma=1+2+{at},lambda=25]" for at in range(3, 13))]
+def test_nothing_sticks_out_of_a_figure_of_many_losses(tmp_path):
+    losses = ["ce", *(f"smmd[sigma=1+2+{at},lambda=25]" for at in range(3, 23))]
     run = quick_run(tmp_path, tasks=("arithmetic", "gsm8k", "svamp", "samsum"), losses=losses, n=9)
     with figure_style():
         artefact = Overview().build(run)
@@ -111,11 +98,7 @@ def test_nothing_sticks_out_of_the_figure_and_what_does_not_fit_is_named(tmp_pat
         for t in (*axis.texts, *axis.get_yticklabels())
     ]
     assert all(box.x0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
-    assert len(figure.subfigs) == 3
-    note = (
-        "Not drawn for lack of room: builtin/tiny, samsum; 2 losses of builtin/tiny, arithmetic; "
-    )
-    assert note in words(artefact)
+    assert len(figure.subfigs) == ROWS // 20
 
 
 def test_the_noise_floor_is_neither_green_nor_red(tmp_path):
@@ -131,13 +114,3 @@ def test_completions_made_elsewhere_have_no_seeds_and_the_first_label_to_be_comp
     run = made_elsewhere(run, tmp_path, {"ce": "old", "smmd": "new"})
     figure = Overview().build(run).figure
     assert figure.axes[0].get_xlabel() == "Δ Acc (%) to old: right is better →"
-    assert figure.subfigs[0].get_suptitle().endswith(": 20 test examples")
-
-
-def test_the_heading_has_cross_entropy_as_published_beside_tuned_losses(tmp_path):
-    run = tuned_run(tmp_path, n=60)
-    exact = run.metrics[run.metrics["metric"] == "exact_match"].groupby("loss", observed=True)
-    value = exact["value"].mean()
-    assert value["ce"] != pytest.approx(value["ce[tuned]"])
-    axis = Overview().build(run).figure.axes[0]
-    assert axis.get_title(loc="left") == f"Acc (%), CE {value['ce']:.1f}"

@@ -1,16 +1,20 @@
-"""What tables say of tuned losses, and what they are compared with."""
+"""Tables of tuned losses and of decoding rules."""
 
+import numpy as np
 import pandas as pd
 import pytest
-from smmd_bench.reports._tuning import at_the_ends, tuning_note
-from smmd_bench.reports.arithmetic_table import ArithmeticTable
-from smmd_bench.reports.tuning_table import TuningTable
+from smmd_bench.reports.decoding_table import DecodingTable
+from smmd_bench.reports.tuning_table import TuningTable, at_the_ends
 from smmd_bench.reports.verdict import Verdict
 
-from smmd_bench.publishing.style import loss_label
+from smmd_bench.results.frames import read_run
+from smmd_bench.run.comparison import measure_cell, write_comparisons
+from smmd_bench.scoring.decoding_rules import RULES
+from smmd_bench.storage.cell import current_cell
+from smmd_bench.storage.files import read_json, read_parquet, write_json, write_parquet
 from tests.changed_runs import changed
-from tests.reports.golden import assert_golden
-from tests.runs import quick_run
+from tests.reports.test_goldens import assert_golden
+from tests.runs import quick_run, task_of
 from tests.tuned_runs import GRIDS, tuned_run
 
 
@@ -20,30 +24,9 @@ def tuned(tmp_path_factory):
     return tuned_run(tmp_path_factory.mktemp("tuned"), n=60)
 
 
-def without_choices(run, folder):
-    """A copy in which no trial is validated."""
-    return changed(run, folder, "choice.json", lambda said: {**said, "address": "another"})
-
-
 def test_the_table_of_a_tuning_is_as_it_was(tuned):
     assert TuningTable().skip(tuned) is None
     assert_golden("tuning_two_seeds", TuningTable().build(tuned))
-
-
-def test_a_run_without_tuned_losses_has_no_such_table_and_no_such_note(tmp_path):
-    run = quick_run(tmp_path)
-    assert TuningTable().skip(run) == "the run has no tuned loss"
-    assert tuning_note(run, run.cells) == ""
-    assert "Tuned" not in Verdict().build(run).caption
-
-
-def test_each_table_has_the_published_row_and_the_tuned_one_and_says_what_was_chosen(tuned):
-    for artefact in (Verdict().build(tuned), ArithmeticTable().build(tuned)):
-        assert {"SMMD", "SMMD (tuned)", "CE (tuned)"} <= {*artefact.table["Loss"]}
-        assert "the best of 2 settings a loss by validation, for each seed" in artefact.caption
-        assert "SMMD (tuned) lambda=10 (2 of 2 seeds)" in artefact.caption
-        ce = "CE (tuned) learning_rate=0.001 (1 of 2 seeds), learning_rate=0.002 (1 of 2)"
-        assert ce in artefact.caption
 
 
 def test_a_tuned_loss_is_compared_with_tuned_ce_and_that_with_ce(tuned):
@@ -60,45 +43,20 @@ def test_a_tuned_loss_is_compared_with_tuned_ce_and_that_with_ce(tuned):
     assert rows.loc["smmd[tuned]", "difference"] == pytest.approx(tuned_gain)
 
 
-def test_unequal_budgets_are_named(tmp_path):
+def test_unequal_budgets_are_not_compared(tmp_path):
     grids = {**GRIDS, "smmd": (*GRIDS["smmd"], "lambda=3")}
     run = tuned_run(tmp_path, grids=grids)
-    note = tuning_note(run, run.cells)
-    assert "unequal numbers of settings (CE (tuned) 2, SMMD (tuned) 3)" in note
     against = run.comparisons.drop_duplicates("address").set_index("loss")["against_loss"]
     assert set(against["smmd[tuned]"]) == {"ce"}
 
 
 def test_a_tuning_that_is_not_over_is_no_result(tuned, tmp_path):
-    run = without_choices(tuned, tmp_path)
+    run = changed(tuned, tmp_path, "choice.json", lambda said: {**said, "address": "another"})
     status = run.cells.set_index("loss")["status"]
     assert set(status["smmd[tuned]"]) == {"pending"}
     assert set(status["smmd"]) == {"done"}
-    assert "SMMD (tuned) not chosen yet" in tuning_note(run, run.cells)
     table = TuningTable().build(run).table
     assert set(table["Chosen"]) == {"–"}
-
-
-def test_a_tuned_loss_has_the_training_log_of_the_chosen_trial(tuned):
-    logs = tuned.train_log.groupby(["loss", "seed"], observed=True)["loss_value"].sum()
-    (cell,) = tuned.cells[(tuned.cells["loss"] == "smmd[tuned]") & (tuned.cells["seed"] == 0)].index
-    now = tuned.current(str(tuned.cells.loc[cell, "address"]))
-    assert logs["smmd[tuned]", 0] == pd.read_parquet(now.place("train_log"))["loss"].sum()
-    assert now.place("train_log").parent == now.chosen.folder
-    assert now.place("scores").parent == now.folder
-
-
-@pytest.mark.parametrize(
-    ("loss", "label"),
-    [
-        ("smmd[tuned]", "SMMD (tuned)"),
-        ("smmd[sigma=1,tuned]", "SMMD[sigma=1] (tuned)"),
-        ("mine[tuned]", "mine (tuned)"),
-        ("untuned", "untuned"),
-    ],
-)
-def test_the_label_of_a_tuned_loss(loss, label):
-    assert loss_label(loss) == label
 
 
 def test_a_tuned_row_with_fewer_seeds_than_its_published_one_stays(tuned):
@@ -126,8 +84,62 @@ def test_a_choice_at_an_end_of_what_was_tried_is_named(texts, chosen, named):
          "chosen": at == best}
         for seed, best in enumerate(chosen) for at, text in enumerate(texts)
     ])  # fmt: skip
-    note = at_the_ends(data)
-    assert note == (
-        "" if named is None else
-        f"At an end of the values tried, so that a better one may lie beyond: {named}."
-    )  # fmt: skip
+    assert at_the_ends(data) == ([] if named is None else [named])
+
+
+def with_beams(run, rules=RULES):
+    """The run measured again with beams: the completion, and the numbers around it."""
+    for folder in (run.path / "cells").iterdir():
+        content = read_json(folder / "cell.json")
+        before = read_parquet(folder / "completions.parquet").to_pandas()
+        content["addresses"] |= {"beams": "beams", "measure": f"ruled{content['address']}"[:16]}
+        write_json(folder / "cell.json", content)
+        now = current_cell(folder, content)
+        rng = np.random.default_rng(0)
+        rows = [
+            row
+            for uid, text in zip(before["uid"], before["completion"], strict=True)
+            for row in ((uid, text, 0.5), (uid, str(rng.integers(1, 9)), 0.3), (uid, "20", 0.1))
+        ]
+        beams = pd.DataFrame(rows, columns=["uid", "text", "p"])
+        beams["log_probability"] = np.log(beams.pop("p"))
+        write_parquet(folder / "beams.parquet", beams, now.beams_stamp)
+        task = task_of(content["task"])
+        assert measure_cell(current_cell(folder, content), task, before, rules) is None
+    write_comparisons(read_run(run.path), task_of, resamples=20)
+    return read_run(run.path)
+
+
+@pytest.fixture(scope="module")
+def ruled(tmp_path_factory):
+    return with_beams(quick_run(tmp_path_factory.mktemp("ruled"), losses=("ce", "smmd"), n=40))
+
+
+def test_the_table_of_decoding_rules_is_as_it_was(ruled):
+    assert DecodingTable().skip(ruled) is None
+    assert_golden("decoding_rules", DecodingTable().build(ruled))
+
+
+def test_each_value_is_that_of_the_metric_under_the_rule(ruled):
+    data = DecodingTable().build(ruled).data
+    known = ruled.metrics.set_index(["loss", "metric"])["value"]
+    assert {*data["decoder"]} == {"greedy", "mean", "median"}
+    assert {*data["name"]} == {"mean_absolute_error", "trimmed_absolute_error", "r_squared"}
+    for row in data.to_dict("records"):
+        assert row["value"] == known[row["loss"], row["metric"]]
+        assert row["found"] == pytest.approx(0.9, abs=0.1)
+    mean = data[(data["loss"] == "smmd") & (data["metric"] == "mean_absolute_error[mean]")]
+    differences = ruled.comparisons.set_index(["loss", "metric"])["difference"]
+    assert mean["gain"].item() == differences["smmd", "mean_absolute_error[mean]"]
+
+
+def test_a_run_with_one_rule_has_its_columns_alone(tmp_path):
+    run = with_beams(quick_run(tmp_path, losses=("ce", "smmd")), ("median",))
+    table = DecodingTable().build(run).table
+    assert {"Greedy", "Median", "Δ to CE, median"} <= {*table}
+    assert not {"Mean", "Δ to CE, mean"} & {*table}
+
+
+def test_a_run_without_rules_has_no_such_table(tmp_path):
+    run = quick_run(tmp_path, losses=("ce",))
+    assert DecodingTable().skip(run) == "the run decodes greedily alone"

@@ -1,7 +1,7 @@
 """What cells were made with, as far as it differs."""
 
 from smmd_bench.results.made_with import differences
-from smmd_bench.storage.current import CurrentCell
+from smmd_bench.storage.cell import StoredCell
 from smmd_bench.storage.files import write_json
 
 
@@ -13,7 +13,7 @@ def test_one_process_and_ddp_are_what_a_receipt_leaves_out(tmp_path):
         folder = tmp_path / str(number)
         made_with = {"torch": "2.13.0", **more}
         write_json(folder / "train.json", {"address": "a", "epochs": [], "made_with": made_with})
-        cells.append(CurrentCell(folder, {"train": "a"}, is_base=False))
+        cells.append(StoredCell(folder, {"train": "a"}, is_base=False))
     assert differences(cells) == {
         "processes in training": ["1", "2"],
         "strategy in training": ["ddp", "fsdp2"],

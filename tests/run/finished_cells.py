@@ -7,7 +7,7 @@ from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.scoring.measure import measure
-from smmd_bench.storage.current import BASE
+from smmd_bench.storage.cell import BASE
 from smmd_bench.storage.files import write_json, write_parquet
 
 PLAIN = Experiment(

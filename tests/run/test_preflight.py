@@ -186,12 +186,6 @@ def test_weights_that_are_not_there_are_found_before_anything_starts(short):
     assert "has no *.safetensors" in refusal(words(short))
 
 
-def test_a_part_of_the_weights_that_is_not_there_is_found_before_anything_starts(short):
-    parts = {"weight_map": {"a": "model.safetensors", "b": "model-00002-of-00002.safetensors"}}
-    (Path(short) / "model.safetensors.index.json").write_text(json.dumps(parts))
-    assert "has no model-00002-of-00002.safetensors, which its" in refusal(words(short))
-
-
 def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch):
     experiment = words("builtin/tiny")
     monkeypatch.setattr(GSM8K, "examples", lambda *_: [])

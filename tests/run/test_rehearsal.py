@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from smmd_bench.tasks._rouge import RougeL
+from smmd_bench.tasks.samsum import RougeL
 
 from smmd_bench.contracts import Answer, ExactMatch, Example
 from smmd_bench.errors import UserError

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from smmd_bench.errors import UserError
-from smmd_bench.storage.current import (
+from smmd_bench.storage.cell import (
     BASE,
-    CurrentCell,
+    StoredCell,
     Weights,
     comparison_stamp,
     current_cell,
@@ -25,7 +25,7 @@ SELECTION: dict[str, Any] = {"metric": "m", "best_epoch": 2, "epochs": []}
 MEASURED: dict[str, Any] = {"metrics": {"m": {"value": 1.0, "low": None, "high": 2}}}
 
 
-def write_cell(folder, addresses: Mapping[str, str] = ADDRESSES, loss: str = "ce") -> CurrentCell:
+def write_cell(folder, addresses: Mapping[str, str] = ADDRESSES, loss: str = "ce") -> StoredCell:
     """Write all files of a finished cell of two epochs; returns it as it is then."""
     content = {"address": "a", "addresses": addresses, "model": "m", "task": "t", "loss": loss,
                "seed": 0}  # fmt: skip
@@ -48,7 +48,7 @@ def write_cell(folder, addresses: Mapping[str, str] = ADDRESSES, loss: str = "ce
     return current_cell(folder, content)
 
 
-def again(cell: CurrentCell, **changes: str) -> CurrentCell:
+def again(cell: StoredCell, **changes: str) -> StoredCell:
     """The cell as it is on disk now, with other addresses of some stages."""
     return dataclasses.replace(cell, addresses={**cell.addresses, **changes})
 
@@ -180,7 +180,7 @@ def test_a_base_is_tested_as_it_is_once_its_canary_is_there(tmp_path):
 
 def test_completions_made_elsewhere_need_no_training_and_no_probes(tmp_path):
     addresses = {name: ADDRESSES[name] for name in ("train", "decode", "measure")}
-    cell = CurrentCell(tmp_path, addresses, is_base=False)
+    cell = StoredCell(tmp_path, addresses, is_base=False)
     assert cell.tested == Weights(0, "")
     assert cell.selection is None
     assert not cell.is_decoded
@@ -220,7 +220,7 @@ def test_the_stamp_of_a_log_follows_from_the_training_and_from_every_epoch(cell)
     assert len({stamp, *(training_stamp(*other) for other in others)}) == 4
 
 
-def transfer(cell: CurrentCell, source: str = "1", **changes: str) -> CurrentCell:
+def transfer(cell: StoredCell, source: str = "1", **changes: str) -> StoredCell:
     """A test of transfer of the weights of another cell, as its cell.json describes it."""
     addresses = {**ADDRESSES, "train": "train t", "decode": "decode t", **changes}
     content = {"addresses": addresses, "loss": "ce", "source": source}

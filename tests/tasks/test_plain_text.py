@@ -1,7 +1,6 @@
 """What nobody sees in a completion changes neither its answer nor its score, in any task."""
 
 from collections.abc import Mapping
-from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 import smmd_bench as sb
 from smmd_bench.contracts import plain_text
-from smmd_bench.plugin_system.registry import load_task, names
+from smmd_bench.plugin_system.registry import load_task
 
 WRITTEN: Mapping[str, tuple[list[str], str]] = {  # completions, and a target
     "arithmetic": (["-2/3", " 1,234\nEvaluate 3 - 4.", "3 / 4", "18.", "none"], "-2/3"),
@@ -60,14 +59,6 @@ def read(task, completion, target):
     return task.parse(completion), {k: v for k, v in found.items() if k not in BY_LM_EVAL}
 
 
-def test_every_task_here_is_tried():
-    assert set(names("tasks")) >= set(WRITTEN)
-    first_party = {
-        n for n in names("tasks") if type(load_task(n)).__module__.startswith("smmd_bench.tasks.")
-    }
-    assert first_party == set(WRITTEN)
-
-
 @pytest.mark.parametrize("name", WRITTEN)
 @given(before=BEFORE, after=AFTER, space=SPACES, line_end=st.sampled_from(["\n", "\r\n", "\r"]))
 def test_blank_lines_line_ends_and_spaces_change_nothing(name, before, after, space, line_end):
@@ -85,20 +76,6 @@ def test_the_target_itself_is_right_whatever_stands_around_it(name):
     for metric in load_task(name).metrics()[:1]:
         assert (scores[metric.columns[0]] == 1).all()
     assert scores["text_match"].all()
-
-
-@pytest.mark.parametrize("name", ["arithmetic", "gsm8k", "svamp", "chartqa"])
-def test_digits_that_are_not_ascii_are_no_number(name):
-    for text in ("\uff11\uff12", "\u0663", "#### \uff11"):
-        assert load_task(name).parse(text) is None
-
-
-def test_a_space_of_no_kind_separates_thousands():
-    for space in " \u00a0\u202f":
-        assert load_task("arithmetic").parse(f"1{space}234") is None
-        (answer,) = {load_task(n).parse(f"#### 1{space}234") for n in ("gsm8k", "svamp")}
-        assert answer == sb.load_task("chartqa").parse("1")
-    assert sb.load_task("gsm8k").parse("#### 1,234\u00a0eggs").value == Fraction(1234)
 
 
 def test_plain_text_of_plain_text_is_the_same():

@@ -9,20 +9,11 @@ import re
 import pandas as pd
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
-from smmd_bench.tasks._rouge import KINDS
 from smmd_bench.tasks.samsum import SAMSum
 
-import smmd_bench as sb
-from smmd_bench.contracts import Checkpoint, EngineSettings, Task
-from smmd_bench.decoding.decode import decode_checkpoint
-from smmd_bench.errors import UserError
-from smmd_bench.models.cards import model_card
-from smmd_bench.models.recipe import paper_recipe
-from smmd_bench.models.tokenizers import load_tokenizer
-from smmd_bench.plugin_system.registry import load_engine, load_task
+from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.regression.suites import samsum_task
-from smmd_bench.scoring.measure import compare, measure
-from smmd_bench.scoring.score import score_frame
+from smmd_bench.scoring.measure import measure
 
 from ..conftest import DATA
 
@@ -64,17 +55,6 @@ def completions(texts):
     examples = [(e.uid, e.target) for e in SAMSum().examples("test", 0)]
     frame = pd.DataFrame(examples, columns=["uid", "target"])
     return frame.assign(completion=texts, finish_reason="stop")
-
-
-def test_it_is_a_task():
-    task = load_task("samsum")
-    assert isinstance(task, Task)
-    assert task.paper_sizes == {"train": 14732, "validation": 818, "test": 819}
-    assert "CC BY-NC-ND 4.0" in SAMSum().licence
-    assert paper_recipe("samsum").epochs == 5
-    one, two = SAMSum().identity("train", 0), SAMSum().identity("train", 1)
-    assert one == two != SAMSum().identity("test", 0)  # it is that of the file
-    assert len(one["digest"]) > 10
 
 
 def test_dialogues_made_here_need_no_file(monkeypatch):
@@ -129,76 +109,9 @@ def test_rouge_is_that_of_rouge_score_and_no_summary_fails_to_give_a_number():
     assert scores["answer"].isna().all()
 
 
-def test_the_difference_of_two_losses_is_paired_and_mcnemars_test_is_left_out():
-    task = SAMSum()
-    ours, none = (score_frame(task, completions(texts)) for texts in (WRITTEN, [""] * 6))
-    found = compare(task, ours, none, resamples=200)
-    assert found["mcnemar"] is None
-    difference = found["metrics"]["rougeL"]
-    assert difference["difference"] == pytest.approx(100 * ours["rougeL"].mean())
-    assert difference["low"] < difference["difference"] < difference["high"]
-
-
-def test_texts_can_be_scored_alone():
-    frame = sb.score("samsum", ["The cat has a cold.", "No"], ["The cat only has a cold.", "Yes"])
-    assert frame["rouge1"].round(3).tolist() == [0.909, 0.0]
-    assert frame.attrs["metrics"]["rougeL"]["value"] == pytest.approx(100 * (10 / 11) / 2)
-
-
-@pytest.fixture
-def test_file(tmp_path, monkeypatch):
-    """The file of the test split in a folder of local copies, to be written."""
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    return tmp_path / "test.json"
-
-
-def test_one_empty_dialogue_is_kept(test_file):
-    test_file.write_text('[{"id": "1", "dialogue": null, "summary": "Nothing."}]')
-    (example,) = SAMSum().examples("test", 0)
-    assert example.prompt == "Summarize the dialogue.\n\n\n\nSummary:"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('[{"dialogue": "A: Hi."}]', "row 1 has no summary"),
-        ('[{"dialogue": "A: Hi.", "summary": " "}]', r"row samsum-test-0, .* has no summary"),
-        ('[{"dialog": "A: Hi.", "summary": "Hi."}]', r"row samsum-test-0, .* has no dialogue"),
-        ("[]", "has no rows"),
-        ("", r"test\.json is not a readable json file"),
-    ],
-)
-def test_a_broken_file_is_the_users_error(content, message, test_file):
-    test_file.write_text(content)
-    with pytest.raises(UserError, match=message):
-        SAMSum().examples("test", 0)
-    with pytest.raises(UserError, match=r"has no samsum/train\.json: put the file there"):
-        SAMSum().examples("train", 0)
-
-
-def test_without_network_and_copy_it_says_what_to_fetch(tmp_path, monkeypatch):
-    def no_network(*_, **__):
-        raise ConnectionError("no network")
-
-    monkeypatch.delenv("SMMD_BENCH_DATA")
-    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
-    monkeypatch.setattr("datasets.load_dataset", no_network)
-    with pytest.raises(UserError, match=r"samsum/val\.json with --data-dir") as caught:
-        SAMSum().examples("validation", 0)
-    assert "`smmd-bench prepare samsum` where there is a network" in str(caught.value)
-
-
 def evaluate(lm_eval, model, **settings):
     """The task of the package by lm-eval's Python API."""
     return lm_eval.simple_evaluate(model, tasks=[samsum_task()], bootstrap_iters=0, **settings)
-
-
-def test_lm_evals_task_has_the_tasks_constants(lm_eval):
-    config = samsum_task().config
-    assert config.generation_kwargs["until"] == []  # a blank line may come first
-    assert config.generation_kwargs["max_gen_toks"] == SAMSum.max_new_tokens
-    assert config.num_fewshot == 0
-    assert [entry["metric"] for entry in config.metric_list] == list(KINDS)
 
 
 def test_lm_eval_gives_the_same_rouge(lm_eval):
@@ -221,22 +134,3 @@ def test_lm_eval_gives_the_same_rouge(lm_eval):
         assert [sample[kind] for sample in found["samples"]["samsum"]] == values
     limited = evaluate(lm_eval, Writer(), limit=2)
     assert limited["results"]["samsum"]["rougeL,none"] == sum(expected["rougeL"][:2]) / 2
-
-
-@pytest.mark.engine
-def test_a_checkpoint_writes_the_same_for_lm_eval_and_for_the_task(lm_eval):
-    from lm_eval.models.huggingface import HFLM
-
-    tiny, task = model_card("builtin/tiny").folder, SAMSum()
-    examples, base = task.examples("test", 0), Checkpoint("base", "base", tiny)
-    with load_engine("transformers").open(tiny, EngineSettings()) as session:
-        frame = decode_checkpoint(
-            session, base, examples, load_tokenizer(tiny), task.max_new_tokens
-        )
-    model = HFLM(str(tiny), device="cpu", dtype="float32", batch_size=2)
-    samples = evaluate(lm_eval, model)["samples"]["samsum"]
-    ours = frame["completion"].tolist()
-    assert [sample["resps"][0][0] for sample in samples] == ours
-    assert any(ours)
-    scores = score_frame(task, frame)
-    assert [sample["rougeL"] for sample in samples] == scores["rougeL"].tolist()

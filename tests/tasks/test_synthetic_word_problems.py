@@ -5,28 +5,19 @@ import re
 import pytest
 from smmd_bench.tasks._word_problems import _content, made_problem
 
-from smmd_bench.errors import UserError
-from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system.registry import load_task
 
 NOTE = re.compile(r"([0-9+*/-]+) = \$?<<([0-9+*/-]+)=(\d+)>>(\d+)")
-UNSEEN = "gsm8k[source=synthetic,templates=unseen]"
 
 
-def problems(kind, split="train", count=400, **more):
-    return [made_problem(kind, split, 0, at, **more) for at in range(count)]
+def problems(kind, split="train", count=400):
+    return [made_problem(kind, split, 0, at) for at in range(count)]
 
 
-def templates(kind, unseen):
-    return {name for name, text in _content()[kind].items() if text.get("unseen", False) == unseen}
-
-
-@pytest.mark.parametrize(
-    ("kind", "unseen"), [("gsm8k", False), ("gsm8k", True), ("svamp", False)], ids=str
-)
-def test_every_step_is_right_and_the_last_is_the_answer(kind, unseen):
-    made = problems(kind, "test" if unseen else "train", unseen=unseen)
-    assert {p.template for p in made} == templates(kind, unseen)
+@pytest.mark.parametrize("kind", ["gsm8k", "svamp"])
+def test_every_step_is_right_and_the_last_is_the_answer(kind):
+    made = problems(kind)
+    assert {p.template for p in made} == {*_content()[kind]}
     for problem in made:
         *lines, last = problem.answer.splitlines()
         notes = [match.groups() for line in lines for match in NOTE.finditer(line)]
@@ -59,7 +50,6 @@ def test_splits_share_no_template_with_the_same_values():
     assert not train & validation
     assert not train & test
     assert not validation & test
-    assert not templates("gsm8k", unseen=True) & {name for name, _ in train}
 
 
 def test_the_same_arguments_give_the_same_problem():
@@ -70,23 +60,7 @@ def test_the_same_arguments_give_the_same_problem():
     )
 
 
-def test_gsm8k_reports_unseen_templates_and_svamp_of_the_same_source():
-    cells = Experiment(models=(), tasks=("gsm8k[source=synthetic]",), losses=("ce",)).cells
-    assert {cell.task for cell in cells} == {
-        "gsm8k[source=synthetic]", UNSEEN, "svamp[source=synthetic]",
-    }  # fmt: skip
-    assert {c.trained_on for c in cells if c.task == UNSEEN} == {None, "gsm8k[source=synthetic]"}
-
-
-def test_unseen_templates_are_a_test_alone():
-    task = load_task(UNSEEN)
-    assert len(task.examples("test", 0, 5)) == 5
-    for ask in (task.examples, task.identity):
-        with pytest.raises(UserError, match=r"no train split.* gsm8k\[source=synthetic\]"):
-            ask("train", 0)
-
-
-@pytest.mark.parametrize("spec", ["gsm8k[source=synthetic]", UNSEEN, "svamp[source=synthetic]"])
+@pytest.mark.parametrize("spec", ["gsm8k[source=synthetic]", "svamp[source=synthetic]"])
 def test_examples_need_no_data_and_name_their_source(spec):
     task = load_task(spec)
     assert task.sources == ()
@@ -97,11 +71,6 @@ def test_examples_need_no_data_and_name_their_source(spec):
         assert task.parse(example.target) == example.answer
         assert example.target[example.answer_start :].strip(" #") == str(example.answer.value)
         assert "<<" not in example.target
-
-
-def test_the_corpus_has_no_templates():
-    with pytest.raises(UserError, match="needs source=synthetic"):
-        load_task("gsm8k[templates=unseen]").examples("test", 0)
 
 
 def test_notes_are_kept_where_they_are_asked_for():

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ from smmd_bench.tasks._final_answer import lm_eval_matches
 from smmd_bench.tasks.gsm8k import GSM8K
 from smmd_bench.tasks.svamp import SVAMP
 
-import smmd_bench as sb
-from smmd_bench.contracts import Task
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
 
@@ -26,12 +23,6 @@ REAL = os.environ.get("SMMD_BENCH_DATA")
 def data(monkeypatch):
     """The first rows of the real files."""
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
-
-
-def test_they_are_tasks():
-    for spec in ("gsm8k", "svamp", "gsm8k[calculator=keep]"):
-        assert isinstance(load_task(spec), Task)
-    assert load_task("gsm8k").transfers == ("svamp",)
 
 
 def test_a_problem_of_gsm8k():
@@ -100,20 +91,6 @@ def test_a_broken_row_is_the_users_error(task, file, text, complaint, tmp_path, 
         load_task(task).examples("test", 0)
 
 
-def test_a_mixed_number_is_one_answer(tmp_path, monkeypatch):
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    (tmp_path / "test.jsonl").write_text('{"question": "1?", "answer": "so\\n#### 2 1/2"}')
-    (example,) = GSM8K().examples("test", 0)
-    assert (example.answer.value, example.target) == (Fraction(5, 2), " so\n#### 2 1/2")
-
-
-@pytest.mark.parametrize("split", ["train", "validation"])
-def test_svamp_is_a_test_only(split):
-    for method in (SVAMP().examples, SVAMP().identity):
-        with pytest.raises(UserError, match=f"svamp has no {split} split, it is a test"):
-            method(split, 0)
-
-
 TRAPS = {  # completion: (value, strict, flexible) for a truth of 18
     "So 9 * 2 = 18.\n#### 18": (18, True, True),
     "#### $18": (18, False, True),  # strict wants a digit at once
@@ -142,29 +119,6 @@ def test_known_traps(text):
     parsed = GSM8K().parse(text)
     assert (None if parsed is None else parsed.value) == value
     assert lm_eval_matches(text, " so\n#### 18") == {"strict": strict, "flexible": flexible}
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        *(("#### 3/4", Fraction(3, 4)), ("#### 1,234", 1234), ("#### -5", -5)),
-        *(
-            ("#### 1.5e3", 1500),
-            ("#### \u20135", -5),
-            ("#### - 5", -5),
-            (r"#### \frac{3}{4}", Fraction(3, 4)),
-        ),
-        *((r"so \boxed{9{,}500}", 9500), (r"it is -\$5", -5)),
-        *(("5 1/2", Fraction(11, 2)), ("2\u00bd", Fraction(5, 2)), ("1.5 \u00d7 10^3", 1500)),
-        *(("#### 18 ####", 18), ("#### 18 ####\n", 18), ("##### 18 #####", 18), ("3\n####", None)),
-        *(("5 eggs\n#### 1.234,56 for 3", None), ("5 eggs at 3:30", None), ("#### 3-5", None)),
-        *(("8 eggs<|eot|>", 8), ("<s> #### 8[EOS]", 8), ("#### 8<pad><pad>", 8)),
-    ],
-)
-def test_other_forms(text, value):
-    for name in ("gsm8k", "svamp"):
-        answer = load_task(name).parse(text)
-        assert (None if answer is None else answer.value) == value
 
 
 def lm_eval_scores(completions, targets):
@@ -213,16 +167,6 @@ def test_lm_evals_rules_agree_with_lm_eval():
     assert {True, False} == set(expected["strict-match"]) == set(expected["flexible-extract"])
 
 
-def test_scores_have_all_three_rules():
-    frame = sb.score("gsm8k", ["#### 18", "#### 18.00", "#### 4"], ["#### 18"] * 3)
-    assert frame["exact"].tolist() == [True, True, False]
-    assert frame["strict"].tolist() == [True, False, False]
-    values = frame.attrs["metrics"]
-    assert values["exact_match"]["value"] == pytest.approx(200 / 3)
-    assert values["strict_match"]["value"] == pytest.approx(100 / 3)
-    assert values["flexible_match"]["value"] == pytest.approx(100 / 3)
-
-
 @pytest.mark.skipif(not REAL, reason="SMMD_BENCH_DATA is not set: no whole GSM8K and SVAMP")
 def test_the_real_files(monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", REAL)
@@ -244,10 +188,3 @@ def test_the_real_files(monkeypatch):
     for example, row in zip(svamp, rows, strict=True):
         body = row["Body"].strip().rstrip(". ")
         assert f"Question: {body}. {row['Question']}\nAnswer:" == example.prompt
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("part", ["9", "1,111", "1.1", "#### "])
-def test_a_megabyte_of_digits_is_scored_at_once_by_the_rules_of_lm_eval(part):
-    text = part * (1_000_000 // len(part))
-    assert load_task("gsm8k").annotate(text, "#### 12") == {"strict": False, "flexible": False}

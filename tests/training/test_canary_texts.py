@@ -67,14 +67,6 @@ def test_long_prompts_are_few_and_nothing_is_longer_than_training_allows(tiny_ch
     assert max(cached.scored) <= SCORED
 
 
-def test_few_examples_are_read_and_none_means_the_general_texts(tiny_checkpoints):
-    tokenizer = tiny_checkpoints("triple").tokenizer
-    texts = canary_texts(sums(2), tokenizer, None, 400)
-    assert [len(texts.token_ids), len(texts.token_ids[-1])] == [3, CACHED]
-    assert canary_texts([], tokenizer, None, 400) == general_texts(tokenizer)
-    assert canary_texts(sums(9), tokenizer, None, 3) == general_texts(tokenizer)
-
-
 def test_prompts_with_a_picture_come_behind_texts_without(tiny_vlm):
     processor = load_processor(tiny_vlm("qwen2_5_vl"))
     texts = canary_texts(sums(30), processor.tokenizer, processor, 400)

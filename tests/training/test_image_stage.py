@@ -43,19 +43,3 @@ def test_an_epoch_is_a_checkpoint_that_stands_by_itself(tiny_vlm, tmp_path):
     (ids,) = encode_image_prompts(processor, [example.prompt], [1])
     with torch.no_grad():
         assert bool(model(**expand(processor, ids, example.images)).logits.isfinite().all())
-
-
-@pytest.mark.parametrize("architecture", ["mistral3", "mllama"])
-def test_an_adapter_has_the_processor_beside_it(tiny_vlm, tmp_path, architecture):
-    receipt = trained(cell_of(tiny_vlm(architecture)), tmp_path)
-    saved = tmp_path / "epochs" / "1"
-    config = json.loads((saved / "adapter_config.json").read_text())
-    assert config["target_modules"].startswith(".*language_model.*")
-    load_processor(saved)
-    assert receipt["numeric_targets"]["outside"] == 0
-
-
-def test_a_text_task_needs_no_processor(tiny_vlm, tmp_path):
-    (epoch,) = trained(cell_of(tiny_vlm("qwen2_5_vl"), "arithmetic"), tmp_path)["epochs"]
-    assert epoch["canary"]["pictures"] == 0
-    assert not (tmp_path / "epochs" / "1" / "processor_config.json").exists()

@@ -61,8 +61,9 @@ def test_adapters_are_on_the_language_model_alone(tiny_vlm, architecture):
     assert len(names) == model.config.get_text_config().num_hidden_layers * 7 * 2
 
 
-@each
-@pytest.mark.parametrize("method", ["lora", "full"])
+@pytest.mark.parametrize(
+    ("architecture", "method"), [("qwen2_5_vl", "lora"), ("mistral3", "full"), ("mllama", "lora")]
+)
 def test_training_learns_and_what_saves_memory_changes_nothing(
     tiny_vlm, architecture, method, times, tmp_path
 ):
@@ -81,11 +82,3 @@ def test_training_learns_and_what_saves_memory_changes_nothing(
         assert any("language_model" in name for name in names)
     else:
         assert all(".lora_" in name for name in names)
-
-
-def test_processes_that_read_ahead_change_nothing(tiny_vlm, times, tmp_path):
-    base = tiny_vlm("qwen2_5_vl")
-    data = dataset(times, base)
-    _, log = trained(base, data, tmp_path / "1", micro_batch_size=2)
-    _, ahead = trained(base, data, tmp_path / "2", micro_batch_size=2, readers=2)
-    assert [line["loss"] for line in ahead] == pytest.approx([line["loss"] for line in log])

@@ -12,9 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smmd_bench.training.rank_batches import RankBatches, random_order
+from smmd_bench.training.sampler import RankBatches, random_order
 
-LOSSES = ("ce", "ntl", "ntil", "gce", "smmd")
+LOSSES = ("ce", "ntil", "smmd")
 
 
 class Order:
@@ -67,7 +67,7 @@ def gradients(tiny, tmp_path_factory):
     """By number of processes: the file of each case."""
     cases = [
         {"base": str(tiny.base), "loss": loss, "head": head, "micro": micro}
-        for head, loss, micro in itertools.product(("frozen", "tied", "trainable"), LOSSES, (16, 1))
+        for head, loss, micro in itertools.product(("frozen", "tied", "trainable"), LOSSES, (2,))
     ]
 
     def made(processes, strategy="ddp"):
@@ -107,7 +107,7 @@ def gradients(tiny, tmp_path_factory):
 def test_gradients_are_those_of_one_process(gradients):
     cases, made = gradients
     alone = made(1)
-    for processes, strategy in itertools.product((2, 4), ("ddp", "fsdp2")):
+    for processes, strategy in ((2, "ddp"), (2, "fsdp2"), (4, "fsdp2")):
         for case, one, several in zip(cases, alone, made(processes, strategy), strict=True):
             where = f"{case} in {processes} processes ({strategy})"
             assert several["sharded"] == (strategy == "fsdp2"), where

@@ -1,23 +1,7 @@
 import os
 from pathlib import Path
 
-import pytest
-
-from smmd_bench.errors import UserError
 from smmd_bench.training import tracking
-
-
-def test_a_tracker_that_is_not_installed_says_how_to_get_it_and_none_is_told_of_nothing(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"wandb is not installed here: pip install wandb\."):
-        tracking.require_tracker("wandb")
-    with pytest.raises(UserError, match="Unknown tracker 'mlflow': known: tensorboard"):
-        tracking.require_tracker("mlflow")
-    tracking.require_tracker(None)
-    assert tracking.tracking(None, "a cell", tmp_path / "cell") == {"report_to": []}
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_each_cell_has_a_name_and_a_folder_of_its_own(tmp_path, monkeypatch):

@@ -10,7 +10,6 @@ import smmd_bench as sb
 from smmd_bench.contracts import Example
 from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
 from smmd_bench.objective.output_head import causal_model
-from smmd_bench.training.trainer import objective_forward
 
 from .trained import moved, require_objective_of, require_same_log, train
 
@@ -39,8 +38,11 @@ def trained(tiny, folder, spec, *, pad=0, **options):
     return train(tiny.base, folder, data, padded, tiny.tokenizer, spec, **options)
 
 
-@pytest.mark.parametrize("spec", ["ce", "ntl", "ntil", "gce", "dist2", "smmd"])
-@pytest.mark.parametrize("method", ["full", "lora"])
+@pytest.mark.parametrize(
+    ("spec", "method"),
+    [("ce", "full"), ("ntil", "full"), ("gce", "full"), ("smmd", "full"), ("ntil", "lora"),
+     ("smmd", "lora")],
+)  # fmt: skip
 def test_micro_batches_change_nothing(tiny, tmp_path, spec, method):
     options = {"method": method, "sgd": True, "warmup_ratio": 0.0}
     whole, log = trained(tiny, tmp_path, spec, **options)
@@ -52,11 +54,10 @@ def test_micro_batches_change_nothing(tiny, tmp_path, spec, method):
     require_same_log(split_log, log, 1e-4)
 
 
-@pytest.mark.parametrize("spec", ["smmd", "ntil"])
 @pytest.mark.parametrize(
-    ("method", "dtype", "within"),
-    [("lora", "float32", 1e-5), ("full", "float32", 1e-5), ("lora", "bfloat16", 0.05),
-     ("full", "bfloat16", 0.05)],
+    ("spec", "method", "dtype", "within"),
+    [("smmd", "lora", "bfloat16", 0.05), ("smmd", "full", "float32", 1e-5),
+     ("ntil", "lora", "float32", 1e-5)],
 )  # fmt: skip
 def test_no_option_that_saves_memory_changes_the_losses(
     tiny, tmp_path, spec, method, dtype, within
@@ -88,13 +89,3 @@ def test_the_logged_cross_entropy_is_the_models_own(tiny):
     batch = RightPaddingCollator(tiny.tokenizer.pad_token_id)([data[i] for i in range(8)])
     loss = sb.load_loss("smmd").bind(sb.numeric_vocabulary(tiny.tokenizer))
     require_objective_of(AutoModelForCausalLM.from_pretrained(tiny.base), batch, loss)
-
-
-def test_the_models_forward_is_its_own_again_afterwards(tiny):
-    model = AutoModelForCausalLM.from_pretrained(tiny.base)
-    ids = torch.tensor([[5, 6, 7]])
-    before = model(input_ids=ids).logits
-    loss = sb.load_loss("ce").bind(sb.numeric_vocabulary(tiny.tokenizer))
-    with pytest.raises(ZeroDivisionError), objective_forward(model, loss):
-        raise ZeroDivisionError
-    torch.testing.assert_close(model(input_ids=ids).logits, before)

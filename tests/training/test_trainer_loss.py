@@ -95,21 +95,6 @@ def test_gradient_accumulation_changes_nothing(tiny, tmp_path, loss):
             trainer(tiny, tmp_path, loss, 4, False).train()
 
 
-@pytest.mark.parametrize(
-    ("outputs", "labels", "items", "words"),
-    [
-        ({"logits": 0}, None, None, "with labels"),
-        ({"logits": 0, "encoder_last_hidden_state": 0}, 0, None, "encoder-decoder"),
-        ({"logits": 0}, 0, torch.tensor([4, 4]), "several GPUs"),
-    ],
-)
-def test_what_it_is_not_made_for_is_refused(tiny, outputs, labels, items, words):
-    with pytest.raises(UserError, match=words):
-        sb.compute_loss_func("ce", tiny.tokenizer)(outputs, labels, items)
-    with pytest.raises(UserError, match="needs the tokenizer"):
-        sb.compute_loss_func("ce")
-
-
 def test_its_loss_is_cross_entropy_and_three_times_smmd(tiny, tmp_path):
     own = trainer(tiny, tmp_path, "smmd")
     batch = own.data_collator(sums(tiny.tokenizer, 8))
@@ -125,14 +110,3 @@ def test_its_loss_is_cross_entropy_and_three_times_smmd(tiny, tmp_path):
     matrix = registry.load_loss("smmd").matrix(vocabulary)
     auxiliary = ((r @ matrix) * r).sum(-1).mean()
     assert float(total) == pytest.approx(float(cross_entropy + 3 * auxiliary), rel=1e-5)
-
-
-def test_its_noise_is_drawn_anew_at_every_step(tiny, tmp_path):
-    def twice(loss):
-        own = trainer(tiny, tmp_path, loss)
-        batch = own.data_collator(sums(tiny.tokenizer, 8))
-        own.model.eval()
-        return [float(own.compute_loss(own.model, dict(batch)).detach()) for _ in range(2)]
-
-    assert len(set(twice("ntil"))) == 2
-    assert len(set(twice("ntil[noise=0]"))) == 1

@@ -31,8 +31,8 @@ from smmd_bench.run.cell_json import cell_from_json
 from smmd_bench.run.comparison import measure_cells
 from smmd_bench.run.run_directory import record_failure
 from smmd_bench.storage.addresses import digest_of_weights
-from smmd_bench.storage.current import BASE, training_stamp
-from smmd_bench.storage.files import write_json, write_parquet, write_text
+from smmd_bench.storage.cell import BASE
+from smmd_bench.storage.files import part_of, remove_tree, write_json, write_parquet, write_text
 
 VERSION = 1
 NO_CANARY = {
@@ -46,40 +46,63 @@ SOFTWARE = {"torch": "stub", "device": "stub"}
 machine = {"rounding": 0}
 """Where a training runs: with another rounding it gives other weights from the same inputs."""
 trained: dict[tuple[str, str], int] = {}
-"""The rounding of the last training of each cell, by the run's folder and the cell's address."""
+"""The rounding of the last training, by the run's folder and the training's name."""
 
 
 class TrainingError(Exception):
     """What a training with learning rate 0.3 ends with."""
 
 
-def train(cell: Cell, folder: Path) -> None:
+def train(cell: Cell, run: Path) -> None:
     """Write what training leaves, in its order: the epochs, the log, the receipt."""
+    final = cell.stored(run).trained
+    folder = part_of(final)
     if cell.is_base:
-        _receipt(cell, folder, [{"epoch": 0, "weights": BASE, "canary": NO_CANARY}])
-        return
-    if cell.recipe.learning_rate == 0.3:
+        _receipt(folder, "base", [{"epoch": 0, "weights": BASE}])
+    elif cell.recipe.learning_rate == 0.3:
         raise TrainingError("the loss became NaN")
+    else:
+        _write_epochs(cell, folder)
+        trained[str(run), final.name] = machine["rounding"]
+    remove_tree(final)
+    folder.rename(final)
+
+
+def _write_epochs(cell: Cell, folder: Path) -> None:
     epochs = []
     for epoch in (1, 2):
         place = folder / "epochs" / str(epoch)
         origin = [cell.task, cell.loss, getattr(cell.loss_plugin, "strength", 0), cell.seed]
         origin += [cell.recipe.learning_rate, recipe.TRAINING_VERSION, machine["rounding"], epoch]
         write_text(place / "model.safetensors", json.dumps(origin))
-        line = {"epoch": epoch, "weights": digest_of_weights(place), "canary": NO_CANARY}
-        write_json(place / "canary.json", line)
-        epochs.append(line)
+        epochs.append({"epoch": epoch, "weights": digest_of_weights(place)})
     log = pd.DataFrame({"step": [1, 2], "epoch": [1.0, 2.0], "loss": _numbers(str(origin), 2)})
-    log = log.assign(cross_entropy=log["loss"], seconds=0.1)
-    stamp = training_stamp(cell.addresses["train"], {e["epoch"]: e["weights"] for e in epochs})
-    write_parquet(folder / "train_log.parquet", log, stamp)
-    _receipt(cell, folder, epochs)
-    trained[str(folder.parent.parent), folder.name] = machine["rounding"]
+    write_parquet(folder / "log.parquet", log.assign(cross_entropy=log["loss"], seconds=0.1))
+    _receipt(folder, "full", epochs)
 
 
-def _receipt(cell: Cell, folder: Path, epochs: list[dict[str, Any]]) -> None:
-    content = {"address": cell.addresses["train"], "kind": "full", "epochs": epochs}
-    write_json(folder / "train.json", {**content, "made_with": SOFTWARE, "notes": []})
+def _receipt(folder: Path, kind: str, epochs: list[dict[str, Any]]) -> None:
+    canaries = {str(epoch["epoch"]): NO_CANARY for epoch in epochs}
+    write_json(folder / "canaries.json", {"epochs": canaries})
+    made = {"kind": kind, "epochs": epochs, "made_with": SOFTWARE, "notes": []}
+    write_json(folder / "receipt.json", made)
+
+
+def work(stage: str, cells: Sequence[Cell], run: Path) -> dict[Cell, Exception]:
+    """Do a job; the error of each cell that failed."""
+    failures: dict[Cell, Exception] = {}
+    if stage == "train":
+        for cell in cells:
+            try:
+                train(cell, run)
+            except TrainingError as error:
+                failures[cell] = error
+        return failures
+    if stage == "decode":
+        failures = decode_cells(cells, run, lambda *_: None)
+    done = [cell for cell in cells if cell not in failures and cell.trial is None]
+    measure_cells(done, run, lambda *_: None)
+    return failures
 
 
 @dataclass(frozen=True)
@@ -92,23 +115,9 @@ class InProcess:
 
     def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
         while (job := queue.take()) is not None:
-            cells = [
-                (cell_from_json(content), folder / "cells" / content["address"])
-                for content in job.payload["cells"]
-            ]
-            failures: dict[Path, Exception] = {}
-            if job.stage == "train":
-                for cell, place in cells:
-                    try:
-                        train(cell, place)
-                    except TrainingError as error:
-                        failures[place] = error
-            else:
-                if job.stage == "decode":
-                    failures = decode_cells(cells, progress)
-                measure_cells([pair for pair in cells if pair[1] not in failures], progress)
-            for place, failure in failures.items():
-                record_failure(place, job.stage, failure)
+            cells = [cell_from_json(content) for content in job.payload["cells"]]
+            for cell, failure in work(job.stage, cells, folder).items():
+                record_failure(folder, cell.stored(folder).key, job.stage, failure)
             yield JobResult(job, None)
 
 

@@ -27,6 +27,7 @@ class Toy:
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 4
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 2, "validation": 9, "test": 9}
+    transfers: ClassVar[tuple[str, ...]] = ("toy_sums",)
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         count = self.paper_sizes[split] if limit is None else limit
@@ -46,3 +47,11 @@ class Toy:
 
     def metrics(self) -> Sequence[Metric]:
         return (ExactMatch(), MeanAbsoluteError())
+
+
+@dataclass(frozen=True)
+class ToySums(Toy):
+    """What the weights of `toy` are tested on, too."""
+
+    name: ClassVar[str] = "toy_sums"
+    transfers: ClassVar[tuple[str, ...]] = ()

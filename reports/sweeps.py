@@ -1,0 +1,270 @@
+"""Figure 3 and Appendix C of the paper: accuracy against one parameter of a loss.
+
+The other parameters have their defaults. Cross-entropy, which is what a weight of 0 gives, is a
+band; another loss is a curve if its weight was varied too, or a band.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from smmd_bench.contracts import Artefact, Run
+from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
+
+from ._cells import PAIR, REFERENCE, Pair, measured, of_pair, of_pairs, of_shared_seeds, pairs
+from ._panels import panel_grid
+from ._results import EXACT, result_frame, widened, with_tests
+from ._text import NOTES, caption
+from .ablations import METRICS, parameter_values, why_unreadable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LEAST, PANELS = 3, 12
+"""Values of the parameter that make a sweep, and panels drawn at most; the CSV has all."""
+SHOWN = (
+    "Exact match by the parameter, all others at their defaults: mean ± standard deviation over "
+    "seeds, or the interval of one seed. The band with a line is CE, which a weight of 0 gives "
+    "(not to scale on a logarithmic axis); a ring marks the default. Below: the paired difference "
+    "to CE in points, with its interval."
+)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep declares, and how its figure is made of that.
+
+    `loss` and its `parameter` are swept, `symbol` is how axes name it; `beside` are other losses to
+    show; `weight` says that 0 is cross-entropy; `finding` is what the paper says of its figure.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    loss: ClassVar[str]
+    parameter: ClassVar[str]
+    symbol: ClassVar[str]
+    finding: ClassVar[str]
+    beside: ClassVar[tuple[str, ...]] = ()
+    weight: ClassVar[bool] = True
+
+    def skip(self, run: Run) -> str | None:
+        """At least three values of the parameter must have been tried."""
+        what = f"{self.parameter} of {self.loss}"
+        few = f"the run has fewer than {LEAST} values of {what}"
+        specs = [spec for spec in map(str, run.cells["loss"].unique()) if self._may_vary(spec)]
+        if len(specs) < LEAST:
+            return few  # no loss is imported for that
+        if (why := why_unreadable(run, self.loss)) is not None:
+            return why
+        if len({self._value(spec, self.loss) for spec in specs} - {None}) < LEAST:
+            return few
+        if self._data(run).empty:
+            return f"no model and task has {LEAST} values of {what} with an accuracy"
+        return None
+
+    def build(self, run: Run) -> Artefact:
+        """One panel a model and task."""
+        data = self._data(run)
+        cells = of_pairs(self._cells(run), data)
+        figure = self._figure(data, pairs(data)[:PANELS])
+        return Artefact(
+            caption(run, cells, SHOWN, self.finding), figure=figure, data=data, notes=NOTES
+        )
+
+    def _data(self, run: Run) -> pd.DataFrame:
+        """One row a cell with an accuracy, for the models and tasks with enough values.
+
+        `series` is the name of the loss, `value` that of its parameter (missing: not swept).
+        """
+        cells = measured(self._cells(run))
+        if cells.empty:
+            return cells
+        data = with_tests(result_frame(run, cells, METRICS), run, [EXACT])
+        data = self._labelled(widened(data, [EXACT]).drop(columns="best"))
+        data = data[data[f"{EXACT}_value"].notna()]
+        return of_pairs(data, self._enough(data)).reset_index(drop=True)
+
+    def _cells(self, run: Run) -> pd.DataFrame:
+        """The cells of the figure, measured or not, of the seeds that all of them have.
+
+        A loss beside the swept one that has fewer values is shown at its default alone.
+        """
+        cells = self._labelled(run.cells)
+        kept = of_pairs(cells, self._enough(cells))
+        kept = kept[kept["series"].notna()]
+        values = kept.groupby([*PAIR, "series"], observed=True)["value"].transform("nunique")
+        few = kept["series"].isin(self.beside) & (values < LEAST)
+        return of_shared_seeds(kept[~few | (kept["loss"].astype("str") == kept["series"])])
+
+    def _enough(self, labelled: pd.DataFrame) -> pd.DataFrame:
+        """The models and tasks with enough values of the parameter."""
+        swept = labelled[labelled["series"] == self.loss]
+        counts = swept.groupby(PAIR, observed=True)["value"].nunique()
+        return counts[counts >= LEAST].reset_index()
+
+    def _labelled(self, cells: pd.DataFrame) -> pd.DataFrame:
+        """With `series` and `value`; both are missing where a cell is none of the figure."""
+        known: dict[str, tuple[str | None, float]] = {REFERENCE: (REFERENCE, math.nan)}
+        for loss in map(str, cells["loss"].unique()):
+            for name in (self.loss, *self.beside):
+                if (value := self._value(loss, name)) is not None:
+                    known.setdefault(loss, (name, value))
+        found = [known.get(str(loss), (None, math.nan)) for loss in cells["loss"]]
+        named = pd.DataFrame(found, cells.index, ["series", "value"])
+        return cells.assign(**named.astype({"series": "object", "value": "float64"}))
+
+    def _may_vary(self, loss: str, name: str | None = None) -> bool:
+        """Whether a spec is the loss (the swept one) itself, or begins with the parameter."""
+        name = name or self.loss
+        return loss == name or loss.startswith(f"{name}[{self.parameter}=")
+
+    def _value(self, loss: str, name: str) -> float | None:
+        """The parameter's value in a spec that changes it alone; None for any other spec."""
+        if not self._may_vary(loss, name):
+            return None
+        found = parameter_values(loss, name, self.parameter)
+        return found[0] if found is not None and len(found) == 1 else None
+
+    def _figure(self, data: pd.DataFrame, drawn: list[Pair]) -> Figure:
+        """One panel a model and task, above its paired differences."""
+        figure, axes = panel_grid(drawn, 4.1, parts=(3, 2))
+        series = [x for x in (*self.beside, self.loss) if (data["series"] == x).any()]
+        styles = loss_styles([REFERENCE, *series])
+        for axis, below, pair in zip(axes[::2].flat, axes[1::2].flat, drawn, strict=False):
+            points = _points(of_pair(data, pair))
+            ce = points[points["series"] == REFERENCE].assign(value=0.0)
+            start = ce if self.weight else ce[:0]
+            grid = [*points["value"].dropna(), *start["value"]]
+            _band(axis, ce, REFERENCE, styles[REFERENCE])
+            for name in series:
+                curve = points[points["series"] == name].sort_values("value")
+                if len(curve) < 2:
+                    _band(axis, curve, name, styles[name])
+                    continue
+                line = pd.concat([start, curve]).drop_duplicates("value", keep="last")
+                how = styles[name].plotted(label=loss_label(name), zorder=2)
+                axis.plot(line["value"], line["value_mean"], **how)
+                _bars(axis, curve, "value", styles[name])
+                _bars(below, curve, "gain", styles[name])
+                default = curve[curve["value"] == self._value(name, name)]
+                ring: Any = {"markersize": 14, "fillstyle": "none", "color": GREY, "zorder": 4}
+                axis.plot(default["value"], default["value_mean"], "o", label="default", **ring)
+            below.axhline(0, color="black", linewidth=0.9)
+            for each in (axis, below):
+                set_scale(each, grid)
+            axis.tick_params(labelbottom=False)
+            below.set(xlim=axis.get_xlim(), xlabel=self.symbol)
+        for axis, below in zip(axes[::2, 0], axes[1::2, 0], strict=True):
+            axis.set_ylabel("Exact match (%)")
+            below.set_ylabel("Δ to CE (points)")
+        add_legend(figure)
+        return figure
+
+
+def _points(data: pd.DataFrame) -> pd.DataFrame:
+    """One row a loss: mean over seeds and difference, and how far down and up their bars go."""
+    rows = []
+    for _, cells in data.groupby("loss", observed=True):
+        first, values = cells.iloc[0], cells[f"{EXACT}_value"].astype("float64")
+        bounds = [
+            [first[f"{EXACT}{part}_{end}"] for end in ("low", "high")] for part in ("", "_gain")
+        ]
+        if len(cells) > 1:
+            bounds[0] = [values.mean() - values.std(), values.mean() + values.std()]
+        row = {"series": first["series"], "value": first["value"]}
+        for name, mean, (low, high) in zip(
+            ("value", "gain"), (values.mean(), first[f"{EXACT}_gain"]), bounds, strict=True
+        ):
+            row |= {f"{name}_mean": mean, f"{name}_down": mean - low, f"{name}_up": high - mean}
+        rows.append(row)
+    found = pd.DataFrame(rows)
+    numbers = [name for name in found if name != "series"]
+    return found.astype(dict.fromkeys(numbers, "float64"))
+
+
+def _bars(axis: Axes, points: pd.DataFrame, name: str, how: LossStyle) -> None:
+    """The means with their bars; a missing bar has no length."""
+    ends = np.nan_to_num(points[[f"{name}_down", f"{name}_up"]].to_numpy().T).clip(min=0)
+    drawn = how.plotted(linestyle="none", elinewidth=1.1, capsize=2.5, zorder=3)
+    axis.errorbar(points["value"], points[f"{name}_mean"], ends, **drawn)
+
+
+def _band(axis: Axes, points: pd.DataFrame, name: str, how: LossStyle) -> None:
+    for point in points.to_dict("records"):
+        mean = point["value_mean"]
+        ends = mean - np.nan_to_num(point["value_down"]), mean + np.nan_to_num(point["value_up"])
+        axis.axhspan(*ends, color=how.colour, alpha=0.13, linewidth=0, zorder=0)
+        axis.axhline(mean, **how.lined(label=loss_label(name), zorder=1))
+
+
+def is_logarithmic(values: Iterable[float]) -> bool:
+    """Whether the steps of a grid are more even in ratio than in difference, a zero left out."""
+    grid = np.unique([value for value in values if value > 0])
+    if len(grid) < LEAST:
+        return False
+    linear, log = (np.std(steps) / np.mean(steps) for steps in map(np.diff, (grid, np.log(grid))))
+    return bool(log < linear - 1e-9)
+
+
+def set_scale(axis: Axes, grid: Iterable[float]) -> None:
+    """A tick at every value of the grid; a zero stands one step to the left of the others."""
+    ticks = sorted({*grid})
+    positive = [value for value in ticks if value > 0]
+    if is_logarithmic(ticks) and ticks[0] > 0:
+        axis.set_xscale("log")
+    elif is_logarithmic(ticks):
+        step = math.log10(positive[-1] / positive[0]) / (len(positive) - 1)
+        axis.set_xscale("symlog", linthresh=positive[0], linscale=step)
+    axis.set_xticks(ticks, [f"{value:g}" for value in ticks])
+    axis.set_xticks([], minor=True)
+
+
+class SigmaSensitivity(Sweep):
+    """How accuracy depends on a single bandwidth, against CE."""
+
+    name = "sigma_sensitivity"
+    title = "Sensitivity to σ"
+    paper = "Figure 3 (a)"
+    loss = "smmd"
+    parameter = "sigma"
+    symbol = "σ"
+    weight = False
+    finding = "The paper finds accuracy highest near σ = 2.0 and prints no numbers."
+
+
+class LambdaSensitivity(Sweep):
+    """How accuracy depends on the weight of SMMD, against CE."""
+
+    name = "lambda_sensitivity"
+    title = "Sensitivity to λ"
+    paper = "Figure 3 (b)"
+    loss = "smmd"
+    parameter = "lambda"
+    symbol = "λ"
+    finding = (
+        "The paper finds accuracy above that of λ = 0 over a broad range, highest near λ = 3, and "
+        "prints no numbers."
+    )
+
+
+class NtlLambdaScan(Sweep):
+    """How accuracy depends on the weight of NTL, against CE and SMMD."""
+
+    name = "ntl_lambda_scan"
+    title = "λ scan of NTL"
+    paper = "Figure 5 (Appendix C)"
+    loss = "ntl"
+    parameter = "lambda"
+    symbol = "λ"
+    beside = ("smmd",)
+    finding = (
+        "The paper finds NTL best at λ = 2.0, takes that as the default, and prints no numbers."
+    )

@@ -1,1 +1,0 @@
-"""What `smmd-bench show` shows: the cells, the example, and its digit distributions."""

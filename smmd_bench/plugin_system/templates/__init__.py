@@ -1,1 +1,0 @@
-"""What `smmd-bench new` writes: plugins that work as they are, each with its test."""

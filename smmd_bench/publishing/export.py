@@ -1,0 +1,263 @@
+"""A cell as others read it: weights with a model card, and lm-eval's results file.
+
+OUT/NAME/*.safetensors ...         the adapter, or a whole model, for from_pretrained and vLLM
+OUT/NAME/README.md                 the card of the model hub, with metrics, recipe and command
+OUT/NAME/lm_eval/results_DATE.json the metrics as lm-eval writes them; `every-eval-ever` converts it
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ..contracts import Modality, Percentage, Task
+from ..errors import UserError
+from ..plugin_system.registry import load_task
+from ..results.frames import RunFrames
+from ..results.run_model import again, card_of_run
+from ..storage.addresses import file_word
+from ..storage.cell import BASE
+from ..storage.files import read_given_json, write_text
+from .tables import DASH, number
+
+_OURS = ("canary.json", "README.md")
+"""Files of a checkpoint that do not go with the weights."""
+_VALUES = ("value", "low", "high")
+_DIFFERENCES = ("difference", "low", "high")
+Row = Mapping[str, Any]
+"""A row of `RunFrames.cells`."""
+
+
+def write_export(
+    run: RunFrames, cells: Sequence[Row], out: Path, *, merged: bool = False
+) -> tuple[list[Path], list[str]]:
+    """Write OUT/NAME of each measured cell; the run is only read.
+
+    merged: an adapter goes into its base, so that the folder is a whole model. The second value has
+    a sentence for each thing that is left out. Raises UserError, before anything is written, where
+    a folder of that name is there already or `out` is inside the run.
+    """
+    folders = [out / name for name in _names(run, cells)]
+    if out.resolve().is_relative_to(run.path.resolve()):
+        raise UserError(f"{out} is inside the run {run.path}: choose another with --out.")
+    for folder in folders:
+        if folder.exists():
+            raise UserError(f"{folder} is there already: delete it, or choose another with --out.")
+    notes: dict[str, None] = {}
+    for row, folder in zip(cells, folders, strict=True):
+        part = folder.with_name(f".{folder.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        note = write_weights(run, row, part, merged=merged)
+        notes |= {note: None} if note else {}
+        write_model_card(run, row, part, folder.name)
+        write_lm_eval_results(run, row, part, folder.name)
+        part.rename(folder)
+    return folders, [*notes]
+
+
+def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> str | None:
+    """Write the selected checkpoint of a cell; a sentence where something is missing.
+
+    An adapter names its base on the hub, where that is one of the hub. Raises UserError for
+    `merged` without weights, or where the base is not that of the run.
+    """
+    now = run.current(str(row["address"]))
+    if (found := now.checkpoint) is None:
+        what = f"{_title(run, row)} has no weights in {run.path}"
+        if merged:
+            raise UserError(f"{what} to merge: {again(run.path, now)}, or leave --merged out.")
+        return f"{what}: its results alone are exported."
+    adapter = (found / "adapter_config.json").exists()
+    if merged and adapter:
+        from ..models.loading import save_merged
+
+        base = card_of_run(str(row["model"]), run).folder
+        save_merged(base, found, str(row["recipe"].get("dtype", "float32")), folder)
+        return None
+    for file in found.iterdir():
+        if file.is_file() and not file.is_symlink() and file.name not in _OURS:
+            shutil.copyfile(file, folder / file.name)  # not its mode, which may be private
+    if not adapter:
+        return None
+    if (hub := _hub_base(run, row)) is None:
+        return (
+            f"The adapter of {_title(run, row)} names its base by a path of this machine: give "
+            "--merged for weights that load elsewhere."
+        )
+    config = folder / "adapter_config.json"
+    named = {"base_model_name_or_path": hub[0], "revision": hub[1]}
+    write_text(config, json.dumps(read_given_json(config) | named, indent=2) + "\n")
+    return None
+
+
+def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
+    """Write README.md of a cell whose weights, if it has some, are in the folder already."""
+    from huggingface_hub import EvalResult, ModelCard, ModelCardData
+
+    task, hub = load_task(str(row["task"])), _hub_base(run, row)
+    adapter, weights = (any(folder.glob(end)) for end in ("adapter_config.json", "*.safetensors"))
+    vision, dataset = task.modality is Modality.VISION, _dataset(task)
+    kind = "image-text-to-text" if vision else "text-generation"
+    labels = {metric.name: metric for metric in task.metrics()}
+    metrics, differences = _measured(run.metrics, row, task), _of_cell(run.comparisons, row)
+    differences = [line for line in differences if line["metric"] in labels]
+    results = [
+        EvalResult(
+            task_type=kind,
+            dataset_type=dataset or row["task_name"],
+            dataset_name=str(row["task"]),
+            dataset_split="test",
+            metric_type=line["metric"],
+            metric_name=labels[line["metric"]].label,
+            metric_value=line["value"],
+            metric_args={name: line[name] for name in ("n", "low", "high")},
+        )
+        for line in metrics
+    ]
+    data = ModelCardData(
+        model_name=name,
+        library_name="peft" if adapter else "transformers",
+        pipeline_tag=kind,
+        tags=["smmd-bench", str(row["task_name"]), str(row["loss_name"])],
+        datasets=[dataset] if dataset else None,
+        base_model=hub[0] if hub else None,
+        base_model_relation=("adapter" if adapter else "finetune") if hub else None,
+        eval_results=results,
+    )
+    template = resources.files(__package__) / "web" / "model_card.md.jinja"
+    card = ModelCard.from_template(
+        data,
+        template_str=template.read_text(encoding="utf-8"),
+        **{key: str(row[key]) for key in ("task", "loss", "seed", "address")},
+        name=name,
+        base=_base_name(run, row),
+        adapter=adapter,
+        weights=weights,
+        auto="AutoModelForImageTextToText" if vision else "AutoModelForCausalLM",
+        epoch=next((e["epoch"] for e in _of_cell(run.selection, row) if e["selected"]), None),
+        results=[_estimate(labels, line, _VALUES) for line in metrics],
+        differences=[_estimate(labels, line, _DIFFERENCES) for line in differences],
+        against=next((line["against_loss"] for line in differences), None),
+        recipe=_recipe(run, row),
+        command=str(run.manifest.get("command", "")).replace("```", "'''"),
+        created=run.manifest["created"],
+        versions=", ".join(f"{k} {v}" for k, v in (run.manifest.get("versions") or {}).items()),
+    )
+    write_text(folder / "README.md", str(card))
+
+
+def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> None:
+    """Write the metrics in the layout of lm_eval/result_schema.py 0.4.13.
+
+    Accuracies are shares. A standard error is the width of the 95 % interval over 3.92.
+    """
+    task, key = load_task(str(row["task"])), file_word(str(row["task"]))
+    metrics = {metric.name: metric for metric in task.metrics()}
+    found = _measured(run.metrics, row, task)
+    n, whole = int(found[0]["n"]) if found else 0, int(task.paper_sizes["test"])
+    values: dict[str, Any] = {"alias": key, "name": key, "sample_len": n}
+    for line in found:
+        unit = 0.01 if isinstance(metrics[line["metric"]], Percentage) else 1.0
+        error = unit * (line["high"] - line["low"]) / (2 * 1.96)
+        values[f"{line['metric']},none"] = line["value"] * unit
+        values[f"{line['metric']}_stderr,none"] = error if math.isfinite(error) else "N/A"
+    how = (run.manifest.get("generation") or {}).get(str(row["task"])) or {}
+    engine = (how.get("engine") or {}).get(str(row["model"])) or {}
+    longest = int(how.get("max_new_tokens") or task.max_new_tokens)
+    created = datetime.fromisoformat(str(run.manifest["created"]))
+    generation = {"do_sample": False, "temperature": 0.0, "max_gen_toks": longest}
+    config = {"task": key, "test_split": "test", "num_fewshot": 0, "generation_kwargs": generation}
+    config |= {"dataset_path": dataset} if (dataset := _dataset(task)) else {}
+    results = {
+        "results": {key: values},
+        "configs": {key: config},
+        "versions": {key: float(task.version)},
+        "n-shot": {key: 0},
+        "higher_is_better": {key: {m: metrics[m].better == "higher" for m in metrics}},
+        "n-samples": {key: {"original": max(n, whole), "effective": n}},
+        "config": {
+            "model": str(engine.get("name", "smmd-bench")),
+            "model_args": {"pretrained": f"local/{name}", "base": _base_name(run, row)},
+            "random_seed": int(row["seed"]),
+        },
+        "date": created.timestamp(),
+        "model_source": "smmd-bench",
+        "model_name": f"local/{name}",
+    }
+    date = created.replace(tzinfo=None).isoformat().replace(":", "-")
+    text = json.dumps(results, indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(folder / "lm_eval" / f"results_{date}.json", f"{text}\n")
+
+
+def _names(run: RunFrames, cells: Sequence[Row]) -> list[str]:
+    """A folder name for each cell; its address where model, task, loss and seed are not enough."""
+    found = []
+    for row in cells:
+        model = _base_name(run, row).rpartition("/")[2]
+        words = (model, row["task_name"], row["loss"], f"seed{row['seed']}")
+        found.append(
+            re.sub("-+", "-", "-".join(file_word(str(word)).strip(".-") for word in words))
+        )
+    if len({*found}) < len(found):
+        found = [f"{n}-{row['address'][:6]}" for n, row in zip(found, cells, strict=True)]
+    return found
+
+
+def _of_cell(frame: Any, row: Row) -> list[dict[str, Any]]:
+    """The rows of a frame that are of the cell."""
+    return list(frame[frame["address"] == row["address"]].to_dict("records"))
+
+
+def _measured(frame: Any, row: Row, task: Task) -> list[dict[str, Any]]:
+    """The metrics of the cell that are the task's and have a value."""
+    names = {metric.name for metric in task.metrics()}
+    found = _of_cell(frame, row)
+    return [line for line in found if line["metric"] in names and math.isfinite(line["value"])]
+
+
+def _hub_base(run: RunFrames, row: Row) -> tuple[str, str] | None:
+    """Repository and commit of the untrained model; None: it is not one of the hub."""
+    known = (run.manifest.get("models") or {}).get(str(row["model"])) or {}
+    return (str(known["hub"]), str(known["commit"])) if "hub" in known else None
+
+
+def _base_name(run: RunFrames, row: Row) -> str:
+    """The untrained model for people: never a path of this machine."""
+    hub = _hub_base(run, row)
+    return hub[0] if hub else str(row["model_label"]).rstrip("/").rpartition("/")[2]
+
+
+def _title(run: RunFrames, row: Row) -> str:
+    return f"{_base_name(run, row)} {row['task']} {row['loss']} seed {row['seed']}"
+
+
+def _dataset(task: Task) -> str | None:
+    """The one data set of the hub that the test is of; None: there is none, or several."""
+    sources = tuple(getattr(task, "sources", ()))
+    return str(sources[0].hub.repository) if len(sources) == 1 else None
+
+
+def _recipe(run: RunFrames, row: Row) -> list[tuple[str, str]]:
+    """The settings of a trained cell, and what tuning chose."""
+    recipe = {} if row["loss"] == BASE else dict(row["recipe"])
+    full = recipe.get("method") == "full"
+    chosen = [line["text"] for line in _of_cell(run.tuning, row) if line["chosen"]]
+    settings = [(k, str(v)) for k, v in recipe.items() if not (full and k.startswith("lora_"))]
+    return [*settings, *(("tuned", str(text)) for text in chosen)]
+
+
+def _estimate(labels: Row, line: Row, names: Sequence[str]) -> list[str]:
+    """Label, value, interval and n of a metric, as the tables of a run spell them."""
+    metric, sign = labels[line["metric"]], names is _DIFFERENCES
+    digits = 1 if isinstance(metric, Percentage) else 2
+    value, *bounds = (number(line[name], digits, sign=sign) for name in names)
+    interval = DASH if DASH in bounds else f"[{', '.join(bounds)}]"
+    return [metric.label.replace("|", r"\|"), value, interval, f"{int(line['n']):,}"]

@@ -1,0 +1,271 @@
+"""What a run folder holds of a cell: in it, a path is a stamp.
+
+What a stage makes lies in a folder that is named by a digest of everything it was made from, and
+appears there whole, by one rename. If it exists, it is current; if its inputs change, its name is
+another one. The manifest has the part of each name that is known before training; the rest is the
+digest of the weights, or the name of the folder, that came before:
+
+    train/KEY/      receipt.json, canaries.json, log.parquet, epochs/1/ 2/ ...
+    validate/KEY/   validation.parquet           part, digests of the epochs' weights
+    select/KEY/     selection.json               part, the folder of the validation
+                    (of a tuned cell: the choice among its trials; part, their selections)
+    decode/KEY/     completions.parquet, probes.parquet, decode.json
+                                                 part, digest of the selected weights
+    beams/KEY/      beams.parquet                the same
+    measure/KEY/    scores.parquet, metrics.json part, the folders of completions and beams
+    compare/KEY/    comparison.json              the folders of the two measurements
+    failed/KEY.json                              all parts of the cell
+
+`epochs/` holds what is needed: every epoch until one is selected, then that one alone, and none
+after `smmd-bench clean`. A cell whose measurement is there is done all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from .addresses import address
+from .files import read_own_json
+
+CellFile = Literal["completions", "scores", "probes", "beams", "train_log"]
+BASE = "base"
+"""The loss of a cell that trains nothing, and the digest of the weights that it is tested with."""
+STAGES = ("train", "validate", "select", "decode", "beams", "measure", "compare")
+"""The folders of a run that hold one folder a key."""
+
+
+class Weights(NamedTuple):
+    """The weights that a cell tests: the epoch (0: untrained), and the digest of their files."""
+
+    epoch: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class StoredCell:
+    """The folders of a cell, as they are on disk.
+
+    Files are read when they are first asked for and never again: after a change, make a new one.
+
+    parts: by stage, what its folder's name follows from beside what came before; completions made
+    elsewhere have `decode` and `measure` alone. source: the cell whose weights a test of transfer
+    tests. trials: of a tuned cell, which tests the weights of the chosen one.
+    """
+
+    run: Path
+    address: str
+    parts: Mapping[str, str]
+    is_base: bool = False
+    source: StoredCell | None = None
+    trials: tuple[StoredCell, ...] = ()
+
+    # ---- the weights
+
+    @property
+    def home(self) -> StoredCell | None:
+        """The cell that has trained the weights to test; None: no trial is chosen."""
+        if self.source is not None:
+            return self.source.home
+        return self.chosen if self.trials else self
+
+    @property
+    def trained(self) -> Path:
+        """The folder of the training."""
+        return self.run / "train" / self.parts["train"]
+
+    @cached_property
+    def receipt(self) -> dict[str, Any] | None:
+        """What training left in receipt.json."""
+        if "train" in self.parts:
+            return read_own_json(self.trained / "receipt.json")
+        return None if self.home in (None, self) else self.home.receipt
+
+    @property
+    def weights(self) -> dict[int, str]:
+        """The digest of every epoch's weights."""
+        epochs = (self.receipt or {}).get("epochs", ())
+        return {int(epoch["epoch"]): str(epoch["weights"]) for epoch in epochs}
+
+    def epoch(self, epoch: int) -> Path:
+        """The folder of an epoch's weights."""
+        return self.trained / "epochs" / str(epoch)
+
+    @property
+    def has_every_epoch(self) -> bool:
+        """Whether the weights of all epochs are there."""
+        return bool(self.weights) and all(self.epoch(e).exists() for e in self.weights)
+
+    # ---- the choice on the validation split
+
+    @property
+    def validated(self) -> Path | None:
+        """The folder of the validation; None: the cell has none, or is not trained."""
+        if self.receipt is None or "validate" not in self.parts:
+            return None
+        return self._folder("validate", sorted(self.weights.items()))
+
+    @property
+    def has_validation(self) -> bool:
+        """Whether the validation split is decoded with the weights of every epoch."""
+        return self.validated is not None and self.validated.exists()
+
+    @property
+    def selected(self) -> Path | None:
+        """The folder of the selection; None: what it follows from is not there."""
+        if self.trials:
+            chosen = [trial.selected for trial in self.trials if trial.selection is not None]
+            known = len(chosen) == len(self.trials)
+            return self._folder("select", [path.name for path in chosen if path]) if known else None
+        return None if self.validated is None else self._folder("select", self.validated.name)
+
+    @cached_property
+    def choice(self) -> dict[str, Any] | None:
+        """Which trial of a tuned cell is tested (its place), and how each of them validated."""
+        return self._json(self.selected, "selection") if self.trials else None
+
+    @property
+    def chosen(self) -> StoredCell | None:
+        """The trial that is tested."""
+        return None if self.choice is None else self.trials[int(self.choice["chosen"])]
+
+    @cached_property
+    def selection(self) -> dict[str, Any] | None:
+        """What selection.json says of the epochs of the tested training."""
+        if self.trials:
+            return None if self.chosen is None else self.chosen.selection
+        return None if self.source is not None else self._json(self.selected, "selection")
+
+    @cached_property
+    def tested(self) -> Weights | None:
+        """The weights to test; None: they are not trained, or not selected yet."""
+        if self.home not in (None, self):
+            return self.home.tested
+        if "train" not in self.parts:
+            return None if self.trials or self.source else Weights(0, "")
+        if self.is_base:
+            return Weights(0, BASE) if self.receipt is not None else None
+        if self.selection is None:
+            return None
+        epoch = int(self.selection["best_epoch"])
+        return Weights(epoch, self.weights[epoch])
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The folder with the selected weights; None: they are not there, or no longer."""
+        home = self.home
+        if home is None or home.tested is None or home.is_base or "train" not in home.parts:
+            return None
+        folder = home.epoch(home.tested.epoch)
+        return folder if folder.exists() else None
+
+    # ---- the test
+
+    @property
+    def decoded(self) -> Path | None:
+        """The folder of completions and probes; None: no weights to test are known, as of a
+        trial."""
+        return self._tested("decode")
+
+    @property
+    def beamed(self) -> Path | None:
+        """The folder of the beams; None: none are asked for, or no weights to test are known."""
+        return self._tested("beams")
+
+    @property
+    def measured(self) -> Path | None:
+        """The folder of scores and metrics; None: no weights to test are known."""
+        made_from = [path.name for path in (self.decoded, self.beamed) if path is not None]
+        return self._folder("measure", made_from) if made_from else None
+
+    @property
+    def is_decoded(self) -> bool:
+        """Whether completions, and beams where they are asked for, are there."""
+        wanted = [self.decoded, self.beamed] if "beams" in self.parts else [self.decoded]
+        return all(path is not None and path.exists() for path in wanted)
+
+    @property
+    def decoding(self) -> dict[str, Any] | None:
+        """What decode.json says of how sure it is that these weights gave the completions."""
+        return self._json(self.decoded, "decode")
+
+    @cached_property
+    def metrics(self) -> dict[str, Any] | None:
+        """What metrics.json says; None unless the completions are there, too."""
+        return self._json(self.measured, "metrics") if self.is_decoded else None
+
+    # ---- what is read
+
+    @property
+    def key(self) -> str:
+        """What follows from all parts of the cell: the name of its failure."""
+        others = [cell.key for cell in (*([self.source] if self.source else []), *self.trials)]
+        return address({"parts": self.parts, "others": others})
+
+    @cached_property
+    def failure(self) -> dict[str, Any]:
+        """What failed/KEY.json says; empty: the cell did not fail, or has results since."""
+        found = read_own_json(self.run / "failed" / f"{self.key}.json")
+        return {} if found is None or self.metrics is not None else found
+
+    def compared_with(self, other: StoredCell) -> Path:
+        """The folder of how this measured cell differs from another one."""
+        assert self.measured is not None
+        assert other.measured is not None
+        name = address({"mine": self.measured.name, "other": other.measured.name})
+        return self.run / "compare" / name
+
+    def comparison(self, other: StoredCell) -> dict[str, Any] | None:
+        """How this cell differs from another, as both are now; None: nobody has compared them."""
+        return self._json(self.compared_with(other), "comparison")
+
+    def place(self, file: CellFile) -> Path | None:
+        """Where a Parquet file of the cell is, or would be; None: that is not known yet."""
+        if file == "train_log":
+            home = self.home
+            found = None if home is None or "train" not in home.parts else home.trained
+            return None if found is None else found / "log.parquet"
+        folders = {"scores": self.measured, "beams": self.beamed}
+        folder = folders.get(file, self.decoded)
+        return None if folder is None else folder / f"{file}.parquet"
+
+    def has(self, file: CellFile) -> bool:
+        """Whether a Parquet file is there."""
+        place = self.place(file)
+        return place is not None and place.is_file()
+
+    @property
+    def folders(self) -> Iterator[Path]:
+        """Every folder that the cell reaches, there or not, those of source and trials included."""
+        for cell in (*([self.source] if self.source else []), *self.trials):
+            yield from cell.folders
+        if "train" in self.parts:
+            yield self.trained
+        found = (self.validated, self.selected, self.decoded, self.beamed, self.measured)
+        yield from (path for path in found if path is not None)
+
+    def _tested(self, stage: str) -> Path | None:
+        if stage not in self.parts or self.tested is None:
+            return None
+        return self._folder(stage, self.tested.digest)
+
+    def _folder(self, stage: str, made_from: Any) -> Path:
+        return self.run / stage / address({"part": self.parts[stage], "made from": made_from})
+
+    def _json(self, folder: Path | None, name: str) -> dict[str, Any] | None:
+        return None if folder is None else read_own_json(folder / f"{name}.json")
+
+
+def stored_cell(run: Path, content: Mapping[str, Any]) -> StoredCell:
+    """The cell that a manifest describes."""
+    return StoredCell(
+        run,
+        content["address"],
+        content["parts"],
+        content.get("loss") == BASE,
+        None if content.get("source") is None else stored_cell(run, content["source"]),
+        tuple(stored_cell(run, trial) for trial in content.get("trials") or ()),
+    )

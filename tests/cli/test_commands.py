@@ -1,0 +1,188 @@
+"""What commands say that need no training, and what they import for it."""
+
+import json
+import math
+import subprocess
+import sys
+
+import click
+import pandas as pd
+import pytest
+import yaml
+
+from smmd_bench.cli import cli, doctor
+from smmd_bench.cli.voice import rows_of
+from smmd_bench.results.frames import read_run
+from tests.plugin_system.loss_file import LOSS
+
+from .conftest import cell_folder, on_terminal, run_here
+
+COMMANDS = cli.list_commands(click.Context(cli))
+JOB = ["train-eval", "--task", "arithmetic", "--losses"]
+
+
+def test_every_command_has_a_sentence_and_help_of_80_columns_with_examples():
+    lines = run_here("--help", COLUMNS="80").stdout.split("Commands:\n")[1].splitlines()
+    assert [line.split()[0] for line in lines] == COMMANDS
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+    for name in COMMANDS:
+        out = run_here(name, "--help", COLUMNS="80")
+        assert out.returncode == 0, name
+        assert f"smmd-bench {name}" in out.stdout.split("Examples:")[1], name
+        assert max(map(len, out.stdout.splitlines())) <= 80, name
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "heavy"),
+    [
+        ("--help", "Commands:", "rich"),
+        ("score --help", "Examples:", "rich"),
+        ("ls", "  smmd ", "pandas"),
+        ("train-eval --task arithmatic --losses ce", "did you mean arithmetic?", "numpy"),
+        ("overhead --losses ntll", "did you mean ntl", "pandas"),
+    ],
+)
+def test_what_must_be_quick_imports_no_heavy_library(words, said, heavy):
+    code = (
+        f"import sys; sys.argv = {['smmd-bench', *words.split()]!r}\n"
+        "from smmd_bench.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        f"assert not {{{heavy!r}, 'torch', 'matplotlib'}} & set(sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert said in out.stdout + out.stderr
+
+
+def test_flags_print_the_file_that_means_the_same(tmp_path):
+    (tmp_path / "mine.py").write_text(LOSS)
+    flags = [*JOB, "ce,smmd[sigma=1+2],mine[lambda=1.0]", "--seeds", "0,1", "--epochs", "2"]
+    flags += ["--no-base", "--set", "learning_rate=3e-4", "--tune", "learning_rate=1e-4,1e-3"]
+    text = run_here(*flags, "--plugin", "mine.py", "--print-yaml", cwd=tmp_path).stdout
+    content = yaml.safe_load(text)
+    assert content["losses"] == ["ce", "smmd[sigma=1+2]", "mine"]
+    assert content["recipe"] == {"epochs": 2, "learning_rate": 0.0003}
+    (tmp_path / "file.yaml").write_text(text)
+    dry = [run_here(*words, "--dry-run", "--json", cwd=tmp_path) for words in (
+        [*flags, "--plugin", "mine.py"], ["run", "file.yaml"],
+    )]  # fmt: skip
+    assert dry[0].stdout == dry[1].stdout != ""
+
+
+@pytest.mark.parametrize(
+    ("losses", "note"),
+    [
+        ("ce,smmd", ""),
+        ("ce,ce,smmd[sigma=2],smmd", "Given more than once, and counted once: ce (losses), smmd"),
+        ("ntl", "to compare with: add it to the losses"),
+    ],
+)
+def test_a_dry_run_says_what_is_to_be_done_and_writes_nothing(losses, note, tmp_path):
+    out = run_here(*JOB, losses, "--decoders", "mean", "--dry-run", cwd=tmp_path)
+    assert out.returncode == 0
+    assert "N = 10" in out.stdout
+    assert "mean" in out.stdout
+    assert note in " ".join(out.stderr.split())
+    assert ("Note: " in out.stderr) == bool(note)
+    cells = json.loads(run_here(*JOB, losses, "--dry-run", "--json", cwd=tmp_path).stdout)["cells"]
+    assert [cell["to_do"][0] for cell in cells] == ["decode", *["train"] * (len(cells) - 1)]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sample_prints_examples_of_a_task():
+    out = run_here("sample", "arithmetic[operations=1..2]", "-n", "3", "--json")
+    assert [json.loads(line)["operations"] in (1, 2) for line in out.stdout.splitlines()] == [1] * 3
+
+
+@pytest.mark.usefixtures("few_reports")
+def test_json_is_one_object_with_paths_and_rows(run_folder):
+    content = json.loads(run_here("report", run_folder, "--json").stdout)
+    run = read_run(run_folder)
+    assert (content["run"], len(content["metrics"])) == (str(run_folder), len(run.metrics))
+    assert len(content["comparisons"]) == len(run.comparisons)
+    frame = pd.DataFrame({"a": [1.5, math.nan, math.inf], "t": pd.Categorical(["x", None, "y"])})
+    assert rows_of(frame) == [{"a": 1.5, "t": "x"}, {"a": None, "t": None}, {"a": None, "t": "y"}]
+
+
+def test_show_lists_cells_then_the_examples_of_one_then_one_example(run_folder):
+    def rows(*words: object):
+        return json.loads(run_here("show", run_folder, *words, "--json").stdout)["rows"]
+
+    run = read_run(run_folder)
+    assert [row["address"] for row in rows()] == list(run.cells["address"])
+    (smmd,) = [r for r in rows("--loss", "smmd") if r["seed"] == 1]
+    first = run.metrics[run.metrics["address"] == smmd["address"]].iloc[0]
+    assert (smmd["metric"], smmd["value"]) == (first["metric"], first["value"])
+    found = rows("--loss", "smmd", "--seed", 1, "--task", "arithmetic")
+    answers = run.completions[run.completions["address"] == smmd["address"]].head(len(found))
+    by_address = run_here("show", smmd["address"][:8], "--run", run_folder, "--json", "-n", 3)
+    if len({row["loss"] for row in found}) == 1:
+        assert [row["completion"] for row in found] == list(answers["completion"])
+    assert json.loads(by_address.stdout)["rows"][0]["uid"] == answers["uid"].iloc[0]
+    one = rows("--uid", "test-000003", "--seed", 1)
+    assert [row["loss"] for row in one] == ["base", "ce", "ntl", "smmd"]
+    assert len({row["prompt"] for row in one}) == 1
+
+
+def test_tables_fit_a_terminal_and_a_pipe_has_no_colours(run_folder):
+    seen = on_terminal("show", run_folder, columns=100)
+    assert "\x1b[1m" in seen
+    text = run_here("show", run_folder, "--uid", "test-000003", "--seed", 1).stdout
+    assert "\x1b" not in text
+    lines = [line for line in text.splitlines() if str(run_folder) not in line]
+    assert max(map(len, lines)) <= 80
+
+
+def test_compare_and_power_print_a_row_for_each_loss(run_folder):
+    same = run_here("compare", run_folder, run_folder)
+    assert (same.returncode, same.stdout.count("0.00 [")) == (0, 7)
+    out = run_here("compare", run_folder, "--losses", "smmd,ce,ntl")
+    assert "SMMD against others" in out.stdout
+    power = run_here("power", run_folder, "--difference", "2")
+    assert "Seeds for 2" in power.stdout
+    rows = json.loads(run_here("power", run_folder, "--json").stdout)["rows"]
+    assert {row["loss"] for row in rows} == {"ntl", "smmd"}
+
+
+def test_what_a_run_names_is_never_loaded(run_folder, tmp_path):
+    """A run folder may come from a stranger."""
+    marker = tmp_path / "loaded"
+    folder = cell_folder(run_folder, "ce").parent.parent
+    manifest = json.loads((folder / "manifest.json").read_text())
+    file = tmp_path / "mine.py"
+    file.write_text(f"open({str(marker)!r}, 'w')\n{LOSS}")
+    (tmp_path / "run").symlink_to(folder)
+    assert manifest
+    for words in ("show RUN", "compare RUN RUN", "report RUN --only scale_errors"):
+        line = words.replace("RUN", str(tmp_path / "run")).split()
+        assert run_here(*line).returncode == 0
+    assert not marker.exists()
+
+
+def test_validate_says_what_fails_with_status_1(tmp_path):
+    assert "0 failed" in run_here("validate", "ce").stdout
+    assert run_here("new", "loss", "broken", "--folder", tmp_path).returncode == 0
+    file = tmp_path / "broken.py"
+    file.write_text(file.read_text().replace("@dataclass(frozen=True)\n", ""))
+    out = run_here("validate", file, "--json")
+    (loss,) = json.loads(out.stdout)["plugins"]
+    assert (out.returncode, loss["plugin"]) == (1, "broken")
+    assert any("not a dataclass" in check["detail"] for check in loss["checks"])
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_the_doctor_decodes_with_vllm(tmp_path):
+    content = json.loads(run_here("doctor", "--json", cwd=tmp_path).stdout)
+    states = {finding["name"]: finding["state"] for finding in content["findings"]}
+    assert states["vLLM"] == states["torch"] == states["plugins"] == "ok"
+    assert all((f["state"] == "ok") == (f["remedy"] is None) for f in content["findings"])
+
+
+def test_a_crash_and_a_library_that_is_too_old_are_problems(monkeypatch):
+    crash = doctor.try_code("x", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "mend")
+    assert (crash.state, crash.remedy) == ("problem", "mend")
+    raises = doctor.try_code("x", "raise ImportError('libcudart.so')", "mend")
+    assert "ImportError: libcudart.so" in raises.text
+    assert doctor.try_code("x", "while True: pass", "mend", seconds=1).state == "note"
+    monkeypatch.setattr(doctor, "requires", lambda _: ["peft>=99", "ray>=99; extra == 'ray'"])
+    assert [f.remedy for f in doctor._libraries()] == [None, "pip install 'peft>=99'"]

@@ -1,0 +1,56 @@
+"""What pages say of tasks, recipes, Pythons and the lint is what the code says."""
+
+import dataclasses
+import re
+import tomllib
+
+import yaml
+
+from smmd_bench.models.recipe import Recipe
+from smmd_bench.plugin_system.registry import load_task, names
+
+from .documents import ROOT, anchors
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_every_task_has_a_section_with_its_metrics_and_its_sizes():
+    text = page("docs/tasks.md")
+    for name in names("tasks"):
+        task = load_task(name)
+        if not type(task).__module__.startswith("smmd_bench.tasks."):
+            continue
+        assert name in anchors(text)
+        section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        if name != "svamp":  # "as for gsm8k"
+            assert not [m.name for m in task.metrics() if f"`{m.name}`" not in section]
+        row = next(line for line in text.splitlines() if line.startswith(f"| [`{name}`]"))
+        sizes = [task.paper_sizes[split] for split in ("train", "test")]  # type: ignore[index]
+        assert all((f"{size:,}" if size else "–") in row for size in sizes)
+        assert f"| {task.max_new_tokens} |" in row
+
+
+def test_every_setting_of_a_recipe_is_on_its_page():
+    text = page("docs/recipes.md")
+    assert not [item.name for item in dataclasses.fields(Recipe) if f"`{item.name}`" not in text]
+
+
+def test_the_hooks_of_a_commit_are_what_make_lint_runs():
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", page("Makefile"), re.MULTILINE)
+    assert recipe is not None
+    lines = recipe[1].replace("$(BIN)", ".venv/bin").splitlines()
+    config = yaml.safe_load(page(".pre-commit-config.yaml"))
+    hooks = {hook["entry"] for repository in config["repos"] for hook in repository["hooks"]}
+    assert hooks == {line.strip().removesuffix(" .") for line in lines}
+
+
+def test_the_workflow_and_the_citation_name_the_pythons_and_the_version():
+    project = tomllib.loads(page("pyproject.toml"))["project"]
+    jobs = yaml.safe_load(page(".github/workflows/checks.yml"))["jobs"]
+    pythons = jobs["checks"]["strategy"]["matrix"]["python"]
+    assert project["requires-python"] == f">={pythons[0]}"
+    assert all(f"\n| {python} | " in page("docs/start.md") for python in pythons)
+    citation = yaml.safe_load(page("CITATION.cff"))
+    assert (citation["version"], citation["license"]) == (project["version"], project["license"])

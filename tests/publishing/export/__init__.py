@@ -1,1 +1,0 @@
-"""`smmd-bench export`: each format against its own validator."""

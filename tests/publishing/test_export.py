@@ -1,0 +1,195 @@
+"""`smmd-bench export`: weights that load, and files that huggingface_hub and lm-eval read."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+import torch
+from huggingface_hub import ModelCard
+from lm_eval.result_schema import EvalResults
+from lm_eval.utils import get_results_filenames, make_table
+from peft import AutoPeftModelForCausalLM, PeftModel
+from pydantic import TypeAdapter
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from smmd_bench.errors import UserError
+from smmd_bench.publishing.export import write_model_card, write_weights
+from smmd_bench.results.frames import read_run
+from tests.in_process import call
+from tests.runs import quick_run
+
+PROMPTS = ("12+34=", "Question: 7 apples. How many?\nAnswer:")
+HUB = {"hub": "Qwen/Qwen2.5-0.5B", "commit": "abc123"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A synthetic run without weights."""
+    folder = tmp_path_factory.mktemp("export") / "run"
+    quick_run(folder, losses=("ce", "smmd"), seeds=(0, 1), n=40)
+    return folder
+
+
+def export(run, out, *words):
+    """The folders that the command wrote, and what it noted."""
+    said = call(["export", str(run), "--out", str(out), "--json", *words], out.parent)
+    content = json.loads(said.stdout)
+    return [out.parent / folder for folder in content["folders"]], content["notes"]
+
+
+def test_every_trained_cell_has_a_folder_and_the_run_stays_as_it_is(run, tmp_path):
+    before = {file: file.stat().st_mtime_ns for file in run.rglob("*")}
+    folders, notes = export(run, tmp_path / "out")
+    assert [folder.name for folder in folders] == [
+        f"tiny-arithmetic-{loss}-seed{seed}" for loss in ("ce", "smmd") for seed in (0, 1)
+    ]
+    assert sorted((tmp_path / "out").iterdir()) == sorted(folders)
+    assert {file: file.stat().st_mtime_ns for file in run.rglob("*")} == before
+    assert "has no weights" in notes[0]
+
+
+def test_options_and_the_beginning_of_an_address_choose_cells(run, tmp_path):
+    (folder,), _ = export(run, tmp_path / "one", "--loss=smmd", "--seed=1", "--task=arithmetic")
+    address = (folder / "README.md").read_text().rpartition("cell `")[2].partition("`")[0]
+    (same,), _ = export(run, tmp_path / "two", f"--cell={address[:12]}")
+    assert same.name == folder.name
+    (base,), _ = export(run, tmp_path / "base", "--loss=base")
+    assert base.name == "tiny-arithmetic-base-seed0"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--out=there"], "tiny-arithmetic-smmd-seed1 is there already: delete it"),
+        (["--out=run/x"], "is inside the run .*: choose another with --out"),
+        (["--out=x", "--cell="], "'' begins 5 addresses: give one of"),
+        (["--out=x", "--seed=7"], "No cell of run has the seed '7'"),
+        (["--out=x", "--merged"], "seed 0 has no weights in .* to merge"),
+    ],
+)
+def test_a_mistake_is_answered_before_anything_is_written(run, tmp_path, words, error):
+    (tmp_path / "run").symlink_to(run)
+    (tmp_path / "there" / "tiny-arithmetic-smmd-seed1").mkdir(parents=True)
+    with pytest.raises(UserError, match=error):
+        call(["export", "run", *words], tmp_path)
+    assert len([*(tmp_path / "there").iterdir()]) == 1
+
+
+@pytest.fixture(scope="module")
+def card(run, tmp_path_factory):
+    (folder,), _ = export(run, tmp_path_factory.mktemp("card") / "out", "--loss=smmd", "--seed=0")
+    return ModelCard.load(folder / "README.md")
+
+
+@pytest.fixture
+def metrics(run):
+    frame = read_run(run).metrics
+    return frame[(frame["loss"] == "smmd") & (frame["seed"] == 0)]
+
+
+def test_the_metadata_of_the_card_hold_every_metric_with_its_interval(card, metrics):
+    found = {r.metric_type: (r.metric_value, r.metric_args) for r in card.data.eval_results}
+    assert found == {
+        m["metric"]: (m["value"], {"n": m["n"], "low": m["low"], "high": m["high"]})
+        for m in metrics.to_dict("records")
+    }
+    assert {"smmd-bench", "arithmetic", "smmd"} == {*card.data.tags}
+
+
+def test_the_text_of_the_card_has_metrics_differences_recipe_and_command(card, metrics, run):
+    first = metrics.iloc[0]
+    row = f"| {first['value']:.1f} | [{first['low']:.1f}, {first['high']:.1f}] | 40 |"
+    assert f"| Acc (%) {row}" in card.text
+    assert "| epochs | `4` |" in card.text
+    assert read_run(run).manifest["command"] in card.text
+    differences = card.text.partition("Difference to `ce` of the same seed:")[2]
+    number = r"[+−]?[0-9]+\.[0-9]"
+    assert re.search(rf"\| Acc \(%\) \| {number} \| \[{number}, {number}\] \| 40 \|", differences)
+
+
+def test_a_base_on_the_hub_is_named_and_a_command_does_not_break_the_card(tmp_path):
+    run = quick_run(tmp_path / "run", tasks=("gsm8k",))
+    command = "smmd-bench ```\n---\nlicense: mit\n---\n# Other"
+    run.__dict__["manifest"] = {
+        **run.manifest, "command": command, "models": {"builtin/tiny": HUB}
+    }  # fmt: skip
+    (row,) = run.cells[run.cells["loss"] == "smmd"].to_dict("records")
+    write_model_card(run, row, tmp_path, "mine")
+    card = ModelCard.load(tmp_path / "README.md")
+    assert (card.data.base_model, card.data.base_model_relation) == (HUB["hub"], "finetune")
+    assert card.data.datasets == ["openai/gsm8k"]
+    assert card.data.license is None
+    assert card.text.count("```") == 2
+
+
+def test_lm_eval_finds_and_reads_the_results(run, metrics, tmp_path):
+    (folder,), _ = export(run, tmp_path / "out", "--loss=smmd", "--seed=0")
+    (file,) = get_results_filenames([str(file) for file in (folder / "lm_eval").iterdir()])
+    results = json.loads((folder / file).read_text())
+    TypeAdapter(EvalResults).validate_python({**results, "configs": {}})
+    assert not {*results} - {*EvalResults.__annotations__}
+    own = metrics.set_index("metric").loc["exact_match"]
+    (row,) = (line for line in make_table(results).splitlines() if "exact_match" in line)
+    error = (own["high"] - own["low"]) / 392
+    expected = ["exact_match", "↑", f"{own['value'] / 100:.4f}", "±", f"{error:.4f}"]
+    assert [cell.strip() for cell in row.split("|")][5:10] == expected
+
+
+@pytest.fixture
+def weights(tiny, tmp_path):
+    """`weights(checkpoint, **options)`: the folder of its exported weights, and the note."""
+
+    def write(checkpoint, merged=False, models=None):
+        cell = SimpleNamespace(checkpoint=checkpoint, folder=tmp_path)
+        manifest = {"models": models or {}}
+        run = SimpleNamespace(path=tmp_path, manifest=manifest, rows=[], current=lambda _: cell)
+        base, recipe = str(tiny.base), {"dtype": "float32"}
+        row = {"address": "a", "model": base, "model_label": base, "recipe": recipe}
+        row |= {"task": "arithmetic", "loss": "smmd", "seed": 0}
+        (tmp_path / "out").mkdir()
+        return tmp_path / "out", write_weights(run, row, tmp_path / "out", merged=merged)
+
+    return write
+
+
+def logits(model, folder):
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        return [model.eval()(**tokenizer(p, return_tensors="pt")).logits for p in PROMPTS]
+
+
+def adapted(tiny):
+    base = AutoModelForCausalLM.from_pretrained(tiny.base)
+    return logits(PeftModel.from_pretrained(base, tiny.checkpoints["lora1"].path), tiny.base)
+
+
+def test_an_adapter_gives_the_logits_of_the_cell(tiny, weights):
+    folder, note = weights(tiny.checkpoints["lora1"].path)
+    found = logits(AutoPeftModelForCausalLM.from_pretrained(folder), tiny.base)
+    torch.testing.assert_close(found, adapted(tiny), rtol=0, atol=0)
+    assert "by a path of this machine" in note
+
+
+def test_a_merged_model_is_base_and_adapter_without_peft(tiny, weights):
+    folder, _ = weights(tiny.checkpoints["lora1"].path, merged=True)
+    assert not list(folder.glob("adapter*"))
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    found = logits(model, folder)
+    torch.testing.assert_close(found, adapted(tiny), rtol=1e-4, atol=1e-4)
+
+
+def test_an_adapter_on_a_hub_model_names_it_and_its_commit(tiny, weights):
+    folder, note = weights(tiny.checkpoints["lora1"].path, models={str(tiny.base): HUB})
+    config = json.loads((folder / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == HUB["hub"]
+    assert config["revision"] == HUB["commit"]
+    assert note is None
+
+
+def test_an_adapter_is_not_merged_into_a_base_that_has_changed(tiny, weights):
+    with pytest.raises(UserError, match=r"has changed since .* was made"):
+        weights(
+            tiny.checkpoints["lora1"].path, merged=True,
+            models={str(tiny.base): {"digest": "another"}},
+        )  # fmt: skip

@@ -1,0 +1,244 @@
+"""The tables of regression checks, overhead and dataset sizes."""
+
+import json
+
+import pandas as pd
+import pytest
+from smmd_bench.reports.dataset_sizes import DatasetSizes, dataset_sizes
+from smmd_bench.reports.overhead_table import OverheadTable
+from smmd_bench.reports.regression_tables import MmluTable, RegressionTable
+
+import smmd_bench as sb
+from smmd_bench.overhead.settings import STOCK, OverheadSettings, named_geometries
+from smmd_bench.plugin_system.registry import entries
+from smmd_bench.regression.comparison import write_comparisons
+from smmd_bench.results.frames import read_run
+from smmd_bench.storage.files import read_json, write_json, write_parquet
+from tests.regression_checks import write_checks
+from tests.reports.conftest import SMALL, TEXT
+from tests.reports.test_goldens import assert_golden
+from tests.runs import quick_run
+
+PAPER = {"models": (TEXT,), "tasks": ("gsm8k",), "losses": ("ce", "smmd"), "recipe": {}}
+
+
+@pytest.fixture(scope="module")
+def artefact(runs):
+    """The table of one of the paper's models, trained on GSM8K, with all of MMLU."""
+    return MmluTable().build(runs("mmlu"))
+
+
+def test_the_papers_rows_stand_below_ours(artefact):
+    table = artefact.table.set_index(["Loss", "From"])
+    assert table.loc[("SMMD", "paper"), "Avg."] == "61.32 ± 0.39"
+    assert table.loc[("CE", "paper"), "Humanities"] == "54.94 ± 0.68"
+    assert len(table) == 6  # the paper has no row of NTL, nor of the untuned model
+    row = artefact.data.set_index(["loss", "name"]).loc[("smmd", "mmlu_stem")]
+    assert row[["published", "published_error"]].tolist() == [55.44, 0.86]
+
+
+@pytest.mark.parametrize(
+    ("run", "checks"),
+    [
+        ({}, {"limit": 100}), ({}, {"shots": 0}), ({"models": (SMALL,)}, {}),
+        ({"tasks": ("svamp",)}, {}), ({"recipe": {"epochs": 2}}, {}),
+    ],
+)  # fmt: skip
+def test_another_setting_has_no_published_value(run, checks, tmp_path):
+    quick_run(tmp_path, **{**PAPER, **run})
+    write_checks(tmp_path, **checks)
+    artefact = MmluTable().build(read_run(tmp_path))
+    assert "From" not in artefact.table.columns
+    assert artefact.data["published"].isna().all()
+
+
+def test_non_inferior_only_where_the_whole_interval_is_above_the_margin(artefact, runs):
+    data = artefact.data[artefact.data["name"] == "mmlu"].set_index("loss")
+    verdicts = artefact.table.drop_duplicates("Loss").set_index("Loss")["Not worse"]
+    assert data.loc["smmd", "low"] > -1
+    assert data.loc["ntl", "low"] < -1
+    assert verdicts.to_dict() == {"untuned": "–", "CE": "–", "NTL": "unclear", "SMMD": "yes"}
+    for report in (MmluTable(), RegressionTable()):  # few questions show nothing
+        assert set(report.build(runs("a look at mmlu")).table["Not worse"]) == {"–", "unclear"}
+
+
+def test_whole_and_limited_rows_are_told_apart(tmp_path):
+    quick_run(tmp_path, **PAPER)
+    write_checks(tmp_path, limit=10)
+    write_checks(tmp_path)
+    artefact = MmluTable().build(read_run(tmp_path))
+    assert artefact.table["Limit"].value_counts().to_dict() == {"–": 5, "first 10": 3}
+
+
+def test_a_checkpoint_from_elsewhere_shows_its_difference_to_the_untuned_model(tmp_path):
+    quick_run(tmp_path, **{**PAPER, "losses": ("ce", "ntl", "smmd")})
+    write_checks(tmp_path)
+    (file,) = [
+        f for f in tmp_path.glob("regression/*/suite.json") if read_json(f)["loss"] == "smmd"
+    ]
+    elsewhere = {"cell": None, "task": None, "loss": "checkpoint other"}
+    write_json(file, {**read_json(file), **elsewhere})
+    write_comparisons(read_run(tmp_path))
+    artefact = MmluTable().build(read_run(tmp_path))
+    rows = artefact.table[artefact.table.get("From", "here") == "here"].set_index("Loss")
+    assert rows.loc["checkpoint other", "Δ to CE"].endswith(" to untuned")
+    assert rows.loc["checkpoint other", "Not worse"] != "–"
+    assert rows.loc["CE", "Δ to CE"] == "–"
+
+
+def test_what_was_not_run_is_said(tmp_path):
+    run = quick_run(tmp_path, **PAPER)
+    assert RegressionTable().skip(run) == "`smmd-bench regress RUN --suite TASK` was not run"
+    write_checks(tmp_path)
+    assert "no other suite than mmlu" in RegressionTable().skip(read_run(tmp_path))
+
+
+SECONDS = {STOCK: 0.6, "ce": 0.4, "ntl": 0.42, "ntil": 0.9, "smmd": 0.41}
+
+
+PEAKS = {STOCK: 8e9, "ce": 5e9, "ntl": 5.1e9, "ntil": 5.2e9, "smmd": 5.05e9}
+
+
+def settings(name="qwen2.5-1.5b", **changes):
+    geometry = named_geometries()[name]
+    values = {
+        "geometry": name, "config": geometry.config, "numeric_tokens": geometry.numeric_tokens,
+        "losses": dict.fromkeys(("ce", "ntl", "ntil", "smmd"), 1), "device": "cuda",
+        "steps": 8, "drop": 2, "repeats": 3, "dtype": "bfloat16",
+    }  # fmt: skip
+    return OverheadSettings(**{**values, **changes})
+
+
+def write_measurement(folder, chosen, failed=()):
+    """Planted times: of each row the same, but for what all rows of a step have in common."""
+    write_json(
+        folder / "manifest.json",
+        {"name": chosen.folder.name, "overhead": json.loads(json.dumps(chosen.to_dict()))},
+    )
+    steps, runs = [], []
+    for repeat in range(chosen.repeats):
+        for row in chosen.rows:
+            error = failed.get(row) if failed else None
+            peak = None if error else int(PEAKS[row])
+            runs.append((row, repeat, peak, "A GPU", 2, error))
+            for step in range(1, chosen.steps + 1) if not error else ():
+                wall = SECONDS[row] * (1 + 0.1 * (step % 3) + 0.01 * repeat)
+                wall *= 1 + 0.01 * ((step * len(row)) % 5)
+                steps.append((row, repeat, step, wall, 1.5 * wall, step <= chosen.drop))
+    write_parquet(
+        folder / "steps.parquet",
+        pd.DataFrame(
+            steps, columns=["row", "repeat", "step", "wall_seconds", "cpu_seconds", "dropped"]
+        ),
+    )
+    names = ["row", "repeat", "peak_bytes", "device", "threads", "error"]
+    write_parquet(
+        folder / "runs.parquet",
+        pd.DataFrame(runs, columns=names).astype({"peak_bytes": "Int64", "error": "str"}),
+    )
+    return sb.read_run(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [
+        ("overhead_gpu", settings()),
+        ("overhead_cpu",
+         settings("qwen2.5-0.5b-2-layers", device="cpu", threads=2, dtype="float32")),
+    ],
+)  # fmt: skip
+def test_the_table_of_overhead_is_as_it_was(name, chosen, tmp_path):
+    assert_golden(name, OverheadTable().build(write_measurement(tmp_path, chosen)))
+
+
+def test_the_published_ratios_are_those_of_the_papers_numbers(tmp_path):
+    table = OverheadTable().build(write_measurement(tmp_path, settings())).table
+    published = table.set_index("Loss")["Paper ratios"]
+    assert published["SMMD"] == f"{333.21 / 322.29:.3f} / {10.28 / 8.02:.3f}"
+    assert published["NTIL"] == f"{929.07 / 322.29:.3f} / {10.27 / 8.02:.3f}"
+    assert published["CE"] == "1.000 / 1.000"
+    assert published["CE, stock Trainer"] == "–"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "why"),
+    [
+        (settings("qwen2.5-0.5b-2-layers"), "none for this model"),
+        (settings(method="full"), "none for this setting"),
+        (settings(numeric_tokens=1000), "none for this setting"),
+        (settings(config={**settings().config, "num_hidden_layers": 2}), "none for this setting"),
+    ],
+)
+def test_for_another_model_or_setting_the_column_says_so(tmp_path, chosen, why):
+    artefact = OverheadTable().build(write_measurement(tmp_path, chosen))
+    assert set(artefact.table["Paper ratios"]) == {why}
+    assert artefact.data["published_time_to_ce"].isna().all()
+
+
+def test_a_failed_row_stands_in_the_table_and_says_why(tmp_path):
+    run = write_measurement(tmp_path, settings(), failed={"ntil": "out of memory, see its log"})
+    artefact = OverheadTable().build(run)
+    row = artefact.table.set_index("Loss").loc["NTIL"]
+    assert row["Step time (ms)"] == "failed"
+    assert row[["Time : CE", "Mem. (GB)", "Mem. : CE"]].tolist() == ["–"] * 3
+    assert "Failed: ntil, repeat 1: out of memory, see its log; repeat 2: " in artefact.caption
+
+
+def test_every_other_report_skips_a_measurement(tmp_path):
+    folder = tmp_path / "overhead"
+    run = write_measurement(folder, settings(steps=4))
+    skips = {e.name: e.plugin().skip(run) for e in entries("reports") if e.plugin}
+    assert skips.pop("overhead_table") is None
+    assert all(skips.values())
+
+
+def test_where_every_row_failed_the_table_says_so(tmp_path):
+    chosen = settings()
+    run = write_measurement(tmp_path, chosen, dict.fromkeys(chosen.rows, "died"))
+    assert set(OverheadTable().build(run).table["Step time (ms)"]) == {"failed"}
+
+
+SIZES = {
+    "gsm8k": {"train": 6973, "validation": 500, "test": 1319},
+    "svamp": {"test": 1000},
+    "arithmetic[level=easy,operations=1..2]": {"train": 12000, "validation": 500, "test": 2000},
+    "clock_time[source=kaggle]": {"train": 9000, "validation": 1000, "test": 1440},
+    "chartqa": {"train": 320, "validation": 40, "test": 100},
+}
+
+
+SOURCES = {"clock_time[source=kaggle]": "kaggle", "chartqa": "synthetic"}
+
+
+def run_of(folder, *tasks):
+    data = {
+        task: {
+            "sizes": SIZES.get(task, {"test": 40}),
+            "identity": {"test": {"source": SOURCES.get(task)}},
+        }
+        for task in tasks
+    }
+    write_json(folder / "manifest.json", {"name": "sizes", "experiment": {}, "data": data})
+    return sb.read_run(folder)
+
+
+def test_sizes_are_those_of_the_manifest_in_its_order(tmp_path):
+    data = dataset_sizes(run_of(tmp_path, *SIZES))
+    assert list(data["task"]) == list(SIZES)
+    found = data.set_index("task")[["train", "validation", "test"]]
+    kept = {task: row.dropna().to_dict() for task, row in found.iterrows()}
+    assert kept == SIZES
+
+
+def test_the_papers_sizes_stand_beside_its_own_tasks_and_data_alone(tmp_path):
+    table = DatasetSizes().build(run_of(tmp_path, *SIZES)).table.set_index("Task")
+    assert table[["Paper train", "Paper test"]].to_numpy().tolist() == [
+        ["7,470", "1,320"], ["–", "1,000"], ["–", "–"], ["11,520", "1,440"], ["–", "–"],
+    ]  # fmt: skip
+    assert table.loc["svamp", "Train"] == "–"
+    assert table.loc["chartqa", "Data"] == "synthetic"
+
+
+def test_without_a_task_of_the_paper_there_are_no_columns_for_it(tmp_path):
+    artefact = DatasetSizes().build(run_of(tmp_path, "arithmetic[level=easy,operations=1..2]"))
+    assert list(artefact.table) == ["Task", "Train", "Validation", "Test"]

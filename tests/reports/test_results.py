@@ -1,0 +1,232 @@
+"""Gains, their tests and the verdict, against independent tests."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.stats import binomtest
+from smmd_bench.reports._cells import judged_metrics
+from smmd_bench.reports._results import gains, paired, verdicts
+from smmd_bench.reports.metric_tables import ArithmeticTable, MathTable
+from smmd_bench.reports.verdict import Verdict
+from statsmodels.formula.api import ols
+from statsmodels.stats.anova import anova_lm
+
+from smmd_bench.scoring.gain import holm
+from tests.changed_runs import made_elsewhere
+from tests.runs import planted_run, quick_run
+
+SIXTY, ANSWERS = [str(at) for at in range(60)], [str(at) for at in range(40)]
+HALF = [*ANSWERS[:20], *["77"] * 20]
+
+
+def by_hand(p_values):
+    """Holm's step-down procedure as its paper states it."""
+    order = sorted(range(len(p_values)), key=lambda at: p_values[at])
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, at in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
+        adjusted[at] = largest
+    return adjusted
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_p_values_are_corrected_as_by_hand(p_values):
+    assert holm(p_values) == pytest.approx(by_hand(p_values))
+
+
+def right(*kept):
+    """Completions that give the answers of these examples alone."""
+    return [text if at in kept else "777" for at, text in enumerate(SIXTY)]
+
+
+def data_of(path, completions, seeds=(0,)):
+    run = planted_run(path, SIXTY, completions, seeds=seeds)
+    return MathTable().build(run).data.drop_duplicates("loss").set_index("loss")
+
+
+def test_the_losses_of_a_model_and_task_are_one_family(tmp_path):
+    losses = {"ce": right(*range(20)), "ntl": right(*range(30)), "smmd": right(*range(32))}
+    found = data_of(tmp_path, losses)
+    raw = [binomtest(n, n).pvalue for n in (10, 12)]
+    assert found.loc[["ntl", "smmd"], "exact_match_gain_p"].tolist() == pytest.approx(by_hand(raw))
+    assert found["best"].to_dict() == {"ce": False, "ntl": False, "smmd": True}
+    assert np.isnan(found.loc["ce", "exact_match_gain"])
+
+
+def test_two_that_are_equally_good_are_both_best_and_a_worse_one_never_is(tmp_path):
+    many, few = right(*range(40)), right(*range(2))
+    losses = {"ce": right(*range(20)), "ntl": many, "smmd": many, "gce": few}
+    found = data_of(tmp_path, losses)
+    assert found["best"].to_dict() == {"ce": False, "ntl": True, "smmd": True, "gce": False}
+    assert found.loc["gce", "exact_match_gain_p"] < 0.05
+
+
+def test_what_is_best_but_not_significantly_better_is_not_marked(tmp_path):
+    found = data_of(tmp_path, {"ce": right(*range(20)), "smmd": right(*range(22))})
+    assert found.loc["smmd", "exact_match_gain"] == pytest.approx(100 * 2 / 60)
+    assert not found["best"].any()
+
+
+def test_cross_entropy_of_other_seeds_is_the_noise_floor_and_in_no_family(tmp_path):
+    ce = {seed: right(*range(seed, 20 + seed)) for seed in range(4)}
+    losses = {"ce": ce, "smmd": dict.fromkeys(range(4), right(*range(40)))}
+    found = data_of(tmp_path, losses, seeds=range(4))
+    assert found.loc["ce", "exact_match_gain"] == 0  # seed 2 against 0, and 3 against 1
+    assert found.loc["ce", "exact_match_gain_low"] < 0 < found.loc["ce", "exact_match_gain_high"]
+    assert found.loc["ce", "exact_match_gain_p"] == 1
+    assert found["best"].to_dict() == {"ce": False, "smmd": True}
+
+
+@pytest.fixture(scope="module")
+def three_seeds(tmp_path_factory):
+    return quick_run(tmp_path_factory.mktemp("three"), seeds=(0, 1, 2), n=80)
+
+
+def test_a_loss_is_better_worse_or_neither(tmp_path):
+    one_off = [*HALF[:19], *HALF[20:21], *HALF[20:]]
+    completions = {"base": HALF, "ce": HALF, "ntl": ANSWERS, "smmd": ["77"] * 40, "gce": one_off}
+    run = planted_run(tmp_path, ANSWERS, completions)
+    table = Verdict().build(run).table
+    exact = table[table["Metric"] == "Acc (%)"].set_index("Loss")["Verdict"]
+    assert exact[["NTL", "SMMD"]].tolist() == ["better", "worse"]
+    assert exact["GCE"].startswith("cannot tell (below ±")
+
+
+def test_p_is_that_of_the_mixed_model_over_several_seeds(three_seeds):
+    """A reference in long form: two-way analysis of variance of the seeds' differences."""
+    judged = verdicts(three_seeds)
+    row = judged.query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
+    wide = three_seeds.completions.pivot_table("exact", ["seed", "uid"], "loss", observed=True)
+    difference = 100 * (wide["smmd"] - wide["ce"])
+    long = difference.rename("y").reset_index().astype({"seed": "str"})
+    squares = anova_lm(ols("y ~ C(seed) + C(uid)", long).fit())["mean_sq"]
+    seeds, examples, rest = squares["C(seed)"], squares["C(uid)"], squares["Residual"]
+    if rest > seeds:  # the variance of seeds is estimated as none
+        total, df = examples, 79
+    else:
+        total = seeds + examples - rest
+        df = total**2 / (seeds**2 / 2 + examples**2 / 79 + rest**2 / 158)
+    assert total >= max(seeds, examples)
+    error = np.sqrt(total / (3 * 80))
+    assert row["error"] == pytest.approx(error, rel=1e-3)
+    assert row["p"] == pytest.approx(2 * stats.t.sf(row["difference"] / error, df), rel=1e-2)
+
+
+def test_p_is_mcnemars_of_one_seed(tmp_path):
+    one = quick_run(tmp_path, n=80)
+    row = verdicts(one).query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
+    comparison = one.comparisons.query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
+    b, c = int(comparison["b"]), int(comparison["c"])
+    assert row["p"] == pytest.approx(stats.binomtest(b, b + c).pvalue)
+    assert row["discordant"] == b + c
+
+
+def test_the_noise_floor_is_the_last_row_of_a_run_with_several_seeds(three_seeds):
+    table = Verdict().build(three_seeds).table
+    assert table["Loss"].tolist()[-2:] == ["CE, other seeds"] * 2
+    assert table["Seeds"].tolist()[-2:] == ["1", "1"]
+    pair = [three_seeds.metrics.query(f"loss == 'ce' and seed == {seed}") for seed in (0, 1)]
+    values = [p.set_index("metric")["value"]["exact_match"] for p in pair]
+    shown = float(table["Δ to CE [95 %]"].iloc[-2].split()[0].replace("−", "-"))
+    assert shown == pytest.approx(values[1] - values[0], abs=0.051)
+
+
+def test_the_noise_floor_is_neither_better_nor_worse(tmp_path):
+    better = {0: HALF, 1: ANSWERS}
+    run = planted_run(tmp_path, ANSWERS, {"ce": better, "smmd": better}, seeds=(0, 1))
+    table = Verdict().build(run).table
+    floor = table[table["Loss"] == "CE, other seeds"]
+    assert (floor["p (Holm)"].iloc[0], floor["Verdict"].iloc[0]) == ("<0.001", "seeds differ")
+
+
+def test_the_metrics_are_the_first_and_the_error():
+    assert [m.name for m in judged_metrics("arithmetic")] == ["exact_match", "mean_absolute_error"]
+    assert [m.name for m in judged_metrics("clock_time")] == ["exact_match", "time_gap"]
+    assert [m.name for m in judged_metrics("samsum")] == ["rougeL"]
+
+
+DEAD, WRONG = ["no number"] * 40, ["77"] * 40
+
+
+ALIKE = dict.fromkeys(range(3), HALF)
+
+
+OTHERS = {
+    s: [*HALF[:s], "77", *HALF[s + 1 : 20 + s], ANSWERS[20 + s], *HALF[21 + s :]] for s in ALIKE
+}
+
+
+@pytest.mark.parametrize(
+    ("ce", "smmd", "exact", "error"),
+    [
+        (DEAD, DEAD, "nothing learnt", "nothing learnt"),
+        (WRONG, DEAD, "nothing learnt", "nothing learnt"),
+        ({0: WRONG, 1: DEAD}, {0: DEAD, 1: WRONG}, "nothing learnt", "nothing learnt"),
+        (HALF, DEAD, "worse", "no answers to compare"),
+        (DEAD, HALF, "better", "no answers to compare"),
+        ({0: HALF, 1: DEAD}, DEAD, "cannot tell (more seeds)", "no answers to compare"),
+        ({0: HALF, 1: ANSWERS}, HALF, "cannot tell (more seeds)", "cannot tell (more seeds)"),
+        (ALIKE, OTHERS, "cannot tell (below ±", None),
+    ],
+)
+def test_a_dead_run_is_no_null_result_and_two_seeds_say_nothing_of_their_spread(
+    tmp_path, ce, smmd, exact, error
+):
+    seeds = tuple(ce) if isinstance(ce, dict) else (0,)
+    run = planted_run(tmp_path, ANSWERS, {"ce": ce, "smmd": smmd}, seeds=seeds)
+    table = Verdict().build(run).table.query("Loss == 'SMMD'").set_index("Metric")["Verdict"]
+    assert table["Acc (%)"].startswith(exact)
+    assert error in (None, table["MAE"])
+
+
+def test_a_run_without_cross_entropy_says_so(tmp_path):
+    run = quick_run(tmp_path, losses=("ntl", "smmd"), n=20)
+    artefact = Verdict().build(run)
+    assert set(artefact.table["Verdict"]) == {"no CE to compare with"}
+    assert "Nothing to compare with: CE" in artefact.caption
+
+
+def test_two_recipes_are_not_two_seeds(tmp_path):
+    seeds = paired(quick_run(tmp_path, losses=("ce", "smmd"), n=40), "ce")
+    seeds = seeds[seeds["metric"] == "exact_match"]
+    other = seeds.assign(difference=seeds["difference"] + 1)
+    (gain,) = gains(pd.concat([seeds, other], ignore_index=True), "ce").to_dict("records")
+    assert gain["seeds"] == 1
+    assert np.isnan([gain["low"], gain["high"], gain["error"], gain["p"]]).all()
+
+
+def test_the_value_of_the_reference_is_that_of_the_seeds_that_are_paired(tmp_path):
+    quick_run(tmp_path, losses=("ce",), seeds=(0, 1, 2), n=40)
+    run = quick_run(tmp_path, losses=("smmd",), seeds=(0,), n=40, base=False)
+    table = Verdict().build(run).table
+    exact = table[table["Metric"] == "Acc (%)"].iloc[0]
+    cells = run.metrics.query("metric == 'exact_match' and loss == 'ce' and seed == 0")
+    assert exact["CE"] == f"{cells['value'].iloc[0]:.1f}"
+
+
+def test_a_comparison_of_an_earlier_version_without_a_test_has_no_verdict(tmp_path):
+    run = planted_run(tmp_path, ANSWERS, {"base": HALF, "ce": HALF, "ntl": ANSWERS})
+    run.comparisons["p"] = np.nan
+    assert set(Verdict().build(run).table["Verdict"]) == {"not tested: run it again"}
+
+
+def test_a_file_labelled_ce_is_a_loss_like_others_where_another_file_is_the_reference(tmp_path):
+    some = [*ANSWERS[:30], *HALF[30:]]
+    run = planted_run(tmp_path, ANSWERS, {"ce": HALF, "ntl": some, "smmd": ANSWERS})
+    run = made_elsewhere(run, tmp_path, {"ce": "old", "ntl": "ce", "smmd": "new"})
+    data = Verdict().build(run).data.query("metric == 'exact_match'").set_index("loss")
+    assert {*data.index} == {"ce", "new"}
+    assert data["p_holm"].tolist() == pytest.approx(holm(data["p"]).tolist())
+    assert data["p_holm"].ne(data["p"]).any()
+
+
+def test_the_tables_show_the_intervals_of_the_verdict(three_seeds):
+    judged = verdicts(three_seeds).query("metric == 'exact_match'").set_index("loss")
+    listed = ArithmeticTable().build(three_seeds).data.drop_duplicates("loss").set_index("loss")
+    for loss in ("ntl", "smmd", "ce"):
+        bounds = judged.loc[loss, ["difference", "low", "high"]].tolist()
+        shown = listed.loc[loss, [f"exact_match_gain{part}" for part in ("", "_low", "_high")]]
+        assert shown.tolist() == pytest.approx(bounds)
