@@ -16,6 +16,7 @@ from unittest import mock
 import pytest
 
 from smmd_bench.cli import main
+from smmd_bench.plugin_system import registry
 from smmd_bench.results.frames import read_run
 from tests.in_process import coarse_figures
 
