@@ -1,6 +1,5 @@
 """What holds for every loss: the paper's defaults, refusals, gradients, zeros, finite numbers."""
 
-import math
 from dataclasses import replace
 from itertools import product
 
@@ -14,7 +13,6 @@ from smmd_bench.plugin_system.registry import load_loss
 
 from .cases import (
     DIGITS,
-    THOUSAND,
     UNEVEN,
     bind,
     perfect_targets,
@@ -107,16 +105,3 @@ ZERO += product([*SMMD, *(spec for spec in NTL if "reweigh" not in spec)], [DIGI
 @pytest.mark.parametrize(("spec", "values"), ZERO)
 def test_is_zero_at_the_perfect_prediction(spec, values):
     assert value(bind(values, spec), perfect_targets(values)) == 0.0
-
-
-@pytest.mark.parametrize("values", [[1.0], [2.0, 2.0], [0.0, 1.0], [2.0, 2.0, 7.0], THOUSAND])
-@pytest.mark.parametrize(
-    "spec",
-    ["brier", "cramer", "dist2", "gce", "smmd[squash=4]", "ntl[squash=4,reweigh=true]"],
-)
-def test_few_and_far_values_leave_no_nan(spec, values):
-    targets = random_targets(values, positions=20, dtype=torch.float32)
-    total, _ = bind(values, spec)(targets)
-    total.backward()
-    assert math.isfinite(total.item())
-    assert bool(targets.logits.grad.isfinite().all())

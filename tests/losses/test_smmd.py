@@ -103,18 +103,6 @@ def test_is_never_negative(spec, values):
     assert float(torch.linalg.eigvalsh(on_residuals).min()) > -1e-12
 
 
-def test_squash_is_that_of_the_authors():
-    """1 for the nearest, k for the farthest, linear between: no change where that is so already."""
-    d = torch.arange(10.0, dtype=torch.float64)
-    expected = torch.exp(-(torch.where(d > 0, 1 + (d - 1) * 3 / 8, d) ** 2) / 8)
-    torch.testing.assert_close(gram(DIGITS, "smmd[squash=4]")[0], expected)
-    assert torch.equal(gram(DIGITS, "smmd[squash=9]"), gram(DIGITS))
-    plain, squashed = (gram(THOUSAND, spec)[0] for spec in ("smmd", "smmd[squash=9]"))
-    assert squashed[1].item() == pytest.approx(math.exp(-1 / 8))  # the nearest: as it is
-    assert squashed[999].item() == pytest.approx(math.exp(-81 / 8))  # the farthest: as for digits
-    assert plain[500].item() < 1e-300 < 0.04 < squashed[500].item()
-
-
 def test_a_random_kernel_is_that_of_the_appendix():
     K = gram(THOUSAND[:200], "smmd[kernel=random,term=mmd]")
     assert torch.equal(K.diagonal(), torch.ones(200).double())
