@@ -27,29 +27,14 @@ RUNS: dict[str, list[dict[str, Any]]] = {
         {"models": (TEXT,), "tasks": ("gsm8k",), "n": 1319, **PAPER},
         {"models": (TEXT,), "tasks": ("svamp",), "n": 1000, **PAPER},
     ],
-    "math of two models": [
-        {
-            "models": (TEXT, "builtin/tiny"), "tasks": ("gsm8k", "svamp"), "n": 1000,
-            "losses": ("ce", "smmd"), "recipe": {},
-        },
-    ],
     "pictures": [
         {"models": (VISION,), "tasks": ("clock_time",), "n": 1440, "source": "kaggle", **PAPER},
         {"models": (VISION,), "tasks": ("chartqa",), "n": 1915, "source": "kaggle", **PAPER},
-    ],
-    "synthetic pictures": [
-        {"models": ("builtin/tiny-vl",), "tasks": ("clock_time", "chartqa"), "n": 60},
     ],
     "summaries": [
         {
             "models": (TEXT,), "tasks": ("samsum",), "n": 819, "seeds": (0,), "recipe": {},
             "losses": ("ce", "ntl", "smmd[sigma=2.0]", "smmd"),
-        },
-    ],
-    "summaries of two models": [
-        {
-            "models": (TEXT, "builtin/tiny"), "tasks": ("samsum", "gsm8k"), "n": 40,
-            "losses": ("ce", "smmd"),
         },
     ],
     "all tasks": [
