@@ -143,6 +143,6 @@ def _scale(axis: Axes, missing: str) -> None:
     """A logarithmic axis where all values allow it; words where there are none."""
     if not axis.lines:
         say(axis, missing)
-    elif all((line.get_ydata() > 0).all() for line in axis.lines):
+    elif all((np.asarray(line.get_ydata(), float) > 0).all() for line in axis.lines):
         axis.set_yscale("log")
         plain_ticks(axis)

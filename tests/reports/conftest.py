@@ -15,6 +15,7 @@ SMALL, TEXT, VISION = "Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-1.5B", "Qwen/Qwen2.5-VL
 PAPER: dict[str, Any] = {
     "losses": ("ce", "gce", "ntl", "ntil", "smmd"), "seeds": (0,), "recipe": {},
 }  # fmt: skip
+TWO = ("ce", "smmd")
 TERMS = ("ce", "smmd[term=mmd]", "smmd[term=smooth]", "smmd")
 KERNELS = ("smmd[kernel=random,term=mmd]", "smmd[kernel=shuffled,term=mmd]")
 BANDWIDTHS = ("smmd[sigma=1+2+3]", "smmd[sigma=1.7+2+2.3]", "smmd[sigma=4]")
@@ -22,7 +23,9 @@ ABLATED = (*TERMS, *KERNELS, *BANDWIDTHS, "smmd[lambda=9,sigma=1+2]")
 MMLU = {"tasks": ("gsm8k",), "losses": ("ce", "ntl", "smmd"), "n": 20, "steps": 5, "recipe": {}}
 RUNS: dict[str, list[dict[str, Any]]] = {
     "easier": [{"n": 200}],
-    "arithmetic": [{"models": (SMALL,), "tasks": ("arithmetic",), "n": 10_000, **PAPER}],
+    "arithmetic": [
+        {"models": (SMALL,), "tasks": ("arithmetic",), "n": 10_000, **PAPER, "losses": TWO},
+    ],
     "math": [
         {"models": (TEXT,), "tasks": ("gsm8k",), "n": 1319, **PAPER},
         {"models": (TEXT,), "tasks": ("svamp",), "n": 1000, **PAPER},
@@ -43,7 +46,9 @@ RUNS: dict[str, list[dict[str, Any]]] = {
             "n": 12, "resamples": 5,
         },
     ],
-    "math of as many": [{"models": (TEXT,), "tasks": ("gsm8k", "svamp"), "n": 1319, **PAPER}],
+    "math of as many": [
+        {"models": (TEXT,), "tasks": ("gsm8k",), "n": 1319, **PAPER, "losses": TWO},
+    ],
     "word problems of two losses": [
         {"models": (TEXT,), "tasks": ("gsm8k",), "losses": ("ce", "smmd"), "seeds": (0,), "n": 150},
     ],
@@ -53,8 +58,8 @@ RUNS: dict[str, list[dict[str, Any]]] = {
     ],
     "variants": [{"losses": ABLATED, "seeds": (0,), "n": 150}],
     "variants of the paper": [
-        {"models": (TEXT, "builtin/tiny"), "tasks": (task,), "losses": ABLATED, "seeds": (0,),
-         "n": n, "resamples": 50, "base": False, "recipe": {}}
+        {"models": (TEXT, "builtin/tiny"), "tasks": (task,), "losses": (*TERMS, *KERNELS),
+         "seeds": (0,), "n": n, "resamples": 50, "base": False, "recipe": {}}
         for task, n in (("gsm8k", 1319), ("svamp", 1000), ("arithmetic", 200))
     ],
     "mmlu": [{"models": (TEXT,), "seeds": (0,), **MMLU}],

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.calibration import calibration_curve
-from smmd_bench.reports.calibration import FEWEST, Calibration, binned, corrected_errors
+from smmd_bench.reports.calibration import FEWEST, Calibration, binned, corrected_error
 
 from tests.runs import quick_run
 
@@ -49,7 +49,7 @@ def test_the_curve_is_scikit_learns(artefact, run):
 
 def test_estimate_and_interval_are_twice_the_plain_error_less_quantiles_of_whole_examples(run):
     cells = [binned(of(run, "smmd", seed), 15) for seed in (0, 1)]
-    (corrected,) = corrected_errors([cells])
+    corrected = corrected_error(cells)
     rng = np.random.default_rng(5)
     n = len(cells[0].size)
     resampled = []
@@ -77,7 +77,7 @@ def test_of_a_calibrated_model_the_estimate_is_nearer_to_0_than_the_plain_error(
     confidences = rng.uniform(0.2, 1, 2000)
     rights = rng.uniform(size=2000) < confidences
     cell = binned(probes_of(confidences, rights, np.ones(2000, bool)), 15)
-    (corrected,) = corrected_errors([[cell]])
+    corrected = corrected_error([cell])
     assert corrected[1] <= corrected[0] <= corrected[2]
     assert corrected[0] < cell.error
 
@@ -85,7 +85,7 @@ def test_of_a_calibrated_model_the_estimate_is_nearer_to_0_than_the_plain_error(
 def test_a_single_example_has_a_plain_error_alone(tmp_path):
     cell = binned(probes_of([0.5, 0.5], [True, True], [True, False]), 10)
     assert (cell.gap.shape, cell.error) == ((1, 10), 0.5)
-    assert np.isnan(corrected_errors([[cell]])).all()
+    assert np.isnan(corrected_error([cell])).all()
     table = Calibration().build(quick_run(tmp_path, losses=("ce",), n=1)).table
     assert set(table["ECE (%)"]) == {"–"}
     assert "–" not in set(table["Plain ECE (%)"])

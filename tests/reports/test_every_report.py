@@ -75,12 +75,7 @@ SAMPLED = (
     "arithmetic_table", "calibration", "digit_distribution", "error_histogram", "overview",
     "scale_errors", "signed_errors", "training_curves",
 )  # fmt: skip
-FIGURES = (
-    "calibration", "dataset_samples",
-    "digit_distribution[digit=5]", "digit_probe", "error_histogram",
-    "lambda_sensitivity", "loss_shapes", "ntl_lambda_scan", "overview",
-    "sigma_sensitivity", "signed_errors", "training_curves",
-)  # fmt: skip
+FIGURES = ("dataset_samples", "digit_probe", "error_histogram", "loss_shapes", "sigma_sensitivity")
 MANY = ("ce", "smmd", *(f"smmd[lambda={at}]" for at in range(4, 12)))
 
 

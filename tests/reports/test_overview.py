@@ -70,7 +70,9 @@ def test_a_band_ends_at_the_smallest_difference_that_the_test_finds(planted, dra
 
 def test_nothing_sticks_out_of_a_figure_of_many_losses(tmp_path):
     losses = ["ce", *(f"smmd[sigma=1+2+{at},lambda=25]" for at in range(3, 23))]
-    run = quick_run(tmp_path, tasks=("arithmetic", "gsm8k", "svamp", "samsum"), losses=losses, n=9)
+    run = quick_run(
+        tmp_path, tasks=("arithmetic", "gsm8k", "svamp"), losses=losses, n=9, resamples=5
+    )
     with figure_style():
         artefact = Overview().build(run)
         artefact.figure.draw_without_rendering()
