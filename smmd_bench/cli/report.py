@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import UserError
+from ..errors import UserError, did_you_mean
 from . import completion, options
 from .interruption import keeping
 from .terminal import print_json
@@ -16,6 +16,11 @@ from .voice import Voice, summary_of
 
 if TYPE_CHECKING:
     from ..publishing.make_report import Section
+
+_ENDINGS = {
+    "csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "svg": "svg", "pdf": "pdf",
+}  # fmt: skip
+"""How `--format` spells a format, and the ending of its files."""
 
 
 @click.command()
@@ -56,7 +61,8 @@ def command(
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
       smmd-bench report runs/NAME --plugin my_figure.py
     """
-    from ..publishing.write_reports import find_formats, find_reports, write_some_reports
+    from ..publishing.make_report import FORMATS
+    from ..publishing.write_reports import find_reports, write_some_reports
     from ..results.frames import read_run
     from .run_plugins import load_plugins_of
 
@@ -65,7 +71,10 @@ def command(
         raise UserError("Several runs need a folder for their report: name one with --out.")
     frames = [read_run(one) for one in runs]
     names = find_reports(only or ())
-    endings = find_formats(formats or ("csv", "markdown", "latex", "png", "svg"))
+    for name in formats or ():
+        if name not in _ENDINGS:
+            raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
+    endings = FORMATS if formats is None else [_ENDINGS[name] for name in formats]
     from ..run.merge import merge_runs  # and pandas with it
 
     for one in frames:

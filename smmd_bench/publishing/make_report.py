@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
     from ..results.frames import RunFrames
 
-SPELLINGS = {
-    "csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "svg": "svg", "pdf": "pdf",
-}  # fmt: skip
-"""How `--format` spells a format, and the ending of its files."""
 FORMATS = ("csv", "md", "tex", "png", "svg")
 """The endings of what is written if no format is asked for."""
 FIGURE_METADATA = {

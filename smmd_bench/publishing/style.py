@@ -30,11 +30,9 @@ GREY = "#767676"
 TARGET, OTHER = VERMILION, "#A9CCE3"
 """A highlighted bar (which is also hatched) and the bars around it."""
 
-ONE_COLUMN, TWO_COLUMNS = 3.25, 6.75
-"""Inches in print: a column of a paper of two columns, and its whole page."""
 SCALE = 4 / 3
 """Figures are made so much larger than they are printed: text of 9 points is 6.75 in print."""
-NARROW, WIDTH = SCALE * ONE_COLUMN, SCALE * TWO_COLUMNS
+NARROW, WIDTH = SCALE * 3.25, SCALE * 6.75
 """Inches of a figure that is made for one column (`\\columnwidth`) and for two (`\\textwidth`)."""
 
 STYLE = Path(__file__).with_name("paper.mplstyle")
