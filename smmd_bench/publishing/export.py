@@ -26,10 +26,6 @@ from ..storage.addresses import file_word
 from ..storage.files import read_given_json, write_text
 from .tables import DASH, number
 
-_OURS = ("canary.json", "README.md")
-"""Files of a checkpoint that do not go with the weights."""
-_VALUES = ("value", "low", "high")
-_DIFFERENCES = ("difference", "low", "high")
 Row = Mapping[str, Any]
 """A row of `RunFrames.cells`."""
 
@@ -83,7 +79,7 @@ def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> st
         save_merged(base, found, str(row["recipe"].get("dtype", "float32")), folder)
         return None
     for file in found.iterdir():
-        if file.is_file() and not file.is_symlink() and file.name not in _OURS:
+        if file.is_file() and not file.is_symlink() and file.name != "canary.json":
             shutil.copyfile(file, folder / file.name)  # not its mode, which may be private
     if not adapter:
         return None
@@ -145,8 +141,8 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
         auto="AutoModelForImageTextToText" if vision else "AutoModelForCausalLM",
         epochs=[line["epoch"] for line in _of_cell(run.selection, row) if line["selected"]],
         tuned=[line["text"] for line in _of_cell(run.tuning, row) if line["chosen"]],
-        results=[_estimate(labels, line, _VALUES) for line in metrics],
-        differences=[_estimate(labels, line, _DIFFERENCES) for line in differences],
+        results=[_estimate(labels, line, "value") for line in metrics],
+        differences=[_estimate(labels, line, "difference") for line in differences],
         against=next((line["against_loss"] for line in differences), None),
     )
     write_text(folder / "README.md", str(card))
@@ -230,10 +226,10 @@ def _dataset(task: Task) -> str | None:
     return str(sources[0].hub.repository) if len(sources) == 1 else None
 
 
-def _estimate(labels: Row, line: Row, names: Sequence[str]) -> list[str]:
+def _estimate(labels: Row, line: Row, name: str) -> list[str]:
     """Label, value, interval and n of a metric, as the tables of a run spell them."""
-    metric, sign = labels[line["metric"]], names is _DIFFERENCES
+    metric, sign = labels[line["metric"]], name == "difference"
     digits = 1 if isinstance(metric, Percentage) else 2
-    value, *bounds = (number(line[name], digits, sign=sign) for name in names)
+    value, *bounds = (number(line[name], digits, sign=sign) for name in (name, "low", "high"))
     interval = DASH if DASH in bounds else f"[{', '.join(bounds)}]"
     return [metric.label.replace("|", r"\|"), value, interval, f"{int(line['n']):,}"]

@@ -24,10 +24,9 @@ from .page import write_page
 if TYPE_CHECKING:
     from ..results.frames import RunFrames
 
-SEVERAL = 4
-"""Reports from which on several processes pay: each takes a second to start."""
-PROCESSES = 4
-"""Processes at most, whatever the cores: each holds what its report reads of the run."""
+SEVERAL, PROCESSES = 4, 4
+"""Reports from which on further processes pay, and how many there are at most: each takes a second
+to start, and holds what its report reads of the run."""
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 
