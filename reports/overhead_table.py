@@ -8,10 +8,8 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.overhead.geometry import named_geometries
-from smmd_bench.overhead.measure import read_frames
-from smmd_bench.overhead.ratios import overhead_frame
-from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings
+from smmd_bench.overhead.measure import overhead_frame, read_frames
+from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings, named_geometries
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 
@@ -23,9 +21,9 @@ SHOWN = (
     "{device}; {s.geometry} with random weights, {s.dtype}, {s.method}, N = {s.numeric_tokens}; "
     "batches of {s.batch_size} x {s.length} tokens, the last {s.supervised_tokens} of each row "
     "supervised, {s.numeric:.0%} of these numeric; {s.repeats} x {s.steps} optimiser steps, "
-    "without the first {s.drop} of each. Times: mean ± standard deviation over repeats. Time : "
-    "CE: median ratio of {clock}, with its 95 % bootstrap interval over steps paired by repeat "
-    "and number. Memory: peak {memory}, median over repeats. The paper's ratios are to its own CE "
+    "without the first {s.drop} of each. Times: median of a step, mean ± standard deviation over "
+    "repeats. Time : CE: ratio of {clock}, its median over repeats with the smallest and the "
+    "largest. Memory: peak {memory}, median over repeats. The paper's ratios are to its own CE "
     "on an NVIDIA L20; it does not give its batch."
 )
 

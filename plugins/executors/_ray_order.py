@@ -14,8 +14,6 @@ from typing import Any
 from smmd_bench.contracts import Job, PerCell
 from smmd_bench.models.circumstances import versions
 from smmd_bench.run.process import environment_of
-from smmd_bench.run.staging import Staged
-from smmd_bench.storage.run_storage import RunStorage
 
 _PASSED_ON = ("SMMD_BENCH_", "HF_", "VLLM_")
 """Beginnings of the names of variables that a job has from the process that plans it."""
@@ -24,33 +22,27 @@ _ONE = PerCell()
 
 @dataclass(frozen=True)
 class Order:
-    """A job as it is sent to a node: nothing in it needs this machine but the run's folder, and
-    with a storage not that."""
+    """A job as it is sent to a node: nothing in it needs this machine but the run's folder."""
 
     name: str
     module: str
     request: dict[str, Any]
     folder: Path
     planned: bool
-    folders: tuple[str, ...]
-    storage: str | None
     environment: dict[str, str]
     plugins: Mapping[str, bytes]
     versions: Mapping[str, str]
 
     @classmethod
-    def of(
-        cls, job: Job, folder: Path, storage: str | None = None, per_cell: PerCell = _ONE
-    ) -> Order:
+    def of(cls, job: Job, folder: Path, per_cell: PerCell = _ONE) -> Order:
+        """A job of the run in a folder."""
         passed_on = {k: v for k, v in os.environ.items() if k.startswith(_PASSED_ON)}
         return cls(
             name=job.name,
             module=job.module,
             request=job.request(folder),
             folder=folder.resolve(),
-            planned=(folder / "manifest.json").exists() and storage is None,
-            folders=job.folders,
-            storage=storage,
+            planned=(folder / "manifest.json").exists(),
             environment={**passed_on, **environment_of(job, job.resources.threads, per_cell)},
             plugins={file: Path(file).read_bytes() for file in job.payload["plugins"]},
             versions=versions(),
@@ -67,7 +59,7 @@ class Order:
         if self.planned and not (self.folder / "manifest.json").exists():
             return (
                 f"the node {node} does not see {self.folder}: give --out a folder on a disk that "
-                "all nodes share, or ray a storage="
+                "all nodes share"
             )
         return None
 
@@ -84,17 +76,3 @@ class Order:
                     file.write_bytes(content)
                 files.append(str(file))
             yield files
-
-    @contextmanager
-    def run_folder(self) -> Iterator[Path]:
-        """The folder of the run on this node: itself, or what the storage has of it, which is put
-        back."""
-        if self.storage is None:
-            yield self.folder
-            return
-        with tempfile.TemporaryDirectory(prefix="smmd-bench-run-") as own:
-            run, storage = Path(own), RunStorage(self.storage)
-            staged = Staged(storage, run, self.folders)
-            yield run
-            staged.close()
-            storage.put_file(run / "logs" / f"{self.name}.log", f"logs/{self.name}.log")

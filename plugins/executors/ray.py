@@ -3,14 +3,12 @@
 A task runs the job's process on its node and sends on what it says. Where the node or the task's
 process dies, Ray runs the job again, on another node if need be: a training goes on after its last
 state. The process dies with the task, so nothing of a run that was ended goes on writing. All nodes
-have the same versions of the libraries; plugin files are sent. The nodes see the folder of the run,
-or reach a storage: then a job has a folder of its own on its node, with what it needs of the run.
+have the same versions of the libraries and see the folder of the run; plugin files are sent.
 """
 
 from __future__ import annotations
 
 import os
-import platform
 import signal
 import socket
 from collections.abc import Iterator
@@ -31,7 +29,6 @@ from smmd_bench.contracts import (
 from smmd_bench.errors import UserError
 from smmd_bench.run.machine import share_of_cores
 from smmd_bench.run.process import WorkerProcess
-from smmd_bench.storage.run_storage import RunStorage
 
 from ._ray_order import Order
 
@@ -58,9 +55,6 @@ class RayExecutor:
     strategy: Literal["ddp", "fsdp2"] = parameter(
         "ddp", "fsdp2 spreads the weights over the GPUs of a cell: for models that one cannot train"
     )
-    storage: str | None = parameter(
-        None, "URL that all nodes reach, for the run's folder; none: they share its disk"
-    )
 
     def __post_init__(self) -> None:
         _ = self._per_cell
@@ -86,15 +80,12 @@ class RayExecutor:
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         told = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
         running: dict[Any, Job] = {}
-        stored = None if self.storage is None else RunStorage(self.storage)
         task = ray.remote(max_calls=1, max_retries=self.retries)(_work)
         try:
             while True:
                 while len(running) < self.slots and (job := queue.take()) is not None:
                     needs = _options(job, self._nodes(), self.gpus_per_cell)
-                    if stored is not None:
-                        _put(stored, folder, job)
-                    order = Order.of(job, folder, self.storage, self._per_cell)
+                    order = Order.of(job, folder, self._per_cell)
                     running[task.options(**needs).remote(order, told)] = job
                 if not running:
                     return
@@ -103,10 +94,7 @@ class RayExecutor:
                 for name, event in told.get_nowait_batch(told.qsize()):
                     jobs[name].told(progress)(event["what"], event["done"], event["total"])
                 for reference in ended:
-                    job, failure = running.pop(reference), _failure(reference)
-                    if stored is not None:
-                        _fetch(stored, folder, job)
-                    yield JobResult(job, failure)
+                    yield JobResult(running.pop(reference), _failure(reference))
         finally:
             for reference in running:
                 ray.cancel(reference, force=True)
@@ -171,43 +159,21 @@ def _options(job: Job, nodes: list[_Resources], per_cell: int = 1) -> dict[str, 
     }
 
 
-def _put(storage: RunStorage, run: Path, job: Job) -> None:
-    if not job.folders:
-        raise UserError(
-            f"A {job.stage} job needs the folder of the run itself: leave out storage= of ray."
-        )
-    for name in job.folders:
-        storage.put(run, name)
-
-
-def _fetch(storage: RunStorage, run: Path, job: Job) -> None:
-    for name in job.folders:
-        storage.fetch(run, name, plan=False)
-    storage.fetch_file(run / "logs" / f"{job.name}.log", f"logs/{job.name}.log")
-
-
 def _work(order: Order, told: Any) -> str | None:
     """The task: run a job's process on this node; its last words where it failed."""
     if (refusal := order.refusal()) is not None:
         return refusal
-    try:
-        with order.plugin_files() as files, order.run_folder() as run:
-            return _run(order, {**order.request, "run": str(run), "plugins": files}, run, told)
-    except UserError as error:
-        return f"the node {platform.node()}: {str(error).rstrip('.')}"
-
-
-def _run(order: Order, request: dict[str, Any], run: Path, told: Any) -> str | None:
-    environment = order.environment
-    worker = WorkerProcess(order.module, request, run / "logs", order.name, environment=environment)
-    try:
-        while (event := worker.hear()) is not None:
-            if event["event"] == "progress":
-                told.put_nowait((order.name, event))
-        ended = worker.ending()
-        return None if ended is None else ended.replace(str(run), str(order.folder))
-    finally:
-        worker.close()
+    with order.plugin_files() as files:
+        request, logs = {**order.request, "plugins": files}, order.folder / "logs"
+        environment = order.environment
+        worker = WorkerProcess(order.module, request, logs, order.name, environment=environment)
+        try:
+            while (event := worker.hear()) is not None:
+                if event["event"] == "progress":
+                    told.put_nowait((order.name, event))
+            return worker.ending()
+        finally:
+            worker.close()
 
 
 def _failure(reference: Any) -> str | None:

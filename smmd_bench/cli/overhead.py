@@ -50,11 +50,6 @@ if TYPE_CHECKING:
 )
 @options.choice("--dtype", "float32", "bfloat16", help="Of weights and activations.")
 @options.choice("--device", "auto", "cpu", "cuda", help="auto: the GPU, if there is one.")
-@options.choice(
-    "--interleave",
-    *("steps", "runs"),
-    help="All rows in memory, taking turns step by step; or one row at a time.",
-)
 @click.option("--threads", type=int, help="Of the CPU (default: torch's own).")
 @click.option("--seed", default=0, help="Of weights, rows and turns.")
 @options.out("the settings")
@@ -79,7 +74,7 @@ def command(
       smmd-bench overhead --losses ntl,smmd --steps 6 --drop 2 --repeats 1
       smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # needs a GPU
     """
-    from ..overhead.geometry import find_geometry
+    from ..overhead.settings import find_geometry
     from ..plugin_system.registry import require_known
 
     require_known("losses", losses)  # before what takes seconds to import
@@ -124,9 +119,13 @@ def _settings(
     """The checked settings."""
     import torch
 
-    from ..overhead.batches import synthetic_vocabulary
-    from ..overhead.geometry import check_geometry, find_geometry
-    from ..overhead.settings import CE, OverheadSettings
+    from ..overhead.settings import (
+        CE,
+        OverheadSettings,
+        check_geometry,
+        find_geometry,
+        synthetic_vocabulary,
+    )
     from ..plugin_system.parameters import canonical
     from ..plugin_system.plugin_source import version_of
     from ..plugin_system.registry import load_loss

@@ -126,34 +126,6 @@ def test_plugin_files_are_sent_to_a_node_that_has_none_or_another(executor, tmp_
             assert files != [str(file)]
 
 
-def test_a_storage_takes_the_place_of_a_shared_disk(cluster, tmp_path):
-    run_folder, url = tmp_path / "run", f"file://{tmp_path / 'storage'}"
-    cell = run_folder / "cells" / "a"
-    cell.mkdir(parents=True)
-    (cell / "cell.json").write_text("{}")
-    (run_folder / "manifest.json").write_text("{}")
-    executor = load("executors", f"ray[address={cluster.address},storage={url}]")
-    jobs = [
-        dataclasses.replace(
-            job(name, copies=["cells/a/cell.json"], fails=name == "fails"), folders=("cells/a",)
-        )
-        for name in ("copies", "fails")
-    ]
-    found, _ = run(executor, jobs[:1], run_folder)
-    assert found == {"copies": None}
-    assert (cell / "cell.copy").read_text() == "{}"
-    log = (run_folder / "logs" / "train-copies.log").read_text()
-    assert log.startswith("copies cells/a/cell.json in ")
-    assert str(run_folder) not in log
-    found, _ = run(executor, jobs[1:], run_folder)
-    assert found == {"fails": "as it was told to"}
-    with pytest.raises(UserError, match=r"needs the folder of the run itself: leave out storage="):
-        run(executor, [job("b")], run_folder)
-    broken = dataclasses.replace(executor, storage="nowhere://x")
-    with pytest.raises(UserError, match=r"Nothing can be written to the storage nowhere://x"):
-        run(broken, jobs, run_folder)
-
-
 def test_a_node_without_the_folder_or_with_other_versions_says_so(executor, tmp_path):
     (tmp_path / "manifest.json").write_text("{}")
     order = Order.of(job("a"), tmp_path)
@@ -166,10 +138,10 @@ def test_a_node_without_the_folder_or_with_other_versions_says_so(executor, tmp_
 
 def test_a_job_is_told_how_many_gpus_it_has_and_how_they_share_the_weights(tmp_path):
     per_cell = PerCell(4, "fsdp2")
-    order = Order.of(job("a", Resources(1)), tmp_path, None, per_cell)
+    order = Order.of(job("a", Resources(1)), tmp_path, per_cell)
     assert order.environment["SMMD_BENCH_PROCESSES"] == "4"
     assert order.environment["SMMD_BENCH_STRATEGY"] == "fsdp2"
-    alone = Order.of(job("a"), tmp_path, None, per_cell).environment
+    alone = Order.of(job("a"), tmp_path, per_cell).environment
     assert "SMMD_BENCH_PROCESSES" not in alone
 
 

@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 
 from smmd_bench.run.process import start
 
@@ -17,10 +16,6 @@ def main() -> int:
         events.send({"event": "progress", "what": f"{seen}", "done": 0, "total": 1})
         events.send({"event": "progress", "what": "began", "done": 0, "total": 1})
         time.sleep(told.get("seconds", 0))
-        for name in told.get("copies", ()):
-            print(f"copies {name} in {request['run']}")
-            copied = Path(request["run"], name)
-            copied.with_suffix(".copy").write_bytes(copied.read_bytes())
         if told.get("dies"):
             os.kill(os.getpid(), signal.SIGKILL)
         if told.get("fails"):

@@ -1,10 +1,6 @@
-"""Small settings, and one finished measurement of them with real processes."""
+"""Small settings of the tiny geometry."""
 
-import pytest
-
-from smmd_bench.overhead.geometry import named_geometries
-from smmd_bench.overhead.measure import measure
-from smmd_bench.overhead.settings import OverheadSettings
+from smmd_bench.overhead.settings import OverheadSettings, named_geometries
 
 
 def tiny_settings(**changes):
@@ -20,17 +16,3 @@ def tiny_settings(**changes):
 
 def silent(what, done, total):
     """Progress for nobody."""
-
-
-def recorded():
-    """Progress for a test: what was reported, and the function that reports."""
-    calls: list[tuple[str, int, int]] = []
-    return calls, lambda *call: calls.append(call)
-
-
-@pytest.fixture(scope="session")
-def measured_folder(tmp_path_factory):
-    """Stock, ce and smmd, one repeat. Only to be read."""
-    folder = tmp_path_factory.mktemp("overhead") / "tiny"
-    measure(tiny_settings(losses={"ce": 1, "smmd": 1}), folder, silent)
-    return folder

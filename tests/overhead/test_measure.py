@@ -1,175 +1,204 @@
-"""Measurements with real processes."""
+"""Measurements with real processes and the real Trainer, and the arithmetic of the table."""
 
 import os
 import shutil
 import signal
-from dataclasses import replace
-from typing import ClassVar
+import statistics
+from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 
 import smmd_bench as sb
 from smmd_bench.errors import UserError
 from smmd_bench.overhead import measure as module
-from smmd_bench.overhead.measure import measure, missing_repeats, read_frames
-from smmd_bench.overhead.process import RowProcess
-from smmd_bench.overhead.ratios import overhead_frame
+from smmd_bench.overhead import worker
+from smmd_bench.overhead.measure import measure, missing_repeats, overhead_frame, read_frames
 from smmd_bench.overhead.settings import STOCK
+from smmd_bench.overhead.worker import train_row
+from smmd_bench.run.process import WorkerProcess
 from smmd_bench.storage.files import write_json
-from tests.overhead.conftest import recorded, silent, tiny_settings
-
-pytestmark = pytest.mark.engine
+from smmd_bench.training.trainer import ObjectiveTrainer
+from tests.in_process import call
+from tests.overhead.conftest import silent, tiny_settings
 
 ROWS = (STOCK, "ce", "smmd")
 TWO = {"ce": 1, "smmd": 1}
 
 
-def test_every_row_has_every_step_with_both_clocks(measured_folder):
-    steps = read_frames(measured_folder)["steps"]
+@pytest.fixture(scope="session")
+def measured_folder(tmp_path_factory):
+    """Stock, ce and smmd, one repeat. Only to be read."""
+    folder = tmp_path_factory.mktemp("overhead") / "tiny"
+    measure(tiny_settings(losses=TWO), folder, silent)
+    return folder
+
+
+@pytest.mark.engine
+def test_a_measurement_is_a_run_without_cells_and_has_every_step(measured_folder):
+    run, frames = sb.read_run(measured_folder), read_frames(measured_folder)
+    assert run.manifest["overhead"]["losses"] == TWO
+    assert run.cells.empty
+    steps, runs = frames["steps"], frames["runs"]
     assert list(zip(steps["row"], steps["step"], strict=True)) == [
         (row, step) for row in ROWS for step in (1, 2, 3, 4)
     ]
     assert (steps[["wall_seconds", "cpu_seconds"]] > 0).all(axis=None)
     assert steps["dropped"].tolist() == [True, False, False, False] * 3
-
-
-def test_every_row_says_its_memory_and_on_what_it_ran(measured_folder):
-    runs = read_frames(measured_folder)["runs"]
-    assert tuple(runs["row"]) == ROWS
     assert (runs["peak_bytes"] > 10**8).all()  # python and torch alone are that
     assert runs["threads"].tolist() == [1, 1, 1]
-    assert runs["device"].notna().all()
     assert runs["error"].isna().all()
-
-
-def test_a_measurement_is_a_run_without_cells(measured_folder):
-    run = sb.read_run(measured_folder)
-    assert run.manifest["overhead"]["losses"] == TWO
-    assert {"command", "versions", "hardware"} <= set(run.manifest)
-    assert run.cells.empty
-    assert run.metrics.empty
-
-
-def test_what_is_complete_is_not_measured_again(measured_folder):
-    before = (measured_folder / "steps.parquet").stat().st_mtime_ns
-    calls, progress = recorded()
-    assert not measure(tiny_settings(losses=TWO), measured_folder, progress)
-    assert calls == []
-    assert (measured_folder / "steps.parquet").stat().st_mtime_ns == before
-
-
-def test_another_measurement_does_not_get_the_folder(measured_folder):
+    assert not measure(tiny_settings(losses=TWO), measured_folder, silent)
     with pytest.raises(UserError, match=r"belongs to another .* \(overhead_tiny_cpu_smmd_"):
         measure(tiny_settings(losses=TWO, seed=1), measured_folder, silent)
 
 
-def test_a_folder_with_other_things_is_left_alone(tmp_path):
-    (tmp_path / "thesis.tex").touch()
-    with pytest.raises(UserError, match=r"holds no run \(thesis.tex\)"):
-        measure(tiny_settings(), tmp_path, silent)
-    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+class Deadly(WorkerProcess):
+    """A process that is killed in its training where it trains ce."""
+
+    def hear(self) -> dict[str, Any] | None:
+        event = super().hear()
+        if event is not None and event["event"] == "progress" and "ce" in self.log.name:
+            os.kill(self.process.pid, signal.SIGKILL)
+        return event
 
 
-class Deadly(RowProcess):
-    """A process of which one is killed in the midst of the second step."""
-
-    def step(self):
-        if self.row == "ce" and len(self.steps) == 1 and self.failure is None:
-            os.kill(self.worker.process.pid, signal.SIGKILL)
-            self.worker.process.wait()
-        super().step()
-
-
-class Noted:
-    """Notes who steps, in place of a process."""
-
-    turns: ClassVar[list[str]] = []
-
-    def __init__(self, settings, row, *_):
-        self.row, self.failure, self.facts, self.steps = row, None, {"threads": 1}, []
-
-    def step(self):
-        self.turns.append(self.row)
-        self.steps.append((1.0, 1.0))
-
-    def hear(self): ...
-    def prepare(self): ...
-    def close(self): ...
-
-
-def turns_of(settings, folder, monkeypatch):
-    monkeypatch.setattr(module, "RowProcess", Noted)
-    monkeypatch.setattr(Noted, "turns", [])
-    measure(settings, folder, silent)
-    return Noted.turns
-
-
-def test_a_killed_row_is_reported_the_others_finish_and_its_repeat_alone_is_done_again(
+@pytest.mark.engine
+def test_a_killed_row_is_reported_and_its_repeat_alone_is_done_again(
     measured_folder, tmp_path, monkeypatch
 ):
-    """In the second repeat; the first one was finished before, and stays as it is."""
-    settings = tiny_settings(losses=TWO, repeats=2)
+    settings = tiny_settings(losses=TWO, repeats=2, steps=200)
+    settings = type(settings)(**{**settings.to_dict(), "drop": 1})
     folder = shutil.copytree(measured_folder, tmp_path / "run")
     manifest = sb.read_run(folder).manifest
     write_json(folder / "manifest.json", {**manifest, "overhead": settings.to_dict()})
-    monkeypatch.setattr(module, "RowProcess", Deadly)
-    calls, progress = recorded()
-    assert measure(settings, folder, progress)
-    frames = read_frames(folder)
-    failed = frames["runs"].dropna(subset="error")
+    monkeypatch.setattr(module, "WorkerProcess", Deadly)
+    assert measure(settings, folder, silent)
+    runs = read_frames(folder)["runs"]
+    failed = runs.dropna(subset="error")
     assert failed[["row", "repeat"]].to_numpy().tolist() == [["ce", 1]]
-    assert failed["error"].iloc[0].startswith("the process was killed by SIGKILL (out of memory?)")
-    counts = frames["steps"].query("repeat == 1").groupby("row").size().to_dict()
-    assert counts == {STOCK: 4, "smmd": 4}
+    assert failed["error"].iloc[0].startswith("the process was killed by SIGKILL")
     assert missing_repeats(settings, folder) == [1]
-
-    assert turns_of(settings, folder, monkeypatch)
-    assert missing_repeats(settings, folder) == []
-    steps = read_frames(folder)["steps"]
-    assert steps.groupby(["row", "repeat"]).size().eq(4).all()
     first = read_frames(measured_folder)["steps"]
-    pd.testing.assert_frame_equal(steps.query("repeat == 0"), first)
-    assert {label for label, _, _ in calls} == {"repeat 2 of 2"}
+    pd.testing.assert_frame_equal(read_frames(folder)["steps"].query("repeat == 0"), first)
 
 
-class Hopeless(Noted):
-    """A process that cannot even start."""
+@pytest.mark.engine
+@pytest.mark.parametrize("row", [STOCK, "ce", "smmd"])
+def test_every_step_is_an_optimiser_step_of_the_real_trainer(row, monkeypatch):
+    logits, models = [], []
+    build = worker.build_model
 
-    def hear(self):
-        self.failure = "no memory"
+    def watched(*arguments):
+        models.append(model := build(*arguments))
+        model.before = {k: v.clone() for k, v in model.state_dict().items()}
+        model.get_output_embeddings().register_forward_hook(
+            lambda _, inputs, out: logits.append(getattr(out, "shape", None))
+        )
+        return model
 
-    def step(self): ...
+    monkeypatch.setattr(worker, "build_model", watched)
+    steps: list[int] = []
+    trainer, found = train_row(tiny_settings(), row, 0, steps.append)
+    assert steps == [1, 2, 3, 4]
+    assert len(found["steps"]) == 4
+    changed = {
+        name
+        for name, value in models[0].before.items()
+        if not torch.equal(value, trainer.model.state_dict()[name])
+    }
+    assert len(changed) >= 7  # lora_B of all seven linear maps
+    assert all("lora_" in name for name in changed)
+    full = (2, 16, 512)  # batch, length, vocabulary
+    assert isinstance(trainer, ObjectiveTrainer) == (row != STOCK)
+    assert (full in logits) == (row == STOCK)  # ours never builds the full logits
 
 
-def test_where_all_fail_there_are_reasons_and_no_steps(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "RowProcess", Hopeless)
-    for _ in range(2):  # the same command tries again
-        assert measure(tiny_settings(repeats=2), tmp_path, silent)
-        frames = read_frames(tmp_path)
-        assert frames["steps"].empty
-        assert frames["runs"]["error"].tolist() == ["no memory"] * 4
-    assert overhead_frame(frames["steps"], frames["runs"], (STOCK, "ce"))["repeats"].sum() == 0
+@pytest.mark.engine
+def test_cross_entropy_here_is_that_of_the_stock_trainer():
+    losses = []
+    for row in (STOCK, "ce"):
+        trainer, _ = train_row(tiny_settings(), row, 0, lambda _: None)
+        losses.append([line["loss"] for line in trainer.state.log_history[:4]])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    trainer, _ = train_row(tiny_settings(dtype="bfloat16"), "smmd", 0, lambda _: None)
+    assert trainer.args.bf16
 
 
-def test_the_order_of_turns_changes_from_step_to_step_and_follows_from_the_seed(
-    tmp_path, monkeypatch
-):
-    settings = tiny_settings(losses=TWO, steps=12)
-    found = [
-        turns_of(replace(settings, seed=seed), tmp_path / name, monkeypatch)
-        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+CE = {0: [9.0, 2.0, 4.0, 3.0], 1: [9.0, 3.0, 5.0, 2.0]}  # seconds by repeat; the first is dropped
+SMMD = {0: [1.0, 2.2, 6.0, 3.3], 1: [1.0, 3.0, 6.0, 3.6]}
+
+
+def planted():
+    steps = [
+        (row, repeat, step, wall, wall / 2, step == 1)
+        for row, seconds in (("ce", CE), ("smmd", SMMD))
+        for repeat, walls in seconds.items()
+        for step, wall in enumerate(walls, 1)
     ]
-    rounds = [tuple(found[0][at : at + 3]) for at in range(0, 36, 3)]
-    assert all(sorted(turn) == sorted(ROWS) for turn in rounds)
-    assert len(set(rounds)) > 2
-    assert found[0] == found[1] != found[2]
+    peaks = {"ce": (2e9, 4e9), "smmd": (3e9, 5e9)}
+    runs = [
+        (row, repeat, peak, "cpu", 1, None)
+        for row, both in peaks.items()
+        for repeat, peak in enumerate(both)
+    ]
+    runs += [(STOCK, repeat, None, None, None, "killed") for repeat in (0, 1)]
+    names = ["row", "repeat", "peak_bytes", "device", "threads", "error"]
+    types = {"peak_bytes": "Int64", "threads": "Int64", "error": "str"}
+    columns = ["row", "repeat", "step", "wall_seconds", "cpu_seconds", "dropped"]
+    frame = pd.DataFrame(runs, columns=names).astype(types)
+    return overhead_frame(pd.DataFrame(steps, columns=columns), frame, ROWS).set_index("row")
 
 
-def test_rows_can_run_one_after_the_other_in_an_order_that_changes(tmp_path, monkeypatch):
-    settings = tiny_settings(losses=TWO, interleave="runs", repeats=6)
-    turns = turns_of(settings, tmp_path / "out", monkeypatch)
-    rows = [tuple(turns[at : at + 12 : 4]) for at in range(0, 72, 12)]
-    assert turns == [row for order in rows for row in order for _ in range(4)]
-    assert all(sorted(order) == sorted(ROWS) for order in rows)
-    assert len(set(rows)) > 1
+def test_times_are_of_the_median_step_without_the_dropped_ones():
+    line = planted().loc["ce"]
+    medians = [1000 * statistics.median(CE[repeat][1:]) for repeat in (0, 1)]
+    assert line["wall_ms"] == pytest.approx(statistics.fmean(medians))
+    assert line["cpu_ms"] == pytest.approx(line["wall_ms"] / 2)
+    assert (line["repeats"], line["steps"], line["memory_gb"]) == (2, 6, 3.0)
+
+
+def test_ratios_are_medians_over_repeats_with_the_smallest_and_the_largest():
+    line = planted().loc["smmd"]
+    assert line["wall_to_ce"] == line["cpu_to_ce"] == pytest.approx((1.1 + 1.2) / 2)
+    assert (line["wall_to_ce_low"], line["wall_to_ce_high"]) == pytest.approx((1.1, 1.2))
+    found = [line[f"memory_to_ce{end}"] for end in ("", "_low", "_high")]
+    assert found == pytest.approx([1.375, 1.25, 1.5])
+    assert pd.isna(line["wall_to_stock"])
+    failed = planted().loc[STOCK]
+    assert failed["error"] == "repeat 1: killed; repeat 2: killed"
+    assert failed["repeats"] == 0
+    assert pd.isna(failed["wall_ms"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--geometry none/config.json", "Unknown geometry.*path of a config.json"),
+        ("--geometry config.json", "--numeric-tokens, such as 10"),
+        ("--losses smd", "did you mean smmd"),
+        ("--losses ,", "--losses is empty: give at least one LOSS"),
+        ("--losses ntil --numeric-tokens 5", "ntil cannot be measured here"),
+        ("--steps 20", "--drop 20 leaves none of 20 steps"),
+        ("--device cuda", "torch finds no GPU here"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2", "vocab_size": 512}')
+    with pytest.raises(Exception, match=said):
+        call(["overhead", *words.split()], tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"config.json"}
+
+
+@pytest.mark.slow
+def test_the_command_measures_once_and_prints_the_table(tmp_path):
+    words = ["overhead", "--geometry", "tiny", "--losses", "smmd", "--out", "out", "--threads", "1"]
+    words += ["--steps", "3", "--drop", "1", "--repeats", "1", "--length", "16"]
+    out = call(words, tmp_path)
+    assert out.status == 0, out.output
+    assert "Training overhead: tiny, cpu" in out.stdout
+    table = pd.read_csv(tmp_path / "out" / "reports" / "tables" / "overhead_table.csv")
+    assert table["Loss"].tolist() == ["CE, stock Trainer", "CE", "SMMD"]
+    assert "Nothing to do: out is complete." in call(words, tmp_path).output

@@ -4,13 +4,12 @@ import json
 
 import pandas as pd
 import pytest
-from smmd_bench.reports.dataset_sizes import DatasetSizes, dataset_sizes
+from smmd_bench.reports.datasets import DatasetSizes, dataset_sizes
 from smmd_bench.reports.overhead_table import OverheadTable
 from smmd_bench.reports.regression_tables import MmluTable, RegressionTable
 
 import smmd_bench as sb
-from smmd_bench.overhead.geometry import named_geometries
-from smmd_bench.overhead.settings import STOCK, OverheadSettings
+from smmd_bench.overhead.settings import STOCK, OverheadSettings, named_geometries
 from smmd_bench.plugin_system.registry import entries
 from smmd_bench.regression.comparison import write_comparisons
 from smmd_bench.results.frames import read_run

@@ -1,0 +1,92 @@
+"""Jobs through submitit, by its executor for this machine."""
+
+import signal
+import time
+
+import psutil
+import pytest
+from smmd_bench.plugins.executors.slurm import SlurmExecutor, Work
+
+from smmd_bench.contracts import JobQueue
+from smmd_bench.errors import UserError
+from smmd_bench.plugin_system.registry import load
+
+from .test_local import job
+
+pytest.importorskip("submitit")
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+def run(spec, jobs, folder, hear=lambda what: None):
+    """The results by name, and what the jobs said, in order."""
+    said, found = [], {}
+
+    def progress(what, *_):
+        said.append(what)
+        hear(what)
+
+    for result in load("executors", spec).run(JobQueue(jobs), folder, progress):
+        found[result.job.label] = result.failure
+    return found, said
+
+
+def test_a_job_that_fails_or_dies_stops_no_other_and_all_say_what_they_do(tmp_path):
+    jobs = [job("dies", dies=True), job("fails", fails=True), job("works", place="gsm8k")]
+    found, said = run("slurm[cluster=local,jobs=2]", jobs, tmp_path)
+    assert found.pop("dies").startswith("the process was killed by SIGKILL (out of memory?), see ")
+    assert found == {"fails": "as it was told to", "works": None}
+    assert [word for word in said if "gsm8k: " in word][1:] == ["gsm8k: began", "gsm8k: ended"]
+    assert (tmp_path / "logs" / "train-works.log").exists()
+    assert not list((tmp_path / "logs").glob("*.events"))
+
+
+def test_a_preempted_job_is_queued_again(tmp_path, monkeypatch):
+    sent = []
+    submit = SlurmExecutor._submit
+    monkeypatch.setattr(
+        SlurmExecutor, "_submit", lambda *given: sent.append(submit(*given)) or sent[-1]
+    )
+
+    def preempt(what):
+        if what == "began" and len(sent) == 1:
+            sent.append(None)
+            (task,) = psutil.Process(int(sent[0].job_id)).children()  # as Slurm does
+            task.send_signal(signal.SIGUSR2)
+
+    found, said = run("slurm[cluster=local]", [job("a", seconds=3)], tmp_path, preempt)
+    assert found == {"a": None}
+    assert said.count("began") == 2
+    assert said.count("ended") == 1
+
+
+def test_nothing_goes_on_when_the_run_is_ended(tmp_path):
+    executor = load("executors", "slurm[cluster=local]")
+    jobs = JobQueue([job("a"), job("b", seconds=60)])
+    results = executor.run(jobs, tmp_path, lambda *_: None)
+    assert next(results).job.label == "a"
+    results.close()
+    time.sleep(5)
+    assert "ended" not in (tmp_path / "logs" / "train-b.events").read_text()
+
+
+def test_what_slurm_gets(tmp_path, monkeypatch):
+    submitit = pytest.importorskip("submitit")
+    given = {}
+    monkeypatch.setattr(
+        submitit.AutoExecutor, "update_parameters", lambda self, **more: given.update(more)
+    )
+    monkeypatch.setattr(submitit.AutoExecutor, "submit", lambda self, work: work)
+    spec = "slurm[partition=gpu,gpus_per_cell=2,hours=8,cluster=local,options=qos=long --nice=10]"
+    work = load("executors", spec)._submit(job("a"), tmp_path)
+    assert isinstance(work, Work)
+    assert (given["timeout_min"], given["slurm_partition"]) == (480, "gpu")
+    assert given["gpus_per_node"] == 0  # this job asks for none
+    assert given["slurm_additional_parameters"] == {"qos": "long", "nice": "10"}
+
+
+def test_mistakes_are_one_sentence(tmp_path, monkeypatch):
+    with pytest.raises(UserError, match="options=qos: give NAME=VALUE, parted by spaces"):
+        load("executors", "slurm[options=qos]")
+    monkeypatch.setenv("PATH", str(tmp_path))  # no sbatch
+    with pytest.raises(UserError, match=r"Slurm does not take a .* on a machine that has sbatch"):
+        run("slurm", [job("a")], tmp_path)
