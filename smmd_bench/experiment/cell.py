@@ -189,6 +189,7 @@ class Cell:
         `smmd_bench.storage.cell`."""
         task, own = self.task_plugin, self.source is None and not self.grid
         greedy = {
+            "model": self.card.identity,  # of an adapter, the digest of the weights lacks it
             "max_new_tokens": task.max_new_tokens,
             "dtype": self.recipe.dtype,
             "chat_template": self.recipe.chat_template,
@@ -202,7 +203,7 @@ class Cell:
             metrics = [[metric.name, version_of(metric)] for metric in task.metrics()]
             content["select"] = {"parser": [task.name, version_of(task)], "metrics": metrics}
         if self.trial is None:
-            test = {"model": self.card.identity, "data": self._data("test"), **greedy}
+            test = {"data": self._data("test"), **greedy}
             probes = [PROBE_VERSION, self.recipe.probe_examples, self.recipe.probe_vectors]
             content["decode"] = {"probes": probes, "numbers": self.recipe.numeric_rule, **test}
             if self.decoders:

@@ -8,8 +8,7 @@ from smmd_bench.decoding.choice import find_trained_cell
 from smmd_bench.decoding.selection import settle
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run.run_directory import RunDirectory
-from smmd_bench.storage.files import write_parquet
-from tests.run.finished_cells import PLAIN, claim, completions, decode, rate, train
+from tests.run.finished_cells import PLAIN, claim, decode, rate, train
 
 TUNED = dataclasses.replace(
     PLAIN, losses=("ce",), tune=("learning_rate=1e-4,2e-4,3e-4",), base=False
@@ -51,7 +50,7 @@ def test_the_best_in_validation_is_chosen_and_of_equals_the_first(run, right, ch
 def test_nothing_is_chosen_before_every_trial_is_validated(run):
     now = validate(run, 1, 3)
     assert (now.choice, now.home, now.tested, now.receipt) == (None, None, None, None)
-    assert run.missing(tuned_cell()) == ["decode", "measure"]
+    assert run.missing([tuned_cell()]) == {tuned_cell(): "decode"}
     with pytest.raises(RuntimeError, match="is chosen yet"):
         find_trained_cell(tuned_cell(), run.path)
 
@@ -73,19 +72,7 @@ def test_a_tuned_cell_is_tested_with_the_weights_of_the_chosen_trial(run):
     assert now.selection == now.trials[1].selection
     decode(run, cell)
     rate(run, cell)
-    assert run.missing(cell) == []
+    assert not run.missing([cell])
     train(run, cell.trials[2], right=4, weights="others")
     settle(cell, run.path)
-    assert run.missing(cell) == ["decode", "measure"]
-
-
-def test_no_answer_of_a_test_changes_a_choice(run):
-    cell = tuned_cell()
-    choice = validate(run, 1, 3, 2).choice
-    for trial in cell.trials:  # as a row of another command would have them
-        stamp = run.current(trial).decode_stamp
-        assert stamp is not None
-        write_parquet(run.cell_folder(trial) / "completions.parquet", completions(4), stamp)
-    (run.cell_folder(cell) / "choice.json").unlink()
-    settle(cell, run.path)
-    assert run.current(cell).choice == choice
+    assert run.missing([cell]) == {cell: "decode"}

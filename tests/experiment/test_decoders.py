@@ -32,16 +32,16 @@ def test_an_unknown_decoder_is_named():
 
 def test_decoders_add_beams_and_change_the_measurement_alone():
     for plain, both in zip(PLAIN.cells, BOTH.cells, strict=True):
-        changed = {s for s in both.addresses if both.addresses[s] != plain.addresses.get(s)}
+        changed = {s for s in both.parts if both.parts[s] != plain.parts.get(s)}
         assert changed == {"beams", "measure"}
         mean = replace(both, decoders=("mean",))
-        assert mean.addresses["beams"] == both.addresses["beams"]
-        assert mean.addresses["measure"] != both.addresses["measure"]
+        assert mean.parts["beams"] == both.parts["beams"]
+        assert mean.parts["measure"] != both.parts["measure"]
 
 
 def test_a_worker_gets_the_cell_that_was_planned():
     for cell in BOTH.cells:
-        assert cell_from_json(cell_to_json(cell)).addresses == cell.addresses
+        assert cell_from_json(cell_to_json(cell)).parts == cell.parts
 
 
 def test_a_cell_that_two_parts_ask_for_has_the_decoders_of_both():
@@ -58,7 +58,7 @@ def test_trials_of_a_tuned_loss_are_those_without_decoders():
     both = Experiment(("arithmetic",), ("ce",), tune=tune, decoders=("mean",)).cells
     assert [cell.label for cell in plain] == [cell.label for cell in both]
     for one, other in zip(plain, both, strict=True):
-        assert one.addresses["select"] == other.addresses["select"]
+        assert one.parts.get("select") == other.parts.get("select")
     assert not any(cell.decoders for cell in both if cell.trial is not None)
 
 
@@ -68,7 +68,7 @@ def test_a_trial_that_is_a_row_as_well_is_the_row_with_its_decoders():
     tuned = replace(plain, tune=("ce: learning_rate=1e-4,3e-4",))
     for parts in ((row, tuned), (tuned, row)):
         cells = each_once(cell for part in parts for cell in part.cells)
-        folders = [cell.addresses["train"] for cell in cells]
+        folders = [cell.address for cell in cells]
         assert len(folders) == len({*folders})
-        (mine,) = [c for c in cells if c.addresses["train"] == row.cells[-1].addresses["train"]]
+        (mine,) = [c for c in cells if c.address == row.cells[-1].address]
         assert (mine.trial, mine.decoders) == (None, ("mean",))

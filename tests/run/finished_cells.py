@@ -56,7 +56,8 @@ def train(
 ) -> None:
     """Write what training and selection leave: so many of 4 answers are right in the best epoch."""
     now, epochs = run.current(cell), [0] if cell.is_base else [1, 2]
-    lines = [{"epoch": e, "weights": BASE if cell.is_base else f"{weights} {e}"} for e in epochs]
+    name = f"{weights} of {cell.address} {{}}" if not cell.is_base else BASE
+    lines = [{"epoch": epoch, "weights": name.format(epoch)} for epoch in epochs]
     write_json(now.trained / "receipt.json", {"kind": "full", "epochs": lines})
     if cell.is_base:
         return
