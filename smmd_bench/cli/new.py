@@ -90,12 +90,12 @@ def _require_name(kind: str, name: str, *, alone: bool) -> None:
             f"'{name}' cannot name a {kind}: take lower-case letters, digits and underscores, a "
             f"letter first, such as my_{nearest}."
         )
-    if name in (known := names(_GROUPS[kind])):
-        others = (f"my_{name}", *(f"my_{name}_{number}" for number in range(2, 100)))
-        free = next(other for other in others if other not in known)
-        raise UserError(f"There is a {kind} '{name}' already: choose another name, such as {free}.")
-    if alone and _hides_a_module(name):
-        raise UserError(f"{name}.py would hide the module {name}: choose another, my_{name} say.")
+    if name in names(_GROUPS[kind]):
+        raise UserError(
+            f"There is a {kind} '{name}' already: choose another name, such as my_{name}."
+        )
+    if alone:
+        _require_free(name, "name")
 
 
 def _package_of(project: str) -> str:
@@ -106,16 +106,14 @@ def _package_of(project: str) -> str:
             f"'{project}' cannot name a project: take letters, digits, '-' and '_', a letter "
             "first, and not a keyword of Python."
         )
-    if _hides_a_module(package):
-        raise UserError(
-            f"The package {package} would hide the module of that name: choose another --project, "
-            f"such as my-{project}."
-        )
+    _require_free(package, "--project")
     return package
 
 
-def _hides_a_module(name: str) -> bool:
-    return name in sys.stdlib_module_names or importlib.util.find_spec(name) is not None
+def _require_free(module: str, what: str) -> None:
+    """Raise UserError where a module of this name can be imported already."""
+    if module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None:
+        raise UserError(f"{module} would hide the module {module}: choose another {what}.")
 
 
 def _render(template: str, values: dict[str, str]) -> str:

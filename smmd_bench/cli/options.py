@@ -33,17 +33,19 @@ def split_commas(
     return parts
 
 
-def load_plugins(
-    context: click.Context, _: click.Parameter, files: tuple[Path, ...]
-) -> tuple[Path, ...]:
+def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, ...]) -> None:
     """Register the plugins of files, unless a shell only completes the command."""
+    context.meta[__name__] = files
     if files and not context.resilient_parsing:
         from ..plugin_system.registry import load_plugin_file
 
-        context.meta[__name__] = files
         for file in files:
             load_plugin_file(file)
-    return files
+
+
+def given_plugins() -> tuple[str, ...]:
+    """The files of --plugin, as they are given."""
+    return tuple(map(str, click.get_current_context().meta.get(__name__, ())))
 
 
 def require_used(titles: Collection[str], files: Iterable[str] = ()) -> None:
@@ -51,8 +53,7 @@ def require_used(titles: Collection[str], files: Iterable[str] = ()) -> None:
     `loss ce`; a report is always used."""
     from ..plugin_system.registry import titles_of_file
 
-    given: tuple[Path, ...] = click.get_current_context().meta.get(__name__, ())
-    for file in dict.fromkeys([*given, *map(Path, files)]):
+    for file in map(Path, dict.fromkeys([*given_plugins(), *files])):
         mine = titles_of_file(file)
         if not any(title in titles or title.startswith("report ") for title in mine):
             raise UserError(
@@ -117,15 +118,15 @@ def choice(flag: str, *values: str, help: str) -> Decorator:
     return click.option(flag, type=click.Choice(values), default=values[0], help=help)
 
 
-_PLUGIN: dict[str, Any] = {
-    "multiple": True,
-    "type": PATH,
-    "callback": load_plugins,
-    "help": "A Python file with plugins of your own; may be repeated.",
-}
-plugin: Decorator = click.option("--plugin", "plugins", expose_value=False, **_PLUGIN)
-plugin_files: Decorator = click.option("--plugin", "plugins", **_PLUGIN)
-"""The same for a command that also needs the paths."""
+plugin: Decorator = click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    type=PATH,
+    expose_value=False,
+    callback=load_plugins,
+    help="A Python file with plugins of your own; may be repeated.",
+)
 data_dir: Decorator = click.option(
     "--data-dir",
     type=PATH,

@@ -132,8 +132,6 @@ def _settings(
 
     shape = find_geometry(geometry)
     found = [load_loss(spec) for spec in (CE, *losses)]
-    if not losses:
-        raise UserError("--losses names no loss: give some, such as ntl,smmd.")
     numeric_tokens = numeric_tokens if numeric_tokens is not None else shape.numeric_tokens
     if numeric_tokens is None:
         raise UserError(

@@ -123,19 +123,15 @@ def _prepare_splits(task: Task) -> Iterator[tuple[str, int, Path | str | None]]:
     from ..contracts import Split
     from ..storage.data_files import parts_of
 
-    sources = getattr(task, "sources", ())
-    for source in sources:
+    for source in getattr(task, "sources", ()):
         for split in source.local:
-            file = source.file(split)
-            rows = sum(1 for _ in source.rows(split))
+            file, rows = source.file(split), sum(1 for _ in source.rows(split))
             _check_pictures(task, split)
-            size = sum(part.stat().st_size for part in parts_of(file))
-            yield f"{split}: {rows:,} rows", size, file
-    for split in get_args(Split) if not sources else ():
+            yield f"{split}: {rows:,} rows", sum(p.stat().st_size for p in parts_of(file)), file
+    for split in get_args(Split) if not getattr(task, "sources", ()) else ():
         paths = _check_pictures(task, split)
-        size = sum(path.stat().st_size for path in paths)
         folder = os.path.commonpath(paths) if paths else None
-        yield f"{split}: {len(paths):,} pictures", size, folder
+        yield f"{split}: {len(paths):,} pictures", sum(p.stat().st_size for p in paths), folder
 
 
 def _check_pictures(task: Task, split: Split) -> set[Path]:

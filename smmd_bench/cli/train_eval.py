@@ -112,7 +112,7 @@ def _read_settings(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
 @options.execution
 @options.voice
 @click.option("--print-yaml", is_flag=True, help="Print the YAML file that means the same.")
-@options.plugin_files
+@options.plugin
 def command(voice: Voice, *, print_yaml: bool, **given: Any) -> int:
     """Fine-tune with each loss, score every checkpoint, report.
 
@@ -145,9 +145,9 @@ def command(voice: Voice, *, print_yaml: bool, **given: Any) -> int:
                 f"--{name.replace('_', '-')} {shortcuts[name]} and --set {name}={settings[name]} "
                 "contradict each other: keep one of them."
             )
-    given["plugins"] = tuple(map(str, given["plugins"]))
+    plugins = options.given_plugins()
     fields = {key: given.pop(key) for key in Experiment.__dataclass_fields__ if key in given}
-    experiment = Experiment(**fields, recipe={**shortcuts, **settings})
+    experiment = Experiment(**fields, plugins=plugins, recipe={**shortcuts, **settings})
     if print_yaml:
         click.echo(experiment.to_yaml(), nl=False)
         return 0

@@ -61,10 +61,8 @@ def require_metrics(task: Task) -> None:
     try:
         metrics: Any = task.metrics()
     except (Exception, SystemExit) as problem:
-        raise UserError(
-            f"{task.name}.metrics() fails ({type(problem).__name__}: {reason_of(problem)}): "
-            "correct the task."
-        ) from problem
+        said = f"{type(problem).__name__}: {reason_of(problem)}"
+        raise UserError(f"{task.name}.metrics() fails ({said}): correct the task.") from problem
     if not isinstance(metrics, Sequence) or isinstance(metrics, str) or not metrics:
         raise _refuse(task, "metrics()", metrics, "at least one metric")
     for metric in metrics:

@@ -1,15 +1,11 @@
-"""The command: in this process, in one of its own, or on a real pseudo-terminal."""
+"""The command: in this process, or in one of its own."""
 
 import contextlib
-import fcntl
 import io
 import os
-import pty
 import shutil
-import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 from unittest import mock
 
@@ -72,31 +68,6 @@ def call(*arguments: object, cwd: Path | None = None, **environment: str) -> End
         cwd=cwd,
         env=_variables(environment),
     )
-
-
-def on_terminal(
-    *arguments: object, columns: int = 80, cwd: Path | None = None, **environment: str
-) -> str:
-    """What the command writes on a terminal of that width; it must end well."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    process = subprocess.Popen(
-        [COMMAND, *map(str, arguments)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=cwd,
-        env=_variables({"TERM": "xterm-256color", "COLUMNS": "", "NO_COLOR": "", **environment}),
-    )
-    os.close(theirs)
-    written = b""
-    with contextlib.suppress(OSError):  # the other end is closed
-        while part := os.read(ours, 65536):
-            written += part
-    os.close(ours)
-    text = written.decode()
-    assert process.wait() == 0, text
-    return text
 
 
 def _variables(environment: dict[str, str]) -> dict[str, str]:

@@ -2,8 +2,10 @@
 
 import json
 import math
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pandas as pd
@@ -15,7 +17,7 @@ from smmd_bench.cli.voice import rows_of
 from smmd_bench.results.frames import read_run
 from tests.plugin_system.loss_file import LOSS
 
-from .conftest import cell_folder, on_terminal, run_here
+from .conftest import run_here
 
 COMMANDS = cli.list_commands(click.Context(cli))
 JOB = ["train-eval", "--task", "arithmetic", "--losses"]
@@ -123,9 +125,7 @@ def test_show_lists_cells_then_the_examples_of_one_then_one_example(run_folder):
     assert len({row["prompt"] for row in one}) == 1
 
 
-def test_tables_fit_a_terminal_and_a_pipe_has_no_colours(run_folder):
-    seen = on_terminal("show", run_folder, columns=100)
-    assert "\x1b[1m" in seen
+def test_a_pipe_has_no_colours_and_80_columns(run_folder):
     text = run_here("show", run_folder, "--uid", "test-000003", "--seed", 1).stdout
     assert "\x1b" not in text
     lines = [line for line in text.splitlines() if str(run_folder) not in line]
@@ -145,17 +145,16 @@ def test_compare_and_power_print_a_row_for_each_loss(run_folder):
 
 def test_what_a_run_names_is_never_loaded(run_folder, tmp_path):
     """A run folder may come from a stranger."""
-    marker = tmp_path / "loaded"
-    folder = cell_folder(run_folder, "ce").parent.parent
-    manifest = json.loads((folder / "manifest.json").read_text())
-    file = tmp_path / "mine.py"
-    file.write_text(f"open({str(marker)!r}, 'w')\n{LOSS}")
-    (tmp_path / "run").symlink_to(folder)
-    assert manifest
+    marker, run = tmp_path / "loaded", Path(shutil.copytree(run_folder, tmp_path / "run"))
+    (file := tmp_path / "mine.py").write_text(f"import os\nos.mkdir({str(marker)!r})\n{LOSS}")
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["experiments"] = [{"name": "theirs", "plugins": [str(file)]}]
+    (run / "manifest.json").write_text(json.dumps(manifest))
     for words in ("show RUN", "compare RUN RUN", "report RUN --only scale_errors"):
-        line = words.replace("RUN", str(tmp_path / "run")).split()
-        assert run_here(*line).returncode == 0
+        assert run_here(*words.replace("RUN", str(run)).split()).returncode == 0
     assert not marker.exists()
+    run_here("show", run, "--plugin", file)
+    assert marker.exists()
 
 
 def test_validate_says_what_fails_with_status_1(tmp_path):

@@ -71,16 +71,6 @@ def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path):
     }  # fmt: skip
 
 
-def test_a_plugin_file_is_listed_with_its_place_and_json_has_every_group(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text(LOSS)
-    content = json.loads(call("ls", "--json", "--plugin", file).stdout)
-    (found,) = [loss for loss in content["losses"] if loss["name"] == "mine"]
-    assert found["origin"] == {"file": str(file)}
-    assert [*content] == [*GROUPS, "models"]
-    assert {model["name"] for model in content["models"]} >= {"builtin/tiny", "Qwen/Qwen2.5-1.5B"}
-
-
 def test_a_backbone_needs_neither_settings_nor_a_number_of_tokens(tmp_path, monkeypatch):
     (tmp_path / "backbones.yaml").write_text("org/Small: {label: Small, params: 1B}\n")
     monkeypatch.setattr(card_content, "_FOLDER", tmp_path)
