@@ -4,9 +4,8 @@
 
 For each of three architectures: a tiny base, CE and SMMD adapters of some seeds, two epochs each,
 in bfloat16, trained by the harness's own stage; full checkpoints for the prefix cache. Both engines
-are given each checkpoint with its own weights, and with those of a sabotage under its
-name. One that passes is `indistinguishable` where the rule says so beforehand, from the weights'
-log-probabilities in float32, else `missed`. Prints the table of docs/runs.md.
+are given each checkpoint with its own weights, and with those of a sabotage under its name: what
+passes is `indistinguishable` where the rule says so beforehand, from the weights in float32.
 """
 
 from __future__ import annotations
@@ -57,8 +56,7 @@ RECIPE: dict[str, Any] = {
     "dtype": DTYPE, "train_examples": 64, "validation_examples": 4, "test_examples": 4,
     "batch_size": 8, "micro_batch_size": 8, "epochs": 2, "max_length": 400,
 }  # fmt: skip
-RATES = (5e-3, 1e-3)
-"""Learning rates, by turns of the seeds: the lower one leaves checkpoints nearer to each other."""
+RATES = (5e-3, 1e-3)  # by turns of the seeds: the lower one leaves checkpoints nearer together
 SETTINGS = EngineSettings(
     dtype=DTYPE, max_model_length=512, adapters=True, memory_gb=0.25, max_log_probabilities=10
 )
@@ -66,7 +64,6 @@ SABOTAGES = (
     "the base instead of the adapter", "a sibling adapter", "another epoch", "half the tensors",
     "wrong module names", "a wrong LoRA scale", "a zeroed tensor",
 )  # fmt: skip
-"""All but a stale prefix cache, which is of an engine and not of a file."""
 Key = tuple[str, int, int]
 Counts = defaultdict[str, Counter[str]]
 
@@ -192,13 +189,12 @@ def attempts(family: Family, to: Path, label: str) -> list[tuple[str, Checkpoint
 
 
 def outcome(session: EngineSession, checkpoint: Checkpoint, *, alike: bool = False) -> str:
-    """`caught` by the canary, `refused` by the engine itself, or passed: `indistinguishable` where
-    that was known before, else `missed`."""
+    """Caught by the canary, refused by the engine itself, indistinguishable, or passed."""
     try:
         session.log_probabilities([[5, 6]], checkpoint)
     except Exception as error:
         return "caught" if "does not run the weights" in str(error) else "refused"
-    return "indistinguishable" if alike else "missed"
+    return "indistinguishable" if alike else "passed"
 
 
 def count_stale(family: Family, session: Any, counts: Counts) -> None:
@@ -232,8 +228,8 @@ def measure(architecture: str, place: Path, repeats: int, counts: Counts) -> Non
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=20)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--repeats", type=int, default=20, help="at least 2")
     repeats = parser.parse_args().repeats
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
@@ -242,12 +238,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for architecture in ARCHITECTURES:
             measure(architecture, Path(folder) / architecture, repeats, counts)
-    outcomes = ("caught", "refused", "indistinguishable", "missed")
+    outcomes = ("caught", "refused", "indistinguishable", "passed")
     print(f"| weights | n | {' | '.join(outcomes)} |\n|---|{'---:|' * 5}")
     for name, found in counts.items():
         print(f"| {name} | {found.total()} | {' | '.join(str(found[o]) for o in outcomes)} |")
     alarms = sum(f["caught"] + f["refused"] for n, f in counts.items() if n.startswith("right"))
-    sys.exit(bool(alarms + sum(f["missed"] for n, f in counts.items() if n[:5] != "right")))
+    sys.exit(bool(alarms + sum(f["passed"] for n, f in counts.items() if n[:5] != "right")))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -124,9 +123,7 @@ def plain_ticks(axis: Axes) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     low, high = axis.get_ylim()
-    steps = {2.5: (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9), 8: (1, 1.5, 2, 3, 4, 5, 7)}
-    steps |= {200: (1, 2, 5), math.inf: (1,)}
-    subs = next(subs for ratio, subs in steps.items() if high < ratio * low)
-    axis.yaxis.set_major_locator(LogLocator(subs=subs))
+    near, far = (1, 1.5, 2, 3, 4, 5, 7), (1, 2, 5) if high < 200 * low else (1,)
+    axis.yaxis.set_major_locator(LogLocator(subs=near if high < 8 * low else far))
     axis.yaxis.set_major_formatter("{x:g}")
     axis.yaxis.set_minor_formatter(NullFormatter())

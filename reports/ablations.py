@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run, UserError
-from smmd_bench.plugin_system.parameters import parameters_of, spell
+from smmd_bench.plugin_system.parameters import parameters_of, spell, split_spec
 from smmd_bench.plugin_system.registry import load_loss
 from smmd_bench.publishing.style import spaced
 from smmd_bench.publishing.tables import DASH, number
@@ -41,31 +41,19 @@ METRICS = (EXACT, "parse_failure_rate")
 def parameter_values(loss: str, name: str, parameter: str) -> tuple[float, ...] | None:
     """The value or values of a parameter, if the spec is of that loss and changes nothing else.
 
-    None: it is another loss, changes another parameter, or its plugin is not here any more.
+    None: it is another loss, changes another parameter, or has a default that cannot be read.
     """
-    if loss.partition("[")[0] != name:
+    spelled, given = split_spec(loss)
+    if spelled != name or {*given} - {parameter}:
         return None
+    if parameter in given:
+        return tuple(map(float, given[parameter].split("+")))
     try:
-        plugin = load_loss(loss)
+        plugin = load_loss(name)
     except UserError:
         return None
-    known = parameters_of(type(plugin))
-    if any(getattr(plugin, p.field) != p.default for p in known.values() if p.name != parameter):
-        return None
-    value: Any = getattr(plugin, known[parameter].field)
+    value: Any = getattr(plugin, parameters_of(type(plugin))[parameter].field)
     return value if isinstance(value, tuple) else (value,)
-
-
-def why_unreadable(run: Run, name: str) -> str | None:
-    """Why the parameters of a loss of the run cannot be read, such as that torch is not installed;
-    None: they can, or the run has no such loss."""
-    if not any(str(loss).partition("[")[0] == name for loss in run.cells["loss"].cat.categories):
-        return None
-    try:
-        load_loss(name)
-    except UserError as error:
-        return str(error).rstrip(".")
-    return None
 
 
 @dataclass(frozen=True)
@@ -235,7 +223,7 @@ class BandwidthTable(Ablation):
         """At least one set must not be the default; for a name alone no loss is imported."""
         if not any("sigma=" in str(loss) for loss in run.cells["loss"].cat.categories):
             return "the run varies no bandwidth of smmd"
-        return why_unreadable(run, "smmd") or super().skip(run)
+        return super().skip(run)
 
     def labels(self, run: Run) -> dict[str, str]:
         """CE, and the losses of the run that change the bandwidths alone, small sets first."""

@@ -21,10 +21,19 @@ from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import GREY, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import number, with_interval
 
-from ._cells import KEY, PAIR, Pair, identity, in_order, main_losses, of_pair, with_numbers
+from ._cells import (
+    KEY,
+    NO_PROBES,
+    PAIR,
+    Pair,
+    identity,
+    in_order,
+    main_losses,
+    of_pair,
+    with_numbers,
+)
 from ._panels import FEWEST as EXAMPLES
 from ._panels import LIMITS, panel_grid, select_panels
-from ._probes import NO_PROBES
 from ._text import NOTES, caption, row_head, row_table
 
 if TYPE_CHECKING:

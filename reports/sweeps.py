@@ -21,7 +21,7 @@ from ._cells import PAIR, REFERENCE, Pair, measured, of_pair, of_pairs, of_share
 from ._panels import panel_grid
 from ._results import EXACT, result_frame, widened, with_tests
 from ._text import NOTES, caption
-from .ablations import METRICS, parameter_values, why_unreadable
+from .ablations import METRICS, parameter_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,11 +59,10 @@ class Sweep:
         """At least three values of the parameter must have been tried."""
         what = f"{self.parameter} of {self.loss}"
         few = f"the run has fewer than {LEAST} values of {what}"
-        specs = [spec for spec in map(str, run.cells["loss"].unique()) if self._may_vary(spec)]
-        if len(specs) < LEAST:
+        specs = [*map(str, run.cells["loss"].unique())]
+        given = [spec for spec in specs if spec.startswith(f"{self.loss}[{self.parameter}=")]
+        if len(given) < LEAST - 1:
             return few  # no loss is imported for that
-        if (why := why_unreadable(run, self.loss)) is not None:
-            return why
         if len({self._value(spec, self.loss) for spec in specs} - {None}) < LEAST:
             return few
         if self._data(run).empty:
@@ -121,15 +120,8 @@ class Sweep:
         named = pd.DataFrame(found, cells.index, ["series", "value"])
         return cells.assign(**named.astype({"series": "object", "value": "float64"}))
 
-    def _may_vary(self, loss: str, name: str | None = None) -> bool:
-        """Whether a spec is the loss (the swept one) itself, or begins with the parameter."""
-        name = name or self.loss
-        return loss == name or loss.startswith(f"{name}[{self.parameter}=")
-
     def _value(self, loss: str, name: str) -> float | None:
         """The parameter's value in a spec that changes it alone; None for any other spec."""
-        if not self._may_vary(loss, name):
-            return None
         found = parameter_values(loss, name, self.parameter)
         return found[0] if found is not None and len(found) == 1 else None
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .conformance.losses import integers as integers
     from .conformance.suite import violations as violations
     from .encoding.numbers import numeric_vocabulary as numeric_vocabulary
+    from .experiment.experiment import Experiment as Experiment
     from .objective.objective import numeric_objective as numeric_objective
     from .objective.supervised import count_units as count_units
     from .plugin_system.registry import load as load
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
     from .publishing.style import model_label as model_label
     from .publishing.style import new_figure as new_figure
     from .publishing.tables import number as number
+    from .publishing.write_reports import write_reports as write_reports
     from .results.frames import read_run as read_run
+    from .run.pipeline import compare as compare
+    from .run.pipeline import decode as decode
+    from .run.pipeline import measure as measure
+    from .run.pipeline import train as train
+    from .run.run_directory import RunDirectory as RunDirectory
     from .scoring.score import score as score
     from .training.trainer_loss import compute_loss_func as compute_loss_func
 
@@ -38,6 +45,13 @@ _API = {
     "compute_loss_func": ".training.trainer_loss",
     "score": ".scoring.score",
     "read_run": ".results.frames",
+    "Experiment": ".experiment.experiment",
+    "RunDirectory": ".run.run_directory",
+    "train": ".run.pipeline",
+    "decode": ".run.pipeline",
+    "measure": ".run.pipeline",
+    "compare": ".run.pipeline",
+    "write_reports": ".publishing.write_reports",
     "load": ".plugin_system.registry",
     "load_plugin_file": ".plugin_system.registry",
     "violations": ".conformance.suite",

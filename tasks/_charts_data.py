@@ -18,7 +18,7 @@ from functools import cache
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from smmd_bench.contracts import cache_folder
 
@@ -199,15 +199,14 @@ def _with_values(rng: random.Random, chart: Chart) -> Chart:
     else:
         reached = max(map(max, values))
     top = floor + -(-(reached - floor) // step) * step
-    return replace(
-        chart,
-        values=tuple(map(tuple, values)),
-        halves=halves,
-        printed=printed,
-        floor=floor,
-        step=step,
-        top=top,
-    )
+    axis: dict[str, Any] = {
+        "floor": floor,
+        "step": step,
+        "top": top,
+        "halves": halves,
+        "printed": printed,
+    }
+    return replace(chart, values=tuple(map(tuple, values)), **axis)
 
 
 def _room_to_print(kind: str, categories: int, series: int, step: int, ticks: int) -> bool:

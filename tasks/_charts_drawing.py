@@ -82,9 +82,8 @@ def _chart_with_axes(canvas: Canvas, chart: Chart) -> None:
     if chart.series[0]:
         more = _legend(canvas, chart.series)
         right, above, bottom = right + more[0], above + more[1], bottom + more[2]
-    narrow = names_width > 0.95 * (canvas.width - left - right - ticks_width) / len(
-        chart.categories
-    )
+    width = 0.95 * (canvas.width - left - right - ticks_width)
+    narrow = names_width > width / len(chart.categories)
     if sideways:
         left += names_width + named
         bottom += (_LINE if ticks else 0) + (named if ticks else 0)

@@ -91,13 +91,7 @@ class FlexibleMatch(Percentage):
 
 
 METRICS: tuple[Metric, ...] = (
-    ExactMatch(),
-    StrictMatch(),
-    FlexibleMatch(),
-    MeanAbsoluteError(),
-    TrimmedAbsoluteError(),
-    RSquared(),
-    ParseFailureRate(),
-    TruncationRate(),
-)
+    ExactMatch(), StrictMatch(), FlexibleMatch(), MeanAbsoluteError(), TrimmedAbsoluteError(),
+    RSquared(), ParseFailureRate(), TruncationRate(),
+)  # fmt: skip
 """Of word problems: exact match of values selects, lm-eval's two rules stand beside it."""

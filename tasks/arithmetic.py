@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal, overload
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -108,14 +108,8 @@ class Arithmetic:
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """Generator version, parameters and seed: generated data needs no digest."""
-        return {
-            "task": self.name,
-            "generator": GENERATOR,
-            "split": split,
-            "levels": list(self._levels(split)),
-            "operations": self.operations,
-            "seed": seed,
-        }
+        same = {"task": self.name, "generator": GENERATOR, "split": split, "seed": seed}
+        return {**same, "levels": list(self._levels(split)), "operations": self.operations}
 
     def parse(self, completion: str) -> Answer | None:
         """The first line, which must be one number and nothing else."""
@@ -149,19 +143,12 @@ class ExampleTable(Sequence[Example]):
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    @overload
-    def __getitem__(self, index: int) -> Example: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Example]: ...
-    def __getitem__(self, index: int | slice) -> Example | Sequence[Example]:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
-            if step == 1:
-                return ExampleTable(self.table.slice(start, max(0, stop - start)))
-            return ExampleTable(self.table.take(list(range(start, stop, step))))
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        (row,) = self.table.slice(index % len(self), 1).to_pylist()
+            rows = self.table.slice(start, max(0, stop - start))
+            return ExampleTable(rows if step == 1 else rows.take(list(range(0, len(rows), step))))
+        (row,) = self.table.slice(range(len(self))[index], 1).to_pylist()
         return _example(row)
 
     def __iter__(self) -> Iterator[Example]:

@@ -107,9 +107,8 @@ class ChartQA:
     @property
     def data_label(self) -> Literal["synthetic", "official", "hub"]:
         """Which charts these are."""
-        if self.source != "auto":
-            return self.source
-        return "official" if data_folder() else "synthetic"
+        auto: Literal["official", "synthetic"] = "official" if data_folder() else "synthetic"
+        return auto if self.source == "auto" else self.source
 
     @property
     def licence(self) -> str:
@@ -170,12 +169,10 @@ class ChartQA:
     def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
         """Whether it is `relaxed`, within 5 % of the target, and `relaxed_lm_eval`, by lm-eval."""
         found, wanted = self.parse(completion), self.parse(target)
-        return {
-            "relaxed": found is not None
-            and wanted is not None
-            and abs(found.value - wanted.value) <= TOLERANCE * abs(wanted.value),
-            "relaxed_lm_eval": lm_eval_relaxed(completion, target),
-        }
+        relaxed = False
+        if found is not None and wanted is not None:
+            relaxed = abs(found.value - wanted.value) <= TOLERANCE * abs(wanted.value)
+        return {"relaxed": relaxed, "relaxed_lm_eval": lm_eval_relaxed(completion, target)}
 
     def metrics(self) -> Sequence[Metric]:
         """Exact match selects, as the paper has it; relaxed accuracy by our rule and by lm-eval's

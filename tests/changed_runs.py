@@ -55,7 +55,9 @@ def without(
     run = _copied(run, folder)
     for cell in _cells(run, where):
         file = _file(run, cell, name)
-        if file is not None:
+        if file is not None and name == "metrics.json":
+            shutil.rmtree(file.parent, ignore_errors=True)
+        elif file is not None:
             file.unlink(missing_ok=True)
         if failure is not None:
             write_json(folder / "failed" / f"{cell.key}.json", failure)

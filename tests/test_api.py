@@ -15,11 +15,6 @@ def test_every_name_resolves():
     assert set(sb.__all__) <= set(dir(sb))
 
 
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = sb.nothing
-
-
 def test_a_loss_in_a_training_loop_of_ones_own(tiny_checkpoints):
     tiny = tiny_checkpoints("digit")
     model = AutoModelForCausalLM.from_pretrained(tiny.base)

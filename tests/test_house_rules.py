@@ -5,7 +5,6 @@ The order of the harness's own folders is import-linter's to hold: see pyproject
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,31 +50,16 @@ def test_roots_do_not_import_each_other(file):
     assert not forbidden_imports(file.read_text(encoding="utf-8"), file)
 
 
-def test_an_import_of_another_root_is_found():
-    source = "from .plugins.losses import ce\nimport smmd_bench.tasks.arithmetic\n"
-    found = forbidden_imports(source, ROOT / "smmd_bench" / "x.py")
-    assert {"smmd_bench.plugins.losses", "smmd_bench.tasks.arithmetic"} <= found
-
-
-def test_no_file_is_longer_than_300_lines():
-    lengths = {str(f.relative_to(ROOT)): len(f.read_text().splitlines()) for f in FILES}
-    assert not {name: n for name, n in lengths.items() if n > 300}
-
-
-def test_no_function_is_longer_than_60_lines():
-    assert not {
-        f"{file.relative_to(ROOT)}: {name}": lines
-        for file in FILES
-        for name, lines in functions(file)
-        if lines > 60
+def test_no_file_is_longer_than_300_lines_and_no_function_than_60():
+    texts = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in FILES}
+    assert not {name for name, text in texts.items() if text.count("\n") > 300}
+    functions = {
+        (name, node.name): (node.end_lineno or 0) - node.lineno + 1
+        for name, text in texts.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
-
-
-def functions(file: Path) -> Iterator[tuple[str, int]]:
-    """The name and the number of lines of every function."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, (node.end_lineno or 0) - node.lineno + 1
+    assert not {name: lines for name, lines in functions.items() if lines > 60}
 
 
 @pytest.mark.parametrize("file", SHOWN, ids=lambda f: str(f.relative_to(ROOT)))
@@ -83,24 +67,3 @@ def test_what_is_shown_to_authors_of_plugins_imports_the_public_names(file):
     text = file.read_text(encoding="utf-8")
     deeper = re.findall(r"(?:from|import) (smmd_bench\.(?!contracts\b)[\w.]+)", text)
     assert not deeper
-
-
-REPORTS = [f for f in (ROOT / "reports").glob("*.py") if f.name != "overhead_table.py"]
-"""The table of step times reads another kind of folder than a run's."""
-
-
-@pytest.mark.parametrize("file", REPORTS, ids=lambda f: f.name)
-def test_reports_read_a_run_through_its_frames_alone(file):
-    """What is current is decided there: a report that opens a cell's file would get around it."""
-    source = file.read_text(encoding="utf-8")
-    paths = [
-        node.lineno
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Attribute) and node.attr == "path" and _is_run(node.value)
-    ]
-    assert not paths
-    assert "smmd_bench.storage.files" not in imported_modules(source, file)
-
-
-def _is_run(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "run"

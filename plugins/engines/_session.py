@@ -42,12 +42,9 @@ class Rows:
 
 
 class CheckpointSession(ABC):
-    """A started engine, the checkpoint that it runs, and the calls of `EngineSession`.
+    """A started engine, the checkpoint that it runs, and the calls of `EngineSession`."""
 
-    The first call that generates passes `note` to its progress.
-    """
-
-    def __init__(self, base: Path, settings: EngineSettings, note: str | None = None) -> None:
+    def __init__(self, base: Path, settings: EngineSettings) -> None:
         from smmd_bench.models.tokenizers import load_tokenizer
 
         self._base, self._settings = base, settings
@@ -55,7 +52,6 @@ class CheckpointSession(ABC):
         self._tokenizer = load_tokenizer(base)
         self._stop = stop_token_ids(base, self._tokenizer)
         self._current: Checkpoint | None = None
-        self._note = note
 
     def generate(
         self,
@@ -66,9 +62,6 @@ class CheckpointSession(ABC):
         images: Images | None = None,
         progress: Progress | None = None,
     ) -> list[Completion]:
-        if self._note is not None and progress is not None:
-            progress(self._note, 0, 0)
-            self._note = None
         rows = self._rows(prompts, images, max_new_tokens)
         self._use(checkpoint)
         report = _reporter(progress, f"decode {checkpoint.name}", len(prompts))

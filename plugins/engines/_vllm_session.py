@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import glob
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smmd_bench.contracts import Checkpoint, Completion, EngineSettings
+from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images
+from smmd_bench.encoding.images import read_image
 from smmd_bench.encoding.prompts import decode_texts
 
-from ._plain_path import plain_path
 from ._session import CheckpointSession, Report, Rows
-from ._vllm_requests import run
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from vllm import LLM
+    from vllm import LLM, RequestOutput, SamplingParams
     from vllm.lora.request import LoRARequest
 
 MOST_LOGPROB_TOKEN_IDS = 128
 """vLLM's limit for `logprob_token_ids`, the cheaper way to the probabilities of chosen tokens."""
+IN_FLIGHT = 2048
+"""Requests that wait in the engine at a time: enough for full batches."""
+IN_FLIGHT_WITH_IMAGES = 256
+"""The same where each holds its image."""
 
 
 class VllmSession(CheckpointSession):
     """A running engine, which weights are loaded in it, and which checkpoint was verified last."""
 
-    def __init__(
-        self, llm: LLM, base: Path, settings: EngineSettings, note: str | None = None
-    ) -> None:
-        super().__init__(base, settings, note)
+    def __init__(self, llm: LLM, base: Path, settings: EngineSettings) -> None:
+        super().__init__(base, settings)
         self._llm = llm
         self._weights = base
         self._adapter: LoRARequest | None = None
@@ -171,3 +175,58 @@ def _pack_embeddings(model: Any) -> None:
     for module in model.modules():
         if isinstance(module, VocabParallelEmbedding) and hasattr(module, "cpu_linear"):
             dispatch_cpu_unquantized_gemm(module, remove_weight=False)
+
+
+def run(
+    llm: LLM,
+    prompts: Sequence[Sequence[int]],
+    images: Images,
+    params: SamplingParams | Sequence[SamplingParams],
+    adapter: LoRARequest | None,
+    report: Callable[[int], None] = lambda _: None,
+) -> list[RequestOutput]:
+    """One request a prompt, in order; its images are read when it goes in.
+
+    After an error all are aborted: they would join the next batch, with another checkpoint.
+    """
+    engine = llm.llm_engine
+    shared = not isinstance(params, Sequence)
+    most = IN_FLIGHT_WITH_IMAGES if any(images) else IN_FLIGHT
+    added: list[str] = []
+    done: list[RequestOutput] = []
+    try:
+        while len(done) < len(prompts):
+            more = slice(len(added), len(done) + most)
+            added += llm.enqueue(
+                [_request(*pair) for pair in zip(prompts[more], images[more], strict=True)],
+                params if shared else params[more],
+                lora_request=adapter,
+                use_tqdm=False,
+            )
+            done += [output for output in engine.step() if output.finished]
+            report(len(done))
+    except BaseException:
+        engine.abort_request(added, internal=True)
+        raise
+    return sorted(done, key=lambda output: int(output.request_id))
+
+
+def _request(prompt: Sequence[int], files: Sequence[Any]) -> dict[str, Any]:
+    """What vLLM takes; it puts the tokens of an image in place of its placeholder."""
+    request: dict[str, Any] = {"prompt_token_ids": list(prompt)}
+    if files:
+        request["multi_modal_data"] = {"image": [read_image(file) for file in files]}
+    return request
+
+
+@contextmanager
+def plain_path(folder: Path) -> Iterator[Path]:
+    """The folder, or where its path is a pattern to `glob`, a link to it that is none: vLLM reads
+    `*`, `?` and `[` in a folder's name as a pattern."""
+    if not glob.has_magic(str(folder)):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as place:
+        link = Path(place) / "checkpoint"
+        link.symlink_to(folder.resolve(), target_is_directory=True)
+        yield link

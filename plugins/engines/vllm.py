@@ -7,6 +7,7 @@ Whenever another checkpoint becomes the current one, its canary is read first.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,13 +22,13 @@ from smmd_bench.models.checkpoints import context_length
 from smmd_bench.models.processor import load_processor, reads_images
 from smmd_bench.storage.files import read_given_json
 
-from ._gpu_memory import MemoryRequest, gpu_memory_request
-from ._plain_path import plain_path
-from ._vllm_session import VllmSession
+from ._vllm_session import VllmSession, plain_path
 
 if TYPE_CHECKING:
     from vllm import LLM
 
+FREE_SHARE, FREE_RESERVE = 0.9, 1 << 30
+"""Of a GPU's free memory, the most that is asked for, and the least that is left, in bytes."""
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The values that vLLM takes for `max_lora_rank`."""
 CPU_HEADS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
@@ -73,10 +74,7 @@ class VllmEngine:
 
             session = None
             try:
-                memory = None if _on_cpu() else gpu_memory_request()
-                llm = _start(base, settings, context, memory)
-                note = None if memory is None else memory.note
-                session = VllmSession(llm, base, settings, note)
+                session = VllmSession(_start(base, settings, context), base, settings)
                 yield session
             finally:
                 if session is not None:
@@ -84,14 +82,32 @@ class VllmEngine:
                 cleanup_dist_env_and_memory()
 
 
-def _start(base: Path, settings: EngineSettings, context: int, memory: MemoryRequest | None) -> LLM:
+def memory_share(free: int, total: int) -> float:
+    """vLLM's `gpu_memory_utilization` where `free` of `total` bytes of a GPU are free.
+
+    It is a share of *all* memory of the card, by default 0.92, and vLLM refuses to start where less
+    than that is free. It holds weights, activations and the key-value cache; what is left is for
+    CUDA graphs. Raises UserError where nothing can be asked for.
+    """
+    usable = min(FREE_SHARE * free, free - FREE_RESERVE)
+    share = math.floor(10_000 * usable / total) / 10_000  # down: vLLM rounds bytes up
+    if share <= 0:
+        raise UserError(
+            f"Only {free / 2**30:.1f} GiB of the GPU are free, too little for vLLM: end other "
+            "programs on it, or name another GPU in CUDA_VISIBLE_DEVICES."
+        )
+    return share
+
+
+def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
+    import torch
     from vllm import LLM
 
     more: dict[str, Any] = {}
     if _on_cpu():
         more |= {"enforce_eager": True, "kv_cache_memory_bytes": int(settings.memory_gb * 2**30)}
-    if memory is not None:
-        more["gpu_memory_utilization"] = memory.utilization
+    elif torch.cuda.is_available():
+        more["gpu_memory_utilization"] = memory_share(*torch.cuda.mem_get_info())
         more["tensor_parallel_size"] = processes()  # of gpus_per_cell
     if settings.adapters:
         rank = settings.max_lora_rank

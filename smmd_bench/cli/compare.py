@@ -96,7 +96,7 @@ def _compare_runs(a: Path, b: Path, metric: str | None, *, as_json: bool) -> Non
 
 
 def _compare_losses(run: Path, losses: list[str], metric: str | None, *, as_json: bool) -> None:
-    from ..results.contrasts import contrasts
+    from ..results.compare import contrasts
     from ..results.frames import read_run
 
     found = contrasts(read_run(run), losses, metric)

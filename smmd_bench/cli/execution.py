@@ -138,7 +138,9 @@ def _describe_models(cells: Sequence[Cell]) -> Iterator[str]:
 
 def _describe_training(cells: Sequence[Cell]) -> Iterator[str]:
     """How each model is trained on each task, and which data are missing."""
-    shown = {(cell.model, cell.task, cell.source is None): cell for cell in cells if not cell.trial}
+    tests = {cell.task for cell in cells if cell.source is not None}
+    rows = (c for c in cells if c.trial is None and (c.source is None) == (c.task not in tests))
+    shown = {(cell.model, cell.task): cell for cell in rows}
     shortages: dict[str | None, None] = {}
 
     def count(cell: Cell, split: Split) -> str:

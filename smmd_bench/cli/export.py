@@ -50,7 +50,6 @@ def command(
         raise UserError(
             f"{run} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."
         )
-    voice.note_gone(frames)
     chosen = filter_cells(frames, filters)
     if cell is not None:
         chosen = chosen[chosen["address"].str.startswith(cell)]

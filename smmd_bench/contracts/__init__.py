@@ -44,17 +44,8 @@ if TYPE_CHECKING:
         TrimmedAbsoluteError,
         TruncationRate,
     )
-    from .numeric_loss import NoAuxiliary, NumericLoss, gumbel, mixed
-    from .spans import number_spans
+    from .numeric_loss import NoAuxiliary, NumericLoss, gumbel, mixed, number_spans
 
-_LAZY = {
-    ".metrics": (
-        "ExactMatch", "MeanAbsoluteError", "ParseFailureRate", "Percentage", "RSquared",
-        "TextMatch", "TrimmedAbsoluteError", "TruncationRate",
-    ),
-    ".spans": ("number_spans",),
-    ".numeric_loss": ("NoAuxiliary", "NumericLoss", "gumbel", "mixed"),
-}  # fmt: skip
 __all__ = [
     "Answer", "Artefact", "Canary", "CellSkippedError", "Checkpoint", "CheckpointKind",
     "Completion", "DataSource", "Engine", "EngineSession", "EngineSettings", "ExactMatch",
@@ -70,7 +61,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _LAZY.items():
-        if name in names:
-            return getattr(import_module(module, __name__), name)
+    for module in (".metrics", ".numeric_loss") if name in __all__ else ():
+        if hasattr(found := import_module(module, __name__), name):
+            return getattr(found, name)
     raise AttributeError(f"module 'smmd_bench.contracts' has no attribute '{name}'")

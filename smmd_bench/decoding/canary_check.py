@@ -14,7 +14,7 @@ where |r - x| <= 2.5 s: then the two are called indistinguishable, since roundin
 differs. In float32 no token may be off by more than 0.001, and a rival is indistinguishable where
 no token of it differs by more than 0.002.
 
-Measured with the right weights in bfloat16 (`docs/reliability.md`: tiny Qwen2, Llama and SmolLM3;
+Measured with the right weights in bfloat16 (`docs/runs.md`: tiny Qwen2, Llama and SmolLM3;
 vLLM and transformers on a CPU; 540 checks): the whole is 0.8 to 1.5 s, the part along a rival at
 most 0.65 s; an adapter merged into bfloat16 weights is within 1.5 s too. s is 0.006 to 0.018 nat
 there. Deeper models round more often, so each canary has measured its own.

@@ -43,7 +43,7 @@ def find_trained_cell(cell: Cell, run: Path) -> Cell:
     choice = owner.stored(run).choice
     if choice is None:
         raise RuntimeError(f"No trial of {owner.label} is chosen yet.")
-    return owner.trials[choice["chosen"]]
+    return owner.trials[int(choice["chosen"])]
 
 
 def _validated(cell: Cell, trial: StoredCell) -> dict[str, Any]:

@@ -230,7 +230,7 @@ def _test(
         progress=partial(_named, running.progress, f"probe {name}"),
     )
     write_parquet(folder / "probes.parquet", frame)
-    said = {"notes": []}
+    said: dict[str, Any] = {"notes": []}
     if checkpoint.canary is not None:
         said = decode_receipt(checkpoint.canary, recipe.dtype)
     write_json(folder / "decode.json", {**said, "made_with": made_with("decode")})

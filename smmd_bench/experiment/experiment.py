@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import yaml
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from ..errors import UserError, did_you_mean
 from ..models.cards import local_path, model_card
 from ..models.recipe import Count, Recipe, checked_settings
 from ..models.settings import Settings
-from ..plugin_system.parameters import canonical, spell
+from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_engine, load_loss, load_task, require_known
 from ..plugin_system.tuned_label import tuned_label
 from ..scoring.decoding_rules import GREEDY, RULES, rules_of
@@ -165,49 +165,12 @@ class Experiment(Settings):
 
     def to_dict(self) -> dict[str, Any]:
         """The experiment as plain data: what the YAML file holds."""
-        return {
-            "models": [_stable(m) for m in self.models],
-            "tasks": list(self.tasks),
-            "losses": list(self.losses),
-            "seeds": list(self.seeds),
-            "data_seed": self.data_seed,
-            "engine": self.engine,
-            "base": self.base,
-            **({} if self.transfers else {"transfers": False}),
-            "recipe": dict(self.recipe),
-            "plugins": list(self.plugins),
-            **({"tune": list(self.tune)} if self.tune else {}),
-            **({"tune_trials": self.tune_trials} if self.tune_trials else {}),
-            **({"decoders": list(self.decoders)} if rules_of(self.decoders) else {}),
-        }
+        content: dict[str, Any] = TypeAdapter(Experiment).dump_python(self, mode="json")
+        return {**content, "models": [_stable(model) for model in self.models]}
 
     def to_yaml(self) -> str:
         """The YAML file that `smmd-bench run` takes."""
         return yaml.safe_dump(self.to_dict(), sort_keys=False)
-
-    def to_flags(self) -> str:
-        """The `smmd-bench train-eval` command line that means the same."""
-        import shlex
-
-        words = ["smmd-bench", "train-eval"]
-        for task in self.tasks:
-            words += ["--task", task]
-        words += ["--losses", ",".join(self.losses)]
-        for model in self.models:
-            words += ["--model", model]
-        words += ["--seeds", ",".join(str(s) for s in self.seeds)]
-        words += ["--data-seed", str(self.data_seed), "--engine", self.engine]
-        words += [] if self.base else ["--no-base"]
-        words += [] if self.transfers else ["--no-transfers"]
-        for key, value in self.recipe.items():
-            words += ["--set", f"{key}={spell(value)}"]
-        for text in self.tune:
-            words += ["--tune", text]
-        words += [] if self.tune_trials is None else ["--tune-trials", str(self.tune_trials)]
-        words += ["--decoders", ",".join(self.decoders)] if rules_of(self.decoders) else []
-        for plugin in self.plugins:
-            words += ["--plugin", plugin]
-        return shlex.join(words)
 
 
 def _resolved(spec: str) -> str:

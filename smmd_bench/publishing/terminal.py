@@ -20,8 +20,9 @@ def to_terminal(
 ) -> RenderableType:
     """The table, its title and caption.
 
-    Columns that never change go in a line above the table. Where the others do not fit, those of
-    `frame.attrs["optional"]` are left out first, then the last ones; a line below names them.
+    Columns that never change go in a line above the table. Of the others, those that fit are shown,
+    the first ones before the last, and those of `frame.attrs["optional"]` where there is room; a
+    line below names the rest.
     """
     from rich.console import Group
     from rich.table import Table
@@ -29,21 +30,22 @@ def to_terminal(
 
     whole = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
     rows, bold = varying(whole), bold_cells(frame)
-    fixed, left = constant_line(whole, rows), []
-    for name in [*frame.attrs.get("optional", ()), *reversed(rows.columns[1:])]:
-        if sum(_least_widths(rows).values()) <= width:
-            break
-        if name in rows:
-            rows = rows.drop(columns=name)
-            left.append(name)
-    least = {} if width_of(rows) <= width else _least_widths(rows)
+    fixed, least = constant_line(whole, rows), _least_widths(rows)
+    optional = [name for name in reversed(frame.attrs.get("optional", ())) if name in least]
+    shown: list[str] = []
+    for name in [*(name for name in least if name not in optional), *optional]:
+        if not shown or sum(least[other] for other in [*shown, name]) <= width + 2:
+            shown.append(name)
+    left = [name for name in least if name not in shown]
+    rows = rows[[name for name in least if name in shown]]
+    narrow = width_of(rows) > width
     table = Table(
         box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold",
-        width=width if least else None,
+        width=width if narrow else None,
     )  # fmt: skip
     for name in rows.columns:
         if is_numeric(rows[name]):
-            size = least[name] - 2 if least else None
+            size = least[name] - 2 if narrow else None
             table.add_column(Text(name), justify="right", width=size)
         else:
             table.add_column(Text(name), overflow="fold")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -22,8 +24,8 @@ from .page import write_page
 if TYPE_CHECKING:
     from ..results.frames import RunFrames
 
-LARGE = 40
-"""Cells from which on several processes pay, each of which reads the run."""
+SEVERAL = 4
+"""Reports from which on several processes pay: each takes a second to start."""
 PROCESSES = 4
 """Processes at most, whatever the cores: each holds what its report reads of the run."""
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
@@ -36,16 +38,10 @@ def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Se
     Raises UserError if the folder holds no run.
     """
     _compare_cells(folder)
-    run, found = read_run(folder), entries("reports")
-    sections = _make_reports(run, [e.name for e in found if e.plugin], FORMATS, progress)
-    sections += [
-        Section(e.name, e.name, "", error=f"{e.error} (from {e.origin})")
-        for e in found
-        if not e.plugin
-    ]
+    sections = _make_reports(folder, names("reports"), FORMATS, progress)
     sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
     _remove_earlier(folder / "reports", sections)
-    write_page(run, sections)
+    write_page(read_run(folder), sections)
     return sections
 
 
@@ -61,8 +57,8 @@ def write_some_reports(
     endings. Raises UserError for an unknown name, and if nothing is made.
     """
     _compare_cells(folder)
-    chosen = find_reports(only) if only else [e.name for e in entries("reports") if e.plugin]
-    sections = _make_reports(read_run(folder), chosen, formats, progress)
+    chosen = find_reports(only) if only else names("reports")
+    sections = _make_reports(folder, chosen, formats, progress)
     if not any(section.files or section.error for section in sections):
         missing = "it has none of these formats"
         reasons = "; ".join(f"{s.name}: {s.skipped or missing}" for s in sections)
@@ -109,41 +105,39 @@ def _plain(text: str) -> str:
 
 
 def _make_reports(
-    run: RunFrames, chosen: Sequence[str], formats: Collection[str], progress: Progress
+    folder: Path, chosen: Sequence[str], formats: Collection[str], progress: Progress
 ) -> list[Section]:
     """The reports of these names, in their order; which process makes one changes no byte."""
-    sections = []
-    for section in _made(run, chosen, formats):
-        sections.append(section)
-        progress("make reports", len(sections), len(chosen))
+    from joblib import Parallel, cpu_count, delayed
+
+    jobs = min(PROCESSES, cpu_count()) if len(chosen) >= SEVERAL else 1
+    given = folder, time.time_ns(), tuple(plugin_files()), tuple(formats)
+    sections: list[Section] = []
+    with warnings.catch_warnings():
+        # joblib replaces a process that has grown by 0.3 GiB, as reading a run makes it grow.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+        parallel = Parallel(jobs, return_as="generator", batch_size=1)
+        for section in parallel(delayed(_make_named)(name, *given) for name in chosen):
+            sections.append(cast(Section, section))
+            progress("make reports", len(sections), len(chosen))
     return sections
 
 
-def _made(run: RunFrames, chosen: Sequence[str], formats: Collection[str]) -> Iterator[Section]:
-    from joblib import Parallel, cpu_count, delayed
-
-    jobs = min(PROCESSES, cpu_count(), len(chosen))
-    if len(run.cells) < LARGE or jobs < 2:
-        return (make_report(run, _report(name), formats) for name in chosen)
-    given = run.path, time.time_ns(), tuple(plugin_files()), formats
-    parallel = Parallel(jobs, return_as="generator")
-    return cast("Iterator[Section]", parallel(delayed(_apart)(name, *given) for name in chosen))
-
-
-def _apart(
+def _make_named(
     name: str, folder: Path, now: int, files: Sequence[Path], formats: Collection[str]
 ) -> Section:
-    """Make a report in a process of its own."""
+    """Make a registered report, maybe in a process of its own."""
     for file in files:
         load_plugin_file(file)
-    return make_report(_run(folder, now), _report(name), formats)
-
-
-def _report(name: str) -> Report:
-    plugin = entry("reports", name).plugin
-    if plugin is None:
-        raise UserError(f"The report '{name}' cannot be used: {entry('reports', name).error}.")
-    return cast(Report, plugin())
+    found = entry("reports", name)
+    if found.plugin is None:
+        return Section(name, name, "", error=f"{found.error} (from {found.origin})")
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 20)  # a figure is many objects: collections take a sixth of it
+    try:
+        return make_report(_run(folder, now), cast(Report, found.plugin()), formats)
+    finally:
+        gc.set_threshold(*before)
 
 
 @lru_cache(maxsize=1)

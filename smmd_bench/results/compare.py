@@ -1,20 +1,23 @@
-"""Two runs beside each other: the cells that both have, and how their metrics differ."""
+"""What differs: the cells that two runs share, or two losses of one run over their seeds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, did_you_mean
 from ..plugin_system.registry import load_task
+from ..scoring.gain import gain_of, holm, smallest_difference
 from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
-from .made_with import differences
-from .opponents import WITHOUT_EFFECT
+from ..storage.cell import BASE, StoredCell
+from .opponents import WITHOUT_EFFECT, CellKey, cell_key
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..contracts import Task
     from .frames import RunFrames
 
     Sides = tuple[tuple[RunFrames, dict[str, Any]], tuple[RunFrames, dict[str, Any]]]
@@ -23,6 +26,11 @@ KEY = ("model_label", "task", "loss", "seed")
 COLUMNS = (
     "model", "task", "loss", "seed", "metric", "a", "b", "difference", "low", "high", "n", "p",
 )  # fmt: skip
+CONTRAST_COLUMNS = (
+    "model", "task", "loss", "against", "metric", "seeds", "n", "difference", "low", "high", "p",
+    "p_holm", "smallest",
+)  # fmt: skip
+LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -134,12 +142,108 @@ def _settings(pairs: list[Sides]) -> list[str]:
         grids = [run.described(cell["address"]).get("grid") for run, cell in sides]
         if grids[0] != grids[1]:
             found[f"{sides[0][1]['task']}: {sides[0][1]['loss']} had other settings to try"] = None
-        software = differences([run.current(cell["address"]) for run, cell in sides])
-        for name, values in software.items():
-            found[f"{name} is {' and '.join(values)}"] = None
+        made = [_made_with(run.current(cell["address"])) for run, cell in sides]
+        for name in dict.fromkeys([*made[0], *made[1]]):
+            if name in made[0] and name in made[1] and made[0][name] != made[1][name]:
+                found[f"{name} is {made[0][name]} and {made[1][name]}"] = None
     return list(found)
 
 
 def _label(key: tuple[Any, ...]) -> str:
     model, task, loss, seed = key
     return f"{model} {task} {loss}" + ("" if loss == "base" else f" seed {seed}")
+
+
+def _made_with(cell: StoredCell) -> dict[str, str]:
+    """Versions of libraries and of the training code, and the kind of device, by `torch in
+    training`, `device in decoding` and so on; nothing is known of completions made elsewhere."""
+    receipt = {} if cell.is_base or cell.home is None else cell.home.receipt or {}
+    training = receipt.get("made_with")
+    stages = {
+        "training": {"processes": "1", "strategy": "ddp", **training} if training else {},
+        "decoding": (cell.decoding or {}).get("made_with") or {},
+    }
+    return {f"{name} in {stage}": v for stage, known in stages.items() for name, v in known.items()}
+
+
+def contrasts(
+    run: RunFrames, losses: Sequence[str], metric: str | None = None, *, resamples: int = RESAMPLES
+) -> pd.DataFrame:
+    """The first of the losses minus each of the others: one row a model, task, loss and metric.
+
+    Of the first metric of each task, or of `metric`; "all" for all of them. The columns are those
+    of `CONTRAST_COLUMNS`: what `gain_of` says of the seeds that both losses have, p_holm (corrected
+    over the other losses), and the smallest difference that the test finds with a probability of
+    80 %. Its `attrs["left_out"]` names the losses that share no seed with the first.
+
+    Raises UserError for a loss or metric that the run has not measured, and where no seed has both.
+    """
+    import pandas as pd
+
+    first, *others = _checked(run, losses, metric)
+    held = {cell_key(cell): cell for cell in run.measured}
+    rows = []
+    for other in others:
+        for task, seeds in _paired_seeds(run, held, first, other, resamples):
+            name = metric or task.metrics()[0].name
+            wanted = seeds if metric == "all" else seeds[seeds["metric"] == name]
+            same = ["model", "task", "metric"]
+            for key, cells in wanted.groupby(same, observed=True):
+                gain = gain_of(cells)
+                row = dict(zip(same, key, strict=True)) | {"loss": first, "against": other}
+                rows.append({**gain, **row})
+    if not rows:
+        raise UserError(
+            f"{run.path} has no {metric or 'result'} of {first} and of another of these losses for "
+            "the same seed: `smmd-bench report` says what it has."
+        )
+    found = pd.DataFrame(rows)
+    families = found.groupby(["model", "task", "metric"])
+    found["p_holm"] = families["p"].transform(holm)
+    sizes = families["p"].transform("count").clip(lower=1)
+    pairs = zip(rows, sizes, strict=True)
+    found["smallest"] = [smallest_difference(row, LEVEL / size) for row, size in pairs]
+    found.attrs["left_out"] = [other for other in others if other not in {*found["against"]}]
+    return found[list(CONTRAST_COLUMNS)]
+
+
+def _checked(run: RunFrames, losses: Sequence[str], metric: str | None) -> list[str]:
+    """The losses, each once. Raises UserError for what the run does not have."""
+    known, metrics = {*run.cells["loss"]}, {*run.metrics["metric"]}
+    for loss in losses:
+        if loss not in known:
+            raise UserError(f"{run.path} has no loss '{loss}': {did_you_mean(loss, known)}")
+    if metric is not None and metric not in ("all", *metrics):
+        raise UserError(f"Unknown metric '{metric}': {did_you_mean(metric, sorted(metrics))}")
+    if len(found := list(dict.fromkeys(losses))) < 2:
+        raise UserError(f"--losses names {found[0]} alone: give another loss to compare it with.")
+    return found
+
+
+def _paired_seeds(
+    run: RunFrames, held: Mapping[CellKey, Any], loss: str, other: str, resamples: int
+) -> Iterator[tuple[Task, pd.DataFrame]]:
+    """For each model and task, one row a seed and metric, as a run's comparisons have them."""
+    import pandas as pd
+
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    budgets = {key.budget for key in held if key.loss == other}
+    for key, mine in held.items():
+        budget = key.budget if key.budget in budgets else max(budgets, default=0)
+        wanted = key._replace(loss=other, budget=budget)
+        if other == BASE:
+            wanted = wanted._replace(trained_on=None, recipe="", seed=0)
+        theirs = held.get(wanted)
+        if key.loss != loss or theirs is None:
+            continue
+        task = load_task(str(mine["task"]))
+        scores = [run.read("scores", None, [cell["address"]]) for cell in (mine, theirs)]
+        name = {"model": mine["model"], "task": mine["task"], "seed": mine["seed"]}
+        found = compare(task, *scores, resamples=resamples)["metrics"]
+        groups.setdefault((str(mine["model"]), str(mine["task"])), []).extend(
+            {**name, "metric": metric, "against": theirs["address"], **values}
+            for metric, values in found.items()
+            if values["difference"] is not None
+        )
+    for (_, task_name), rows in groups.items():
+        yield load_task(task_name), pd.DataFrame(rows)

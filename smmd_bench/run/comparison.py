@@ -18,14 +18,17 @@ from ..storage.files import making, read_parquet, write_json, write_parquet
 from .run_directory import record_failure
 
 
-def measure_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> None:
-    """Measure those of these cells that are decoded and not measured."""
+def measure_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> dict[Cell, Exception]:
+    """Measure those of these cells that are decoded and not measured; the errors of their tasks."""
+    failures = {}
     for number, cell in enumerate(cells):
         now = cell.stored(run)
         if now.is_decoded and now.metrics is None:
             progress("measure", number, len(cells))
-            measure_cell(now, cell.task_plugin, cell.decoders)
+            if (error := measure_cell(now, cell.task_plugin, cell.decoders)) is not None:
+                failures[cell] = error
     progress("measure", len(cells), len(cells))
+    return failures
 
 
 def measure_cell(now: StoredCell, task: Task, rules: Sequence[str] = ()) -> Exception | None:

@@ -1,5 +1,8 @@
 """From experiments to a finished run: train, select, decode, measure, compare.
 
+`train`, `decode`, `measure` and `compare` are the stages one by one, for a pipeline by hand;
+`run_file` does what is missing of them, in the processes of an executor.
+
 Killed at any point, the same call later does only what is missing: what a stage has made is there
 whole, under the name of everything that it was made from, or not at all.
 """
@@ -17,12 +20,39 @@ from ..plugin_system.registry import load
 from ..results.frames import read_run
 from ..storage.cell import stored_cell
 from .cell_json import cell_from_json
-from .comparison import write_comparisons
+from .comparison import measure_cells, write_comparisons
 from .preflight import preflight
 from .run_directory import Outcome, RunDirectory
 from .schedule import Schedule
 
 _LOOKED_AT = 1000
+
+
+def train(cell: Cell, run: Path) -> None:
+    """Train a cell, or read the canary of the untuned base, in this process."""
+    from ..training.stage import train_cell
+
+    train_cell(cell, run, lambda *_: None)
+
+
+def decode(cells: Sequence[Cell], run: Path) -> None:
+    """Select an epoch of each of these trained cells of one base, and decode the test split with it,
+    in one start of the engine. Raises the first error of a cell, after the others are decoded."""
+    from ..decoding.stage import decode_cells
+
+    for error in decode_cells(cells, run, lambda *_: None).values():
+        raise error
+
+
+def measure(cells: Sequence[Cell], run: Path) -> None:
+    """Score the completions of these cells. Raises the first error of a task's own code."""
+    for error in measure_cells(cells, run, lambda *_: None).values():
+        raise error
+
+
+def compare(run: Path) -> bool:
+    """Compare each loss with cross-entropy of its seed; returns whether anything was missing."""
+    return write_comparisons(read_run(run))
 
 
 def run_file(
@@ -55,7 +85,7 @@ def run_file(
             schedule = Schedule(run, cells, runner.slots, track)
             for result in runner.run(schedule, out, progress):
                 schedule.end(result)
-        outcome.worked |= write_comparisons(read_run(out))
+        outcome.worked |= compare(out)
     _conclude(run, plan.cells, outcome)
     return outcome
 

@@ -183,7 +183,7 @@ class RunDirectory:
         cells = [c for c in held.values() if "source" not in c or c["source"]["address"] in held]
         places = {file: str(Path(file).resolve()) for e in experiments for file in e.plugins}
         written = [experiment.to_dict() for experiment in experiments]
-        manifest = {
+        manifest: dict[str, Any] = {
             "format": FORMAT,
             "name": before.get("name") or name or experiments[0].name,
             "experiments": distinct([*before.get("experiments", ()), *written]),

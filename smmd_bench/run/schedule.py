@@ -44,6 +44,7 @@ class Schedule(JobQueue):
         super().__init__()
         self.run, self.slots, self.track = run, slots, track
         self.several = len({(cell.model, cell.task) for cell in cells}) > 1
+        self.cells: dict[str, list[Cell]] = {}
         self.running: dict[str, list[Cell]] = {}
         self.todo = [cell for cell in cells if not run.failure(cell).get("skipped")]
         for cell in self.todo:
@@ -54,7 +55,7 @@ class Schedule(JobQueue):
         """The first job (that fits)."""
         job = super().take(fits)
         if job is not None:
-            self.running[job.name] = self._offered[job.name]
+            self.running[job.name] = self.cells[job.name]
         return job
 
     def end(self, result: JobResult) -> None:
@@ -81,15 +82,16 @@ class Schedule(JobQueue):
             for cell in new:
                 self._fail_following(cell, missing)
         self.todo = [cell for cell in missing if cell not in failed]
-        busy = {cell for cells in self.running.values() for cell in cells}
         left = {cell: missing[cell] for cell in self.todo}
-        self._offered = {}
-        self.waiting = []
+        self.waiting = [job for job in self.waiting if left.keys() >= {*self.cells[job.name]}]
+        given = [*self.running.values(), *(self.cells[job.name] for job in self.waiting)]
+        busy = {cell for cells in given for cell in cells}
         jobs = [*self._measurements(left, busy), *self._trainings(left, busy)]
-        for stage, cells in sorted([*jobs, *self._decodings(left, busy)], key=self._rank):
+        for stage, cells in [*jobs, *self._decodings(left, busy)]:
             job = self._job(stage, cells)
-            self._offered[job.name] = cells
+            self.cells[job.name] = cells
             self.waiting.append(job)
+        self.waiting.sort(key=self._rank)
 
     def _measurements(
         self, left: dict[Cell, Stage], busy: set[Cell]
@@ -172,13 +174,13 @@ class Schedule(JobQueue):
             place=place if self.several and stage != "measure" else "",
         )
 
-    def _rank(self, work: tuple[Stage, list[Cell]]) -> tuple[int, int, int]:
+    def _rank(self, job: Job) -> tuple[int, int, int]:
         """What is short, or frees the disk, goes first. Trainings go seed after seed, so that a run
         that is stopped has the same seeds of every loss; of those of a seed that run side by side
         the longest first, so that none is left over at the end."""
-        stage, (first, *_) = work
-        if stage != "train":
-            return {"measure": 0, "decode": 2}[stage], 0, 0
+        first = self.cells[job.name][0]
+        if job.stage != "train":
+            return {"measure": 0, "decode": 2}[job.stage], 0, 0
         if first.is_base:
             return 1, 0, 0
         length = first.card.parameter_count() * first.size("train") * first.recipe.epochs

@@ -73,7 +73,7 @@ def test_flags_print_the_file_that_means_the_same(tmp_path):
     [
         ("ce,smmd", ""),
         ("ce,ce,smmd[sigma=2],smmd", "Given more than once, and counted once: ce (losses), smmd"),
-        ("ntl", "to compare with: add it to the losses"),
+        ("ntl", "to compare with: add it"),
     ],
 )
 def test_a_dry_run_says_what_is_to_be_done_and_writes_nothing(losses, note, tmp_path):

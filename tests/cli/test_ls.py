@@ -3,7 +3,6 @@ import json
 import pytest
 
 from smmd_bench.models import card_content
-from smmd_bench.models import listing as models
 from smmd_bench.plugin_system.listing import listing
 from smmd_bench.plugin_system.registry import GROUPS
 from tests.plugin_system.loss_file import LOSS
@@ -87,6 +86,6 @@ def test_a_backbone_needs_neither_settings_nor_a_number_of_tokens(tmp_path, monk
     monkeypatch.setattr(card_content, "_FOLDER", tmp_path)
     card_content.backbones.cache_clear()
     try:
-        assert [model.summary for model in models.listed_models()] == ["Small, 1B, float32"]
+        assert [model.summary for model in card_content.listed_models()] == ["Small, 1B, float32"]
     finally:
         card_content.backbones.cache_clear()

@@ -16,7 +16,6 @@ TEXT = f"{JOB} --task arithmetic"
 FILES = {
     "FILE": b"",
     "LATIN": b"tasks: [arithmetic]\nlosses: [c\xff]\n",
-    "TWICE": b"tasks: [arithmetic]\nlosses: [ce]\ntasks: [gsm8k]\n",
     "UNKNOWN": b"tasks: [arithmatic]\nlosses: [ce]\n",
     "KEY": b"tasks: [arithmetic]\nlosses: [ce]\nseed: 1\n",
     "OWN": b"{tasks: [arithmetic], losses: [ce], plugins: [idle.py]}",
@@ -79,9 +78,8 @@ FILES = {
         (f"{TEXT} --out FULL", "holds no run"),
         ("export RUN --out FILE/x", "FILE/x cannot be made"),
         ("run none.yaml", "none.yaml cannot be read"),
-        ("run FILE", "FILE is empty"),
+        ("run FILE", "FILE must be a mapping"),
         ("run LATIN", "not UTF-8"),
-        ("run TWICE", "the key tasks stands twice (line 3, column 1)"),
         ("report none", "is not a run folder"),
         ("show ./none", "is not a run folder"),
         ("show", "no run in"),
@@ -93,7 +91,7 @@ FILES = {
         ("prepare --model someone/whole", "give a local folder"),
         # what nothing reads
         (f"{TEXT} --data-dir DATA", "--data-dir"),
-        (f"{JOB} --task gsm8k --data-dir DATA", "gsm8k[source=corpus]"),
+        (f"{JOB} --task gsm8k --data-dir DATA", "--data-dir"),
         ("validate ce --data-dir DATA", "--data-dir"),
         ("sample svamp --split test --seed 7 --data-dir DATA", "--seed 7"),
         (f"{TEXT} --set min_pixels=4096", "min_pixels"),

@@ -3,9 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from smmd_bench.contracts import Answer, Example
@@ -39,19 +37,7 @@ def rewriting():
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>")
 
 
-def digit_in_the_end_token():
-    """An end-of-sequence token that is spelled with digits, and bytes of one digit each."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {token: at for at, token in enumerate(["<|end_42|>", *alphabet])}
-    tokenizer = Tokenizer(models.BPE(vocabulary, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(Regex("[0-9]"), "isolated"), pre_tokenizers.ByteLevel(False)]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|end_42|>")
-
-
-KINDS = (digit, triple, rewriting, digit_in_the_end_token)
+KINDS = (digit, triple, rewriting)
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.__name__)
@@ -88,23 +74,8 @@ def test_a_target_without_a_rationale_is_all_answer_and_one_without_an_answer_no
     assert list(of_answer(tokenizer, " Ida has 3 hens.", 0, None)) == []
 
 
-def test_a_token_of_several_digits_counts_from_its_first():
-    assert list(of_answer(triple(), RATIONALE + " 1234", len(RATIONALE))) == [(0, "123"), (3, "4")]
-
-
 def test_digits_that_the_tokenizer_makes_of_a_rationale_move_nothing(tokenizer):
     rationale = " ½ of ٣６ and ² are 9.\n####"
     found = list(of_answer(tokenizer, rationale + " 18", len(rationale)))
     assert found[0][0] == 0
     assert "".join(text for _, text in found) == "18"
-
-
-def test_any_text_before_an_answer(tokenizer):
-    @given(st.text("0123456789 .-$½abc\n", max_size=30), st.integers(-9999, 99999))
-    def check(rationale, answer):
-        before = f" {rationale}\n####"
-        found = list(of_answer(tokenizer, f"{before} {answer}", len(before)))
-        assert "".join(text for _, text in found) == str(abs(answer))
-        assert found[0][0] == 0
-
-    check()

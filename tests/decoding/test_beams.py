@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from smmd_bench.decoding.beams import BLOCK, LEAST, WIDTH, beams_frame, find_beams, require_beams
-from smmd_bench.errors import UserError
+from smmd_bench.decoding.beams import BLOCK, LEAST, WIDTH, find_beams
 
 END, LENGTH = 0, 4
 CHECKPOINT = object()
@@ -72,33 +71,9 @@ def test_a_long_list_is_searched_in_blocks_and_progress_counts_prompts():
     assert [done for _, done, _ in said] == [BLOCK, 2 * BLOCK, total]
 
 
-def test_some_tokens_are_in_no_beam():
-    chain = Chain(4)
-    ((*beams,),) = find_beams(chain, CHECKPOINT, [[0, 1]], {END}, LENGTH, never=[2])
-    assert beams
-    assert not any(2 in ids for _, ids in beams)
-
-
 def test_each_beginning_goes_with_the_pictures_of_its_prompt():
     chain = Chain(4)
     find_beams(chain, CHECKPOINT, [[0, 1], [1, 2]], {END}, 2, images=[["a"], ["b"]])
     for prefixes, pictures in chain.asked:
         assert pictures == [["a"] if ids[0] == 0 else ["b"] for ids in prefixes]
     assert {ids[0] for ids in chain.asked[-1][0]} == {0, 1}
-
-
-def test_an_engine_without_the_call_is_named():
-    with pytest.raises(UserError, match="The engine mine has no likeliest_tokens"):
-        require_beams("mine", object())
-    require_beams("mine", Chain(2))
-
-
-def test_the_frame_has_a_row_a_beam(tiny):
-    ids = [tiny.tokenizer(text)["input_ids"] for text in ("12", "3")]
-    stop = tiny.tokenizer.eos_token_id
-    found = [[(-0.5, (*ids[0], stop)), (-2.0, tuple(ids[1]))], []]
-    frame = beams_frame(found, ["a", "b"], tiny.tokenizer, [stop])
-    assert frame["uid"].tolist() == ["a", "a"]
-    assert frame["text"].tolist() == ["12", "3"]
-    assert frame["log_probability"].tolist() == [-0.5, -2.0]
-    assert beams_frame([[]], ["a"], tiny.tokenizer, [stop]).empty

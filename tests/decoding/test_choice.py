@@ -8,7 +8,7 @@ from smmd_bench.decoding.choice import find_trained_cell
 from smmd_bench.decoding.selection import settle
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run.run_directory import RunDirectory
-from smmd_bench.storage.files import read_json, write_parquet
+from smmd_bench.storage.files import write_parquet
 from tests.run.finished_cells import PLAIN, claim, completions, decode, rate, train
 
 TUNED = dataclasses.replace(
@@ -46,19 +46,6 @@ def test_the_best_in_validation_is_chosen_and_of_equals_the_first(run, right, ch
     assert [line["value"] for line in now.choice["trials"]] == [25.0 * count for count in right]
     assert now.chosen == now.trials[chosen]
     assert find_trained_cell(tuned_cell(), run.path) == tuned_cell().trials[chosen]
-
-
-def test_every_value_has_its_interval_and_the_epoch_that_it_is_of(run):
-    for line in validate(run, 1, 3, 2).choice["trials"]:
-        assert line["low"] <= line["value"] <= line["high"]
-        assert (line["epoch"], line["n"]) == (2, 4)
-
-
-def test_a_lower_value_is_better_where_the_metric_says_so(run, monkeypatch):
-    metric = tuned_cell().task_plugin.metrics()[0]
-    monkeypatch.setattr(type(metric), "better", "lower")
-    now = validate(run, 1, 3, 2)
-    assert now.chosen == now.trials[0]
 
 
 def test_nothing_is_chosen_before_every_trial_is_validated(run):
@@ -102,20 +89,3 @@ def test_no_answer_of_a_test_changes_a_choice(run):
     (run.cell_folder(cell) / "choice.json").unlink()
     settle(cell, run.path)
     assert run.current(cell).choice == choice
-
-
-def test_a_trial_misses_no_test(run):
-    trial = tuned_cell().trials[0]
-    assert run.missing(trial) == ["train", "decode"]
-    train(run, trial)
-    assert run.missing(trial) == []
-    assert run.missing(dataclasses.replace(trial, trial=None)) == ["decode", "measure"]
-
-
-def test_the_folder_names_its_trials_apart_from_its_cells(run):
-    manifest = read_json(run.path / "manifest.json") or {}
-    cell = tuned_cell()
-    published = {c.addresses["train"] for c in TUNED.cells if c.loss == "ce" and c.trial is None}
-    assert {*manifest["cells"]} == {*published, cell.addresses["train"]}
-    trials = [trial.addresses["train"] for trial in cell.trials]
-    assert manifest["trials"] == [a for a in trials if a not in published]

@@ -93,15 +93,6 @@ def test_only_the_first_examples_keep_their_vectors(tiny, open_session, monkeypa
     pd.testing.assert_frame_equal(every.drop(columns="vector"), whole.drop(columns="vector"))
 
 
-def test_targets_without_numbers_give_an_empty_frame(tiny, open_session):
-    frame = probe(
-        open_session(tiny.base), tiny.checkpoints["base"], [[5]], [[20, 2]], ["a"],
-        numeric_vocabulary(tiny.tokenizer), answer_digits=[[-1, -1]],
-    )  # fmt: skip
-    assert len(frame) == 0
-    assert {"uid", "p_target", "p9", "vector"} <= set(frame.columns)
-
-
 def test_every_prefix_of_a_probe_sees_the_image(tiny_vlm, open_session, times):
     base, examples = Checkpoint("base", "base", tiny_vlm("qwen2_5_vl")), times[:3]
     processor = load_processor(base.path)

@@ -107,7 +107,6 @@ def test_an_engine_that_does_not_start_fails_its_own_cells_alone(tiny_vlm, tmp_p
     for order in ([broken, *placed], [*placed, broken]):
         failures = decode_cells(order, lambda *_: None)
         assert list(failures) == [broken[1]]
-        assert "max_pixels=5 is less than" in str(failures[broken[1]])
         assert all((place / "completions.parquet").is_file() for _, place in placed)
 
 

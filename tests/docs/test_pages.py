@@ -8,6 +8,8 @@ import yaml
 
 from smmd_bench.models.recipe import Recipe
 from smmd_bench.plugin_system.registry import load_task, names
+from smmd_bench.results.frames import read_run
+from smmd_bench.storage.cell import STAGES
 
 from .documents import ROOT, anchors
 
@@ -54,3 +56,18 @@ def test_the_workflow_and_the_citation_name_the_pythons_and_the_version():
     assert all(f"\n| {python} | " in page("docs/start.md") for python in pythons)
     citation = yaml.safe_load(page("CITATION.cff"))
     assert (citation["version"], citation["license"]) == (project["version"], project["license"])
+
+
+def test_the_pipeline_by_hand_is_that_of_the_command(tmp_path, monkeypatch, capsys):
+    """It trains and decodes in this process."""
+    text = page("docs/architecture.md").partition("## The pipeline by hand")[2]
+    (block,) = re.findall(r"```python\n(.*?)```", text.partition("\n## ")[0], re.DOTALL)
+    assert 30 <= len(block.splitlines()) <= 60
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "docs/architecture.md", "exec"), {})
+    assert "mean_absolute_error" in capsys.readouterr().out
+    run = read_run("runs/by-hand")
+    assert [*run.cells["status"]] == ["done"] * 3
+    assert (tmp_path / "runs" / "by-hand" / "reports" / "index.html").is_file()
+    folders = {path.parent.name for path in (tmp_path / "runs" / "by-hand").glob("*/*")}
+    assert folders == {*STAGES, "reports"} - {"beams"}

@@ -50,16 +50,3 @@ def test_lengths_count_the_tokens_of_pictures(tiny_vlm, tmp_path):
     assert lengths.tolist() == [16 + 2 + 3]  # two about the picture; a prompt, answer and end
     with pytest.raises(UserError, match=r"Training example w has 21 tokens, more than 20"):
         dataset(tiny_vlm("qwen2_5_vl"), [example], max_length=20)
-
-
-def test_an_absent_picture_is_found_before_training_and_a_broken_one_where_it_is_read(
-    tiny_vlm, times, tmp_path
-):
-    broken, absent = tmp_path / "broken.png", tmp_path / "absent.png"
-    broken.write_bytes(times[0].images[0].read_bytes()[:60])
-    bad = [Example("a", "?", "1", None, (broken,)), Example("b", "?", "2", None, (absent,))]
-    with pytest.raises(UserError, match=f"The image {absent} does not exist"):
-        dataset(tiny_vlm("mistral3"), [*times, bad[1]])
-    data = dataset(tiny_vlm("mistral3"), [*times, bad[0]])
-    with pytest.raises(UserError, match=f"The image {broken} cannot be read"):
-        data[12]

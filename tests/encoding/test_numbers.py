@@ -126,13 +126,3 @@ def test_index_of_is_the_bijection_and_minus_one_elsewhere():
     vocabulary = numeric_vocabulary(bpe(["9", "5", "=", "7"]))  # ids in another order
     assert vocabulary.values.tolist() == [5, 7, 9]
     assert vocabulary.index_of(torch.arange(5)).tolist() == [2, 0, -1, 1, -1]
-
-
-@pytest.mark.parametrize(("name", "longest"), [("digit", 1), ("triple", 3)])
-def test_it_knows_digits_points_and_signs(name, longest):
-    tokenizer = load(name)
-    vocabulary = numeric_vocabulary(tokenizer)
-    assert vocabulary.digits.tolist() == [len(f"{value:.0f}") for value in vocabulary.values]
-    assert int(vocabulary.digits.max()) == longest
-    assert tokenizer.convert_ids_to_tokens(list(vocabulary.points)) == ["."]
-    assert tokenizer.convert_ids_to_tokens(list(vocabulary.minuses)) == ["-"]

@@ -125,13 +125,3 @@ def test_a_placeholder_in_a_text_is_refused_by_the_examples_name(processor, chat
         encode_image_prompts(processor, texts, [1, 1], chat=chat, uids=["a", "b"])
     with pytest.raises(UserError, match=r"^Prompt 1 has 1 placeholders .* for 0 images"):
         encode_image_prompts(processor, texts, [1, 0], chat=chat)
-
-
-def test_a_chat_template_that_is_absent_or_leaves_images_out_is_refused(tiny_vlm):
-    processor = load_processor(tiny_vlm("mistral3"))
-    processor.chat_template = "{{ messages[0]['content'][-1]['text'] }}"
-    with pytest.raises(UserError, match=r"^Prompt 0 has 0 placeholders .*leave chat_template out"):
-        encode_image_prompts(processor, [TEXT], [1], chat=True)
-    processor.chat_template = processor.tokenizer.chat_template = None
-    with pytest.raises(UserError, match="has no chat template"):
-        encode_image_prompts(processor, [TEXT], [1], chat=True)

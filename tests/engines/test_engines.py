@@ -197,20 +197,6 @@ def test_the_finish_reason_says_why_and_progress_counts_up_to_all(case):
         assert counts[-1] == (n, n)
 
 
-@of_text
-def test_requests_of_an_interrupted_call_never_join_the_next_one(case):
-    session, base = case.sessions["vllm"], case.checkpoints["base"]
-    expected = session.generate(case.prompts, base, max_new_tokens=6)
-
-    def interrupt(what, done, total):
-        raise KeyboardInterrupt
-
-    other = case.checkpoints["lora1"]
-    with pytest.raises(KeyboardInterrupt):
-        session.generate(case.prompts, other, max_new_tokens=6, progress=interrupt)
-    assert session.generate(case.prompts, base, max_new_tokens=6) == expected
-
-
 @pytest.mark.parametrize(
     ("config", "refused"),
     [
@@ -266,19 +252,6 @@ def test_rows_with_and_without_pictures_go_together(case):
             for prompts, of_each in ((mixed, images), (text, None), (case.prompts, case.images))
         )
         assert together == [alone[0], *with_images, alone[1]]
-
-
-@of_vision
-def test_a_broken_picture_is_named_and_the_session_goes_on(case, tmp_path):
-    whole, broken = case.images[0][0].read_bytes(), tmp_path / "broken.png"
-    broken.write_bytes(whole[: len(whole) // 2])
-    base = case.checkpoints["base"]
-    for session in case.sessions.values():
-        images = [*case.images[:1], [broken]]
-        with pytest.raises(UserError, match=r"broken\.png"):
-            session.generate(case.prompts[:2], base, max_new_tokens=2, images=images)
-        found = session.generate(case.prompts[:1], base, max_new_tokens=2, images=case.images[:1])
-        assert len(found) == 1
 
 
 @pytest.mark.parametrize("case", VISION[:-1], indirect=True, scope="module")

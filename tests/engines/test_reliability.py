@@ -33,10 +33,10 @@ def test_each_sabotage_is_caught_and_the_right_weights_pass(family, tmp_path):
     tried = attempts(family, tmp_path, "qwen2")
     assert [name for name, *_ in tried] == [*SABOTAGES, *SABOTAGES]
     with TransformersEngine().open(family.base, SETTINGS) as session:
-        assert {outcome(session, c) for c in family.checkpoints.values()} == {"missed"}  # all pass
+        assert {outcome(session, c) for c in family.checkpoints.values()} == {"passed"}  # all pass
         for name, wrong, alike in tried:
             caught = ("caught", "indistinguishable") if name == "a zeroed tensor" else ("caught",)
             assert outcome(session, wrong, alike=alike) in caught, name
         _, base, alike = tried[0]
         assert not alike
-        assert outcome(session, replace(base, canary=None)) == "missed"
+        assert outcome(session, replace(base, canary=None)) == "passed"

@@ -75,24 +75,3 @@ def test_limits_on_pixels_are_the_same_in_both_engines(tmp_path):
             probed = session.next_token_probabilities
             found.append(probed(case.prompts, case.numbers, base, images=case.images))
     np.testing.assert_allclose(found[0], found[1], atol=1e-4)
-
-
-def test_a_full_checkpoint_needs_no_processor_of_its_own(tmp_path):
-    """An engine encodes with the base's, whatever lies beside the weights."""
-    case = vision_case("mistral3", tmp_path, build_variants("mistral3", tmp_path), {})
-    full = case.checkpoints["full"]
-    assert not (full.path / "processor_config.json").exists()
-    bare = shutil.copytree(case.base, tmp_path / "bare")
-    (bare / "processor_config.json").unlink()
-    with (
-        TransformersEngine().open(bare, SETTINGS) as session,
-        pytest.raises(UserError, match="no processor"),
-    ):
-        session.generate(case.prompts, full, max_new_tokens=2, images=case.images)
-
-
-@pytest.mark.parametrize("engine", [VllmEngine(), TransformersEngine()])
-def test_the_identity_names_the_library_and_its_version(engine):
-    identity = engine.identity()
-    assert (identity["name"], identity["version"]) == (engine.name, 2)
-    assert any(character.isdigit() for character in identity["library"])

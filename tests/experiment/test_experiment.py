@@ -192,7 +192,6 @@ def test_a_task_brings_its_tests_of_transfer():
     assert [c.task for c in alone.cells] == ["gsm8k"] * 3
     for experiment in (WORDS, alone):
         assert read(experiment.to_yaml(), "x") == experiment
-    assert "--no-transfers" in alone.to_flags()
 
 
 @pytest.mark.usefixtures("word_problems")

@@ -8,10 +8,8 @@ from .cases import (
     THOUSAND,
     UNEVEN,
     bind,
-    of_wrong_prediction,
     predictions,
     random_targets,
-    value,
 )
 
 
@@ -37,26 +35,3 @@ def test_is_the_mmd_of_smmd_whose_kernel_is_the_identity(values):
     )
     torch.testing.assert_close(found, wanted)
     assert bind(values, "brier").weight == bind(values, "smmd").weight
-
-
-def test_every_wrong_value_costs_the_same():
-    costs = [of_wrong_prediction(bind(DIGITS, "brier"), wrong) for wrong in range(1, 10)]
-    assert costs == pytest.approx([2.0] * 9)
-
-
-def test_is_least_where_the_prediction_is_the_distribution_of_the_targets():
-    """Strictly proper: the mean over targets y ~ q is |p - q|^2 above its least value."""
-    q = torch.tensor([0.5, 0.3, 0.2] + [0.0] * 7, dtype=torch.float64)
-
-    def mean(p):
-        targets = random_targets(DIGITS, positions=3)
-        targets.target.copy_(torch.arange(3))
-        charged = []
-        for y in range(3):
-            targets.logits.data.fill_(0.0)[:] = (p + 1e-300).log()
-            targets.target.fill_(y)
-            charged.append(value(bind(DIGITS, "brier"), targets) / 3)
-        return sum(w * c for w, c in zip(q.tolist(), charged, strict=False))
-
-    other = torch.full((10,), 0.1, dtype=torch.float64)
-    assert mean(other) - mean(q) == pytest.approx(float(((other - q) ** 2).sum()), rel=1e-9)

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.plugin_system.registry import load_loss
 
-from .cases import DIGITS, bind, encoded, random_logits, random_targets, value
+from .cases import encoded, random_logits
 
 TEXT = "Of 1234.567 and 8, -90.05 is 7. So 3-45 = 678.9"
 
@@ -43,30 +43,3 @@ def test_is_the_literal_mean_with_its_gradient(name):
     torch.testing.assert_close(out.auxiliary, expected)
     found, wanted = (torch.autograd.grad(x, logits)[0] for x in (out.auxiliary, expected))
     torch.testing.assert_close(found, wanted)
-
-
-def test_leading_digits_weigh_more_and_decimals_less():
-    _, vocabulary, labels = encoded("digit", "123.45")
-    costs = []
-    for wrong in (0, 1, 2, 4, 5):
-        logits = torch.full((1, 6, 200), -30.0, dtype=torch.float64)
-        logits.scatter_(2, labels[..., None], 30.0)
-        other = vocabulary.token_ids[9]
-        logits[0, wrong, other] = 30.0
-        out = numeric_objective(load_loss("del").bind(vocabulary), logits, labels)
-        costs.append(out.auxiliary.item())
-    unit = costs[2] / 2
-    assert [c / unit for c in costs] == pytest.approx([6, 4, 2, 1.02**-2, 1.02**-3])
-
-
-def test_a_constant_on_all_logits_changes_it():
-    bound = bind(DIGITS, "del")
-    shifted = random_targets(DIGITS)
-    shifted.logits.data += 3
-    assert value(bound, shifted) != pytest.approx(value(bound, random_targets(DIGITS)), rel=1e-3)
-
-
-def test_is_zero_where_every_logit_is_certain():
-    targets = random_targets(DIGITS)
-    targets.logits.data.fill_(-1e4).scatter_(1, targets.target[:, None], 1e4)
-    assert value(bind(DIGITS, "del"), targets) == 0.0

@@ -31,11 +31,3 @@ def test_over_the_whole_vocabulary_the_mass_outside_counts_too():
     targets = random_targets(DIGITS)  # log_partition is 1 above that of V_num
     whole = value(bind(DIGITS, "dist2[support=vocabulary]"), targets)
     assert whole == pytest.approx(value(bind(DIGITS, "dist2"), targets) + 7, rel=1e-12)
-
-
-def test_is_zero_at_its_target_and_positive_elsewhere():
-    targets = random_targets(DIGITS)
-    assert value(bind(DIGITS, "dist2"), targets) > 0
-    q = torch.stack([soft_target(DIGITS, y, 1.0) for y in targets.target.tolist()])
-    targets.logits.data.copy_(q.log())
-    assert abs(value(bind(DIGITS, "dist2"), targets)) < 1e-12

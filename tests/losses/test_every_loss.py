@@ -1,6 +1,5 @@
 """What holds for every loss: the paper's defaults, refusals, gradients, zeros, finite numbers."""
 
-import math
 from dataclasses import replace
 from itertools import product
 
@@ -14,7 +13,6 @@ from smmd_bench.plugin_system.registry import load_loss
 
 from .cases import (
     DIGITS,
-    THOUSAND,
     UNEVEN,
     bind,
     perfect_targets,
@@ -56,29 +54,16 @@ def test_defaults_are_the_papers(spec):
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
-        ("ce[lambda=1]", "Unknown parameter 'lambda' of ce: known: smoothing"),
         ("ce[smoothing=1.5]", "smoothing must be from 0 to 1"),
-        ("dist2[tau=0]", r"tau must be from 0\.001"),
         ("gce[sigma=0]", r"sigma must be from 0\.001 to 1,000,000"),
-        ("gce[lambda=2]", "add add_cross_entropy=true"),
         ("gce[support=all]", r"expected numeric\|vocabulary"),
-        ("ntl[lambda=-1]", "lambda must be >= 0"),
         ("ntl[kind=mse,squash=4]", "kind=mse has none: leave one out"),
-        ("ntl[squash=1]", "squash must be > 1"),
         ("ntil[temperature=0]", "temperature must be >"),
-        ("ntil[epsilon=0]", "epsilon must be >"),
-        ("ntil[noise=-1]", "noise must be >"),
         ("raft[digits=0]", "digits must be from 1 to 15"),
         ("raft[lambda=2,add_cross_entropy=false]", "lambda weights what is added"),
         ("smmd[sigma=0]", r"sigma must be from 0\.001 to 1,000,000, each"),
-        ("smmd[sigma=1+-2]", "000, each"),
-        ("smmd[lambda=-1]", "lambda must be >= 0"),
-        ("smmd[alpha=-1]", "alpha must be >= 0"),
-        ("smmd[squash=1]", "squash must be > 1"),
         ("smmd[kernel_seed=3]", "kernel_seed is for kernel=shuffled"),
         ("smmd[kernel=random,term=mmd,squash=9]", "knows no distances"),
-        ("smmd[term=mmd,alpha=1]", "term=mmd has none"),
-        ("smmd[kernel_seed=-1]", "kernel_seed must be"),
         ("smmd[kernel=random]", "a random kernel has no graph Laplacian: add term=mmd"),
         ("smmd[kernel=linear]", r"expected distance\|shuffled\|random"),
     ],
@@ -120,25 +105,3 @@ ZERO += product([*SMMD, *(spec for spec in NTL if "reweigh" not in spec)], [DIGI
 @pytest.mark.parametrize(("spec", "values"), ZERO)
 def test_is_zero_at_the_perfect_prediction(spec, values):
     assert value(bind(values, spec), perfect_targets(values)) == 0.0
-
-
-@pytest.mark.parametrize("values", [[1.0], [2.0, 2.0], [0.0, 1.0], [2.0, 2.0, 7.0], THOUSAND])
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "brier",
-        "cramer",
-        "dist2",
-        "gce",
-        "numeric_ce",
-        "smmd",
-        "smmd[squash=4]",
-        "ntl[squash=4,reweigh=true]",
-    ],
-)
-def test_few_and_far_values_leave_no_nan(spec, values):
-    targets = random_targets(values, positions=20, dtype=torch.float32)
-    total, _ = bind(values, spec)(targets)
-    total.backward()
-    assert math.isfinite(total.item())
-    assert bool(targets.logits.grad.isfinite().all())

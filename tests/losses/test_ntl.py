@@ -11,7 +11,7 @@ from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.plugin_system.registry import load_loss
 
 from ..conftest import TOKENIZERS
-from .cases import DIGITS, UNEVEN, bind, of_wrong_prediction, predictions, random_targets, value
+from .cases import DIGITS, UNEVEN, bind, predictions, random_targets
 
 VARIANTS = {  # as the authors' package has them
     "ntl": ("NTLoss", {"reweigh": False}),
@@ -35,17 +35,6 @@ def test_is_the_literal_sum_and_the_wasserstein_distance(values):
     assert total.item() == pytest.approx(sum(literal), rel=1e-12)
     assert total.item() == pytest.approx(sum(transport), rel=1e-12)
     assert units == 7
-
-
-def test_grows_with_the_distance_of_a_wrong_prediction():
-    costs = [of_wrong_prediction(bind(DIGITS, "ntl"), wrong) for wrong in range(1, 10)]
-    assert costs == sorted(costs)
-    assert value(bind(DIGITS, "ntl"), random_targets(DIGITS)) > 0
-
-
-def test_squash_makes_the_nearest_cost_one_and_the_farthest_k():
-    distance = bind(DIGITS, "ntl[squash=4]").distance(torch.arange(10.0))
-    assert distance.tolist() == pytest.approx([0.0, *(1 + d * 3 / 8 for d in range(9))])
 
 
 @pytest.mark.parametrize(("name", "digit_level"), [("digit", True), ("triple", False)])

@@ -49,9 +49,3 @@ def test_over_the_vocabulary_it_charges_for_mass_on_other_tokens():
     targets = random_targets(DIGITS)  # of which V_num has e^-1
     inside = value(bind(DIGITS, "numeric_ce[support=numeric]"), targets)
     assert value(bind(DIGITS, "numeric_ce"), targets) == pytest.approx(inside + 7, rel=1e-12)
-
-
-@pytest.mark.parametrize("spec", ["numeric_ce", "numeric_ce[support=numeric]"])
-def test_it_knows_no_distances(spec):
-    targets, moved = random_targets(DIGITS), random_targets([3.0 * v for v in DIGITS])
-    assert value(bind(DIGITS, spec), targets) == value(bind([3 * v for v in DIGITS], spec), moved)

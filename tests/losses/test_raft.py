@@ -95,28 +95,3 @@ def test_where_it_replaces_cross_entropy_longer_numbers_keep_it():
             expected = expected - sum(entropies) + error
     torch.testing.assert_close(out.total, expected / labels.numel())
     assert out.units == count_units(bound, labels) == len(SHORT) + 4 + 7
-
-
-def test_as_its_authors_score_one_token():
-    """mse_loss of the expected score, p over all tokens, in place of the score's cross-entropy."""
-    scores = torch.arange(1, 6)
-    logits = random_logits(torch.zeros(4, 1), 40)
-    labels = torch.tensor([[3], [5], [1], [1]])
-    probabilities = logits[:, 0].softmax(-1)[:, scores]
-    wanted = F.mse_loss(probabilities @ scores.double(), labels[:, 0].double())
-    from smmd_bench.contracts import NumericVocabulary
-
-    vocabulary = NumericVocabulary(scores, scores.double(), "test")
-    loss = load_loss("raft[add_cross_entropy=false,support=vocabulary]").bind(vocabulary)
-    torch.testing.assert_close(numeric_objective(loss, logits, labels).total, wanted)
-
-
-@pytest.mark.parametrize("digits", [1, 15])
-def test_the_length_of_a_number_is_bounded_so_that_float32_holds_its_square(digits):
-    _, vocabulary, labels = encoded("digit", f"{'9' * digits} {'9' * 40}")
-    logits = torch.zeros(*labels.shape, 200, requires_grad=True)
-    out = numeric_objective(load_loss(f"raft[digits={digits}]").bind(vocabulary), logits, labels)
-    out.total.backward()
-    assert out.units == 1
-    assert bool(out.total.isfinite())
-    assert bool(logits.grad.isfinite().all())

@@ -17,14 +17,6 @@ def folder(tmp_path):
     return Path(shutil.copytree(model_card("builtin/tiny").folder, tmp_path / "mine"))
 
 
-@pytest.mark.parametrize("name", ["added_tokens.json", "processor_config.json"])
-def test_files_of_the_tokenizer_and_the_processor_are_in_the_identity(folder, name):
-    before = model_card(str(folder)).identity
-    (folder / name).write_text("{}")
-    model_card.cache_clear()
-    assert model_card(str(folder)).identity != before
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -116,13 +108,6 @@ def test_the_papers_backbones(hub, name, label, n, epochs, changes):
     assert label == f"{paper.name}-{paper.params}"
     assert backbones()[name].params == paper.params
     card.require_numeric_tokens(n)
-
-
-def test_another_name_of_the_hub_has_the_papers_recipe_alone(hub):
-    card = model_card("someone/model")
-    assert card.label == "someone/model"
-    assert card.recipe("gsm8k") == paper_recipe("gsm8k")
-    card.require_numeric_tokens(7)
 
 
 def test_another_numeric_vocabulary_than_the_card_says_is_refused(hub):

@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from smmd_bench.contracts import NumericVocabulary, number_spans
 from smmd_bench.encoding.numbers import numeric_vocabulary
 from smmd_bench.objective.supervised import numeric_positions, supervised_targets
 from smmd_bench.plugin_system.registry import load_loss
@@ -181,31 +180,3 @@ def test_a_row_ends_a_number_and_an_unsupervised_token_does():
     labels[1, 1] = labels[1, 4] = -100  # the point, and a 4
     found = numeric_positions(loss, supervised_targets(labels)).places
     assert found.number.tolist() == [0] * 6 + [1, 2, 2, 3, 3]
-
-
-def test_a_number_beyond_float64_keeps_finite_places():
-    found, _ = places("digit", "9" * 400)
-    assert bool(found.place.isfinite().all())
-    assert found.place[0] == 1e300
-
-
-def test_a_vocabulary_without_points_and_signs_has_whole_numbers_alone():
-    tokenizer, loss = load("digit")
-    plain = NumericVocabulary(loss.vocabulary.token_ids, loss.vocabulary.values, "test")
-    labels = torch.tensor([tokenizer.encode("-1.5", add_special_tokens=False)])
-    found = numeric_positions(load_loss("smmd").bind(plain), supervised_targets(labels)).places
-    assert found.number.tolist() == [0, 1]
-    assert found.place.tolist() == [1, 1]
-
-
-def test_tokens_that_spell_no_digits_are_numbers_of_their_own():
-    digits = torch.tensor([1, 0, 2, 2])
-    number, after = number_spans(torch.zeros(4).long(), torch.arange(4), digits)
-    assert number.tolist() == [0, 1, 2, 2]
-    assert after.tolist() == [0, 0, 2, 0]
-
-
-def test_digits_follow_from_the_values_where_a_vocabulary_does_not_give_them():
-    values = torch.tensor([-3.5, -1, 0, 0.25, 7, 10, 999], dtype=torch.float64)
-    vocabulary = NumericVocabulary(torch.arange(7), values, "test")
-    assert vocabulary.digits_of(torch.arange(7)).tolist() == [0, 0, 1, 0, 1, 2, 3]

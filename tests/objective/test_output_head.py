@@ -57,14 +57,6 @@ def test_gives_the_models_logits(name):
     assert model.training
 
 
-def test_reads_through_an_adapter():
-    model = adapted("q_proj")
-    head = output_head(model)
-    assert head is not None
-    assert head.weight is model.get_base_model().lm_head.weight
-    assert not head.weight.requires_grad
-
-
 def test_an_adapter_on_the_head_or_logits_that_are_made_in_another_way_leave_none():
     assert output_head(adapted("q_proj", "lm_head")) is None
     model = make("untied")

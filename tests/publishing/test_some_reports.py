@@ -54,7 +54,7 @@ def test_which_process_makes_a_report_changes_no_byte(run, only, tmp_path, monke
     write_reports(run)
     one = contents(run)
     shutil.rmtree(run / "reports")
-    monkeypatch.setattr(module, "LARGE", 1)
+    monkeypatch.setattr(module, "SEVERAL", 1)
     monkeypatch.setattr("joblib.cpu_count", lambda: 2)
     heard = []
     sections = write_reports(run, lambda *said: heard.append(said))

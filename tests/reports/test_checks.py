@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from smmd_bench.reports.dataset_sizes import DatasetSizes, dataset_sizes
+from smmd_bench.reports.datasets import DatasetSizes, dataset_sizes
 from smmd_bench.reports.overhead_table import OverheadTable
 from smmd_bench.reports.regression_tables import MmluTable, RegressionTable
 

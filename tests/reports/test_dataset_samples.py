@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from PIL import Image
-from smmd_bench.reports.dataset_samples import DatasetSamples, clipped, drawable
+from smmd_bench.reports.datasets import DatasetSamples, clipped, drawable
 
 from tests.broken_pictures import torn_png
 from tests.changed_runs import changed, without

@@ -4,8 +4,11 @@ import re
 from collections import Counter
 
 import pytest
-from smmd_bench.reports._probes import first_digit_distributions
-from smmd_bench.reports.digit_distribution import DigitDistribution, DigitProbe
+from smmd_bench.reports.digit_distribution import (
+    DigitDistribution,
+    DigitProbe,
+    first_digit_distributions,
+)
 
 from smmd_bench.publishing.style import figure_style
 from tests.changed_runs import changed

@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.colors import to_hex
 from smmd_bench.reports._results import verdicts
-from smmd_bench.reports.overview import BAND, COLOURS, ROWS, Overview
+from smmd_bench.reports.verdict import BAND, COLOURS, ROWS, Overview
 
 from smmd_bench.publishing.style import figure_style
 from tests.changed_runs import made_elsewhere

@@ -15,7 +15,6 @@ PLAIN = Experiment(
     losses=("ce",),
     recipe={"epochs": 2, "validation_examples": 4, "test_examples": 4},
 )
-ALL = ["train", "decode", "measure"]
 
 
 def completions(right: int) -> pd.DataFrame:
@@ -56,34 +55,37 @@ def train(
     run: RunDirectory, cell: Cell, *, best: int = 2, weights: str = "weights", right: int = 3
 ) -> None:
     """Write what training and selection leave: so many of 4 answers are right in the best epoch."""
-    folder = run.cell_folder(cell)
-    epochs = [0] if cell.is_base else [1, 2]
+    now, epochs = run.current(cell), [0] if cell.is_base else [1, 2]
     lines = [{"epoch": e, "weights": BASE if cell.is_base else f"{weights} {e}"} for e in epochs]
-    receipt = {"address": cell.addresses["train"], "kind": "full", "epochs": lines}
-    write_json(folder / "train.json", receipt)
-    if not cell.is_base:
-        for line in lines:
-            write_json(folder / "epochs" / str(line["epoch"]) / "canary.json", line)
-        frames = [
-            completions(right if epoch == best else 0).assign(epoch=epoch) for epoch in epochs
-        ]
-        stamp = run.current(cell).validation_stamp
-        write_parquet(folder / "validation.parquet", pd.concat(frames), stamp)
-        settle(cell, run.path)
+    write_json(now.trained / "receipt.json", {"kind": "full", "epochs": lines})
+    if cell.is_base:
+        return
+    keep_epochs(run, cell)
+    frames = [completions(right if epoch == best else 0).assign(epoch=epoch) for epoch in epochs]
+    validated = run.current(cell).validated
+    assert validated is not None
+    write_parquet(validated / "validation.parquet", pd.concat(frames))
+    settle(cell, run.path)
+
+
+def keep_epochs(run: RunDirectory, cell: Cell) -> None:
+    """Make the folders of both epochs' weights."""
+    for epoch in (1, 2):
+        run.current(cell).epoch(epoch).mkdir(parents=True, exist_ok=True)
 
 
 def decode(run: RunDirectory, cell: Cell) -> None:
     """Write completions and probes of the selected weights."""
-    stamp = run.current(cell).decode_stamp
-    assert stamp is not None
-    write_parquet(run.cell_folder(cell) / "completions.parquet", completions(2), stamp)
-    write_parquet(run.cell_folder(cell) / "probes.parquet", completions(2)[["uid"]], stamp)
+    folder = run.current(cell).decoded
+    assert folder is not None
+    write_parquet(folder / "completions.parquet", completions(2))
+    write_parquet(folder / "probes.parquet", completions(2)[["uid"]])
 
 
 def rate(run: RunDirectory, cell: Cell) -> None:
     """Write scores and metrics."""
-    stamp = run.current(cell).measure_stamp
-    assert stamp is not None
+    folder = run.current(cell).measured
+    assert folder is not None
     scores, metrics = measure(cell.task_plugin, completions(2))
-    write_parquet(run.cell_folder(cell) / "scores.parquet", scores, stamp)
-    write_json(run.cell_folder(cell) / "metrics.json", {"address": stamp, **metrics})
+    write_parquet(folder / "scores.parquet", scores)
+    write_json(folder / "metrics.json", metrics)

@@ -27,8 +27,8 @@ def test_a_model_given_by_a_path_is_found_from_anywhere_and_named_where_it_is_go
     run = RunDirectory(tmp_path / "run")
     mine = replace(PLAIN, models=("./m",))
     claim(run, mine)
-    addresses = [cell.addresses for cell in mine.cells]
-    assert addresses == [cell.addresses for cell in PLAIN.cells]  # by content, not by name
+    addresses = [cell.parts for cell in mine.cells]
+    assert addresses == [cell.parts for cell in PLAIN.cells]  # by content, not by name
     monkeypatch.chdir(tmp_path / "else")
     model_card.cache_clear()
     frames = read_run(run.path)

@@ -1,7 +1,7 @@
 """Which job comes next: nothing waits for what it does not need."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import pytest
 
@@ -10,13 +10,20 @@ from smmd_bench.errors import CellSkippedError, UserError
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run import schedule
-from smmd_bench.run.lease import Leases
 from smmd_bench.run.run_directory import RunDirectory, record_failure
 from smmd_bench.run.schedule import Schedule
-from smmd_bench.storage.files import read_json, write_json
+from smmd_bench.storage.addresses import file_word
+from smmd_bench.storage.files import read_json
 
 WORDS = "gsm8k[source=synthetic]"
 ALL = ["train", "decode", "measure"]
+
+
+class Now(NamedTuple):
+    """What the schedule asks of a cell's folders."""
+
+    key: str
+    checkpoint: object
 
 
 class Run(RunDirectory):
@@ -24,11 +31,15 @@ class Run(RunDirectory):
 
     left: ClassVar[dict[str, list[str]]] = {}
 
-    def missing(self, cell):
-        return self.left[cell.label]
+    def missing(self, cells):
+        return {cell: self.left[cell.label][0] for cell in cells if self.left[cell.label]}
+
+    def current(self, cell):
+        home = cell if cell.source is None else cell.source
+        return Now(file_word(cell.label), "measure" not in self.left[home.label] or None)
 
     def failure(self, cell):
-        return read_json(self.cell_folder(cell) / "FAILED.json") or {}
+        return read_json(self.path / "failed" / f"{file_word(cell.label)}.json") or {}
 
 
 @pytest.fixture
@@ -37,28 +48,19 @@ def play(tmp_path, monkeypatch):
     monkeypatch.setattr(schedule, "settle", lambda cell, run: None)
     run = Run(tmp_path)
 
-    def played(
-        cells: Sequence[Cell], missing=None, *, slots=1, fails=lambda *_: None, dies=(), taken=()
-    ):
+    def played(cells: Sequence[Cell], missing=None, *, slots=1, fails=lambda *_: None, dies=()):
         run.left = {c.label: list((missing or {}).get(c.label, _whole(c))) for c in cells}
-        for cell in cells:
-            write_json(run.cell_folder(cell) / "cell.json", {"addresses": cell.addresses})
-        leases = Leases(tmp_path)
-        monkeypatch.setattr(
-            leases, "take", lambda name: name not in taken and Leases.take(leases, name)
-        )
-        found = Schedule(run, cells, slots, leases)
+        found = Schedule(run, cells, slots)
         seen, played.jobs = [], []
-        played.elsewhere = found.elsewhere
         short = lambda cell: cell.label.removeprefix("builtin/tiny ")  # noqa: E731
         while (job := found.take()) is not None:
-            mine = found.serves[job.name]
+            mine = found.running[job.name]
             seen.append((job.stage, [*map(short, mine)]))
             played.jobs.append(job)
             for cell in mine:
                 error = fails(job.stage, cell)
                 if error is not None:
-                    record_failure(run.cell_folder(cell), job.stage, error)
+                    record_failure(run.path, file_word(cell.label), job.stage, error)
                 elif job.stage not in dies:
                     done = run.left[cell.label]
                     del done[: done.index(job.stage) + 1]
@@ -66,7 +68,6 @@ def play(tmp_path, monkeypatch):
                         done.clear()
             found.end(JobResult(job, "the process was killed" if job.stage in dies else None))
         assert not found.waiting
-        assert not leases.held
         return seen, {short(cell): run.failure(cell) for cell in cells}
 
     played.run = run
@@ -172,7 +173,7 @@ def test_trainings_go_seed_after_seed_and_side_by_side_the_longest_first(play, s
     ]  # fmt: skip
     play(cells, slots=slots)
     trained = [job.cells[0] for job in play.jobs if job.stage == "train"]
-    found = {cell.addresses["train"]: (cell.seed, cell.recipe.epochs) for cell in cells}
+    found = {cell.address: (cell.seed, cell.recipe.epochs) for cell in cells}
     assert [found[address] for address in trained] == [(s, e) for s in (0, 7) for e in order]
 
 
@@ -181,21 +182,6 @@ def test_nothing_is_trained_on_a_base_that_the_engine_cannot_run(play):
     seen, failed = play(cells, fails=lambda stage, _: "head size 8" if stage == "decode" else None)
     assert stages(seen) == [("train", 1), ("decode", 1)]
     assert {(f["stage"], f["error"]) for f in failed.values()} == {("decode", "head size 8")}
-
-
-def test_no_training_is_offered_before_the_untuned_model_is_decoded(tmp_path, monkeypatch):
-    monkeypatch.setattr(schedule, "settle", lambda cell, run: None)
-    run, cells = Run(tmp_path), cells_of(["ce", "ntl"])
-    run.left = {cell.label: [*_whole(cell)] for cell in cells}
-    for cell in cells:
-        write_json(run.cell_folder(cell) / "cell.json", {"addresses": cell.addresses})
-    jobs = Schedule(run, cells, 2, Leases(tmp_path))
-    for stage in ("train", "decode"):
-        job = jobs.take()
-        assert (job.stage, jobs.serves[job.name], jobs.take()) == (stage, cells[:1], None)
-        del run.left[cells[0].label][: 1 + (stage == "decode")]
-        jobs.end(JobResult(job, None))
-    assert [jobs.take().stage, jobs.take().stage] == ["train", "train"]
 
 
 def test_no_test_of_transfer_waits_for_a_training_on_a_base_that_the_engine_cannot_run(play):
@@ -209,19 +195,9 @@ def test_no_test_of_transfer_waits_for_a_training_on_a_base_that_the_engine_cann
 def test_a_failure_of_an_earlier_command_goes_when_its_cell_is_tried_again(play):
     cells = cells_of(["ce"], base=False)
     for cell in cells:
-        record_failure(play.run.cell_folder(cell), "train", "of an earlier command")
+        record_failure(play.run.path, file_word(cell.label), "train", "of an earlier command")
     _, failed = play(cells, {cell.label: ["measure"] for cell in cells})
     assert not any(failed.values())
-
-
-def test_what_only_lacks_scores_once_its_source_is_trained_is_measured(play):
-    (cell,) = cells_of(["ce"], base=False)
-
-    def fails(stage, cell):
-        if stage == "train":  # another process has decoded it, too
-            play.run.left[cell.label].remove("decode")
-
-    assert stages(play([cell], fails=fails)[0]) == [("train", 1), ("measure", 1)]
 
 
 def test_a_dead_job_fails_what_it_left(play):
@@ -234,39 +210,3 @@ def test_what_only_needs_measuring_starts_no_engine(play):
     cells = cells_of(["ce"], seeds=range(30), base=False)
     seen, _ = play(cells, {cell.label: ["measure"] for cell in cells})
     assert stages(seen) == [("measure", 25), ("measure", 5)]
-
-
-def test_a_cell_that_another_process_has_is_left_to_it_with_its_tests(play):
-    cells = cells_of(["ce", "ntl"], task=WORDS, base=False)
-    (ce,) = [cell for cell in cells if cell.loss == "ce" and cell.source is None]
-    seen, failed = play(cells, taken=[ce.addresses["train"]])
-    assert [stage for stage, _ in seen] == ["train", "decode"]
-    assert {cell.loss for cell in play.elsewhere} == {"ce"}
-    assert len(play.elsewhere) == len(cells) / 2
-    assert not any(failed.values())
-
-
-def test_what_another_process_has_done_since_is_not_done_again(play, monkeypatch):
-    cells = cells_of(["ce"], base=False)
-    take = Leases.take
-
-    def take_late(leases, name):
-        play.run.left.update({cell.label: ["decode", "measure"] for cell in cells})
-        return take(leases, name)
-
-    monkeypatch.setattr(Leases, "take", take_late)
-    seen, _ = play(cells)
-    assert stages(seen) == [("decode", 1)]
-
-
-def test_a_lease_of_what_another_process_has_finished_is_given_back(play, monkeypatch):
-    cells = cells_of(["ce"], base=False)
-    take = Leases.take
-
-    def take_late(leases, name):
-        play.run.left.update({cell.label: [] for cell in cells})
-        return take(leases, name)
-
-    monkeypatch.setattr(Leases, "take", take_late)
-    seen, _ = play(cells)  # which finds that no lease is held at the end
-    assert seen == []

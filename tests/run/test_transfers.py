@@ -11,7 +11,7 @@ from smmd_bench.results.frames import read_run
 from smmd_bench.run.run_directory import RunDirectory
 
 from ..conftest import DATA
-from .finished_cells import ALL, claim, decode, finish
+from .finished_cells import claim, decode, finish
 
 
 @pytest.fixture
@@ -26,16 +26,14 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path, word
     trained, tested = ce.cells
     run = RunDirectory(tmp_path / "run")
     claim(run, ce)
-    assert run.missing(trained) == ALL
-    assert run.missing(tested) == ["decode", "measure"]
+    assert run.missing(ce.cells) == {trained: "train", tested: "decode"}
     finish(run, trained)
-    assert run.missing(trained) == []
-    assert run.missing(tested) == ["decode", "measure"]
-    shutil.rmtree(run.cell_folder(trained) / "checkpoint")
-    assert run.wanting(ce.cells).missing(trained) == ALL  # whose weights the test needs
+    assert run.missing(ce.cells) == {tested: "decode"}
+    shutil.rmtree(run.current(trained).checkpoint)
+    assert run.missing(ce.cells) == {trained: "train", tested: "decode"}  # the test needs them
+    assert not run.missing([trained])
     decode(run, tested)
-    assert run.wanting(ce.cells).missing(trained) == []
-    assert run.missing(tested) == ["measure"]
+    assert run.missing(ce.cells) == {tested: "measure"}
     cells = read_run(run.path).cells
     assert list(cells.task) == ["gsm8k", "svamp"]
     assert list(cells.trained_on.astype("object").fillna("")) == ["", "gsm8k"]

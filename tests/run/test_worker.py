@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system.registry import load_plugin_file
 from smmd_bench.run.cell_json import cell_to_json
+from smmd_bench.storage.cell import StoredCell
 from smmd_bench.storage.files import read_json, write_json
 
 LOSS = Path(__file__).parents[2] / "examples" / "own_loss.py"
@@ -24,20 +24,21 @@ def test_a_plugin_that_is_edited_after_planning_fails_its_cells(tmp_path, stage)
     (cell,) = Experiment(("arithmetic",), ("edited_meanwhile",), base=False).cells
     request = {"stage": stage, "run": str(tmp_path / "run"), "plugins": [str(file)]}
     write_json(tmp_path / "request.json", {**request, "cells": [cell_to_json(cell)]})
+    planned = cell.stored(tmp_path / "run")
     file.write_text(file.read_text().replace("return loss,", "return 2 * loss,"))
     assert work(tmp_path / "request.json") == 1
-    failure = read_json(failed(tmp_path, cell))
+    failure = read_json(failed(tmp_path, planned))
     assert failure is not None
     assert failure["stage"] == stage
     assert failure["error"] == (
         f"A plugin, data or a library of {cell.label} has changed since the run was planned (it "
         "alters the stage train): run the same command again."
     )
-    assert [path.name for path in failed(tmp_path, cell).parent.iterdir()] == ["FAILED.json"]
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["failed"]
 
 
-def failed(folder: Path, cell: Cell) -> Path:
-    return folder / "run" / "cells" / cell.addresses["train"] / "FAILED.json"
+def failed(folder: Path, planned: StoredCell) -> Path:
+    return folder / "run" / "failed" / f"{planned.key}.json"
 
 
 def work(request: Path) -> int:

@@ -57,16 +57,6 @@ def test_every_value_is_printed_or_on_a_gridline():
         assert (chart.top - chart.floor) // chart.step <= 9
 
 
-def test_pies_are_printed_with_whole_percentages_and_no_line_hides_another():
-    pies, lines = ([c for c, _, _ in CHARTS if c.kind == kind] for kind in ("pie", "line"))
-    assert all(pie.printed for pie in pies)
-    assert {sum(pie.values[0]) for pie in pies if pie.percent} == {1000}
-    assert all(min(pie.values[0]) >= 0.06 * sum(pie.values[0]) for pie in pies)
-    assert max(len(chart.series) for chart in lines) > 1
-    for chart in lines:
-        assert all(len(set(column)) == len(column) for column in zip(*chart.values, strict=True))
-
-
 def test_splits_share_no_chart_whatever_the_seed():
     shown = {
         split: {

@@ -98,13 +98,6 @@ def test_a_problem_is_right_in_all_its_parts(level, seed, operations):
         }  # fmt: skip
 
 
-def test_only_levels_with_rationals_have_fractions_and_overlong_questions_are_dropped():
-    for level, regime in REGIMES.items():
-        assert any("/" in problem.answer for problem in draw(level, 0)) == regime.rationals
-    lengths = [len(problem.question) for problem in draw("extrapolate", 0, (22, 24), 200)]
-    assert 150 < max(lengths) <= 160
-
-
 def test_a_problem_that_the_reference_dies_of_is_drawn_again():
     """Found by search: its first Dirichlet draw gives 1e-49 instead of 0 to a constant."""
     with pytest.raises(_EntropyLeftOverError):

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import smmd_bench as sb
 from smmd_bench.contracts import plain_text
 from smmd_bench.plugin_system.registry import load_task
 
@@ -66,16 +65,6 @@ def test_blank_lines_line_ends_and_spaces_change_nothing(name, before, after, sp
     for text in completions:
         spelled = before + text.replace(" ", space).replace("\n", line_end) + after
         assert read(task, spelled, target) == read(task, text, target)
-
-
-@pytest.mark.parametrize("name", WRITTEN)
-def test_the_target_itself_is_right_whatever_stands_around_it(name):
-    target = WRITTEN[name][1]
-    around = [f"{before}{target}" for before in ("\n\n", "\ufeff", "\u00a0\n \n")]
-    scores = sb.score(name, [target, *around, f"{target}\r\n"], [target] * 5)
-    for metric in load_task(name).metrics()[:1]:
-        assert (scores[metric.columns[0]] == 1).all()
-    assert scores["text_match"].all()
 
 
 def test_plain_text_of_plain_text_is_the_same():

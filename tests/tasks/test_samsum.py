@@ -67,16 +67,11 @@ def test_dialogues_made_here_need_no_file(monkeypatch):
     assert not texts[0] & texts[1] | texts[1] & texts[2] | texts[0] & texts[2]
     assert list(train[:50]) == list(made.examples("train", 0, 50))
     assert made.examples("train", 1, 1) != made.examples("train", 0, 1)
-    numbers = sum(any(c.isdigit() for c in example.target) for example in train)
-    assert numbers == 100
     assert made.identity("test", 0) != made.identity("test", 1)
-    first = train[0]
-    assert first.prompt.endswith("\n\nSummary:")
     for example in train:
         names = re.findall(r"^(\w+): ", example.prompt, re.MULTILINE)
         capital = set(re.findall(r"[A-Z]\w+", example.target))
         assert capital - {"They", "Monday", "Tuesday", "Friday", "Sunday"} == {*names}
-        assert example.attributes["turns"] >= 4
 
 
 def test_a_dialogue():

@@ -71,8 +71,3 @@ def test_examples_need_no_data_and_name_their_source(spec):
         assert task.parse(example.target) == example.answer
         assert example.target[example.answer_start :].strip(" #") == str(example.answer.value)
         assert "<<" not in example.target
-
-
-def test_notes_are_kept_where_they_are_asked_for():
-    (example,) = load_task("gsm8k[source=synthetic,calculator=keep]").examples("train", 0, 1)
-    assert "<<" in example.target

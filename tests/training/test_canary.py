@@ -9,11 +9,10 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
-from smmd_bench.encoding.images import read_image
 from smmd_bench.models.loading import load_model
 from smmd_bench.models.processor import load_processor
 from smmd_bench.training.canary import computing_in, make_canary
-from smmd_bench.training.canary_texts import SIZE, canary_from, canary_images, canary_picture
+from smmd_bench.training.canary_texts import canary_from, canary_images, canary_picture
 
 from ..tiny_vlms import each
 
@@ -37,19 +36,6 @@ def test_making_one_leaves_the_modes_of_every_module(tiny):
     first, second = make_canary(model, tiny.tokenizer), make_canary(model, tiny.tokenizer)
     assert first == second  # no dropout while it reads
     assert [module.training for module in model.modules()] == before
-
-
-def test_its_picture_is_drawn_once_and_the_same_everywhere(monkeypatch, tmp_path):
-    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
-    file = canary_picture()
-    assert file.is_relative_to(tmp_path)
-    assert file.name == "95abb21d415a.png"
-    image = read_image(file)
-    assert image.size == (SIZE, SIZE)
-    assert np.asarray(image).std(axis=(0, 1)).min() > 20
-    before = file.stat().st_mtime_ns
-    assert canary_picture() == file
-    assert file.stat().st_mtime_ns == before
 
 
 @each

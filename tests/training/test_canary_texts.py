@@ -10,7 +10,6 @@ from smmd_bench.models.processor import load_processor
 from smmd_bench.training.canary_texts import (
     BLOCK,
     CACHED,
-    MOST_TOKENS,
     SCORED,
     SEQUENCES,
     SEQUENCES_WITH_PICTURES,
@@ -50,21 +49,6 @@ def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(ti
     assert len(long[0]) == CACHED
     assert long[1] == CACHED - BLOCK  # a block of a prefix cache, and then what it serves
     assert long[0][: len(short[0][0])] == short[0][0]
-
-
-def test_long_prompts_are_few_and_nothing_is_longer_than_training_allows(tiny_checkpoints):
-    tokenizer = tiny_checkpoints("digit").tokenizer
-    texts = canary_texts(sums(90, words=30), tokenizer, None, 400)
-    assert SEQUENCES_WITH_PICTURES <= len(texts.token_ids) - 1 < SEQUENCES
-    assert sum(map(len, texts.token_ids[:-1])) <= max(
-        MOST_TOKENS, SEQUENCES_WITH_PICTURES * max(map(len, texts.token_ids[:-1]))
-    )
-    short = canary_texts(sums(90), tokenizer, None, 60)
-    assert max(map(len, short.token_ids)) == 60
-    assert short.scored[-1] == 30
-    cached = canary_texts(sums(90, words=60), tokenizer, None, 400)
-    assert min(map(len, cached.token_ids)) > CACHED  # each of them fills a block by itself
-    assert max(cached.scored) <= SCORED
 
 
 def test_prompts_with_a_picture_come_behind_texts_without(tiny_vlm):

@@ -170,10 +170,3 @@ def test_a_warm_up_is_a_share_of_the_steps_also_all_of_them(steps, tmp_path):
         assert arguments.get_warmup_steps(steps) == math.ceil(ratio * steps)
     usual = stage.training_arguments(Recipe(), 0, tmp_path, gpu=False)
     assert usual.warmup_steps == Recipe().warmup_ratio == 0.03  # results of before are the same
-
-
-def test_full_fine_tuning_in_bfloat16_keeps_float32_weights(monkeypatch, tmp_path):
-    given = handed(monkeypatch, tmp_path, method="full", dtype="bfloat16", group_by_length=False)
-    assert {p.dtype for p in given["model"].parameters()} == {torch.float32}
-    assert given["args"].bf16
-    assert given["sampler"] is None

@@ -1,0 +1,154 @@
+"""A path is a stamp: what each folder's name follows from."""
+
+import dataclasses
+
+import pytest
+
+from smmd_bench.storage.cell import BASE, StoredCell, Weights, stored_cell
+from smmd_bench.storage.files import write_json
+
+PARTS = {name: f"{name} 1" for name in ("train", "validate", "select", "decode", "measure")}
+
+
+@pytest.fixture
+def cell(tmp_path):
+    return train(StoredCell(tmp_path, "train 1", PARTS))
+
+
+def train(cell, weights="w", best=2):
+    """Write what training and selection leave."""
+    epochs = [{"epoch": epoch, "weights": f"{weights}{epoch}"} for epoch in (1, 2)]
+    write_json(cell.trained / "receipt.json", {"epochs": epochs})
+    for epoch in (1, 2):
+        cell.epoch(epoch).mkdir(parents=True, exist_ok=True)
+    write_json(again(cell).selected / "selection.json", {"best_epoch": best})
+    return again(cell)
+
+
+def again(cell, **changes):
+    """The cell as its files are now."""
+    return dataclasses.replace(cell, **changes)
+
+
+def part(cell, stage):
+    """The cell with another part."""
+    return again(cell, parts={**cell.parts, stage: "other"})
+
+
+def test_nothing_is_known_of_a_cell_that_is_not_trained(tmp_path):
+    cell = StoredCell(tmp_path, "train 1", PARTS)
+    assert cell.receipt is None
+    assert [cell.validated, cell.selected, cell.tested, cell.decoded, cell.measured] == [None] * 5
+    assert not cell.has("completions")
+    assert [*cell.folders] == [cell.trained]
+
+
+def test_the_selected_epoch_is_tested_with_its_weights(cell):
+    assert cell.tested == Weights(2, "w2")
+    assert cell.checkpoint == cell.trained / "epochs" / "2"
+    assert cell.has_every_epoch
+    cell.checkpoint.rmdir()
+    assert again(cell).checkpoint is None
+    assert again(cell).tested == Weights(2, "w2")  # which its results are still of
+
+
+@pytest.mark.parametrize(
+    ("stage", "changed"),
+    [
+        ("validate", {"validated", "selected"}),
+        ("select", {"selected"}),
+        ("decode", {"decoded", "measured"}),
+        ("measure", {"measured"}),
+    ],
+)
+def test_a_folder_has_another_name_where_its_part_or_what_came_before_is_another(
+    cell, stage, changed
+):
+    names = ("validated", "selected", "decoded", "measured")
+    other = part(cell, stage)
+    if stage in ("validate", "select"):
+        other = train(other)
+    assert {name for name in names if getattr(cell, name) != getattr(other, name)} == changed
+
+
+def test_other_weights_are_decoded_elsewhere_and_the_same_weights_in_one_place(cell):
+    before = cell.decoded
+    other = train(again(cell, parts={**PARTS, "train": "train 2"}))
+    assert other.decoded == before  # a path to the same weights
+    assert train(cell, "v").decoded != before
+    assert train(cell, "w", best=1).decoded != before
+    assert train(cell).decoded == before
+
+
+def test_beams_are_a_stage_of_their_own_that_the_measurement_follows_from(cell):
+    ruled = again(cell, parts={**PARTS, "beams": "beams 1"})
+    assert (ruled.decoded, cell.beamed) == (cell.decoded, None)
+    assert ruled.measured != cell.measured
+    cell.decoded.mkdir(parents=True)
+    assert cell.is_decoded
+    assert not ruled.is_decoded
+    ruled.beamed.mkdir(parents=True)
+    assert ruled.is_decoded
+
+
+def test_metrics_count_with_their_completions_and_a_failure_without_them(cell):
+    write_json(cell.measured / "metrics.json", {"n": 1})
+    write_json(cell.run / "failed" / f"{cell.key}.json", {"error": "no"})
+    assert again(cell).metrics is None
+    assert again(cell).failure == {"error": "no"}
+    cell.decoded.mkdir(parents=True)
+    assert again(cell).metrics == {"n": 1}
+    assert again(cell).failure == {}
+    assert part(cell, "train").failure == {}
+
+
+def test_the_base_trains_nothing_and_what_was_made_elsewhere_neither(tmp_path):
+    parts = {name: PARTS[name] for name in ("train", "decode", "measure")}
+    base = StoredCell(tmp_path, "b", parts, is_base=True)
+    assert base.tested is None
+    write_json(base.trained / "receipt.json", {"epochs": [{"epoch": 0, "weights": BASE}]})
+    assert again(base).tested == Weights(0, BASE)
+    elsewhere = StoredCell(tmp_path, "e", {"decode": "d", "measure": "m"})
+    assert elsewhere.tested == Weights(0, "")
+    assert elsewhere.decoded is not None
+    assert elsewhere.checkpoint is elsewhere.place("train_log") is None
+
+
+def test_a_tuned_cell_tests_the_chosen_trial_and_a_transfer_what_its_source_tests(cell):
+    stages = ("validate", "select")
+    others = ({"train": f"trial {at}", **{s: PARTS[s] for s in stages}} for at in (1, 2))
+    trials = tuple(
+        train(StoredCell(cell.run, parts["train"], parts), weights=parts["train"])
+        for parts in others
+    )
+    parts = {name: PARTS[name] for name in ("select", "decode", "measure")}
+    tuned = StoredCell(cell.run, "tuned", parts, trials=trials)
+    assert (tuned.home, tuned.tested, tuned.decoded) == (None, None, None)
+    write_json(tuned.selected / "selection.json", {"chosen": 1})
+    tuned = again(tuned)
+    assert tuned.home == trials[1]
+    assert tuned.tested == Weights(2, "trial 22")
+    assert tuned.checkpoint == trials[1].checkpoint
+    assert {*trials[0].folders} < {*tuned.folders}
+    tests = {"decode": "other test", "measure": "m"}
+    transfer = StoredCell(cell.run, "transfer", tests, source=tuned)
+    assert transfer.tested == tuned.tested
+    assert transfer.decoded != tuned.decoded
+    train(trials[0], "otherwise")
+    retrained = stored_cell(
+        cell.run,
+        {
+            "address": "tuned",
+            "parts": parts,
+            "trials": [{"address": t.address, "parts": t.parts} for t in trials],
+        },
+    )
+    assert retrained.choice is None  # it was of other weights
+
+
+def test_a_comparison_is_of_two_measurements(cell):
+    other = train(again(cell, parts={**PARTS, "train": "train 2"}), "v")
+    write_json(cell.compared_with(other) / "comparison.json", {"metrics": {}})
+    assert cell.comparison(other) == {"metrics": {}}
+    assert other.comparison(cell) is None
+    assert part(cell, "measure").comparison(other) is None
