@@ -2,7 +2,7 @@
 
     python scripts/pack_results.py runs/NAME experiments/replication/NAME.tar.xz
 
-Weights, canaries, logs and reports are left out, and the digit probes have no rows: reports of digits skip.
+Weights, canaries, logs and reports are left out, and digit probes have no rows: their reports skip.
 Parquet files are written without compression, so that xz finds what the cells have in common: half
 of the size. `tar xJf` unpacks it.
 """
