@@ -48,12 +48,10 @@ _VALUES_A_BATCH = 1 << 20
 """Weights of examples held at a time: 8 MiB of float64."""
 _COLUMNS = ["digit", "target_value", "argmax_value", "maximum"]
 SHOWN = (
-    "Confidence (the largest probability over V_num) against accuracy (how often that number is "
-    "the target) at every numeric token of the targets, given the true text before it, those of a "
-    "rationale included; below the diagonal a model is too sure. Below: the share of the "
-    "positions. ECE: without the bias by the noise of the bins, as far as a bootstrap over "
-    "examples shows it, mean over seeds with its basic interval; plain ECE has that bias. Bins of "
-    f"fewer than {FEWEST} positions are not drawn. {LIMITS}"
+    "Confidence (the largest probability over V_num) against accuracy at every numeric token of "
+    "the targets, given the true text before it; below the diagonal a model is too sure. ECE is "
+    f"without the bias by the noise of the bins, which plain ECE has. Bins of fewer than {FEWEST} "
+    f"positions are not drawn. {LIMITS}"
 )
 
 

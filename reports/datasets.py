@@ -99,8 +99,8 @@ MARKS = {True: "✓", False: "✗", None: DASH}
 _TEMPLATE = re.compile(r"^(Question|Q):\s*|\s*(Answer|A):$")
 SHOWN = (
     "Test examples, spread evenly over the test split and not chosen by their answers, with what "
-    "each loss answers: ✓ exact, ✗ not. Long texts are cut. Of each task the first model is shown, "
-    f"with its first seed that has results; at most {TASKS} tasks and {LOSSES} losses are drawn."
+    "each loss answers: ✓ exact, ✗ not. Of each task the first model and seed with results are "
+    "shown."
 )
 
 

@@ -17,9 +17,9 @@ from ._results import result_frame, with_tests
 from ._text import NOTES, caption, delta, estimate, gain, row_head, row_table, without_dashes
 
 SHOWN = (
-    "Error metrics of the same weights under several decoders. Greedy: the likeliest completion. "
-    "Mean, median: of p(number), the parsed completions that a beam search finds, scaled to 1; "
-    "Found: the probability that they have before. Differences are under the same decoder."
+    "Error metrics of the same weights by decoder. Greedy: the likeliest completion. Mean, median: "
+    "of p(number), the parsed completions of a beam search, scaled to 1; Found: their probability "
+    "before."
 )
 
 

@@ -23,7 +23,6 @@ from ._cells import (
     NO_NUMBERS,
     NO_PROBES,
     Pair,
-    identity,
     in_order,
     main_losses,
     of_pair,
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DIGITS = [f"p{digit}" for digit in range(10)]
-_SQUARES = [f"{name}_square" for name in DIGITS]
-_GROUP = [*KEY, "digit"]
 
 
 def first_digit_distributions(run: Run) -> pd.DataFrame:
@@ -48,30 +45,20 @@ def first_digit_distributions(run: Run) -> pd.DataFrame:
     It is the first digit of the final answer; of a token of several digits the leading one. n is
     that of one seed; mean and deviation are over the examples of all seeds.
     """
-    parts = []
-    for cell in with_numbers(run).to_dict("records"):
-        columns = ["answer_digit", "target_value", *DIGITS]
-        probes = run.read("probes", columns, [str(cell["address"])])
-        if probes.empty:
-            continue
-        first = probes[probes["answer_digit"] == 0]
-        leading = {value: leading_digit(value) for value in first["target_value"].unique()}
-        p = first[DIGITS].to_numpy(np.float64)  # [n, 10]
-        true = first["target_value"].map(leading).to_numpy()  # [n]
-        member = np.equal.outer(np.arange(1, 10), true).astype(np.float64)  # [9, n]
-        sums = pd.DataFrame(np.hstack([member @ p, member @ p**2]), columns=[*DIGITS, *_SQUARES])
-        n = member.sum(axis=1).astype(int)
-        sums = sums.assign(**identity(cell), digit=range(1, 10), n=n)
-        parts.append(sums[n > 0])
+    columns = ["answer_digit", "target_value", *DIGITS]
+    read = (run.read("probes", columns, [address]) for address in with_numbers(run)["address"])
+    parts = [probes[probes["answer_digit"] == 0] for probes in read if len(probes)]
+    key = [*KEY, "digit"]
     if not parts:
-        return pd.DataFrame(columns=[*_GROUP, "n", "seeds"])
-    grouped = in_order(pd.concat(parts), run.cells).groupby(_GROUP, observed=True)
-    data = grouped.agg(n=("n", "max"), seeds=("seed", "nunique"))
-    means = grouped[[*DIGITS, *_SQUARES]].sum().div(grouped["n"].sum(), axis=0)
-    for name, square in zip(DIGITS, _SQUARES, strict=True):
-        data[name] = means[name]
-        data[f"{name}_deviation"] = np.sqrt((means[square] - means[name] ** 2).clip(lower=0))
-    return data.reset_index()
+        return pd.DataFrame(columns=[*key, "n", "seeds"])
+    found = in_order(pd.concat(parts), run.cells)
+    leading = {value: leading_digit(value) for value in found["target_value"].unique()}
+    found = found.assign(digit=found["target_value"].map(leading)).query("digit > 0")
+    groups = found.groupby(key, observed=True)
+    sizes = found.groupby([*key, "seed"], observed=True).size().groupby(key, observed=True)
+    data = pd.DataFrame({"n": sizes.max(), "seeds": sizes.size()})
+    deviations = groups[DIGITS].std(ddof=0).add_suffix("_deviation")
+    return data.join(groups[DIGITS].mean()).join(deviations).reset_index()
 
 
 def leading_digit(value: float) -> int:
@@ -102,10 +89,9 @@ BLOCKS, BLOCKS_OF_ONE_DIGIT, LOSSES = 1, 4, 7
 """Models and tasks, as many as a printed page holds, and losses of each; table and CSV have all."""
 SHOWN = (
     "Mean probability of each digit at the first digit of the final answer, over the test examples "
-    "(of all seeds) whose answer starts with the digit at the left, normalised over the numeric "
-    "tokens, given the true text before it. Hatched bar and bold number: the true digit; whiskers: "
-    "one standard deviation over examples. Tokens of several digits count as their leading one; of "
-    f"Clock-Time it is the hour's, and 10, 11 and 12 o'clock begin with 1. {LIMITS}"
+    "whose answer starts with the digit at the left, given the true text before it. Hatched: the "
+    "true digit; whiskers: one standard deviation over examples. Tokens of several digits count as "
+    f"their leading one. {LIMITS}"
 )
 
 

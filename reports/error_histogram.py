@@ -32,11 +32,9 @@ GROUPS = 4
 """Models and tasks that are drawn at most; the table has all, and all losses."""
 TABLE = "error_p90"
 SHOWN = (
-    "Share of answers by log10(|error| + 1), on the scale of square roots, over the reference "
-    "(grey area). Vertical lines and titles: the 90th percentile (p90) of the absolute error, "
-    "mean over seeds; in the table with a 95 % interval by order statistics, or with the standard "
-    f"deviation over seeds. The axis ends where all but {TAIL:.1%} of the answers lie. {SUBSET} "
-    f"{LIMITS}"
+    "Share of answers by log10(|error| + 1), over the reference (grey area). Vertical lines: the "
+    "90th percentile (p90) of the absolute error, mean over seeds; of one seed with an interval by "
+    f"order statistics. {SUBSET} {LIMITS}"
 )
 
 

@@ -41,13 +41,9 @@ MARKED = {*range(NEAR + 1), 15, 20, 30, 50, 100, 200, 300, 500, 699}
 ROWS = 12
 """Losses of a run drawn at most; their rows get lower where they would not fit on a page."""
 CAPTION = (
-    "Penalty at one position by the predicted value, for a fixed target (dotted line): lambda "
-    "times the auxiliary; of a loss that replaces cross-entropy, what stands in its place; of CE, "
-    f"the cross-entropy over V_num, the integers from 0 to N − 1. The prediction gives {SHARE} "
-    f"to that value and spreads {1 - SHARE:.1f} evenly over the others; losses with noise are "
-    "drawn without it, and DEL's logits have mean 0. Every panel has a scale of its own, and at N "
-    f"= 1000 the axis is linear up to {NEAR} and logarithmic beyond. At most {ROWS} losses are "
-    "drawn."
+    f"Penalty at one position by the predicted value, which has the probability {SHARE}, for a "
+    "fixed target (dotted line): lambda times the auxiliary, or what stands in place of "
+    "cross-entropy. V_num is the integers from 0 to N − 1. Every panel has a scale of its own."
 )
 
 

@@ -36,14 +36,13 @@ GROUPS = {
 PAPER_TASK, PAPER_SHOTS, WHOLE = "gsm8k", 5, 14042
 """The paper's values stand beside checkpoints trained as there on this, and all questions, only."""
 DIFFERENCES = (
-    "Δ is paired over the same questions, in points (percentile bootstrap), p McNemar's exact "
-    f"test, not corrected. {VERDICT}: yes if the whole interval is above −{MARGIN:g} point "
-    f"(non-inferiority) and n is {LEAST} or more; unclear is no proof of a loss. A row with a "
-    "limit is a quick look, and `truncated` in the data counts prompts that lost their first shots."
+    "Δ is paired over the same questions, in points, p McNemar's exact test, not corrected. "
+    f"{VERDICT}: yes if the whole interval is above −{MARGIN:g} point and n is {LEAST} or more; "
+    "unclear is no proof of a loss."
 )
 OF_MMLU = (
-    "Accuracy (%) by lm-eval's task mmlu, without chat template; ±: its standard error. The paper "
-    f"says neither which checkpoint it started from nor how many seeds it has. {DIFFERENCES}"
+    "Accuracy (%) by lm-eval's task mmlu, without chat template; ±: its standard error. "
+    f"{DIFFERENCES}"
 )
 OF_OTHERS = (
     f"Values as lm-eval gives them (shares of one in percent); ±: its standard error. {DIFFERENCES}"

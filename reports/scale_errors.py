@@ -30,11 +30,9 @@ ROWS = {
 }
 """The rows of the table by category, in the paper's order; `scale` is any k."""
 SHOWN = (
-    "Number of answers (mean over seeds) and share in percent. Each answer is in the first "
-    "category that holds: exact; minus the answer, within 5 percent; the answer's size times "
-    "10^k, within 5 percent; off by at most 1 or 1 percent; by at least 50 percent; the rest; no "
-    "number. Targets without a number do not count. The paper names neither its model nor its "
-    "tolerance."
+    "Number of answers (mean over seeds) and share in percent, each in the first category that "
+    "holds: exact; minus the answer, within 5 percent; its size times 10^k, within 5 percent; off "
+    "by at most 1 or 1 percent; by at least 50 percent; the rest; no number."
 )
 
 

@@ -30,11 +30,9 @@ _LAST_WHOLE = 2.0**53
 GROUPS = 1
 """Models and tasks drawn, which fill a printed page; the table has all."""
 SHOWN = (
-    "Share of the answers to the n examples with that last digit by the answer given minus the "
-    "true one: 0 and then, to each side, up to 1, 3, 10, 30, 100, 300 and 1,000, on the scale of "
-    "square roots, over the reference (grey area). Answers further off are counted and not drawn, "
-    "true answers that are no whole number left out. Intervals are Wilson's for one seed's n. "
-    f"{SUBSET} {LIMITS}"
+    "Share of the answers to the n examples with that last digit by the answer minus the true one, "
+    "over the reference (grey area). Answers further off are counted and not drawn; true answers "
+    f"that are no whole number are left out. {SUBSET} {LIMITS}"
 )
 
 

@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 LEAST, PANELS = 3, 12
 """Values of the parameter that make a sweep, and panels drawn at most; the CSV has all."""
 SHOWN = (
-    "Exact match by the parameter, all others at their defaults: mean ± standard deviation over "
-    "seeds, or the interval of one seed. The band with a line is CE, which a weight of 0 gives "
-    "(not to scale on a logarithmic axis); a ring marks the default. Below: the paired difference "
-    "to CE in points, with its interval."
+    "Exact match by the parameter, all others at their defaults, and below the paired difference "
+    "to CE. The band is CE, which a weight of 0 gives (not to scale on a logarithmic axis); a ring "
+    "marks the default."
 )
 
 

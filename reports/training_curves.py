@@ -35,10 +35,8 @@ GROUPS, LOSSES = 4, 8
 CURVES = {"cross_entropy": "Cross-entropy", "auxiliary": "Auxiliary (unweighted)"}
 SHOWN = (
     "Cross-entropy over all tokens, the auxiliary of each loss on its own scale, and the "
-    "validation score by epoch, where a ring marks each epoch that a seed selected. Curves by "
-    f"step are smoothed by an exponential mean with a span of 1/{SPAN} of the steps; faint behind "
-    "those of one seed: the values of each step. Lines of several seeds: their mean; bands: "
-    f"smallest to largest. {LIMITS}"
+    f"validation score by epoch (rings: selected epochs). Curves are smoothed over 1/{SPAN} of the "
+    f"steps; lines of several seeds are their mean, bands their range. {LIMITS}"
 )
 
 

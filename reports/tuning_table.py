@@ -16,9 +16,8 @@ from ._cells import KEY, metrics_of
 from ._text import NOTES, estimate, named_seeds, row_head, row_table
 
 SHOWN = (
-    "The setting that validates best for each seed; no test example is read for it. Validation is "
-    "of the chosen setting, the best of several, and so too high: the gain from tuning is the "
-    "difference between the rows of a loss in the tables of the test split."
+    "The setting that validates best for each seed, without a test example. Validation is of the "
+    "best of several settings, and so too high."
 )
 
 

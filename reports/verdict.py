@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 SHOWN = (
     "Differences of each task's first metric and of its error (lower is better, where both "
-    "answer). Below ±x: a true difference of x is found 4 times in 5, with two or three seeds "
-    "less often. Nothing learnt: neither the loss nor what it is compared with has a right "
-    "answer."
+    "answer). Below ±x: a true difference of x is found 4 times in 5."
 )
 
 
@@ -157,11 +155,9 @@ COLOURS = {"better": "#1B5E20", "worse": "#A01313"}
 BANDED = "too small to be found with a probability of 80 %"
 DRAWN = "difference with 95 % interval"
 PICTURED = (
-    "Differences of each task's first metric, and of its error, on the same test examples and "
-    "seeds; right of the line is better (where lower is better the axis is reversed). The band of "
-    "a row ends at the smallest true difference that its test finds with a probability of 80 %. "
-    "Intervals, not corrected for their number, cover seeds and examples (filled markers) or "
-    "examples alone (open); an arrow: it goes on beyond the panel."
+    "Differences on the same test examples and seeds; right of the line is better. A band ends at "
+    "the smallest true difference that the test finds 4 times in 5. Intervals cover seeds and "
+    "examples (filled markers) or examples alone (open)."
 )
 
 
