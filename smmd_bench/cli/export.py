@@ -41,13 +41,17 @@ def command(
       smmd-bench export runs/NAME --out exported
       smmd-bench export runs/NAME --loss smmd --seed 0 --merged --out merged
     """
-    from ..publishing.export import write_export
     from ..results.frames import read_run
+    from ..results.named_cells import require_named
     from ..storage.current import BASE
+
+    frames = read_run(run)
+    if frames.rows:
+        require_named(frames, filters)  # before what takes a second to import
+    from ..publishing.export import write_export
     from .run_plugins import load_plugins_of
     from .show_views.cells import filter_cells
 
-    frames = read_run(run)
     if frames.cells.empty or "predictions" in frames.manifest:
         raise UserError(
             f"{run} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."

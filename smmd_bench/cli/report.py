@@ -61,22 +61,22 @@ def command(
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
       smmd-bench report runs/NAME --plugin my_figure.py
     """
-    from ..publishing.make_report import FORMATS
-    from ..publishing.write_reports import find_reports, write_some_reports
     from ..results.frames import read_run
-    from .run_plugins import load_plugins_of
 
-    load_plugins_of(runs, voice)
+    frames = [read_run(one) for one in runs]
     if len(runs) > 1 and out is None:
         raise UserError("Several runs need a folder for their report: name one with --out.")
-    frames = [read_run(one) for one in runs]
-    names = find_reports(only or ())
     for name in formats or ():
         if name not in _ENDINGS:
             raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
-    endings = FORMATS if formats is None else [_ENDINGS[name] for name in formats]
-    from ..run.merge import merge_runs  # and pandas with it
+    from ..publishing.make_report import FORMATS
+    from ..publishing.write_reports import find_reports, write_some_reports
+    from ..run.merge import merge_runs
+    from .run_plugins import load_plugins_of
 
+    load_plugins_of(runs, voice)
+    names = find_reports(only or ())
+    endings = FORMATS if formats is None else [_ENDINGS[name] for name in formats]
     for one in frames:
         voice.note_gone(one)
     run = runs[0] if out is None else merge_runs(runs, out)

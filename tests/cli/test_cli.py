@@ -56,7 +56,6 @@ COMPLETION = {
         ("train-eval --task arithmetic --losses ce --model builtin/t", "mean builtin/", {"numpy"}),
         ("overhead --losses ntll", "did you mean ntl", {"numpy", "pandas"}),
         ("overhead --geometry tinny", "did you mean tiny?", {"numpy", "pandas"}),
-        ("report RUN --only tabel2", "Unknown report 'tabel2'", {"pandas", "matplotlib"}),
         ("report RUN --format pgn", "did you mean png?", {"pandas", "matplotlib"}),
         ("report no-such-run", "is not a run folder", {"pandas", "matplotlib"}),
         ("export RUN --loss smd --out exported", "did you mean smmd?", {"pandas"}),
