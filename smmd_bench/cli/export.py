@@ -40,12 +40,16 @@ def command(
       smmd-bench export runs/NAME --out exported
       smmd-bench export runs/NAME --loss smmd --seed 0 --merged --out merged
     """
-    from ..publishing.export import write_export
     from ..results.frames import read_run
+    from ..results.named_cells import require_named
     from ..storage.cell import BASE
-    from .show import filter_cells
 
     frames = read_run(run)
+    if frames.rows:
+        require_named(frames, filters)  # before what takes a second to import
+    from ..publishing.export import write_export
+    from .show import filter_cells
+
     if frames.cells.empty or "predictions" in frames.manifest:
         raise UserError(
             f"{run} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."

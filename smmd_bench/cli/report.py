@@ -60,21 +60,21 @@ def command(
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
       smmd-bench report runs/NAME --plugin my_figure.py
     """
-    from ..publishing.make_report import FORMATS
-    from ..publishing.write_reports import find_reports, write_some_reports
     from ..results.frames import read_run
 
-    if len(runs) > 1 and out is None:
-        raise UserError("Several runs need a folder for their report: name one with --out.")
     for one in runs:
         read_run(one)  # or says why it is none
-    names = find_reports(only or ())
+    if len(runs) > 1 and out is None:
+        raise UserError("Several runs need a folder for their report: name one with --out.")
     for name in formats or ():
         if name not in _ENDINGS:
             raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
-    endings = FORMATS if formats is None else [_ENDINGS[name] for name in formats]
-    from ..run.merge import merge_runs  # and pandas with it
+    from ..publishing.make_report import FORMATS
+    from ..publishing.write_reports import find_reports, write_some_reports
+    from ..run.merge import merge_runs
 
+    names = find_reports(only or ())
+    endings = FORMATS if formats is None else [_ENDINGS[name] for name in formats]
     run = runs[0] if out is None else merge_runs(runs, out)
     if only is None and formats is None:
         sections = voice.publish(run)

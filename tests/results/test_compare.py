@@ -8,14 +8,13 @@ import pytest
 from scipy.stats import binomtest
 
 import smmd_bench as sb
-from smmd_bench.conformance.stamped_cell import write_measured
 from smmd_bench.errors import UserError
 from smmd_bench.results.compare import compare_runs, contrasts
 from smmd_bench.scoring.crossed import fit, t_interval
 from smmd_bench.scoring.gain import gain_of, holm
-from smmd_bench.storage.files import read_json, write_json
+from tests.changed_runs import changed
 from tests.in_process import call
-from tests.runs import quick_run, write_run
+from tests.runs import quick_run, write_measured, write_run
 from tests.tuned_runs import tuned_run
 
 
@@ -26,19 +25,17 @@ def pair(tmp_path_factory):
     a, b = root / "a", root / "b"
     write_run(a, losses=("ce", "ntl", "smmd"), seeds=(0,))
     shutil.copytree(a, b)
-    cells = sb.read_run(a).cells.set_index("loss")["address"]
-    smmd, ntl = (sb.read_run(b).current(cells[loss]) for loss in ("smmd", "ntl"))
-    write_measured(
-        ntl,
-        pd.read_parquet(smmd.folder / "completions.parquet"),
-        pd.read_parquet(smmd.folder / "probes.parquet"),
-        pd.read_parquet(smmd.folder / "scores.parquet"),
-        {k: v for k, v in (smmd.metrics or {}).items() if k != "address"},
-    )
-    shutil.rmtree(smmd.folder)
-    own = b / "cells" / cells["ntl"] / "cell.json"
-    content = read_json(own) or {}
-    write_json(own, {**content, "recipe": {**content["recipe"], "epochs": 99}})
+    run = sb.read_run(b)
+    cells = run.cells.set_index("loss")["address"]
+    smmd, ntl = (run.current(cells[loss]) for loss in ("smmd", "ntl"))
+    frames = [pd.read_parquet(smmd.place(name)) for name in ("completions", "probes", "scores")]
+    write_measured(ntl, *frames, smmd.metrics)
+    shutil.rmtree(smmd.measured)
+
+    def longer(cell):
+        return {**cell, "recipe": {**cell["recipe"], "epochs": 99}}
+
+    changed(run, b, "cell.json", longer, loss="ntl")
     return a, b
 
 

@@ -7,9 +7,8 @@ import pytest
 
 from smmd_bench.errors import UserError
 from smmd_bench.results.frames import read_run
-from smmd_bench.storage.files import read_json
 from tests.changed_runs import NO_MEMORY, changed, with_manifest, without
-from tests.runs import quick_run
+from tests.runs import parts_of, quick_run
 
 FRAMES = [
     "cells", "metrics", "comparisons", "selection", "completions", "probes", "train_log",
@@ -61,8 +60,7 @@ def test_a_cards_level_of_a_task_stands_where_the_experiment_lists_the_task(tmp_
 def test_metrics_are_those_of_the_files(run):
     row = run.metrics[(run.metrics["metric"] == "exact_match") & (run.metrics["loss"] == "base")]
     (found,) = row.to_dict("records")
-    stored = read_json(run.path / "cells" / found["address"] / "metrics.json")
-    expected = stored["metrics"]["exact_match"]
+    expected = run.current(found["address"]).metrics["metrics"]["exact_match"]
     assert {key: found[key] for key in expected} == expected
 
 
@@ -153,28 +151,23 @@ def test_a_cell_without_results_says_why(failure, expected, run, tmp_path):
     assert cell["address"] not in {*lost.metrics["address"], *lost.completions["address"]}
 
 
-def test_metrics_of_an_older_address_do_not_count(run, tmp_path):
-    older = changed(
-        run, tmp_path, "metrics.json", lambda said: {**said, "address": "by-an-older-parser"},
-        loss="ntl",
-    )  # fmt: skip
-    pending = older.cells[older.cells["status"] == "pending"]
-    assert set(pending["loss"]) == {"ntl"}
-    assert "ntl" not in set(older.metrics["loss"])
-
-
 def test_a_cell_that_another_has_replaced_is_not_shown(run, tmp_path):
     old = address(run, "ntl")
-    listed = [*run.cells["address"].drop(run.cells.index[run.cells["address"] == old]), "0new"]
-    shutil.copytree(run.path / "cells" / old, tmp_path / "cells" / "0new")
-    again = with_manifest(run, tmp_path, cells=listed)
-    assert {"0new"} <= {*again.cells["address"]}
+
+    def replaced(cell):
+        return {**cell, "address": "0new", "parts": parts_of("0new")}
+
+    again = changed(run, tmp_path, "cell.json", replaced, loss="ntl", seed=0)
+    assert again.cells.set_index("address")["status"]["0new"] == "pending"
     assert old not in {*again.cells["address"]}
+    assert old not in {*again.metrics["address"]}
 
 
 def test_a_run_without_any_result_has_empty_frames(run, tmp_path):
     shutil.copy(run.path / "manifest.json", tmp_path)
-    assert [len(getattr(read_run(tmp_path), name)) for name in FRAMES] == [0] * len(FRAMES)
+    assert {*read_run(tmp_path).cells["status"]} == {"pending"}
+    results = [name for name in FRAMES if name != "cells"]
+    assert [len(getattr(read_run(tmp_path), name)) for name in results] == [0] * len(results)
 
 
 @pytest.mark.parametrize("there", [True, False])
