@@ -66,19 +66,19 @@ def widened(data: pd.DataFrame, compared: Collection[str], *more: str) -> pd.Dat
     published_METRIC and against_published_METRIC are of `attrs["published"]`, METRIC_gain and so on
     of the metrics `compared`; `more` are columns of cells.
     """
-    by = {str(metric): part for metric, part in data.groupby("metric", sort=False)}
-    by = {metric: part.reset_index(drop=True) for metric, part in by.items()}
+    groups = data.groupby("metric", sort=False)
+    by = {str(metric): part.reset_index(drop=True) for metric, part in groups}
     first = next(iter(by.values()))
     found = {name: first[name] for name in _CELL}
     found |= {f"{metric}_{name}": part[name] for metric, part in by.items() for name in _VALUES}
-    found |= {name: first[name] for name in first if str(name).startswith(("against_l", "differ"))}
+    found |= {name: first[name] for name in ("against_loss", "difference")}
+    found |= {f"difference_{name}": first[f"difference_{name}"] for name in _DIFFERENCE}
     found["other_setting"] = first.get("other_setting", pd.Series("", first.index))
     for name in ("published", "against_published"):
-        beside = [metric for metric in by if metric in data.attrs.get("published", ())]
-        found |= {f"{name}_{metric}": by[metric][name] for metric in beside}
+        found |= {f"{name}_{m}": by[m][name] for m in data.attrs.get("published", ())}
     found |= {name: first[name] for name in more}
     found |= {f"{m}_{name}": by[m][name] for m in compared for name in _GAIN.values()}
-    return pd.DataFrame(found | ({"best": first["best"]} if "best" in first else {}))
+    return pd.DataFrame(found | {"best": first["best"]})
 
 
 def paired(run: Run, other: str) -> pd.DataFrame:
@@ -105,7 +105,7 @@ def gains(seeds: pd.DataFrame, other: str) -> pd.DataFrame:
     family = ["model", "task", "metric", data["loss"] == other]
     p = data.groupby(family, observed=True)["p"]
     data["p_holm"] = p.transform(holm) if found else []
-    sizes = p.transform("count").clip(lower=1) if found else []
+    sizes = [*p.transform("count").clip(lower=1)] if found else []
     smallest = [smallest_difference(r, LEVEL / n) for r, n in zip(found, sizes, strict=True)]
     return data.assign(smallest=smallest)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -129,16 +129,17 @@ def estimate(cells: pd.DataFrame, digits: int, *, interval: bool = False) -> str
     first = cells.iloc[0]
     if len(cells) > 1:
         return mean_over_seeds(cells["value"], digits)
-    bounds = (first["low"], first["high"]) if interval else (None, None)
-    return with_interval(first["value"], *bounds, digits)
+    if interval:
+        return with_interval(first["value"], first["low"], first["high"], digits)
+    return number(first["value"], digits)
 
 
 def gain(cells: pd.DataFrame, digits: int = 1) -> str:
     """`+0.8 [-0.3, +1.9] (1.5)`: a difference as `with_tests` has it, and the smallest that its
     test finds; a dash if no cell was compared."""
     first = cells.iloc[0]
-    bounds = first["gain"], first["gain_low"], first["gain_high"]
-    text, smallest = with_interval(*bounds, digits, sign=True), first["gain_smallest"]
+    value, low, high, smallest = first[["gain", "gain_low", "gain_high", "gain_smallest"]]
+    text = with_interval(value, low, high, digits, sign=True)
     return text if pd.isna(smallest) else f"{text} ({number(smallest, digits)})"
 
 
@@ -157,7 +158,7 @@ def delta(other: str) -> str:
     return f"Δ to {loss_label(other)}"
 
 
-def without_dashes(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+def without_dashes(table: pd.DataFrame, columns: Iterable[Any]) -> pd.DataFrame:
     """The table without those of these columns that hold dashes alone."""
     return table.drop(columns=[c for c in columns if c in table and (table[c] == DASH).all()])
 

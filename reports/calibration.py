@@ -128,37 +128,33 @@ def binned(probes: pd.DataFrame, bins: int) -> Binned:
     return Binned(gap.reshape(n, bins), size, count, rights, sums)
 
 
-def corrected_errors(losses: list[list[Binned]]) -> NDArray[np.float64]:
-    """For each loss, given its seeds, the mean of their calibration errors, corrected, and its 95 %
-    interval: [losses, 3].
+def corrected_error(seeds: list[Binned]) -> tuple[float, float, float]:
+    """The mean of the seeds' calibration errors, corrected, and its 95 % interval.
 
-    The examples are resampled, with all their positions, the same for every loss and seed; what
-    would be below 0 is 0. All cells must have the same examples; of a single one nothing is known.
+    The examples are resampled, with all their positions, the same for every seed; what would be
+    below 0 is 0. Nothing is known of a single example, nor of seeds with different examples.
     """
     from scipy.stats import bootstrap
 
-    n, bins = losses[0][0].gap.shape
-    if n < 2:
-        return np.full((len(losses), 3), np.nan)
-    cells = [cell for seeds in losses for cell in seeds]
-    gaps = np.concatenate([cell.gap for cell in cells], axis=1)  # [n, cells * bins]
-    sizes = np.column_stack([cell.size for cell in cells])  # [n, cells]
-    ends = np.cumsum([len(seeds) for seeds in losses])[:-1]
+    n, bins = seeds[0].gap.shape
+    if n < 2 or any(len(seed.gap) != n for seed in seeds):
+        return np.nan, np.nan, np.nan
+    gaps = np.concatenate([seed.gap for seed in seeds], axis=1)  # [n, seeds * bins]
+    sizes = np.column_stack([seed.size for seed in seeds])  # [n, seeds]
 
-    def errors(drawn: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
-        """[losses, ...] of resampled examples, [..., n]."""
+    def error(drawn: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+        """[...] of resampled examples, [..., n]."""
         weights = np.apply_along_axis(np.bincount, axis, drawn, minlength=n).astype(np.float64)
-        absolute = np.abs(weights @ gaps).reshape(*drawn.shape[:-1], len(cells), bins).sum(axis=-1)
-        each = absolute / (weights @ sizes)  # [..., cells]
-        return np.stack([part.mean(axis=-1) for part in np.split(each, ends, axis=-1)])
+        absolute = np.abs(weights @ gaps).reshape(*drawn.shape[:-1], len(seeds), bins).sum(axis=-1)
+        return np.asarray((absolute / (weights @ sizes)).mean(axis=-1))
 
     found = bootstrap(
-        (np.arange(n),), errors, vectorized=True, n_resamples=RESAMPLES, method="basic",
+        (np.arange(n),), error, vectorized=True, n_resamples=RESAMPLES, method="basic",
         batch=max(1, min(RESAMPLES, _VALUES_A_BATCH // n)), rng=np.random.default_rng(0),
     )  # fmt: skip
-    middle = 2 * errors(np.arange(n), -1) - np.median(found.bootstrap_distribution, axis=-1)
-    rows: NDArray[np.float64] = np.column_stack([middle, *found.confidence_interval])
-    return rows.clip(min=0)
+    middle = 2 * error(np.arange(n), -1) - np.median(found.bootstrap_distribution)
+    low, high = found.confidence_interval
+    return max(0.0, float(middle)), max(0.0, float(low)), max(0.0, float(high))
 
 
 def _cells(run: Run, bins: int) -> pd.DataFrame:
@@ -187,25 +183,18 @@ def _data(cells: pd.DataFrame, bins: int) -> pd.DataFrame:
 
 def _errors(cells: pd.DataFrame) -> pd.DataFrame:
     """One row a model, task and loss: its error over the seeds, plain and corrected."""
-    by_loss = cells.groupby(KEY, observed=True)
-    losses = by_loss.agg(binned=("binned", list), examples=("examples", "max"))
-    losses["different"] = by_loss["examples"].nunique() > 1
-    parts = []
-    together = ["model", "task", "examples", "different"]
-    for (*_, different), group in losses.reset_index().groupby(together, observed=True):
-        # Seeds with different numbers of examples have no resample in common.
-        rows = (
-            np.full((len(group), 3), np.nan) if different else corrected_errors([*group["binned"]])
-        )
-        parts.append(group.assign(error=rows[:, 0], low=rows[:, 1], high=rows[:, 2]))
-    data = pd.concat(parts, ignore_index=True)
-    sizes = [[int(cell.size.sum()) for cell in seeds] for seeds in data["binned"]]
-    data["seeds"], data["positions"] = [*map(len, sizes)], [*map(max, sizes)]
-    data["plain"] = [float(np.mean([cell.error for cell in seeds])) for seeds in data["binned"]]
-    for name in ("right", "confidence"):
-        sums = [sum(getattr(cell, name).sum() for cell in seeds) for seeds in data["binned"]]
-        data["accuracy" if name == "right" else name] = np.array(sums) / [*map(sum, sizes)]
-    return in_order(data, cells).sort_values(KEY, ignore_index=True)
+    rows = []
+    for key, group in cells.groupby(KEY, observed=True):
+        seeds = [*group["binned"]]
+        sizes = [int(seed.size.sum()) for seed in seeds]
+        row = dict(zip(KEY, key, strict=True)) | {"seeds": len(seeds), "positions": max(sizes)}
+        row |= dict(zip(("error", "low", "high"), corrected_error(seeds), strict=True))
+        row["examples"] = group["examples"].max()
+        row["plain"] = float(np.mean([seed.error for seed in seeds]))
+        row["accuracy"] = sum(seed.right.sum() for seed in seeds) / sum(sizes)
+        row["confidence"] = sum(seed.confidence.sum() for seed in seeds) / sum(sizes)
+        rows.append(row)
+    return in_order(pd.DataFrame(rows), cells)
 
 
 def _rows(errors: pd.DataFrame) -> Iterator[dict[str, str]]:

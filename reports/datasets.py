@@ -73,7 +73,7 @@ def dataset_sizes(run: Run) -> pd.DataFrame:
     for task, sizes in _sizes(run).items():
         name = None if other_data(run, task) else split_spec(task)[0]
         paper: dict[str, Any] = next((r for r in rows("dataset_sizes") if r["task"] == name), {})
-        line = {"task": task, "source": data_source(run, task)}
+        line: dict[str, Any] = {"task": task, "source": data_source(run, task)}
         line |= {split: sizes.get(split) for split in SPLITS}
         line |= {column: paper.get(column.removeprefix("published_")) for column in BESIDE}
         found.append(line)
@@ -237,7 +237,7 @@ def _figure(blocks: Sequence[Block]) -> Figure:
     """The blocks, one under another."""
     heights = [HEAD + block.rows * sum(block.heights) for block in blocks]
     figure = new_figure(WIDTH, sum(heights))
-    figure.set_layout_engine("constrained", h_pad=0.0, w_pad=GAP / 2, hspace=0, wspace=0)
+    figure.set_layout_engine("constrained", h_pad=0.03, w_pad=GAP / 2, hspace=0, wspace=0)
     parts = figure.subfigures(len(blocks), 1, squeeze=False, height_ratios=heights)[:, 0]
     for part, block in zip(parts, blocks, strict=True):
         _draw(part, block)

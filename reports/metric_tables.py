@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
 
 from smmd_bench.contracts import Run
+from smmd_bench.publishing.tables import number
 from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
-from ._cells import KEY, judged_metrics, metrics_of, opponent, why_missing, why_no_row
+from ._cells import KEY, REFERENCE, judged_metrics, metrics_of, opponent, why_missing, why_no_row
 from ._metric_table import Column, MetricTable
+from ._paper import published
 from ._results import EXACT, result_frame, with_tests
 from ._text import P_HOLM, beside_paper, corrected_p, delta, estimate, gain, head_of
 
@@ -186,12 +189,16 @@ class SamsumTable(MetricTable):
         head = {**head_of(cells), "ROUGE": str(first["metric"]).removeprefix("rouge")}
         if why := why_missing(cells):
             return {**head, heading: why}
+        model, metric = str(first["model"]), str(first["metric"])
+        ce = published(self.published, model=model, task=self.tasks[0], loss=REFERENCE).get(metric)
+        theirs = None if first["loss"] == REFERENCE else first["published"] - (ce or math.nan)
         return {
             **head,
             heading: estimate(cells, 1, interval=True),
             delta(other): gain(cells),
             P_HOLM: corrected_p(cells),
             **beside_paper({"Paper": cells}),
+            f"Paper {delta(other)}": number(theirs, sign=True),
             "n": f"{int(first['n']):,}",
             "Seeds": str(len(cells)),
         }

@@ -14,7 +14,6 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, with_deviation, with_interval
-from smmd_bench.storage.cell import BASE
 
 from ._cells import main_losses, opponent
 from ._paper import is_other_training, published
@@ -40,8 +39,7 @@ DIFFERENCES = (
     "Δ is paired over the same questions, in points (percentile bootstrap), p McNemar's exact "
     f"test, not corrected. {VERDICT}: yes if the whole interval is above −{MARGIN:g} point "
     f"(non-inferiority) and n is {LEAST} or more; unclear is no proof of a loss. A row with a "
-    "limit is a quick look. Prompts too long for the context lost their first shots: `truncated` "
-    "in the data counts them. A checkpoint from elsewhere is compared with the untuned model."
+    "limit is a quick look, and `truncated` in the data counts prompts that lost their first shots."
 )
 OF_MMLU = (
     "Accuracy (%) by lm-eval's task mmlu, without chat template; ±: its standard error. The paper "
@@ -177,14 +175,11 @@ def _row(row: Mapping[Any, Any], values: Mapping[str, str], other: str) -> dict[
 
 def _difference(row: Mapping[Any, Any], other: str) -> dict[str, str]:
     """The paired difference over the whole suite, in points, its test, and what it says."""
-    against = other if pd.isna(row["against_loss"]) else str(row["against_loss"])
-    elsewhere = pd.isna(row["cell"]) and str(row["loss"]) != BASE and against != other
-    if (row["against_loss"] != other and not elsewhere) or row["n"] != row["documents"]:
+    if row["against_loss"] != other or row["n"] != row["documents"]:
         return dict.fromkeys((delta(other), "p", VERDICT), DASH)
     enough = not pd.isna(row["low"]) and row["documents"] >= LEAST
-    difference = with_interval(row["difference"], row["low"], row["high"], 2, sign=True)
     return {
-        delta(other): difference + f" to {loss_label(against)}" * elsewhere,
+        delta(other): with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
         "p": p_text(row["p"]),
         VERDICT: "yes" if enough and float(row["low"]) > -MARGIN else "unclear",
     }

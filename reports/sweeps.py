@@ -92,16 +92,10 @@ class Sweep:
         return of_pairs(data, self._enough(data)).reset_index(drop=True)
 
     def _cells(self, run: Run) -> pd.DataFrame:
-        """The cells of the figure, measured or not, of the seeds that all of them have.
-
-        A loss beside the swept one that has fewer values is shown at its default alone.
-        """
+        """The cells of the figure, measured or not, of the seeds that all of them have."""
         cells = self._labelled(run.cells)
         kept = of_pairs(cells, self._enough(cells))
-        kept = kept[kept["series"].notna()]
-        values = kept.groupby([*PAIR, "series"], observed=True)["value"].transform("nunique")
-        few = kept["series"].isin(self.beside) & (values < LEAST)
-        return of_shared_seeds(kept[~few | (kept["loss"].astype("str") == kept["series"])])
+        return of_shared_seeds(kept[kept["series"].notna()])
 
     def _enough(self, labelled: pd.DataFrame) -> pd.DataFrame:
         """The models and tasks with enough values of the parameter."""
@@ -134,7 +128,6 @@ class Sweep:
             points = _points(of_pair(data, pair))
             ce = points[points["series"] == REFERENCE].assign(value=0.0)
             start = ce if self.weight else ce[:0]
-            grid = [*points["value"].dropna(), *start["value"]]
             _band(axis, ce, REFERENCE, styles[REFERENCE])
             for name in series:
                 curve = points[points["series"] == name].sort_values("value")
@@ -143,57 +136,48 @@ class Sweep:
                     continue
                 line = pd.concat([start, curve]).drop_duplicates("value", keep="last")
                 how = styles[name].plotted(label=loss_label(name), zorder=2)
-                axis.plot(line["value"], line["value_mean"], **how)
-                _bars(axis, curve, "value", styles[name])
-                _bars(below, curve, "gain", styles[name])
+                axis.plot(line["value"], line["mean"], **how)
+                _bars(axis, curve, "", styles[name])
+                _bars(below, curve, "gain_", styles[name])
                 default = curve[curve["value"] == self._value(name, name)]
                 ring: Any = {"markersize": 14, "fillstyle": "none", "color": GREY, "zorder": 4}
-                axis.plot(default["value"], default["value_mean"], "o", label="default", **ring)
+                axis.plot(default["value"], default["mean"], "o", label="default", **ring)
             below.axhline(0, color="black", linewidth=0.9)
             for each in (axis, below):
-                set_scale(each, grid)
+                set_scale(each, [*points["value"].dropna(), *start["value"]])
+            axis.set(ylabel="Exact match (%)")
             axis.tick_params(labelbottom=False)
-            below.set(xlim=axis.get_xlim(), xlabel=self.symbol)
-        for axis, below in zip(axes[::2, 0], axes[1::2, 0], strict=True):
-            axis.set_ylabel("Exact match (%)")
-            below.set_ylabel("Δ to CE (points)")
+            below.set(xlim=axis.get_xlim(), xlabel=self.symbol, ylabel="Δ to CE (points)")
         add_legend(figure)
         return figure
 
 
 def _points(data: pd.DataFrame) -> pd.DataFrame:
     """One row a loss: mean over seeds and difference, and how far down and up their bars go."""
-    rows = []
-    for _, cells in data.groupby("loss", observed=True):
-        first, values = cells.iloc[0], cells[f"{EXACT}_value"].astype("float64")
-        bounds = [
-            [first[f"{EXACT}{part}_{end}"] for end in ("low", "high")] for part in ("", "_gain")
-        ]
-        if len(cells) > 1:
-            bounds[0] = [values.mean() - values.std(), values.mean() + values.std()]
-        row = {"series": first["series"], "value": first["value"]}
-        for name, mean, (low, high) in zip(
-            ("value", "gain"), (values.mean(), first[f"{EXACT}_gain"]), bounds, strict=True
-        ):
-            row |= {f"{name}_mean": mean, f"{name}_down": mean - low, f"{name}_up": high - mean}
-        rows.append(row)
-    found = pd.DataFrame(rows)
-    numbers = [name for name in found if name != "series"]
-    return found.astype(dict.fromkeys(numbers, "float64"))
+    parts = {"low": "low", "high": "high", "gain_mean": "gain"}
+    parts |= {f"gain_{end}": f"gain_{end}" for end in ("low", "high")}
+    groups = data.groupby("loss", observed=True)
+    points = groups[["series", "value"]].first()
+    for name, column in parts.items():
+        points[name] = groups[f"{EXACT}_{column}"].first().astype("float64")
+    values = groups[f"{EXACT}_value"]
+    points["mean"], deviation = values.mean(), values.std()
+    for prefix, spread in (("", deviation), ("gain_", pd.Series(np.nan, points.index))):
+        mean = points[f"{prefix}mean"]
+        points[f"{prefix}down"] = spread.fillna(mean - points[f"{prefix}low"]).fillna(0)
+        points[f"{prefix}up"] = spread.fillna(points[f"{prefix}high"] - mean).fillna(0)
+    return points
 
 
-def _bars(axis: Axes, points: pd.DataFrame, name: str, how: LossStyle) -> None:
-    """The means with their bars; a missing bar has no length."""
-    ends = np.nan_to_num(points[[f"{name}_down", f"{name}_up"]].to_numpy().T).clip(min=0)
+def _bars(axis: Axes, points: pd.DataFrame, prefix: str, how: LossStyle) -> None:
+    ends = points[[f"{prefix}down", f"{prefix}up"]].to_numpy().T.clip(min=0)
     drawn = how.plotted(linestyle="none", elinewidth=1.1, capsize=2.5, zorder=3)
-    axis.errorbar(points["value"], points[f"{name}_mean"], ends, **drawn)
+    axis.errorbar(points["value"], points[f"{prefix}mean"], ends, **drawn)
 
 
 def _band(axis: Axes, points: pd.DataFrame, name: str, how: LossStyle) -> None:
-    for point in points.to_dict("records"):
-        mean = point["value_mean"]
-        ends = mean - np.nan_to_num(point["value_down"]), mean + np.nan_to_num(point["value_up"])
-        axis.axhspan(*ends, color=how.colour, alpha=0.13, linewidth=0, zorder=0)
+    for mean, down, up in points[["mean", "down", "up"]].to_numpy():
+        axis.axhspan(mean - down, mean + up, color=how.colour, alpha=0.13, linewidth=0, zorder=0)
         axis.axhline(mean, **how.lined(label=loss_label(name), zorder=1))
 
 

@@ -41,9 +41,6 @@ SHOWN = (
     f"smallest to largest. {LIMITS}"
 )
 
-Losses = dict[str, pd.DataFrame]
-"""The rows of each loss, of all its seeds."""
-
 
 @dataclass(frozen=True)
 class TrainingCurves:
@@ -82,21 +79,25 @@ def _figure(data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[Pair, list[
     axes = figure.subplots(len(drawn), 3, squeeze=False)
     styles = loss_styles(data["loss"].cat.categories)
     for (pair, losses), row in zip(drawn.items(), axes, strict=True):
-        steps, epochs = (_by_loss(of_pair(frame, pair), losses) for frame in (data, selection))
-        for axis, (name, label) in zip(row, CURVES.items(), strict=False):
-            axis.set(title=label, xlabel="Optimiser step")
-            _by_step(axis, steps, name, styles)
-        row[2].set(title="Validation score", xlabel="Epoch")
-        _by_epoch(row[2], epochs, styles, pair[1])
+        log, epochs = of_pair(data, pair), of_pair(selection, pair)
+        labels = {metric.name: metric.label for metric in metrics_of(pair[1])}
+        metric = str(next(iter(epochs["selection_metric"]), "score"))
+        for loss in losses:
+            own = log[log["loss"] == loss]
+            for axis, name in zip(row, CURVES, strict=False):
+                _by_step(axis, own[own[name].notna()], name, styles[loss])
+            _by_epoch(row[2], epochs[epochs["loss"] == loss], metric, styles[loss])
+        for axis, title in zip(row, CURVES.values(), strict=False):
+            axis.set(title=title, xlabel="Optimiser step")
+            _scale(axis, "no loss here has one")
+        row[2].set(title=f"Validation {labels.get(metric, metric)}", xlabel="Epoch")
+        if not row[2].lines:
+            say(row[2], "no checkpoint is scored yet")
+        elif epochs["epoch"].nunique() <= 8:
+            row[2].set_xticks(sorted(epochs["epoch"].unique()))
         row[0].set_ylabel(pair_title(pair))
     add_legend(figure)
     return figure
-
-
-def _by_loss(data: pd.DataFrame, losses: list[str]) -> Losses:
-    """The rows of each loss that has any, in the order of the losses, which is the legend's."""
-    groups = {loss: data[data["loss"] == loss] for loss in losses}
-    return {loss: rows for loss, rows in groups.items() if len(rows)}
 
 
 def over_seeds(rows: pd.DataFrame, along: str, name: str) -> pd.DataFrame:
@@ -109,46 +110,39 @@ def over_seeds(rows: pd.DataFrame, along: str, name: str) -> pd.DataFrame:
     return wide.agg(["mean", "min", "max"], axis=1)
 
 
-def _line(axis: Axes, curve: pd.DataFrame, seeds: int, how: LossStyle, **more: Any) -> None:
+def _line(axis: Axes, rows: pd.DataFrame, curve: pd.DataFrame, how: LossStyle, **more: Any) -> None:
     """The mean over seeds, and where there are several the band of their ends."""
-    axis.plot(curve.index, curve["mean"], **how.plotted(**more))
-    if seeds > 1:
+    label = loss_label(str(rows["loss"].iloc[0]))
+    axis.plot(curve.index, curve["mean"], **how.plotted(label=label, zorder=3, **more))
+    if rows["seed"].nunique() > 1:
         ends = curve["min"], curve["max"]
         axis.fill_between(curve.index, *ends, color=how.colour, alpha=0.16, linewidth=0)
 
 
-def _by_step(axis: Axes, losses: Losses, name: str, styles: dict[str, LossStyle]) -> None:
-    logged = {loss: rows[rows[name].notna()] for loss, rows in losses.items()}
-    logged = {loss: rows for loss, rows in logged.items() if len(rows)}
-    for loss, rows in logged.items():
-        seeds = rows["seed"].nunique()
-        if seeds == 1:
-            faint: Any = {"color": styles[loss].colour, "alpha": 0.18, "linewidth": 0.7}
-            axis.plot(rows["step"], rows[name], **faint)
-        curve = over_seeds(rows, "step", f"{name}_smoothed")
-        every = (len(curve) // 10, max(1, len(curve) // 5))
-        _line(axis, curve, seeds, styles[loss], markevery=every, label=loss_label(loss), zorder=3)
-    if not logged:
-        say(axis, "no loss here has one")
-    elif all((rows[f"{name}_smoothed"] > 0).all() for rows in logged.values()):
+def _by_step(axis: Axes, rows: pd.DataFrame, name: str, how: LossStyle) -> None:
+    if rows.empty:
+        return
+    if rows["seed"].nunique() == 1:
+        faint: Any = {"color": how.colour, "alpha": 0.18, "linewidth": 0.7}
+        axis.plot(rows["step"], rows[name], **faint)
+    curve = over_seeds(rows, "step", f"{name}_smoothed")
+    _line(axis, rows, curve, how, markevery=(len(curve) // 10, max(1, len(curve) // 5)))
+
+
+def _by_epoch(axis: Axes, rows: pd.DataFrame, metric: str, how: LossStyle) -> None:
+    if rows.empty:
+        return
+    curve = over_seeds(rows, "epoch", metric)
+    _line(axis, rows, curve, how, size=4)
+    best = curve.loc[rows.loc[rows["selected"], "epoch"].unique(), "mean"]
+    ring: Any = {"markersize": 11, "fillstyle": "none", "color": how.colour}
+    axis.plot(best.index, best, "o", **ring)
+
+
+def _scale(axis: Axes, missing: str) -> None:
+    """A logarithmic axis where all values allow it; words where there are none."""
+    if not axis.lines:
+        say(axis, missing)
+    elif all((np.asarray(line.get_ydata(), float) > 0).all() for line in axis.lines):
         axis.set_yscale("log")
         plain_ticks(axis)
-
-
-def _by_epoch(axis: Axes, losses: Losses, styles: dict[str, LossStyle], task: str) -> None:
-    if not losses:
-        say(axis, "no checkpoint is scored yet")
-        return
-    metric = str(next(iter(losses.values()))["selection_metric"].iloc[0])
-    axis.set_title(
-        f"Validation {({m.name: m.label for m in metrics_of(task)}).get(metric, metric)}"
-    )
-    for loss, rows in losses.items():
-        curve = over_seeds(rows, "epoch", metric)
-        _line(axis, curve, rows["seed"].nunique(), styles[loss], size=4, label=loss_label(loss))
-        best = curve.loc[rows.loc[rows["selected"], "epoch"].unique(), "mean"]
-        ring: Any = {"markersize": 11, "fillstyle": "none", "color": styles[loss].colour}
-        axis.plot(best.index, best, "o", **ring)
-    epochs = sorted({epoch for rows in losses.values() for epoch in rows["epoch"]})
-    if len(epochs) <= 8:
-        axis.set_xticks(epochs)

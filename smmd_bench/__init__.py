@@ -10,9 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .conformance.generated_run import matrix as matrix
-    from .conformance.generated_run import write_run as write_run
-    from .conformance.loss_cases import integers as integers
+    from .conformance.losses import integers as integers
     from .conformance.suite import violations as violations
     from .encoding.numbers import numeric_vocabulary as numeric_vocabulary
     from .experiment.experiment import Experiment as Experiment
@@ -57,9 +55,7 @@ _API = {
     "load": ".plugin_system.registry",
     "load_plugin_file": ".plugin_system.registry",
     "violations": ".conformance.suite",
-    "integers": ".conformance.loss_cases",
-    "matrix": ".conformance.generated_run",
-    "write_run": ".conformance.generated_run",
+    "integers": ".conformance.losses",
     "loss_label": ".publishing.style",
     "model_label": ".publishing.style",
     "loss_styles": ".publishing.style",

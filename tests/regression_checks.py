@@ -11,7 +11,7 @@ import pandas as pd
 
 from smmd_bench.regression.comparison import write_comparisons
 from smmd_bench.results.frames import read_run
-from smmd_bench.storage.files import read_json, write_json, write_parquet
+from smmd_bench.storage.files import write_json, write_parquet
 
 SIZES = {"mmlu_stem": 3153, "mmlu_humanities": 4705, "mmlu_social_sciences": 3077,
          "mmlu_other": 3107}  # fmt: skip
@@ -36,7 +36,7 @@ def write_checks(
         address = f"{zlib.crc32(repr((model, loss, seed, suite, limit, engine)).encode()):016x}"
         folder = run / "regression" / address
         frame = _answers(suite, loss, seed, limit)
-        write_parquet(folder / "samples.parquet", frame, address)
+        write_parquet(folder / "samples.parquet", frame)
         tested = frames.current(str(cell["address"])).tested
         assert tested is not None
         content = _suite(cell, suite, address, shots, limit, engine)
@@ -95,23 +95,3 @@ def _rows(suite: str, frame: pd.DataFrame) -> list[dict[str, Any]]:
         }
         for name, values in parts.items()
     ]  # fmt: skip
-
-
-def forget(run: Path, loss: str) -> None:
-    """Train a cell anew, as it were: what was found of the old one is stale."""
-    for file in run.glob("cells/*/selection.json"):
-        if (read_json(file.parent / "cell.json") or {})["loss"] != loss:
-            continue
-        write_json(file, {**(read_json(file) or {}), "best_epoch": 1})
-        now = read_run(run).current(file.parent.name)
-        assert now.decode_stamp is not None
-        assert now.measure_stamp is not None
-        for name, stamp in _stamps(now.decode_stamp, now.measure_stamp).items():
-            table = file.with_name(f"{name}.parquet")
-            write_parquet(table, pd.read_parquet(table), stamp)
-        metrics = file.with_name("metrics.json")
-        write_json(metrics, {**(read_json(metrics) or {}), "address": now.measure_stamp})
-
-
-def _stamps(decoded: str, measured: str) -> dict[str, str]:
-    return {**dict.fromkeys(("completions", "probes"), decoded), "scores": measured}

@@ -27,26 +27,11 @@ _TEXT: dict[str, Any] = {
     "num_key_value_heads": 1,
     "max_position_embeddings": POSITIONS,
 }
-_QWEN_CHAT = """\
-{% for message in messages %}<|im_start|>{{ message.role }}
-{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}\
-{% if part.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>\
-{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}<|im_end|>
-{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
-{% endif %}"""
-_MISTRAL_CHAT = """\
-{{ bos_token }}{% for message in messages %}[INST]{% if message.content is string %}\
-{{ message.content }}{% else %}{% for part in message.content %}{% if part.type == 'image' %}[IMG]\
-{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}[/INST]{% endfor %}"""
-_LLAMA_CHAT = """\
-{{ bos_token }}{% for message in messages %}<|start_header_id|>{{ message.role }}<|end_header_id|>
-
-{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}\
-{% if part.type == 'image' %}<|image|>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}\
-<|eot_id|>{% endfor %}{% if add_generation_prompt %}\
-<|start_header_id|>assistant<|end_header_id|>
-
-{% endif %}"""
+_CHAT = """\
+{% for message in messages %}<{{ message.role }}>{% if message.content is string %}\
+{{ message.content }}{% else %}{% for part in message.content %}{% if part.type == 'image' %}IMAGE\
+{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}
+{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"""
 
 
 def build_vlm(architecture: str, folder: Path, *, seed: int = 0) -> Path:
@@ -123,7 +108,7 @@ def _qwen2_5_vl() -> tuple[Any, Any]:
         Qwen2VLImageProcessor(min_pixels=56 * 56, max_pixels=112 * 112),
         tokenizer,
         Qwen2VLVideoProcessor(),
-        chat_template=_QWEN_CHAT,
+        chat_template=_CHAT.replace("IMAGE", f"{vision[0]}{vision[2]}{vision[1]}"),
     )
     ids = tokenizer.convert_tokens_to_ids(list(vision))
     config = Qwen2_5_VLConfig(
@@ -167,7 +152,7 @@ def _mistral3() -> tuple[Any, Any]:
         tokenizer,
         patch_size=14,
         spatial_merge_size=2,
-        chat_template=_MISTRAL_CHAT,
+        chat_template="{{ bos_token }}" + _CHAT.replace("IMAGE", "[IMG]"),
     )
     config = Mistral3Config(
         text_config={
@@ -218,7 +203,9 @@ def _mllama() -> tuple[Any, Any]:
     tokenizer.add_special_tokens({"additional_special_tokens": [image]})  # the last id, as there
     size = {"height": 56, "width": 56}
     processor = MllamaProcessor(
-        MllamaImageProcessor(size=size, max_image_tiles=4), tokenizer, chat_template=_LLAMA_CHAT
+        MllamaImageProcessor(size=size, max_image_tiles=4),
+        tokenizer,
+        chat_template="{{ bos_token }}" + _CHAT.replace("IMAGE", image),
     )
     config = MllamaConfig(
         text_config={

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import UserError
+from ..errors import UserError, did_you_mean
 from . import options
 from .terminal import print_json
 from .voice import Voice, summary_of
 
 if TYPE_CHECKING:
     from ..publishing.make_report import Section
+
+_ENDINGS = {
+    "csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "svg": "svg", "pdf": "pdf",
+}  # fmt: skip
+"""How `--format` spells a format, and the ending of its files."""
 
 
 @click.command()
@@ -55,7 +60,8 @@ def command(
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
       smmd-bench report runs/NAME --plugin my_figure.py
     """
-    from ..publishing.write_reports import find_formats, find_reports, write_some_reports
+    from ..publishing.make_report import FORMATS
+    from ..publishing.write_reports import find_reports, write_some_reports
     from ..results.frames import read_run
 
     if len(runs) > 1 and out is None:
@@ -63,7 +69,10 @@ def command(
     for one in runs:
         read_run(one)  # or says why it is none
     names = find_reports(only or ())
-    endings = find_formats(formats or ("csv", "markdown", "latex", "png", "svg"))
+    for name in formats or ():
+        if name not in _ENDINGS:
+            raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
+    endings = FORMATS if formats is None else [_ENDINGS[name] for name in formats]
     from ..run.merge import merge_runs  # and pandas with it
 
     run = runs[0] if out is None else merge_runs(runs, out)

@@ -51,7 +51,7 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
 
     from rich.text import Text
 
-    from ..conformance.generated_runs import GeneratedRuns
+    from ..conformance.reports import Specimen
     from ..conformance.suite import findings, targets
     from ..results.frames import read_run
     from ..storage.data_files import require_folder_read
@@ -64,7 +64,7 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
     console = new_console()
     found = {}
     with TemporaryDirectory(prefix="smmd-bench-") as folder:
-        runs = GeneratedRuns(Path(folder), run)
+        runs = Specimen(Path(folder), run)
         for target in wanted:
             with new_console(stderr=True).status(f"Checking {target.label} ..."):
                 found[target] = findings(target, runs)

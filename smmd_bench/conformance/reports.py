@@ -1,16 +1,80 @@
-"""The checks of a report: on runs without a cell, without results, of one cell, and full ones."""
+"""The checks of a report, on runs without a cell, without results, of one cell, and a full one.
+
+They are parts of the specimen: two small real runs (`scripts/make_specimen.sh`), without weights.
+"""
 
 import io
+import tarfile
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
 from ..contracts import Artefact, Report
 from ..publishing import tables
 from ..publishing.latex import to_latex
 from ..publishing.style import figure_style
 from ..results.frames import RunFrames, read_run
+from ..storage.files import read_json, write_json
 from .checks import Checks, UncheckedError, ViolationError, fail, require, say
-from .generated_runs import GeneratedRuns
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """The runs that reports are tried on, unpacked into a folder when a check first needs one.
+
+    own: a user's run, to be tried as well.
+    """
+
+    folder: Path
+    own: Path | None = None
+
+    @cached_property
+    def run(self) -> Path:
+        """All tasks, several losses and seeds, ablations, and what lm-eval found."""
+        packed = files("smmd_bench.conformance") / "specimen.tar.xz"
+        with as_file(packed) as file, tarfile.open(file) as archive:
+            archive.extractall(self.folder, filter="data")
+        return self.folder / "run"
+
+    @cached_property
+    def empty(self) -> dict[str, Path]:
+        """Without a cell; with cells that have no results."""
+        return {
+            "without a cell": self._part("empty", ()),
+            "without results": self._part("pending", None),
+        }
+
+    @cached_property
+    def one_cell(self) -> dict[str, Path]:
+        """A run of one cell for each task."""
+        cells = self._manifest["cells"]
+        first = {c["task"]: c["address"] for c in cells[::-1] if c["loss"] == "ce"}
+        return {
+            f"of one {task} cell": self._part(f"one-{at}", {address})
+            for at, (task, address) in enumerate(first.items())
+        }
+
+    @cached_property
+    def full(self) -> dict[str, Path]:
+        """The whole run, and a measurement of overhead."""
+        found = {"full": self.run, "of `smmd-bench overhead`": self.run.with_name("overhead")}
+        return {**found, str(self.own): self.own} if self.own else found
+
+    @property
+    def _manifest(self) -> dict[str, Any]:
+        return read_json(self.run / "manifest.json") or {}
+
+    def _part(self, name: str, kept: Collection[str] | None) -> Path:
+        """The run with the cells of these addresses; None: with all, and without any result."""
+        folder, manifest = self.folder / name, self._manifest
+        cells = [c for c in manifest["cells"] if kept is None or c["address"] in kept]
+        write_json(folder / "manifest.json", {**manifest, "cells": cells})
+        for made in () if kept is None else filter(Path.is_dir, self.run.iterdir()):
+            (folder / made.name).symlink_to(made)
+        return folder
 
 
 @dataclass(frozen=True)
@@ -18,7 +82,7 @@ class Tried:
     """A report and the runs that it is tried on."""
 
     report: Report
-    runs: GeneratedRuns
+    runs: Specimen
 
 
 REPORT_CHECKS = Checks()

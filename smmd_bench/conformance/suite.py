@@ -13,7 +13,7 @@ from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical, parameters_of, split_spec
 from ..plugin_system.registry import GROUPS, Group, entries, load, load_plugin_file, names, singular
 from .checks import Checks, Finding, fail, require
-from .generated_runs import GeneratedRuns
+from .reports import REPORT_CHECKS, Specimen, Tried
 
 _PROTOCOLS = {"engines": Engine, "executors": Executor}
 _NEEDS = {"engines": "a checkpoint to decode with", "executors": "jobs to run"}
@@ -48,7 +48,7 @@ def targets(words: Sequence[str]) -> list[Target]:
     return list(dict.fromkeys(found))
 
 
-def findings(target: Target, runs: GeneratedRuns) -> list[Finding]:
+def findings(target: Target, runs: Specimen) -> list[Finding]:
     """What came of every check of a plugin."""
     first = _PLUGIN_CHECKS.run(target)
     if first[0].state == "failed":
@@ -63,8 +63,6 @@ def findings(target: Target, runs: GeneratedRuns) -> list[Finding]:
 
         return [*first, *LOSS_CHECKS.run(plugin)]
     if target.group == "reports":
-        from .reports import REPORT_CHECKS, Tried
-
         return [*first, *REPORT_CHECKS.run(Tried(plugin, runs))]
     untried = f"that needs {_NEEDS[target.group]}: try it in `smmd-bench train-eval`"
     behaviour = Finding("behaviour", "unchecked", untried)
@@ -74,7 +72,7 @@ def findings(target: Target, runs: GeneratedRuns) -> list[Finding]:
 def violations(name: str) -> list[str]:
     """What the checks of every plugin of that name, spec or file find wrong; `[]` is expected."""
     with TemporaryDirectory(prefix="smmd-bench-") as folder:
-        runs = GeneratedRuns(Path(folder))
+        runs = Specimen(Path(folder))
         return [
             f"{target.label}: {finding.check}: {finding.detail}"
             for target in targets([name])

@@ -10,8 +10,14 @@ from ..results.summary import IDENTITY
 from ..scoring.decoding_rules import RULES, columns_of
 from ..scoring.score import COMPLETION_COLUMNS, SCORE_COLUMNS, reads_numbers
 from .checks import Checks, Finding, UncheckedError, fail, require
-from .metrics import check_metrics, check_spellings
-from .task_data import TaskData, content, fingerprints, fingerprints_elsewhere
+from .task_data import (
+    TaskData,
+    check_metrics,
+    check_spellings,
+    content,
+    fingerprints,
+    fingerprints_elsewhere,
+)
 
 _RESERVED = frozenset({*COMPLETION_COLUMNS, *SCORE_COLUMNS, *IDENTITY, *columns_of(RULES)})
 _STRANGE = (

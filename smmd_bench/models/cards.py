@@ -96,8 +96,7 @@ class ModelCard:
         if expected not in (found, None):
             raise UserError(
                 f"The tokenizer of {self.name} has {found} numeric tokens by the rule 'integer', "
-                f"and its card says {expected}: check that {self.folder} holds the model's own "
-                "tokenizer, or correct numeric_tokens in its card.yaml."
+                f"and its card says {expected}: put the model's own tokenizer into {self.folder}."
             )
 
 
@@ -131,8 +130,7 @@ def model_card(name: str) -> ModelCard:
     if (card.folder / "adapter_config.json").exists():
         raise UserError(
             f"The checkpoint folder '{name}' holds a model and, by adapter_config.json, an "
-            "adapter, which transformers would add to it: if it is merged into the model, remove "
-            "adapter_config.json and adapter_model.safetensors; if not, merge it first."
+            "adapter, which transformers would add to it: merge it, and remove its files."
         )
     card.parameter_count()
     return card
@@ -183,7 +181,7 @@ def _hub(name: str) -> ModelCard:
         "check the name and the connection, or give a local folder",
         repository,
         revision=revision or None,
-        allow_patterns=[part for part in _PARTS if _WITH_WEIGHTS.get() or part != _WEIGHTS],
+        allow_patterns=["README.md", *(p for p in _PARTS if _WITH_WEIGHTS.get() or p != _WEIGHTS)],
     )
     if (lacking := _lacking(folder)) is not None:
         raise UserError(
@@ -239,8 +237,6 @@ def licence_of(card: ModelCard) -> str | None:
     if card.name.startswith("builtin/"):
         return "Apache-2.0, part of smmd-bench"
     readme = card.folder / "README.md"
-    if "hub" in card.identity:
-        readme = _fetched(card) or readme
     if not readme.is_file():
         return None
     from huggingface_hub import ModelCard as HubCard
@@ -251,15 +247,3 @@ def licence_of(card: ModelCard) -> str | None:
         return None
     found = data.get("license_name") or data.get("license")
     return ", ".join(found) if isinstance(found, list) else found and str(found)
-
-
-def _fetched(card: ModelCard) -> Path | None:
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError
-
-    try:
-        return Path(
-            hf_hub_download(card.identity["hub"], "README.md", revision=card.identity["commit"])
-        )
-    except (HfHubHTTPError, OSError, ValueError):  # it has none, or there is no network
-        return None

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ..storage.cell import CellFile
 
 LIMIT = 20_000
-PICTURES, PIXELS = 100, 200
-"""Pictures that are embedded, each once, and the pixels of the longer side of one."""
+PICTURES, PIXELS = 200, 200
+"""The first rows that show their picture, and the pixels of its longer side."""
 LONGEST = 1_500
 """Characters of a text that are shown; `completions.parquet` has all of it."""
 
@@ -43,8 +43,7 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
     total       completions in the run; shown: completions here
     rows        [[group, uid, prompt, target, [completion of each loss], [category of each loss: a
                 place in `categories`; -1: the target is no number], 1 if the losses disagree,
-                place in `pictures`; -1: it has none here]]
-    pictures    small copies as data URIs
+                its picture, small, as a data URI; null: it has none here]]
 
     A group is a model, task and seed, with the untuned base beside every seed; cells that do not
     share their examples are left out. Rows with disagreements come first, and the groups take
@@ -54,18 +53,12 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
     chosen, shown = _choose(groups, limit)
     places = [[at for n, at in chosen if n == number] for number in range(len(groups))]
     texts = [_texts(run, group, here) for group, here in zip(groups, places, strict=True)]
-    pictures: dict[str, int] = {}
-    small: list[str] = []
-    rows = []
+    rows: list[Any] = []
     for number, at in chosen:
         *said, file = texts[number][at]
-        if file is not None and file not in pictures and len(small) < PICTURES:
-            picture = small_picture(file)
-            pictures[file] = -1 if picture is None else len(small)
-            small += [] if picture is None else [_data_uri(picture)]
-        group = groups[number]
-        flags = group.category[:, at].tolist(), int(group.differing[at])
-        rows.append([number, *said, *flags, pictures.get(file, -1)])
+        picture = _data_uri(file) if len(rows) < PICTURES else None
+        flags = groups[number].category[:, at].tolist(), int(groups[number].differing[at])
+        rows.append([number, *said, *flags, picture])
     losses = [loss for group in groups for loss in group.title["losses"]]
     return {
         "groups": [group.title for group in groups],
@@ -74,7 +67,6 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
         "total": sum(group.category.size for group in groups),
         "shown": shown,
         "rows": rows,
-        "pictures": small,
     }
 
 
@@ -144,10 +136,7 @@ def _category(scores: pd.DataFrame) -> NDArray[np.intp]:
 
 
 def _texts(run: RunFrames, group: _Group, chosen: list[int]) -> dict[int, list[Any]]:
-    """By place in the split: uid, prompt, target, the completions, and the picture if it has one.
-
-    Only the chosen examples of a group have one.
-    """
+    """By place in the split, of chosen examples: uid, prompt, target, completions, picture."""
     if not chosen:
         return {}
     columns = ["uid", "prompt", "target", "image"]
@@ -158,10 +147,9 @@ def _texts(run: RunFrames, group: _Group, chosen: list[int]) -> dict[int, list[A
     ]
     images = asked["image"] if "image" in asked else [None] * len(chosen)
     found: dict[int, list[Any]] = {}
-    for at, uid, prompt, target, image, *texts in zip(
+    for at, uid, prompt, target, file, *texts in zip(
         chosen, asked["uid"], asked["prompt"], asked["target"], images, *answers, strict=True
     ):
-        file = image if isinstance(image, str) else None
         found[at] = [str(uid), _cut(prompt), _cut(target), [_cut(text) for text in texts], file]
     return found
 
@@ -185,7 +173,9 @@ def small_picture(path: object, largest: int = PIXELS) -> Image | None:
     return small
 
 
-def _data_uri(picture: Image) -> str:
+def _data_uri(path: object) -> str | None:
+    if (picture := small_picture(path)) is None:
+        return None
     buffer = io.BytesIO()
     picture.save(buffer, "WEBP", quality=75)
     return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -23,14 +23,9 @@ from ..plugin_system.registry import load_task
 from ..results.frames import RunFrames
 from ..results.run_model import again, card_of_run
 from ..storage.addresses import file_word
-from ..storage.cell import BASE
 from ..storage.files import read_given_json, write_text
 from .tables import DASH, number
 
-_OURS = ("canary.json", "README.md")
-"""Files of a checkpoint that do not go with the weights."""
-_VALUES = ("value", "low", "high")
-_DIFFERENCES = ("difference", "low", "high")
 Row = Mapping[str, Any]
 """A row of `RunFrames.cells`."""
 
@@ -44,7 +39,7 @@ def write_export(
     a sentence for each thing that is left out. Raises UserError, before anything is written, where
     a folder of that name is there already or `out` is inside the run.
     """
-    folders = [out / name for name in _names(run, cells)]
+    folders = [out / _name(run, row) for row in cells]
     if out.resolve().is_relative_to(run.path.resolve()):
         raise UserError(f"{out} is inside the run {run.path}: choose another with --out.")
     for folder in folders:
@@ -70,8 +65,9 @@ def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> st
     `merged` without weights, or where the base is not that of the run.
     """
     now = run.current(str(row["address"]))
+    title = f"{_base_name(run, row)} {row['task']} {row['loss']} seed {row['seed']}"
     if (found := now.checkpoint) is None:
-        what = f"{_title(run, row)} has no weights in {run.path}"
+        what = f"{title} has no weights in {run.path}"
         if merged:
             raise UserError(f"{what} to merge: {again(run.path, now)}, or leave --merged out.")
         return f"{what}: its results alone are exported."
@@ -83,13 +79,13 @@ def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> st
         save_merged(base, found, str(row["recipe"].get("dtype", "float32")), folder)
         return None
     for file in found.iterdir():
-        if file.is_file() and not file.is_symlink() and file.name not in _OURS:
+        if file.is_file() and not file.is_symlink() and file.name != "canary.json":
             shutil.copyfile(file, folder / file.name)  # not its mode, which may be private
     if not adapter:
         return None
     if (hub := _hub_base(run, row)) is None:
         return (
-            f"The adapter of {_title(run, row)} names its base by a path of this machine: give "
+            f"The adapter of {title} names its base by a path of this machine: give "
             "--merged for weights that load elsewhere."
         )
     config = folder / "adapter_config.json"
@@ -103,7 +99,7 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
     from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
     task, hub = load_task(str(row["task"])), _hub_base(run, row)
-    adapter, weights = (any(folder.glob(end)) for end in ("adapter_config.json", "*.safetensors"))
+    adapter = (folder / "adapter_config.json").exists()
     vision, dataset = task.modality is Modality.VISION, _dataset(task)
     kind = "image-text-to-text" if vision else "text-generation"
     labels = {metric.name: metric for metric in task.metrics()}
@@ -136,20 +132,18 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
     card = ModelCard.from_template(
         data,
         template_str=template.read_text(encoding="utf-8"),
-        **{key: str(row[key]) for key in ("task", "loss", "seed", "address")},
         name=name,
+        row=row,
+        run=run.manifest,
         base=_base_name(run, row),
         adapter=adapter,
-        weights=weights,
+        weights=any(folder.glob("*.safetensors")),
         auto="AutoModelForImageTextToText" if vision else "AutoModelForCausalLM",
-        epoch=next((e["epoch"] for e in _of_cell(run.selection, row) if e["selected"]), None),
-        results=[_estimate(labels, line, _VALUES) for line in metrics],
-        differences=[_estimate(labels, line, _DIFFERENCES) for line in differences],
+        epochs=[line["epoch"] for line in _of_cell(run.selection, row) if line["selected"]],
+        tuned=[line["text"] for line in _of_cell(run.tuning, row) if line["chosen"]],
+        results=[_estimate(labels, line, "value") for line in metrics],
+        differences=[_estimate(labels, line, "difference") for line in differences],
         against=next((line["against_loss"] for line in differences), None),
-        recipe=_recipe(run, row),
-        command=str(run.manifest.get("command", "")).replace("```", "'''"),
-        created=run.manifest["created"],
-        versions=", ".join(f"{k} {v}" for k, v in (run.manifest.get("versions") or {}).items()),
     )
     write_text(folder / "README.md", str(card))
 
@@ -170,7 +164,6 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
         values[f"{line['metric']},none"] = line["value"] * unit
         values[f"{line['metric']}_stderr,none"] = error if math.isfinite(error) else "N/A"
     how = (run.manifest.get("generation") or {}).get(str(row["task"])) or {}
-    engine = (how.get("engine") or {}).get(str(row["model"])) or {}
     longest = int(how.get("max_new_tokens") or task.max_new_tokens)
     created = datetime.fromisoformat(str(run.manifest["created"]))
     generation = {"do_sample": False, "temperature": 0.0, "max_gen_toks": longest}
@@ -184,7 +177,7 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
         "higher_is_better": {key: {m: metrics[m].better == "higher" for m in metrics}},
         "n-samples": {key: {"original": max(n, whole), "effective": n}},
         "config": {
-            "model": str(engine.get("name", "smmd-bench")),
+            "model": "smmd-bench",
             "model_args": {"pretrained": f"local/{name}", "base": _base_name(run, row)},
             "random_seed": int(row["seed"]),
         },
@@ -197,18 +190,10 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
     write_text(folder / "lm_eval" / f"results_{date}.json", f"{text}\n")
 
 
-def _names(run: RunFrames, cells: Sequence[Row]) -> list[str]:
-    """A folder name for each cell; its address where model, task, loss and seed are not enough."""
-    found = []
-    for row in cells:
-        model = _base_name(run, row).rpartition("/")[2]
-        words = (model, row["task_name"], row["loss"], f"seed{row['seed']}")
-        found.append(
-            re.sub("-+", "-", "-".join(file_word(str(word)).strip(".-") for word in words))
-        )
-    if len({*found}) < len(found):
-        found = [f"{n}-{row['address'][:6]}" for n, row in zip(found, cells, strict=True)]
-    return found
+def _name(run: RunFrames, row: Row) -> str:
+    """The name of a cell's folder."""
+    words = (_base_name(run, row), row["task"], row["loss"], f"seed{row['seed']}")
+    return re.sub("-+", "-", "-".join(file_word(str(word)).strip(".-") for word in words))
 
 
 def _of_cell(frame: Any, row: Row) -> list[dict[str, Any]]:
@@ -235,29 +220,16 @@ def _base_name(run: RunFrames, row: Row) -> str:
     return hub[0] if hub else str(row["model_label"]).rstrip("/").rpartition("/")[2]
 
 
-def _title(run: RunFrames, row: Row) -> str:
-    return f"{_base_name(run, row)} {row['task']} {row['loss']} seed {row['seed']}"
-
-
 def _dataset(task: Task) -> str | None:
     """The one data set of the hub that the test is of; None: there is none, or several."""
     sources = tuple(getattr(task, "sources", ()))
     return str(sources[0].hub.repository) if len(sources) == 1 else None
 
 
-def _recipe(run: RunFrames, row: Row) -> list[tuple[str, str]]:
-    """The settings of a trained cell, and what tuning chose."""
-    recipe = {} if row["loss"] == BASE else dict(row["recipe"])
-    full = recipe.get("method") == "full"
-    chosen = [line["text"] for line in _of_cell(run.tuning, row) if line["chosen"]]
-    settings = [(k, str(v)) for k, v in recipe.items() if not (full and k.startswith("lora_"))]
-    return [*settings, *(("tuned", str(text)) for text in chosen)]
-
-
-def _estimate(labels: Row, line: Row, names: Sequence[str]) -> list[str]:
+def _estimate(labels: Row, line: Row, name: str) -> list[str]:
     """Label, value, interval and n of a metric, as the tables of a run spell them."""
-    metric, sign = labels[line["metric"]], names is _DIFFERENCES
+    metric, sign = labels[line["metric"]], name == "difference"
     digits = 1 if isinstance(metric, Percentage) else 2
-    value, *bounds = (number(line[name], digits, sign=sign) for name in names)
+    value, *bounds = (number(line[name], digits, sign=sign) for name in (name, "low", "high"))
     interval = DASH if DASH in bounds else f"[{', '.join(bounds)}]"
     return [metric.label.replace("|", r"\|"), value, interval, f"{int(line['n']):,}"]

@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
     from ..results.frames import RunFrames
 
-SPELLINGS = {
-    "csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "svg": "svg", "pdf": "pdf",
-}  # fmt: skip
-"""How `--format` spells a format, and the ending of its files."""
 FORMATS = ("csv", "md", "tex", "png", "svg")
 """The endings of what is written if no format is asked for."""
 FIGURE_METADATA = {
@@ -131,21 +127,20 @@ def write_artefact(
     folder: Path, section: Section, artefact: Artefact, formats: Collection[str] = FORMATS
 ) -> list[Path]:
     """Write the files of one artefact below `folder` in these formats; returns them."""
-    name, table, texts = section.name, artefact.table, {}
+    name, title, table, texts = section.name, section.title, artefact.table, {}
     if table is not None:
-        parts = [f"**{section.title}**", to_markdown(table).rstrip(), artefact.caption]
         notes = "\n".join(f"- {note}" for note in artefact.notes)
-        caption = f"{section.title}{'' if section.title.endswith('?') else '.'} {artefact.caption}"
-        texts["tables", "csv"] = to_csv(table)
-        texts["tables", "md"] = "\n\n".join(filter(None, [*parts, notes])) + "\n"
-        texts["tables", "tex"] = to_latex(table, caption, f"tab:{name}")
-    files = {folder / place / f"{name}.{form}": text for (place, form), text in texts.items()}
+        parts = [f"**{title}**", to_markdown(table).rstrip(), artefact.caption, notes]
+        caption = f"{title}{'' if title.endswith('?') else '.'} {artefact.caption}"
+        texts[f"tables/{name}.csv"] = to_csv(table)
+        texts[f"tables/{name}.md"] = "\n\n".join(filter(None, parts)) + "\n"
+        texts[f"tables/{name}.tex"] = to_latex(table, caption, f"tab:{name}")
     if artefact.data is not None:
         place = f"figures/{name}.csv" if artefact.figure else f"tables/{name}_data.csv"
-        files[folder / place] = to_csv(artefact.data)
-    files = {path: text for path, text in files.items() if path.suffix[1:] in formats}
-    for path, text in files.items():
-        write_text(path, text)
+        texts[place] = to_csv(artefact.data)
+    files = [folder / place for place in texts if place.rpartition(".")[2] in formats]
+    for file in files:
+        write_text(file, texts[file.relative_to(folder).as_posix()])
     drawn = [] if artefact.figure is None else _draw(artefact.figure, folder, name, formats)
     return [*files, *drawn]
 
@@ -154,14 +149,14 @@ def _draw(figure: Figure, folder: Path, name: str, formats: Collection[str]) -> 
     """Write a figure in these formats; its parts are laid out once for all of them."""
     import matplotlib
 
-    files = {form: folder / "figures" / f"{name}.{form}" for form in FIGURE_METADATA}
+    files = []
     with figure_style():
         if (engine := figure.get_layout_engine()) is not None:
             figure.set_dpi(matplotlib.rcParams["savefig.dpi"])  # letter sizes depend on it
             engine.execute(figure)
             figure.set_layout_engine(None)
-        written = [form for form in files if form in formats]
-        for form in written:
-            with atomic(files[form]) as temporary:
+        for form in (form for form in FIGURE_METADATA if form in formats):
+            files.append(folder / "figures" / f"{name}.{form}")
+            with atomic(files[-1]) as temporary:
                 figure.savefig(temporary, format=form, metadata=FIGURE_METADATA[form])
-    return [files[form] for form in written]
+    return files

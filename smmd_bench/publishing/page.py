@@ -36,18 +36,11 @@ _STATES = ("done", "failed", "skipped", "pending")
 def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
     """Write the page of the reports that were made, and `failed.json` if any of them raised."""
     folder = run.path / "reports"
-    examples: dict[str, Any] | None = None
-    completions = Section("completions", "Completions", "")
-    try:
-        examples = embedded_examples(run)
-    except Exception as problem:
-        completions = completions.failed(problem)
-    write_text(folder / "index.html", render_page(run, sections, examples, completions.error))
-    failed = [section for section in (*sections, completions) if section.error is not None]
+    write_text(folder / "index.html", render_page(run, sections, embedded_examples(run)))
+    failed = {s.name: {"error": s.error, "traceback": s.traceback} for s in sections if s.error}
     (folder / FAILED).unlink(missing_ok=True)
     if failed:
-        content = {s.name: {"error": s.error, "traceback": s.traceback} for s in failed}
-        write_json(folder / FAILED, content)
+        write_json(folder / FAILED, failed)
     return folder / "index.html"
 
 
@@ -57,13 +50,8 @@ def failed_reports(folder: Path) -> dict[str, str]:
     return {name: content["error"] for name, content in failed.items()}
 
 
-def render_page(
-    run: RunFrames,
-    sections: Sequence[Section],
-    examples: Mapping[str, Any] | None,
-    error: str | None = None,
-) -> str:
-    """The HTML of the page; `examples` is what `embedded_examples` gives; None: its error."""
+def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[str, Any]) -> str:
+    """The HTML of the page; `examples` is what `embedded_examples` gives."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -99,7 +87,6 @@ def render_page(
         cells=run.cells.to_dict("records"),
         examples=examples,
         packed=_pack(examples),
-        examples_error=error,
         style=Markup(_text("page.css")),
         script=Markup(script),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
@@ -112,7 +99,7 @@ def _folder(run: RunFrames) -> str:
     return f"runs/{path.name}" if path.parent.name == "runs" else path.name
 
 
-def _pack(examples: Mapping[str, Any] | None) -> str:
+def _pack(examples: Mapping[str, Any]) -> str:
     """JSON, gzipped and in base64: it has no letter that means something in HTML."""
     text = json.dumps(examples, ensure_ascii=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), compresslevel=6, mtime=0)).decode("ascii")

@@ -1,11 +1,8 @@
 """The one place for how figures look, with the matplotlib style file `paper.mplstyle`.
 
 Colours are Okabe and Ito's, which people with any colour vision can tell apart; every loss also
-has its own line style, marker and hatch, so that nothing differs in hue alone and a figure
-survives a black-and-white printer. The losses that come with smmd-bench look the same in every
-figure of every run.
-
-Figures are made with `new_figure`, without pyplot: no global state, no display.
+has its own line style, marker and hatch, for a black-and-white printer. The losses that come with
+smmd-bench look the same in every run. Figures are made with `new_figure`, without pyplot.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +26,9 @@ GREY = "#767676"
 TARGET, OTHER = VERMILION, "#A9CCE3"
 """A highlighted bar (which is also hatched) and the bars around it."""
 
-ONE_COLUMN, TWO_COLUMNS = 3.25, 6.75
-"""Inches in print: a column of a paper of two columns, and its whole page."""
 SCALE = 4 / 3
 """Figures are made so much larger than they are printed: text of 9 points is 6.75 in print."""
-NARROW, WIDTH = SCALE * ONE_COLUMN, SCALE * TWO_COLUMNS
+NARROW, WIDTH = SCALE * 3.25, SCALE * 6.75
 """Inches of a figure that is made for one column (`\\columnwidth`) and for two (`\\textwidth`)."""
 
 STYLE = Path(__file__).with_name("paper.mplstyle")
@@ -144,19 +138,10 @@ def model_label(model: str) -> str:
 def figure_style() -> Iterator[None]:
     """The style on matplotlib's defaults, whatever the user's matplotlibrc says, while a figure is
     made and saved. The backend stays."""
-    import matplotlib
+    from matplotlib import style
 
-    with matplotlib.rc_context(_settings(STYLE)):
+    with style.context(STYLE, after_reset=True):
         yield
-
-
-@cache
-def _settings(file: Path) -> dict[str, Any]:
-    """The defaults with what a style file says, read once."""
-    import matplotlib
-
-    settings = dict(matplotlib.rc_params_from_file(file))
-    return {name: value for name, value in settings.items() if "backend" not in name}
 
 
 def new_figure(width: float = WIDTH, height: float = 3.2) -> Figure:

@@ -60,9 +60,7 @@ def count(value: int) -> str:
     """A number of parameters or tokens: `2.1M`, `494M`, `1.5B`."""
     for size, letter in ((10**9, "B"), (10**6, "M"), (10**3, "k")):
         if value >= size:
-            return (
-                f"{value / size:.3g}{letter}" if value < 1000 * size else f"{value // size}{letter}"
-            )
+            return f"{value / size:.3g}{letter}"
     return str(value)
 
 

@@ -18,16 +18,15 @@ from ..plugin_system.registry import entries, entry, load_plugin_file, names, pl
 from ..results.frames import read_run
 from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import RunDirectory
-from .make_report import FORMATS, SPELLINGS, Section, make_report
+from .make_report import FORMATS, Section, make_report
 from .page import write_page
 
 if TYPE_CHECKING:
     from ..results.frames import RunFrames
 
-SEVERAL = 4
-"""Reports from which on several processes pay: each takes a second to start."""
-PROCESSES = 4
-"""Processes at most, whatever the cores: each holds what its report reads of the run."""
+SEVERAL, PROCESSES = 4, 4
+"""Reports from which on further processes pay, and how many there are at most: each takes a second
+to start, and holds what its report reads of the run."""
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 
@@ -84,14 +83,6 @@ def find_reports(only: Iterable[str]) -> list[str]:
             raise UserError(f"Unknown report '{asked}': {did_you_mean(asked, spelled)}")
         found |= dict.fromkeys(known)
     return [*found]
-
-
-def find_formats(asked: Iterable[str]) -> list[str]:
-    """The endings of these formats. Raises UserError for the first that is none."""
-    for name in asked:
-        if name not in SPELLINGS:
-            raise UserError(f"Unknown format '{name}': {did_you_mean(name, SPELLINGS)}")
-    return [SPELLINGS[name] for name in asked]
 
 
 def _paper_name(plugin: type | None) -> str:
@@ -155,10 +146,11 @@ def _compare_cells(folder: Path) -> None:
 
 def _remove_earlier(reports: Path, sections: Iterable[Section]) -> None:
     """Remove the files of these reports that were not written now; files of other names stay."""
+    endings = [f".{form}" for form in (*FORMATS, "pdf")]
     for section in sections:
-        name = section.name
-        earlier = [reports / "tables" / f"{name}_data.csv"]
-        for form in SPELLINGS.values():
-            earlier += [reports / place / f"{name}.{form}" for place in ("tables", "figures")]
-        for file in {*earlier}.difference(section.files):
-            file.unlink(missing_ok=True)
+        for end in ("_data.csv", *endings):
+            for file in (
+                reports / place / f"{section.name}{end}" for place in ("tables", "figures")
+            ):
+                if file not in section.files:
+                    file.unlink(missing_ok=True)

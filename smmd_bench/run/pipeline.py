@@ -36,7 +36,7 @@ def train(cell: Cell, run: Path) -> None:
 
 
 def decode(cells: Sequence[Cell], run: Path) -> None:
-    """Select an epoch of each of these trained cells of one base, and decode the test split with it,
+    """Select an epoch of each of these trained cells of one base and decode the test split with it,
     in one start of the engine. Raises the first error of a cell, after the others are decoded."""
     from ..decoding.stage import decode_cells
 

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from smmd_bench.models import card_content
+from smmd_bench.models import card_content as models
 from smmd_bench.plugin_system.listing import listing
 from smmd_bench.plugin_system.registry import GROUPS
 from tests.plugin_system.loss_file import LOSS

@@ -1,4 +1,4 @@
-"""Each defect of a report is found; reports here pass on empty, one-cell and full runs."""
+"""Each defect of a report is found; the reports here pass on the specimen and its parts."""
 
 import itertools
 from dataclasses import dataclass
@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from smmd_bench.conformance.generated_runs import GeneratedRuns
-from smmd_bench.conformance.reports import REPORT_CHECKS, Tried
+from smmd_bench.conformance.reports import REPORT_CHECKS, Specimen, Tried
 from smmd_bench.contracts import Artefact
-from smmd_bench.plugin_system.registry import load
+from smmd_bench.plugin_system.registry import load, names
 from smmd_bench.results.frames import RunFrames, read_run
 
 _calls = itertools.count()
@@ -18,7 +17,7 @@ _calls = itertools.count()
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    return GeneratedRuns(tmp_path_factory.mktemp("generated"))
+    return Specimen(tmp_path_factory.mktemp("specimen"))
 
 
 @dataclass(frozen=True)
@@ -55,12 +54,7 @@ def change_the_run(self, run):
     return Good.build(self, run)
 
 
-class SkipsAll(Good):
-    def skip(self, run: RunFrames) -> str | None:
-        return "it is for another kind of run"
-
-
-def states(report: Any, runs: GeneratedRuns) -> dict[str, str]:
+def states(report: Any, runs: Specimen) -> dict[str, str]:
     return {finding.check: finding.state for finding in REPORT_CHECKS.run(Tried(report, runs))}
 
 
@@ -82,33 +76,28 @@ def test_a_defect_is_found(report, failing, runs):
     assert "unchecked" not in found.values()
 
 
-def test_a_report_that_skips_all_could_not_be_checked(runs):
-    assert states(SkipsAll(), runs)["a full run"] == "unchecked"
-    found = REPORT_CHECKS.run(Tried(SkipsAll(), runs))
-    assert "--run" in found[-1].detail
+def test_a_report_that_skips_all_could_not_be_checked_but_on_a_run_of_ones_own(runs):
+    skips = but(skip=lambda self, run: "it is for another kind of run")
+    finding = REPORT_CHECKS.run(Tried(skips, runs))[-1]
+    assert finding.state == "unchecked"
+    assert "--run" in finding.detail
+    own = Specimen(runs.folder / "again", runs.run)
+    assert str(runs.run) in REPORT_CHECKS.run(Tried(Good(), own))[-1].detail
 
 
-@pytest.mark.parametrize(
-    "name", ["arithmetic_table", "clock_table", "mmlu_table", "overhead_table", "samsum_table"]
-)
-def test_tables_here_pass(name, runs):
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names("reports"))
+def test_every_report_here_passes(name, runs):
     assert set(states(load("reports", name), runs).values()) == {"passed"}
 
 
-def test_the_full_run_has_every_state(runs):
+def test_the_specimen_has_what_reports_show(runs):
     run = read_run(runs.full["full"])
-    assert set(run.cells["status"]) == {"done", "failed"}
-    empty = read_run(runs.empty["without results"])
-    assert set(empty.cells["status"]) == {"pending", "failed", "skipped"}
+    assert set(run.cells["status"]) == {"done"}
     assert not any(frame.empty for frame in (run.comparisons, run.probes, run.train_log))
-    assert set(run.regression["suite"]) == {"mmlu", "piqa"}
-
-
-def test_a_run_of_ones_own_is_tried_as_well(tmp_path, runs):
-    from smmd_bench.conformance.generated_run import GeneratedCell, write_run
-
-    own = write_run(tmp_path / "own", [GeneratedCell("a", "gsm8k", "ce", 3)])
-    both = GeneratedRuns(tmp_path / "generated", own)
-    both.__dict__["full"] = {str(own): own}
-    (full,) = [f for f in REPORT_CHECKS.run(Tried(Good(), both)) if f.check == "a full run"]
-    assert str(own) in full.detail
+    assert set(run.regression["suite"]) == {"mmlu"}
+    assert set(read_run(runs.empty["without results"]).cells["status"]) == {"pending"}
+    assert read_run(runs.empty["without a cell"]).cells.empty
+    for folder in runs.one_cell.values():
+        one = read_run(folder)
+        assert one.cells[["loss", "status"]].to_numpy().tolist() == [["ce", "done"]]

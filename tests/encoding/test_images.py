@@ -10,26 +10,15 @@ from ..broken_pictures import torn_png
 from ..tiny_vlms import draw_picture
 
 
-@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "RGB"])
+@pytest.mark.parametrize("mode", ["RGBA", "LA"])
 def test_what_is_transparent_becomes_white(tmp_path, mode):
     """Black lines on a transparent ground, as charts are saved, would be black on black."""
-    expected, options = [255, 0, 0, 255], {}
-    if mode in ("RGBA", "LA"):
-        image, expected[2] = Image.new("RGBA", (4, 1), (0, 0, 0, 0)), 127
-        image.putpixel((1, 0), (0, 0, 0, 255))
-        image.putpixel((2, 0), (0, 0, 0, 128))
-        image = image.convert(mode)
-    else:
-        ground, black = {"P": (0, 1), "RGB": ((9, 9, 9), (0, 0, 0))}[mode]
-        image = Image.new(mode, (4, 1), ground)
-        if mode == "P":
-            image.putpalette([9, 9, 9, 0, 0, 0])
-        for x in (1, 2):
-            image.putpixel((x, 0), black)
-        options = {"transparency": b"\x00\xff" if mode == "P" else ground}
-    image.save(tmp_path / "a.png", **options)
+    image = Image.new("RGBA", (3, 1), (0, 0, 0, 0))
+    image.putpixel((1, 0), (0, 0, 0, 255))
+    image.putpixel((2, 0), (0, 0, 0, 128))
+    image.convert(mode).save(tmp_path / "a.png")
     found = read_image(tmp_path / "a.png")
-    assert [found.getpixel((x, 0)) for x in range(4)] == [(value,) * 3 for value in expected]
+    assert [found.getpixel((x, 0)) for x in range(3)] == [(v,) * 3 for v in (255, 0, 127)]
 
 
 def test_a_picture_broken_beyond_its_header_and_a_folder_are_named(tmp_path):

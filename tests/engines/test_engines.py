@@ -43,7 +43,7 @@ def case(request, tiny_checkpoints, tmp_path_factory):
 
 
 of_all = pytest.mark.parametrize("case", [*TEXT, *VISION], indirect=True, scope="module")
-of_text = pytest.mark.parametrize("case", TEXT, indirect=True, scope="module")
+of_text = pytest.mark.parametrize("case", TEXT[:1], indirect=True, scope="module")
 of_vision = pytest.mark.parametrize("case", VISION, indirect=True, scope="module")
 
 

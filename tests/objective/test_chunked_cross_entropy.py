@@ -58,16 +58,6 @@ def test_gradient_is_that_of_finite_differences(name, trainable):
 
 
 @trainable_or_not
-def test_a_factor_on_the_total_reaches_the_gradients_and_they_can_be_asked_for_twice(trainable):
-    labels, hidden, weight = random_batch()
-    leaves = (hidden, weight.requires_grad_(trainable))[: 1 + trainable]
-    total = of_hidden(bind("smmd"), hidden, weight, labels).total
-    once, thrice, again = (gradients(t, *leaves) for t in (total, 3 * total, total))
-    assert_same(thrice, [3 * gradient for gradient in once])
-    assert_same(again, once)
-
-
-@trainable_or_not
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @each_loss
 def test_narrow_weights_give_narrow_gradients_near_the_wide_ones(name, dtype, trainable):

@@ -86,10 +86,7 @@ def test_the_place_of_a_token_counts_the_digits_after_it(name, place):
         ("10005", [0, 0], [1e4, 1], False),  # 1, 000, 5
         ("105", [0], [100], False),
         ("3.05", [0], [1], False),
-        ("2.05.3", [0, 1], [1, 1], True),
         ("x05 7", [0], [1], True),
-        ("05-3", [0], [1], True),
-        ("x-3", [0], [-1], True),
         ("12345", [0, 0], [100, 1], True),
     ],
 )
@@ -117,12 +114,8 @@ def test_digits_outside_the_vocabulary_are_a_part_of_their_number(text, number, 
         ("10005", [5], [False]),  # 1000 5
         (" 0.75", [0.75], [False]),  # Ġ0 . 75
         ("5 7", [5], [True]),  # 5 Ġ7
-        ("5 10", [5], [True]),
         ("3x80 80", [3, 80], [True, True]),
         ("3-5", [3, 5], [True, True]),
-        ("- 5 80", [], []),
-        ("1000. 5", [], []),
-        ("80.1000", [80], [False]),
         ("5)80 7", [80], [True]),  # "5)" is a token
         ("35)80", [30, 80], [False, True]),
     ],

@@ -7,14 +7,13 @@ import torch
 from torch.nn import functional as F
 
 from smmd_bench import numeric_objective
-from smmd_bench.contracts import NumericLoss
 from smmd_bench.objective import objective
 from smmd_bench.objective.objective import hidden_objective
 from smmd_bench.objective.output_head import OutputHead
 from smmd_bench.objective.supervised import count_units, supervised_targets
 from smmd_bench.plugin_system.registry import load_loss
 
-from .entries import assert_same, both_entries, each_loss, gradients, of_hidden, of_logits, parts
+from .entries import assert_same, both_entries, each_loss, gradients, of_logits, parts
 from .toys import IDS, V, bind, literal, random_batch, random_hidden, random_labels
 
 
@@ -33,15 +32,6 @@ def test_is_its_definition(entry, name, shares):
         values = entry(loss, hidden, weight, labels)
     assert not values.total.requires_grad
     assert_same(parts(values), expected)
-
-
-@both_entries
-def test_no_loss_is_the_cross_entropy_alone(entry):
-    labels, hidden, weight = random_batch()
-    out = entry(None, hidden, weight, labels)
-    expected = F.cross_entropy((hidden @ weight.T).flatten(0, 1), labels.flatten())
-    assert_same((out.total, out.cross_entropy), (expected, expected))
-    assert (out.auxiliary.item(), out.units) == (0.0, 0)
 
 
 @each_loss
@@ -154,9 +144,3 @@ def test_mistakes_of_the_caller_are_errors():
         numeric_objective(bind("smmd"), logits, labels, num_tokens=4, num_units=0)
     with pytest.raises(TypeError, match=r"pass loss\.bind"):
         numeric_objective(load_loss("smmd"), logits, labels)
-    with pytest.raises(NotImplementedError, match="NumericLoss has no forward"):
-        numeric_objective(NumericLoss(load_loss("ntl"), bind("ntl").vocabulary), logits, labels)
-    hidden, weight = random_hidden(labels)
-    for entry in (of_logits, of_hidden):
-        with pytest.raises(ValueError, match="has token 60, but the logits have only 10 columns"):
-            entry(bind("smmd"), hidden, weight[:10], labels)

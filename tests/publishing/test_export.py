@@ -20,6 +20,7 @@ from tests.in_process import call
 from tests.runs import quick_run
 
 PROMPTS = ("12+34=", "Question: 7 apples. How many?\nAnswer:")
+TASK = "arithmetic-operations-1..2"
 HUB = {"hub": "Qwen/Qwen2.5-0.5B", "commit": "abc123"}
 
 
@@ -42,7 +43,7 @@ def test_every_trained_cell_has_a_folder_and_the_run_stays_as_it_is(run, tmp_pat
     before = {file: file.stat().st_mtime_ns for file in run.rglob("*")}
     folders, notes = export(run, tmp_path / "out")
     assert [folder.name for folder in folders] == [
-        f"tiny-arithmetic-{loss}-seed{seed}" for loss in ("ce", "smmd") for seed in (0, 1)
+        f"tiny-{TASK}-{loss}-seed{seed}" for loss in ("ce", "smmd") for seed in (0, 1)
     ]
     assert sorted((tmp_path / "out").iterdir()) == sorted(folders)
     assert {file: file.stat().st_mtime_ns for file in run.rglob("*")} == before
@@ -55,13 +56,13 @@ def test_options_and_the_beginning_of_an_address_choose_cells(run, tmp_path):
     (same,), _ = export(run, tmp_path / "two", f"--cell={address[:12]}")
     assert same.name == folder.name
     (base,), _ = export(run, tmp_path / "base", "--loss=base")
-    assert base.name == "tiny-arithmetic-base-seed0"
+    assert base.name == f"tiny-{TASK}-base-seed0"
 
 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["--out=there"], "tiny-arithmetic-smmd-seed1 is there already: delete it"),
+        (["--out=there"], f"tiny-{TASK}-smmd-seed1 is there already: delete it"),
         (["--out=run/x"], "is inside the run .*: choose another with --out"),
         (["--out=x", "--cell="], "'' begins 5 addresses: give one of"),
         (["--out=x", "--seed=7"], "No cell of run has the seed '7'"),
@@ -70,7 +71,7 @@ def test_options_and_the_beginning_of_an_address_choose_cells(run, tmp_path):
 )
 def test_a_mistake_is_answered_before_anything_is_written(run, tmp_path, words, error):
     (tmp_path / "run").symlink_to(run)
-    (tmp_path / "there" / "tiny-arithmetic-smmd-seed1").mkdir(parents=True)
+    (tmp_path / "there" / f"tiny-{TASK}-smmd-seed1").mkdir(parents=True)
     with pytest.raises(UserError, match=error):
         call(["export", "run", *words], tmp_path)
     assert len([*(tmp_path / "there").iterdir()]) == 1

@@ -11,6 +11,7 @@ import shutil
 import pytest
 
 import smmd_bench as sb
+from smmd_bench.publishing.examples import embedded_examples
 from smmd_bench.publishing.page import render_page
 
 from .conftest import HOSTILE, REPORTS
@@ -37,7 +38,7 @@ def test_every_report_has_its_files_and_one_that_fails_has_none(run):
     assert found["tables/values_data.csv"] == b"value\n0.3333333333333333\n"
     assert b"A title that names the level" in found["tables/values.tex"]
     assert b"\n- A note.\n" in found["tables/values.md"]
-    assert {"failing", "failing_to_draw"} <= json.loads(found["failed.json"]).keys()
+    assert json.loads(found["failed.json"]).keys() == {"failing", "failing_to_draw", "checksum"}
 
 
 def test_the_same_run_elsewhere_gives_the_same_bytes(run, tmp_path):
@@ -103,7 +104,6 @@ def test_the_contents_lead_to_every_part(page):
 
 def test_the_page_says_what_is_missing_of_the_run(run):
     failed = run.only(run.cells.assign(status="failed", stage="train", error="no memory"))
-    text = render_page(failed, [], None, "it broke")
+    text = render_page(failed, [], embedded_examples(failed))
     assert f"0 of {len(run.cells)} cells have results, {len(run.cells)} failed." in text
     assert "failed in train: no memory" in text
-    assert "The completions could not be shown: <code>it broke</code>" in text

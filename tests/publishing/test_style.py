@@ -6,11 +6,9 @@ from smmd_bench.plugin_system.registry import names
 from smmd_bench.publishing.style import (
     NARROW,
     SCALE,
-    STYLE,
     WIDTH,
     add_legend,
     figure_style,
-    file_stem,
     loss_label,
     loss_styles,
     model_label,
@@ -27,9 +25,6 @@ OTHERS = [f"smmd[sigma={at}]" for at in range(6)]
 def test_no_two_of_twelve_losses_share_a_colour_a_line_or_a_marker(part):
     styles = loss_styles([*PAPER, *OTHERS]).values()
     assert len({getattr(style, part) for style in styles}) == 12
-
-
-def test_the_papers_losses_look_the_same_in_every_run():
     assert loss_styles(["smmd"])["smmd"] == loss_styles(PAPER)["smmd"]
 
 
@@ -51,11 +46,6 @@ def test_labels():
     assert [model_label(x) for x in ("builtin/tiny", "Qwen/Qwen2.5-0.5B", "/data/llama/")] == [
         "builtin/tiny", "Qwen2.5-0.5B", "llama",
     ]  # fmt: skip
-
-
-def test_file_names_are_safe():
-    assert file_stem("digit_distribution[digit=5]") == "digit_distribution-digit-5"
-    assert "/" not in file_stem("a/../b")
 
 
 def _settings(parameters):
@@ -88,16 +78,6 @@ def test_text_is_readable_at_the_printed_size():
     assert min(points) / SCALE >= 6
     printed = [width / SCALE for width in (NARROW, WIDTH)]
     assert printed == pytest.approx([3.25, 6.75])
-
-
-def test_the_style_file_is_one_that_matplotlib_reads_by_itself(recwarn):
-    from matplotlib import style
-
-    with style.context(STYLE):
-        import matplotlib
-
-        assert matplotlib.rcParams["pdf.fonttype"] == 42
-    assert not recwarn.list
 
 
 def test_a_legend_that_needs_two_lines_is_read_in_rows():

@@ -1,23 +1,15 @@
-"""Tables as CSV and Markdown, for a terminal, and as LaTeX, compiled where there is a TeX."""
+"""Tables as CSV and Markdown, for a terminal, and as LaTeX."""
 
 import csv
 import io
-import re
-import shutil
-import subprocess
 
 import pandas as pd
 import pytest
 from rich.console import Console
 
-import smmd_bench as sb
-from smmd_bench.plugin_system.registry import entries
 from smmd_bench.publishing import tables
-from smmd_bench.publishing.latex import PREAMBLE, to_latex
-from smmd_bench.publishing.make_report import build_report
+from smmd_bench.publishing.latex import to_latex
 from smmd_bench.publishing.terminal import to_terminal
-
-TEX = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
 
 FRAME = pd.DataFrame(
     {
@@ -170,21 +162,3 @@ def test_a_cell_that_begins_a_row_is_no_option_of_the_command_before_it():
     text = to_latex(pd.DataFrame({"[n]": ["[0.0, 9.9]", "* x"], "m": ["[a]", "*"]}), "C.", "tab:x")
     for row in (r"{[}n] & m \\", r"{[}0.0, 9.9] & {[}a] \\", r"{*} x & {*} \\"):
         assert row in text
-
-
-@pytest.mark.skipif(TEX is None, reason="neither pdflatex nor tectonic is here")
-def test_tables_of_a_run_compile_and_fit_a_page_of_two_columns(run_folder, tmp_path):
-    run = sb.read_run(run_folder)
-    names = ("arithmetic_table", "scale_errors", "verdict")
-    reports = [entry.plugin() for entry in entries("reports") if entry.name in names]
-    sections = [build_report(run, report) for report in reports]
-    texts = [to_latex(s.table, s.caption, s.name) for s in sections if s.table is not None]
-    body = "\\clearpage\n".join([*texts, to_latex(wide(12), "Wide & long_ñ", "tab:w")])
-    uses = PREAMBLE.removeprefix("% ")
-    document = rf"\documentclass[twocolumn]{{article}}{uses}\begin{{document}}Text.{body}"
-    (tmp_path / "main.tex").write_text(document + "\\end{document}\n", encoding="utf-8")
-    assert TEX is not None
-    options = ["-interaction=nonstopmode", "-halt-on-error"] if "pdflatex" in TEX else ["-p"]
-    done = subprocess.run([TEX, *options, "main.tex"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert not re.findall(r"Overfull.*|.*too large.*", done.stdout + done.stderr)

@@ -87,9 +87,9 @@ def write_run(folder: Path, base: Path, adapters: dict[str, Path]) -> None:
         folder, models=[str(base)], tasks=["gsm8k"], losses=list(adapters), seeds=[0], n=20
     )
     for address, loss in zip(run.cells["address"], run.cells["loss"], strict=True):
-        cell = folder / "cells" / str(address)
-        receipt = read_json(cell / "train.json") or {}
-        write_json(cell / "train.json", {**receipt, "kind": "base" if loss == "base" else "lora"})
+        cell = run.current(str(address))
+        receipt = read_json(cell.trained / "receipt.json") or {}
+        kind = "base" if loss == "base" else "lora"
+        write_json(cell.trained / "receipt.json", {**receipt, "kind": kind})
         if loss != "base":
-            shutil.copytree(adapters[loss], cell / "checkpoint")
-            write_json(cell / "checkpoint" / "canary.json", receipt["epochs"][-1])
+            shutil.copytree(adapters[loss], cell.epoch(cell.tested.epoch))

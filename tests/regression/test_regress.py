@@ -49,8 +49,8 @@ class Here:
         while (job := queue.take()) is not None:
             request = json.loads(json.dumps(job.request(folder)))
             if not self.died:
-                for place, error in evaluate.run_job(request, progress).items():
-                    record_failure(place, "regress", error)
+                for name, error in evaluate.run_job(request, progress).items():
+                    record_failure(folder, name, "regress", error)
             yield JobResult(job, "the process was killed by SIGKILL" if self.died else None)
 
 
@@ -95,7 +95,7 @@ def test_the_base_once_and_every_selected_checkpoint(make_run, checkpoints):
     with pytest.raises(UserError, match=r"has the loss 'smd': did you mean smmd\?"):
         find_targets(run, ["smd"])
     shutil.rmtree(Path(targets[1].path))
-    (run / "cells" / str(targets[2].cell) / "metrics.json").unlink()
+    shutil.rmtree(read_run(run).current(str(targets[2].cell)).measured)
     left, notes = find_targets(run)
     assert [t.loss for t in left] == ["base"]
     assert "no weights" in notes[0]
@@ -177,7 +177,7 @@ def test_nothing_is_evaluated_twice_and_each_is_compared_with_ce(make_run, execu
     assert frame["against_loss"].fillna("").tolist() == ["", "base", "ce"]
     assert set(frame["n"]) == {2}
     assert set(frame["shots"]) == {5}
-    assert not list(run.glob("regression/*/FAILED.json"))
+    assert not list(run.glob("failed/*.json"))
 
 
 def test_a_suite_that_fails_leaves_the_others(make_run, executor, monkeypatch):

@@ -15,6 +15,7 @@ SMALL, TEXT, VISION = "Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-1.5B", "Qwen/Qwen2.5-VL
 PAPER: dict[str, Any] = {
     "losses": ("ce", "gce", "ntl", "ntil", "smmd"), "seeds": (0,), "recipe": {},
 }  # fmt: skip
+TWO = ("ce", "smmd")
 TERMS = ("ce", "smmd[term=mmd]", "smmd[term=smooth]", "smmd")
 KERNELS = ("smmd[kernel=random,term=mmd]", "smmd[kernel=shuffled,term=mmd]")
 BANDWIDTHS = ("smmd[sigma=1+2+3]", "smmd[sigma=1.7+2+2.3]", "smmd[sigma=4]")
@@ -22,34 +23,21 @@ ABLATED = (*TERMS, *KERNELS, *BANDWIDTHS, "smmd[lambda=9,sigma=1+2]")
 MMLU = {"tasks": ("gsm8k",), "losses": ("ce", "ntl", "smmd"), "n": 20, "steps": 5, "recipe": {}}
 RUNS: dict[str, list[dict[str, Any]]] = {
     "easier": [{"n": 200}],
-    "arithmetic": [{"models": (SMALL,), "tasks": ("arithmetic",), "n": 10_000, **PAPER}],
+    "arithmetic": [
+        {"models": (SMALL,), "tasks": ("arithmetic",), "n": 10_000, **PAPER, "losses": TWO},
+    ],
     "math": [
         {"models": (TEXT,), "tasks": ("gsm8k",), "n": 1319, **PAPER},
         {"models": (TEXT,), "tasks": ("svamp",), "n": 1000, **PAPER},
-    ],
-    "math of two models": [
-        {
-            "models": (TEXT, "builtin/tiny"), "tasks": ("gsm8k", "svamp"), "n": 1000,
-            "losses": ("ce", "smmd"), "recipe": {},
-        },
     ],
     "pictures": [
         {"models": (VISION,), "tasks": ("clock_time",), "n": 1440, "source": "kaggle", **PAPER},
         {"models": (VISION,), "tasks": ("chartqa",), "n": 1915, "source": "kaggle", **PAPER},
     ],
-    "synthetic pictures": [
-        {"models": ("builtin/tiny-vl",), "tasks": ("clock_time", "chartqa"), "n": 60},
-    ],
     "summaries": [
         {
             "models": (TEXT,), "tasks": ("samsum",), "n": 819, "seeds": (0,), "recipe": {},
             "losses": ("ce", "ntl", "smmd[sigma=2.0]", "smmd"),
-        },
-    ],
-    "summaries of two models": [
-        {
-            "models": (TEXT, "builtin/tiny"), "tasks": ("samsum", "gsm8k"), "n": 40,
-            "losses": ("ce", "smmd"),
         },
     ],
     "all tasks": [
@@ -58,7 +46,9 @@ RUNS: dict[str, list[dict[str, Any]]] = {
             "n": 12, "resamples": 5,
         },
     ],
-    "math of as many": [{"models": (TEXT,), "tasks": ("gsm8k", "svamp"), "n": 1319, **PAPER}],
+    "math of as many": [
+        {"models": (TEXT,), "tasks": ("gsm8k",), "n": 1319, **PAPER, "losses": TWO},
+    ],
     "word problems of two losses": [
         {"models": (TEXT,), "tasks": ("gsm8k",), "losses": ("ce", "smmd"), "seeds": (0,), "n": 150},
     ],
@@ -68,8 +58,8 @@ RUNS: dict[str, list[dict[str, Any]]] = {
     ],
     "variants": [{"losses": ABLATED, "seeds": (0,), "n": 150}],
     "variants of the paper": [
-        {"models": (TEXT, "builtin/tiny"), "tasks": (task,), "losses": ABLATED, "seeds": (0,),
-         "n": n, "resamples": 50, "base": False, "recipe": {}}
+        {"models": (TEXT, "builtin/tiny"), "tasks": (task,), "losses": (*TERMS, *KERNELS),
+         "seeds": (0,), "n": n, "resamples": 50, "base": False, "recipe": {}}
         for task, n in (("gsm8k", 1319), ("svamp", 1000), ("arithmetic", 200))
     ],
     "mmlu": [{"models": (TEXT,), "seeds": (0,), **MMLU}],

@@ -5,10 +5,8 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
-from smmd_bench.reports.calibration import FEWEST, Calibration, binned, corrected_errors
+from smmd_bench.reports.calibration import FEWEST, Calibration, binned, corrected_error
 
 from tests.runs import quick_run
 
@@ -51,7 +49,7 @@ def test_the_curve_is_scikit_learns(artefact, run):
 
 def test_estimate_and_interval_are_twice_the_plain_error_less_quantiles_of_whole_examples(run):
     cells = [binned(of(run, "smmd", seed), 15) for seed in (0, 1)]
-    (corrected,) = corrected_errors([cells])
+    corrected = corrected_error(cells)
     rng = np.random.default_rng(5)
     n = len(cells[0].size)
     resampled = []
@@ -73,26 +71,13 @@ def probes_of(confidences, rights, starts):
     )  # fmt: skip
 
 
-@given(
-    st.lists(st.tuples(st.floats(0, 1), st.booleans(), st.booleans()), min_size=2, max_size=40),
-    st.integers(2, 20),
-)
-@settings(max_examples=60)
-def test_an_interval_holds_its_estimate(positions, bins):
-    confidences, rights, starts = zip(*positions, strict=True)
-    cell = binned(probes_of(confidences, rights, (True, *starts[1:])), bins)
-    (corrected,) = corrected_errors([[cell]])
-    if not np.isnan(corrected).any():
-        assert 0 <= corrected[1] <= corrected[0] <= corrected[2]
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_of_a_calibrated_model_the_estimate_is_nearer_to_0_than_the_plain_error(seed):
     rng = np.random.default_rng(seed)
     confidences = rng.uniform(0.2, 1, 2000)
     rights = rng.uniform(size=2000) < confidences
     cell = binned(probes_of(confidences, rights, np.ones(2000, bool)), 15)
-    (corrected,) = corrected_errors([[cell]])
+    corrected = corrected_error([cell])
     assert corrected[1] <= corrected[0] <= corrected[2]
     assert corrected[0] < cell.error
 
@@ -100,7 +85,7 @@ def test_of_a_calibrated_model_the_estimate_is_nearer_to_0_than_the_plain_error(
 def test_a_single_example_has_a_plain_error_alone(tmp_path):
     cell = binned(probes_of([0.5, 0.5], [True, True], [True, False]), 10)
     assert (cell.gap.shape, cell.error) == ((1, 10), 0.5)
-    assert np.isnan(corrected_errors([[cell]])).all()
+    assert np.isnan(corrected_error([cell])).all()
     table = Calibration().build(quick_run(tmp_path, losses=("ce",), n=1)).table
     assert set(table["ECE (%)"]) == {"–"}
     assert "–" not in set(table["Plain ECE (%)"])
@@ -128,10 +113,3 @@ def test_curves_pool_the_seeds_and_leave_out_bins_of_few_positions(artefact, run
     accuracy, _ = calibration_curve(right, probes["maximum"], n_bins=15)
     enough = counts[counts > 0] >= FEWEST
     assert list(line.get_ydata()) == pytest.approx(accuracy[enough].tolist())
-
-
-def test_bins_of_too_few_positions_leave_an_empty_panel(tmp_path, recwarn):
-    run = quick_run(tmp_path, tasks=("arithmetic[operations=1..2]",), losses=("ce",), n=30)
-    figure = Calibration(bins=100).build(run).figure
-    figure.savefig(tmp_path / "figure.png")
-    assert not recwarn.list

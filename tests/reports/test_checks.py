@@ -4,16 +4,15 @@ import json
 
 import pandas as pd
 import pytest
-from smmd_bench.reports.datasets import DatasetSizes, dataset_sizes
+from smmd_bench.reports.datasets import DatasetSizes
 from smmd_bench.reports.overhead_table import OverheadTable
 from smmd_bench.reports.regression_tables import MmluTable, RegressionTable
 
 import smmd_bench as sb
 from smmd_bench.overhead.settings import STOCK, OverheadSettings, named_geometries
 from smmd_bench.plugin_system.registry import entries
-from smmd_bench.regression.comparison import write_comparisons
 from smmd_bench.results.frames import read_run
-from smmd_bench.storage.files import read_json, write_json, write_parquet
+from smmd_bench.storage.files import write_json, write_parquet
 from tests.regression_checks import write_checks
 from tests.reports.conftest import SMALL, TEXT
 from tests.reports.test_goldens import assert_golden
@@ -60,37 +59,6 @@ def test_non_inferior_only_where_the_whole_interval_is_above_the_margin(artefact
     assert verdicts.to_dict() == {"untuned": "–", "CE": "–", "NTL": "unclear", "SMMD": "yes"}
     for report in (MmluTable(), RegressionTable()):  # few questions show nothing
         assert set(report.build(runs("a look at mmlu")).table["Not worse"]) == {"–", "unclear"}
-
-
-def test_whole_and_limited_rows_are_told_apart(tmp_path):
-    quick_run(tmp_path, **PAPER)
-    write_checks(tmp_path, limit=10)
-    write_checks(tmp_path)
-    artefact = MmluTable().build(read_run(tmp_path))
-    assert artefact.table["Limit"].value_counts().to_dict() == {"–": 5, "first 10": 3}
-
-
-def test_a_checkpoint_from_elsewhere_shows_its_difference_to_the_untuned_model(tmp_path):
-    quick_run(tmp_path, **{**PAPER, "losses": ("ce", "ntl", "smmd")})
-    write_checks(tmp_path)
-    (file,) = [
-        f for f in tmp_path.glob("regression/*/suite.json") if read_json(f)["loss"] == "smmd"
-    ]
-    elsewhere = {"cell": None, "task": None, "loss": "checkpoint other"}
-    write_json(file, {**read_json(file), **elsewhere})
-    write_comparisons(read_run(tmp_path))
-    artefact = MmluTable().build(read_run(tmp_path))
-    rows = artefact.table[artefact.table.get("From", "here") == "here"].set_index("Loss")
-    assert rows.loc["checkpoint other", "Δ to CE"].endswith(" to untuned")
-    assert rows.loc["checkpoint other", "Not worse"] != "–"
-    assert rows.loc["CE", "Δ to CE"] == "–"
-
-
-def test_what_was_not_run_is_said(tmp_path):
-    run = quick_run(tmp_path, **PAPER)
-    assert RegressionTable().skip(run) == "`smmd-bench regress RUN --suite TASK` was not run"
-    write_checks(tmp_path)
-    assert "no other suite than mmlu" in RegressionTable().skip(read_run(tmp_path))
 
 
 SECONDS = {STOCK: 0.6, "ce": 0.4, "ntl": 0.42, "ntil": 0.9, "smmd": 0.41}
@@ -143,8 +111,6 @@ def write_measurement(folder, chosen, failed=()):
     ("name", "chosen"),
     [
         ("overhead_gpu", settings()),
-        ("overhead_cpu",
-         settings("qwen2.5-0.5b-2-layers", device="cpu", threads=2, dtype="float32")),
     ],
 )  # fmt: skip
 def test_the_table_of_overhead_is_as_it_was(name, chosen, tmp_path):
@@ -192,12 +158,6 @@ def test_every_other_report_skips_a_measurement(tmp_path):
     assert all(skips.values())
 
 
-def test_where_every_row_failed_the_table_says_so(tmp_path):
-    chosen = settings()
-    run = write_measurement(tmp_path, chosen, dict.fromkeys(chosen.rows, "died"))
-    assert set(OverheadTable().build(run).table["Step time (ms)"]) == {"failed"}
-
-
 SIZES = {
     "gsm8k": {"train": 6973, "validation": 500, "test": 1319},
     "svamp": {"test": 1000},
@@ -220,14 +180,6 @@ def run_of(folder, *tasks):
     }
     write_json(folder / "manifest.json", {"name": "sizes", "experiment": {}, "data": data})
     return sb.read_run(folder)
-
-
-def test_sizes_are_those_of_the_manifest_in_its_order(tmp_path):
-    data = dataset_sizes(run_of(tmp_path, *SIZES))
-    assert list(data["task"]) == list(SIZES)
-    found = data.set_index("task")[["train", "validation", "test"]]
-    kept = {task: row.dropna().to_dict() for task, row in found.iterrows()}
-    assert kept == SIZES
 
 
 def test_the_papers_sizes_stand_beside_its_own_tasks_and_data_alone(tmp_path):

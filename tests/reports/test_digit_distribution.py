@@ -10,8 +10,6 @@ from smmd_bench.reports.digit_distribution import (
     first_digit_distributions,
 )
 
-from smmd_bench.publishing.style import figure_style
-from tests.changed_runs import changed
 from tests.runs import quick_run
 
 DIGITS = [f"p{digit}" for digit in range(10)]
@@ -68,13 +66,6 @@ def test_behind_a_rationale_n_counts_the_first_digits_of_the_answers(tmp_path):
         assert (answers != first_digits(targets)) is (task == "gsm8k")
 
 
-def test_answers_that_begin_with_no_numeric_token_have_no_digit_distribution(run, tmp_path):
-    run = changed(
-        run, tmp_path, "probes.parquet", lambda probes: probes[probes["answer_digit"] != 0]
-    )
-    assert DigitDistribution().skip(run) == "no answer begins with a numeric token other than 0"
-
-
 def test_figure_2_is_the_row_of_clocks_whose_hour_begins_with_5(clocks):
     artefact = DigitProbe().build(clocks)
     assert set(artefact.data["task"]) == {"clock_time"}
@@ -93,14 +84,6 @@ def test_every_true_digit_of_30_examples_has_a_row_and_every_loss_a_column(artef
     rows = [f"true {digit}\nn = {n}" for digit, n in enough.items()]
     assert [axis.get_ylabel() for axis in axes[::4]] == rows
     assert [axis.get_title() for axis in axes[:4]] == ["untuned", "CE", "NTL", "SMMD"]
-
-
-def test_the_number_of_a_panel_stands_above_bars_and_whiskers(artefact):
-    with figure_style():
-        artefact.figure.draw_without_rendering()
-    for axis in artefact.figure.axes:
-        (number,) = axis.texts
-        assert number.get_window_extent().y0 > axis.transData.transform((0, 1))[1]
 
 
 def test_the_bar_of_the_true_digit_is_hatched_and_its_height_in_the_table(run):

@@ -7,41 +7,18 @@ import pytest
 from smmd_bench.reports._cells import select_losses
 from smmd_bench.reports._errors import common_errors, why_none
 from smmd_bench.reports.error_histogram import EDGES, ErrorHistogram, axis_end
-from smmd_bench.reports.scale_errors import ROWS, ScaleErrors, category_counts
+from smmd_bench.reports.scale_errors import ScaleErrors, category_counts
 from smmd_bench.reports.signed_errors import SignedErrors
 
 from smmd_bench.plugin_system.registry import load
-from smmd_bench.scoring.categories import CATEGORIES
-from tests.changed_runs import NO_MEMORY, with_manifest, without
-from tests.runs import planted_run, quick_run
+from tests.changed_runs import with_manifest, without
+from tests.runs import planted_run
 
 FIVE = ["0", "10", "25", "7", "40"]
 
 
 def errors_by_loss(run):
     return {common.loss: common for common in common_errors(run)}
-
-
-def errors_of(common, *losses):
-    return {loss: list(common.of(loss)["error"]) for loss in losses}
-
-
-def test_an_example_counts_for_a_pair_where_both_give_a_number(tmp_path):
-    run = planted_run(
-        tmp_path,
-        FIVE,
-        {
-            "ce": ["0", "11", "none", "7", "4"],
-            "ntl": ["1", "10", "25", "7", "none"],
-            "smmd": ["0", "10", "20", "-7", "40"],
-        },
-    )
-    common = errors_by_loss(run)
-    assert list(common) == ["ntl", "smmd"]
-    assert common["ntl"].n == 3
-    assert errors_of(common["ntl"], "ce", "ntl") == {"ce": [0, 1, 0], "ntl": [1, 0, 0]}
-    assert common["smmd"].n == 4
-    assert errors_of(common["smmd"], "ce", "smmd") == {"ce": [0, 1, 0, 36], "smmd": [0, 0, 14, 0]}
 
 
 def test_a_pair_is_compared_on_the_seeds_that_both_have(tmp_path):
@@ -159,16 +136,6 @@ def test_both_p90_are_those_of_numpy_on_the_subset_of_the_pair(runs):
     assert table.loc["NTL", "n"] != table.loc["SMMD", "n"]
 
 
-def test_over_seeds_p90_is_a_mean_with_its_deviation(tmp_path):
-    answers = [str(at) for at in range(11)]
-    off = [str(at + 10) for at in range(11)]
-    losses = {"ce": {0: answers, 1: off}, "smmd": {0: off, 1: off}}
-    (row,) = histogram(tmp_path, answers, losses, seeds=(0, 1)).table.to_dict("records")
-    assert (row["n"], row["Seeds"]) == ("22", "2")
-    assert (row["CE: p90"], row["p90 of the error"]) == ("5.00 ± 7.07", "10.0 ± 0.0")
-    assert (row["CE: error 0 (%)"], row["Error 0 (%)"]) == ("50.0", "0.0")
-
-
 def test_the_axis_ends_where_all_but_a_few_answers_lie(tmp_path):
     answers = ["1"] * 300
     near = ["2"] * 100 + ["11"] * 199
@@ -187,14 +154,6 @@ def test_a_subset_of_fewer_than_30_examples_has_no_panel(tmp_path, n, drawn):
     seeds = (0, 1)  # which do not add to the examples
     artefact = histogram(tmp_path, answers, {"ce": answers, "smmd": answers}, seeds=seeds)
     assert (artefact.figure is not None) == drawn
-
-
-def test_a_subset_without_an_example_has_a_row_and_no_panel(tmp_path):
-    artefact = histogram(tmp_path, ["1", "2"], {"ce": ["none", "2"], "smmd": ["1", "none"]})
-    (row,) = artefact.table.to_dict("records")
-    assert (row["n"], row["Error 0 (%)"], row["p90 of the error"]) == ("0", "–", "–")
-    assert set(artefact.data["count"]) == {0}
-    assert artefact.figure is None
 
 
 def signed(path, answers, predictions, **names):
@@ -243,16 +202,6 @@ def test_the_table_has_the_exact_answers_of_a_pair_by_digit(tmp_path):
     assert list(table.loc["1", ["n", *columns]]) == ["0", "–", "–"]
 
 
-def test_a_second_seed_of_the_same_examples_does_not_narrow_an_interval(tmp_path):
-    answers, losses = ["5", "15"], {"ce": ["5", "0"], "smmd": ["5", "15"]}
-    one, two = (
-        signed(tmp_path / name, answers, losses, seeds=seeds).table.set_index("Last digit").loc["5"]
-        for name, seeds in (("one", (0,)), ("two", (0, 1)))
-    )
-    assert one["CE: exact (%)"] == two["CE: exact (%)"]
-    assert (one["n"], two["n"]) == ("2", "4")
-
-
 def test_a_row_of_panels_a_digit_of_enough_examples_and_a_column_a_loss(tmp_path):
     answers = ["0"] * 30 + ["3"] * 29 + ["5"] * 31
     ntl = ["none", *answers[1:]]
@@ -298,26 +247,8 @@ def test_planted_answers_give_known_counts_and_powers_that_occur_have_rows(tmp_p
     ]  # fmt: skip
 
 
-def test_a_truth_of_zero_is_never_a_flipped_sign_or_a_scale(tmp_path):
-    run = planted_run(tmp_path, ["0"] * 3, {"ce": ["10", "-5", "0"]})
-    counts = category_counts(run).set_index("category")["count"]
-    assert (counts["catastrophic"], counts["exact"], counts["scale"]) == (2, 1, 0)
-
-
-def test_the_rows_are_the_papers_categories_in_its_order():
-    assert [name for name in ROWS if name not in ("scale", "n")] == list(CATEGORIES)
-
-
 def test_counts_are_means_over_seeds(tmp_path):
     run = planted_run(tmp_path, ANSWERS, {"smmd": {0: PLANTED, 1: ANSWERS}}, seeds=(0, 1))
     table = ScaleErrors().build(run).table.set_index("Category")
     assert table.loc["Exact", "SMMD"] == "8.5 (56.67)"
     assert table.loc["Total", "SMMD"] == "15.0"
-
-
-def test_a_loss_without_a_result_has_a_column_that_says_why(tmp_path):
-    run = quick_run(tmp_path / "run", tasks=("arithmetic",))
-    lost = without(run, tmp_path / "lost", failure=NO_MEMORY, loss="ntl")
-    whole, table = (ScaleErrors().build(each).table for each in (run, lost))
-    assert list(table["NTL"]) == ["failed in train", *["–"] * (len(table) - 1)]
-    assert list(table["SMMD"]) == list(whole["SMMD"])

@@ -19,17 +19,12 @@ STATES = {
     "without logs": lambda runs, folder: without(runs("default"), folder, "train_log.parquet"),
     "of CE alone": lambda _, folder: quick_run(folder, losses=("ce",)),
     "of summaries": lambda _, folder: quick_run(folder, tasks=("samsum",), losses=("ce", "smmd")),
-    "of times": lambda _, folder: quick_run(folder, tasks=("clock_time",), losses=("ce", "smmd")),
-    "of all tasks, without results": lambda runs, folder: without(runs("all tasks"), folder),
-    "of variants, without results": lambda runs, folder: without(runs("variants"), folder),
     "without cells": lambda runs, folder: with_manifest(runs("default"), folder, cells=[]),
-    "made elsewhere": lambda runs, folder: with_manifest(runs("default"), folder, predictions={}),
 }
 NO_NUMBERS = "no task has numbers as answers"
 NOTHING_LOGGED = "no cell has a training log"
 NO_PAIR = "no model and task has numbers of two trained losses on a common seed"
 ALONE = "no loss has results beside those of cross-entropy for the same seed"
-UNMEASURED = "no variant of the {} of smmd has an accuracy yet"
 SKIPPED = {
     "as it is": {
         "bandwidth_table": "the run varies no bandwidth of smmd",
@@ -74,36 +69,13 @@ SKIPPED = {
         "scale_errors": NO_NUMBERS,
         "signed_errors": NO_NUMBERS,
     },
-    "of times": {
-        "error_histogram": NO_NUMBERS,
-        "scale_errors": NO_NUMBERS,
-        "signed_errors": NO_NUMBERS,
-    },
-    "of all tasks, without results": {
-        "arithmetic_table": "no cell of arithmetic has results yet",
-        "chart_table": "no cell of chartqa has results yet",
-        "clock_table": "no cell of clock_time has results yet",
-        "math_table": "no cell of gsm8k or svamp has results yet",
-        "samsum_table": "no cell of samsum has results yet",
-        "task_table": "no cell of a task without a table has results yet",
-    },
-    "of variants, without results": {
-        "bandwidth_table": UNMEASURED.format("bandwidth"),
-        "kernel_table": UNMEASURED.format("kernel"),
-        "terms_table": UNMEASURED.format("terms"),
-    },
     "without cells": {"loss_shapes": "no cell trains with a loss"},
 }
 SAMPLED = (
     "arithmetic_table", "calibration", "digit_distribution", "error_histogram", "overview",
     "scale_errors", "signed_errors", "training_curves",
 )  # fmt: skip
-FIGURES = (
-    "calibration", "dataset_samples",
-    "digit_distribution[digit=5]", "digit_probe", "error_histogram",
-    "lambda_sensitivity", "loss_shapes", "ntl_lambda_scan", "overview",
-    "sigma_sensitivity", "signed_errors", "training_curves",
-)  # fmt: skip
+FIGURES = ("dataset_samples", "digit_probe", "error_histogram", "loss_shapes", "sigma_sensitivity")
 MANY = ("ce", "smmd", *(f"smmd[lambda={at}]" for at in range(4, 12)))
 
 
@@ -157,14 +129,6 @@ def test_captions_name_n_seeds_and_a_loss_that_failed(name, without_ntl):
         shown = artefact.table.to_csv()
         assert ("NTL" in shown) == ("failed in train" in shown)
         assert "SMMD" in shown
-
-
-def test_losses_that_would_look_the_same_are_left_out(tmp_path):
-    artefact = build("training_curves", quick_run(tmp_path, losses=MANY))
-    labels = artefact.figure.axes[0].get_legend_handles_labels()[1]
-    drawn = ["SMMD", *(f"SMMD[lambda={at}]" for at in range(4, 10))]
-    assert [label for label in labels if label != "CE"] == drawn
-    assert {*MANY[1:]} <= set(artefact.data["loss"])
 
 
 @pytest.mark.parametrize("name", ["overview", "error_histogram", "signed_errors"])

@@ -81,10 +81,6 @@ def test_ntil_does_not_act_on_tokens_of_several_digits(data):
         assert [text.get_text() for text in axis.texts] == ["does not act on\nmulti-digit tokens"]
 
 
-def test_a_weight_of_nothing_and_a_long_spelling_can_be_drawn(tmp_path):
-    figure(["ntl[lambda=0]", "smmd[kernel=random,term=mmd]"]).savefig(tmp_path / "f.png")
-
-
 def drawn(artefact):
     return list(artefact.data["loss"].cat.categories)
 

@@ -15,9 +15,6 @@ ANSWERS = [str(at) for at in range(20)]
 HALF = [*ANSWERS[:10], *["77"] * 10]
 
 
-STEADY_AND_WILD = (11, 11, 12), (20, 0, 10)
-
-
 NEAR = [*ANSWERS[:10], *(str(at + 1) for at in range(10, 20))]
 
 
@@ -71,23 +68,11 @@ def test_a_band_ends_at_the_smallest_difference_that_the_test_finds(planted, dra
     assert bands(drawn.figure.axes[0]) == pytest.approx({0: accuracy["ntl"], 1: accuracy["smmd"]})
 
 
-def right(count):
-    """Answers of which the first are right."""
-    return [*ANSWERS[:count], *["77"] * (20 - count)]
-
-
-def test_an_interval_beyond_the_panel_ends_in_an_arrow(tmp_path):
-    ntl, smmd = ({seed: right(n) for seed, n in enumerate(counts)} for counts in STEADY_AND_WILD)
-    run = planted_run(tmp_path, ANSWERS, {"ce": HALF, "ntl": ntl, "smmd": smmd}, seeds=(0, 1, 2))
-    left = Overview().build(run).figure.axes[0]
-    arrows = [line for line in left.lines if line.get_marker() in ("<", ">")]
-    assert [line.get_marker() for line in arrows] == ["<", ">"]
-    assert [set(line.get_ydata()) for line in arrows] == [{1}, {1}]
-
-
 def test_nothing_sticks_out_of_a_figure_of_many_losses(tmp_path):
     losses = ["ce", *(f"smmd[sigma=1+2+{at},lambda=25]" for at in range(3, 23))]
-    run = quick_run(tmp_path, tasks=("arithmetic", "gsm8k", "svamp", "samsum"), losses=losses, n=9)
+    run = quick_run(
+        tmp_path, tasks=("arithmetic", "gsm8k", "svamp"), losses=losses, n=9, resamples=5
+    )
     with figure_style():
         artefact = Overview().build(run)
         artefact.figure.draw_without_rendering()

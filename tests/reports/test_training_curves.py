@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from smmd_bench.reports.training_curves import POINTS, SPAN, TrainingCurves, over_seeds
 
-from tests.changed_runs import changed, without
+from tests.changed_runs import changed
 from tests.runs import quick_run
 
 
@@ -50,12 +50,6 @@ def test_seeds_are_a_line_of_their_mean_and_a_band_of_their_ends(artefact):
     assert (heights.min(), heights.max()) == (ce.min(axis=None), ce.max(axis=None))
 
 
-def test_one_seed_has_no_band_but_its_raw_values(tmp_path):
-    artefact = TrainingCurves().build(quick_run(tmp_path, losses=("ce",)))
-    axis = artefact.figure.axes[0]
-    assert (len(axis.lines), len(axis.collections)) == (2, 0)
-
-
 def test_seeds_with_other_steps_are_interpolated_between_their_own():
     rows = pd.DataFrame({"step": [1, 3, 2], "seed": [0, 0, 1], "x": [0.0, 2.0, 3.0]})
     assert over_seeds(rows, "step", "x").T.to_dict("list") == {
@@ -78,9 +72,3 @@ def test_long_logs_are_thinned_after_smoothing(run, tmp_path):
     data = TrainingCurves().build(run).data
     steps = data[(data["loss"] == "ntl") & (data["seed"] == 1)]["step"]
     assert (len(steps), steps.min(), steps.max()) == (POINTS, 1, 24_000)
-
-
-def test_a_run_that_has_not_decoded_yet_says_so_in_place(run, tmp_path):
-    run = without(run, tmp_path, "selection.json")
-    *_, validation = TrainingCurves().build(run).figure.axes
-    assert [text.get_text() for text in validation.texts] == ["no checkpoint is scored yet"]

@@ -59,13 +59,6 @@ def test_a_tuning_that_is_not_over_is_no_result(tuned, tmp_path):
     assert set(table["Chosen"]) == {"–"}
 
 
-def test_a_tuned_row_with_fewer_seeds_than_its_published_one_stays(tuned):
-    late = tuned.cells["loss"].isin(["ce[tuned]", "smmd[tuned]"]) & (tuned.cells["seed"] == 1)
-    data = Verdict().build(tuned.only(tuned.cells[~late])).data.set_index("loss")
-    assert set(data.loc["smmd[tuned]", "seeds"]) == {1}
-    assert set(data.loc["smmd", "seeds"]) == {2}
-
-
 @pytest.mark.parametrize(
     ("texts", "chosen", "named"),
     [
@@ -131,13 +124,6 @@ def test_each_value_is_that_of_the_metric_under_the_rule(ruled):
     mean = data[(data["loss"] == "smmd") & (data["metric"] == "mean_absolute_error[mean]")]
     differences = ruled.comparisons.set_index(["loss", "metric"])["difference"]
     assert mean["gain"].item() == differences["smmd", "mean_absolute_error[mean]"]
-
-
-def test_a_run_with_one_rule_has_its_columns_alone(tmp_path):
-    run = with_beams(quick_run(tmp_path, losses=("ce", "smmd")), ("median",))
-    table = DecodingTable().build(run).table
-    assert {"Greedy", "Median", "Δ to CE, median"} <= {*table}
-    assert not {"Mean", "Δ to CE, mean"} & {*table}
 
 
 def test_a_run_without_rules_has_no_such_table(tmp_path):

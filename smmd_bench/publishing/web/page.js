@@ -33,7 +33,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 
 // On a phone the style sheet makes blocks of the rows; the roles keep them a table for a reader.
-const showCompletions = ({ groups, labels, categories, rows, pictures }) => {
+const showCompletions = ({ groups, labels, categories, rows }) => {
   const PAGE = 25, RIGHT = categories.indexOf("exact"), table = $("examples");
   const losses = Object.keys(labels);
   const varying = ["model", "task", "seed"].filter((name) => new Set(groups.map((group) => group[name])).size > 1);
@@ -68,9 +68,9 @@ const showCompletions = ({ groups, labels, categories, rows, pictures }) => {
   const lineOf = (row, shownLosses) => {
     const [group, uid, prompt, target, answers, , , picture] = row, line = element("tr");
     const asked = cell("Prompt", prompt);
-    if (picture >= 0) {
+    if (picture) {
       const image = element("img");
-      image.src = pictures[picture];
+      image.src = picture;
       image.alt = "the picture of this example";
       asked.prepend(image);
     }
@@ -116,7 +116,7 @@ const showCompletions = ({ groups, labels, categories, rows, pictures }) => {
   select();
 };
 
-if ($("data")) (async () => {
+(async () => {
   const bytes = Uint8Array.from(atob($("data").textContent), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   showCompletions(await new Response(stream).json());
