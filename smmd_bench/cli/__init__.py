@@ -20,7 +20,9 @@ _COMMANDS = (
     "train-eval", "run", "power", "overhead", "regress", "score", "report", "compare", "show",
     "export", "prepare", "sample", "new", "validate", "ls", "doctor", "clean",
 )  # fmt: skip
-_BESIDE = {"run": ("train_eval", "run"), "sample": ("prepare", "sample")}
+_BESIDE = {
+    "run": ("train_eval", "run"), "sample": ("prepare", "sample"), "power": ("compare", "power"),
+}  # fmt: skip
 """Commands in the file of another one."""
 
 

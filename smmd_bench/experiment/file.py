@@ -87,14 +87,13 @@ def experiment_file(text: str, origin: str) -> ExperimentFile:
         raise UserError(f"parts in {origin} must be a list of experiments, each a mapping.")
     if name is None:
         raise UserError(f"{origin} has parts and no name: give the run's folder one, with 'name'.")
-    experiments, optional = [], []
-    for number, part in enumerate(parts, start=1):
-        where = f"{origin}, part {number}"
-        may_miss = part.pop("optional", False)
-        if not isinstance(may_miss, bool):
-            said = quoted(may_miss)
-            raise UserError(f"optional in {where} must be true or false, not {said}.")
-        experiments.append(Experiment.read({**content, **part}, where))
-        optional += [experiments[-1]] * may_miss
-    values = {"name": name, "experiments": tuple(experiments), "optional": tuple(optional)}
+    optional = [part.pop("optional", False) for part in parts]
+    found = [
+        Experiment.read({**content, **part}, f"{origin}, part {number}")
+        for number, part in enumerate(parts, start=1)
+    ]
+    if wrong := [value for value in optional if not isinstance(value, bool)]:
+        raise UserError(f"optional in {origin} must be true or false, not {quoted(wrong[0])}.")
+    may_miss = tuple(part for part, value in zip(found, optional, strict=True) if value)
+    values = {"name": name, "experiments": tuple(found), "optional": may_miss}
     return ExperimentFile.read(values, origin)
