@@ -50,10 +50,9 @@ def test_the_lowest_versions_are_what_is_imported(lowest):
 
 
 def test_completions_are_scored_with_the_lowest_versions(lowest, tmp_path):
-    examples = problems(40, 0)
     file = tmp_path / "answers.jsonl"
-    answers_of(examples, 0.6, 1)[["completion", "target"]].to_json(file, "records", lines=True)
-    said = json.loads(lowest("smmd-bench", "score", "--task", "arithmetic", "--predictions",
-                             str(file), "--json"))  # fmt: skip
+    answers_of(problems(40, 0), 0.6, 1)[["completion"]].to_json(file, orient="records", lines=True)
+    words = f"--task arithmetic --limit 40 --json --predictions {file}".split()
+    said = json.loads(lowest("smmd-bench", "score", *words))
     assert "exact_match" in json.dumps(said)
     assert "arithmetic" in lowest("smmd-bench", "ls", "tasks")
