@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run, parameter
-from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.examples import small_picture
+from smmd_bench.publishing.style import loss_label, model_label
 
 from ._caption import named_seeds, when, write_caption
 from ._cells import main_losses, measured
