@@ -1,22 +1,24 @@
-"""What is found before anything starts: mistakes of models (`model_checks`), missing data, broken
-images, tasks that cannot be scored, examples that are too long."""
+"""What is found before anything starts: weights that are missing, tokenizers without numbers, LoRA
+targets that are no layer, missing data, broken images, tasks that cannot be scored, examples that
+are too long."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..contracts import Completion, Example, Progress, Split
+from ..contracts import Checkpoint, Completion, Example, Progress, Split
 from ..errors import UserError, quoted
 from ..experiment.cell import Cell
 from ..plugin_system.checked_task import take_examples
 from ..scoring.decoding_rules import metrics_under
 from ..scoring.score import reads_numbers, value_of
-from .model_checks import check_models, pixels_of
-from .room import Need, largest_need, require_room
+from .room import require_room
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Pixels = tuple[str, int | None, int | None]
+"""What a processor follows from: the model, and the limits on a picture's area."""
 _SCORED, _READ, _ENCODED = 4, 1000, 100
 """Targets of a split that are scored; training targets that are read; examples that are encoded."""
 
@@ -24,13 +26,11 @@ _SCORED, _READ, _ENCODED = 4, 1000, 100
 def preflight(cells: Sequence[Cell], progress: Progress) -> None:
     """Find the user's mistakes, and make every set of examples once, here and not in each worker.
 
-    Raises UserError for the first mistake; of examples that are too long, for the longest.
+    Raises UserError for the first mistake; of examples of a split that are too long, the longest.
     """
-    from ..models.processor import takes_pixel_limits
-
     tokenizers, processors = check_models(cells)
     made: dict[Any, Sequence[Example]] = {}
-    needs: dict[Any, Need | None] = {}
+    read: set[Any] = set()
     for cell in cells:
         for split in cell.splits:
             data = (cell.task, split, cell.data_seed, cell.size(split))
@@ -39,13 +39,13 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
             if split == "test" and cell.decoders:
                 _require_numbers(cell, made[data])
             reading = (*data, cell.model, cell.engine_settings, cell.recipe.chat_template)
-            if reading in needs:
+            if reading in read:
                 continue
+            read.add(reading)
             processor = processors[pixels_of(cell)] if cell.reads_images else None
             tokenizer = tokenizers[cell.model]
             _require_round_trip(cell, made[data], tokenizer, processor)
-            needs[reading], beyond = largest_need(cell, split, made[data], tokenizer, processor)
-            if beyond:
+            if beyond := require_room(cell, split, made[data], tokenizer, processor):
                 progress(
                     f"{cell.task}, {split}: {beyond:,} of {len(made[data]):,} targets are longer "
                     f"than {cell.task_plugin.max_new_tokens} tokens of {cell.model}, the most that "
@@ -53,8 +53,6 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
                     0,
                     0,
                 )
-    limited = any(takes_pixel_limits(processor) for processor in processors.values())
-    require_room([need for need in needs.values() if need is not None], pixels=limited)
 
 
 def _require_round_trip(
@@ -176,3 +174,55 @@ def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]
         check_images(files, lambda _, done, total: progress(what, done, total))
     rehearse(cell, split, [*islice(examples, _READ)] if split == "train" else examples)
     return examples
+
+
+class Readers(NamedTuple):
+    """The tokenizer of each model, and the processor of each that reads pictures."""
+
+    tokenizers: Mapping[str, Any]
+    processors: Mapping[Pixels, Any]
+
+
+def check_models(cells: Sequence[Cell]) -> Readers:
+    """Check the models of cells; returns what reads their prompts.
+
+    Raises UserError for the first mistake. The weights of a hub model that a plan does not fetch
+    are not looked for.
+    """
+    from ..models.checkpoints import require_safetensors
+    from ..models.loading import require_all_weights, require_lora_targets
+    from ..models.processor import load_processor
+    from ..models.tokenizers import load_tokenizer
+
+    models = {cell.model: cell.card for cell in cells}
+    for card in models.values():
+        if card.weights_are_here:
+            require_safetensors(Checkpoint(card.name, "base", card.folder))
+            require_all_weights(card.folder)
+    tokenizers = {model: load_tokenizer(card.folder) for model, card in models.items()}
+    processors = {
+        pixels: load_processor(models[pixels[0]].folder, *pixels[1:])
+        for pixels in dict.fromkeys(pixels_of(cell) for cell in cells if cell.reads_images)
+    }
+    settings = {(c.model, c.recipe.numeric_rule, c.recipe.chat_template): c for c in cells}
+    for cell in settings.values():
+        _check_tokenizer(cell, tokenizers[cell.model])
+    trained = [cell.owner for cell in cells if not cell.is_base and cell.recipe.method == "lora"]
+    for model, targets in dict.fromkeys((c.model, c.recipe.lora_targets) for c in trained):
+        require_lora_targets(models[model], targets)
+    return Readers(tokenizers, processors)
+
+
+def pixels_of(cell: Cell) -> Pixels:
+    """What a cell's processor follows from."""
+    return cell.model, cell.engine_settings.min_pixels, cell.engine_settings.max_pixels
+
+
+def _check_tokenizer(cell: Cell, tokenizer: Any) -> None:
+    from ..encoding.numbers import numeric_vocabulary
+    from ..encoding.prompts import encode_prompts, encode_targets
+
+    numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)
+    cell.card.require_numeric_tokens(len(numeric_vocabulary(tokenizer, "integer")))
+    encode_prompts(tokenizer, ["0"], chat=cell.recipe.chat_template)
+    encode_targets(tokenizer, ["0"], chat=cell.recipe.chat_template)
