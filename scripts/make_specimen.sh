@@ -9,9 +9,9 @@ bench="$(dirname "$0")/../.venv/bin/smmd-bench"
 bench="$(cd "$(dirname "$bench")" && pwd)/smmd-bench"
 packed="$(cd "$(dirname "$0")/.." && pwd)/smmd_bench/conformance/specimen.tar.xz"
 cd "$1"
-small="--train-examples 32 --validation-examples 8 --test-examples 16 --epochs 1 --engine transformers --no-transfers"
-run() { "$bench" train-eval --out run --extend $small "$@"; }
-run --task gsm8k --losses ce,smmd
+small="--train-examples 32 --validation-examples 8 --test-examples 16 --epochs 1 --engine transformers"
+run() { "$bench" train-eval -q --out run --extend $small "$@"; }
+run --task gsm8k --losses ce,smmd --no-transfers
 "$bench" regress run --suite mmlu --limit 1 --engine hf --data-dir data
 run --task arithmetic --losses ce,ntl,smmd --seeds 0,1
 run --task arithmetic --losses "ce,ntl,smmd,smmd[term=mmd],smmd[term=smooth],smmd[kernel=random,term=mmd],smmd[kernel=shuffled,term=mmd],smmd[sigma=1],smmd[sigma=4],smmd[sigma=1+2+3],smmd[lambda=1],ntl[lambda=1]"

@@ -53,13 +53,6 @@ def test_what_does_not_parse_is_invalid():
     assert category(None, Fraction(3)) == "invalid"
 
 
-@given(numbers, numbers)
-def test_every_answer_has_one_known_category(parsed, answer):
-    found = category(parsed, answer)
-    assert found in CATEGORIES
-    assert (found == "exact") == (parsed == answer)
-
-
 PREDICATES = {
     "exact": lambda p, y: p == y,
     "sign_flip": lambda p, y: y != 0 and abs(p + y) <= abs(y) / 20,
@@ -97,17 +90,3 @@ ratios = st.one_of(
 def test_the_first_definition_holds_near_the_boundaries_too(ratio, answer):
     held = [name for name, holds in PREDICATES.items() if holds(ratio * answer, answer)]
     assert category(ratio * answer, answer) == held[0]
-
-
-@given(numbers.filter(bool))
-def test_no_two_scales_can_hold_of_one_answer(answer):
-    for k in POWERS:
-        held = [
-            j for j in POWERS if PREDICATES[f"scale_x10^{j}"](answer * Fraction(10) ** k, answer)
-        ]
-        assert held == [k]
-
-
-@given(numbers, numbers)
-def test_turning_both_signs_changes_nothing(parsed, answer):
-    assert category(-parsed, -answer) == category(parsed, answer)
