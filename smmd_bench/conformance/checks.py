@@ -1,14 +1,12 @@
-"""A check and what came of it."""
+"""A check and what came of it. A check is a function whose docstring says what holds."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn
 
 from ..errors import CellSkippedError, UserError
-
-Check = TypeVar("Check", bound=Callable[[Any], str])
 
 
 class ViolationError(Exception):
@@ -21,44 +19,28 @@ class UncheckedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of one check. `detail`: what it looked at, what is wrong, or why it was not
-    possible."""
+    """What came of one check. `detail`: what holds, what is wrong, or why it was not possible."""
 
     check: str
     state: Literal["passed", "failed", "unchecked"]
     detail: str
 
 
-class Checks(dict[str, Callable[[Any], str]]):
-    """Checks by name, in the order of their definition. Each returns what it looked at."""
-
-    def add(self, name: str) -> Callable[[Check], Check]:
-        """A decorator that adds a check."""
-
-        def keep(check: Check) -> Check:
-            self[name] = check
-            return check
-
-        return keep
-
-    def run(self, subject: Any) -> list[Finding]:
-        """Run every check of a plugin, or of what it is tried with.
-
-        After a UserError or a loss that cannot apply the check was not possible. Any other
-        exception of the plugin is a violation, shown with the line that raised it.
-        """
-        return [_run(name, check, subject) for name, check in self.items()]
+def run_checks(checks: Mapping[str, Callable[[Any], None]], subject: Any) -> list[Finding]:
+    """Run checks of a plugin; an exception that is not for users is a violation, too."""
+    return [_run(name, check, subject) for name, check in checks.items()]
 
 
-def _run(name: str, check: Callable[[Any], str], subject: Any) -> Finding:
+def _run(name: str, check: Callable[[Any], None], subject: Any) -> Finding:
     try:
-        return Finding(name, "passed", check(subject))
+        check(subject)
     except ViolationError as error:
         return Finding(name, "failed", str(error))
-    except (UncheckedError, UserError, CellSkippedError) as error:
+    except (UncheckedError, UserError, CellSkippedError, ConnectionError, ImportError) as error:
         return Finding(name, "unchecked", str(error))
     except Exception as error:
         return Finding(name, "failed", say(error))
+    return Finding(name, "passed", (check.__doc__ or "").partition("\n")[0].rstrip("."))
 
 
 def fail(sentence: str) -> NoReturn:

@@ -1,7 +1,5 @@
 """Which plugins are meant, and all checks of one."""
 
-import dataclasses
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +10,7 @@ from ..contracts import Engine, Executor
 from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical, parameters_of, split_spec
 from ..plugin_system.registry import GROUPS, Group, entries, load, load_plugin_file, names, singular
-from .checks import Checks, Finding, fail, require
+from .checks import Finding, fail, require, run_checks
 from .reports import REPORT_CHECKS, Specimen, Tried
 
 _PROTOCOLS = {"engines": Engine, "executors": Executor}
@@ -33,10 +31,7 @@ class Target:
 
 
 def targets(words: Sequence[str]) -> list[Target]:
-    """Plugins by name or spec, groups, and files that define some; without words, all.
-
-    Raises UserError for a word that is none of these.
-    """
+    """Plugins by name or spec, groups, and files that define some; all without words."""
     found: list[Target] = []
     for word in words or GROUPS:
         if word in GROUPS:
@@ -50,7 +45,7 @@ def targets(words: Sequence[str]) -> list[Target]:
 
 def findings(target: Target, runs: Specimen) -> list[Finding]:
     """What came of every check of a plugin."""
-    first = _PLUGIN_CHECKS.run(target)
+    first = run_checks({"plugin": _usable}, target)
     if first[0].state == "failed":
         return first
     plugin = load(target.group, target.spec)
@@ -61,12 +56,12 @@ def findings(target: Target, runs: Specimen) -> list[Finding]:
     if target.group == "losses":
         from .losses import LOSS_CHECKS
 
-        return [*first, *LOSS_CHECKS.run(plugin)]
+        return [*first, *run_checks(LOSS_CHECKS, plugin)]
     if target.group == "reports":
-        return [*first, *REPORT_CHECKS.run(Tried(plugin, runs))]
+        return [*first, *run_checks(REPORT_CHECKS, Tried(plugin, runs))]
     untried = f"that needs {_NEEDS[target.group]}: try it in `smmd-bench train-eval`"
-    behaviour = Finding("behaviour", "unchecked", untried)
-    return [*first, *_PROTOCOL_CHECKS.run(target), behaviour]
+    held = run_checks({"contract": _protocol}, target)
+    return [*first, *held, Finding("behaviour", "unchecked", untried)]
 
 
 def violations(name: str) -> list[str]:
@@ -81,13 +76,8 @@ def violations(name: str) -> list[str]:
         ]
 
 
-_PLUGIN_CHECKS = Checks()
-_PROTOCOL_CHECKS = Checks()
-
-
-@_PLUGIN_CHECKS.add("plugin")
-def _usable(target: Target) -> str:
-    """It can be imported and made from its spelling, and says what it is."""
+def _usable(target: Target) -> None:
+    """It can be made from its spelling, and says what it is."""
     name, _ = split_spec(target.spec)
     try:
         plugin = load(target.group, target.spec)
@@ -107,18 +97,12 @@ def _usable(target: Target) -> str:
     require(not silent, f"the parameter {', '.join(silent)} has no help: use parameter()")
     again = load(target.group, canonical(plugin))
     require(again == plugin, f"its spelling {canonical(plugin)} gives another plugin")
-    count = len([f for f in dataclasses.fields(cls) if f.init])
-    module = cls.__module__
-    origin = Path(inspect.getfile(cls)).name if "_plugin_" in module else module
-    return f"{cls.__qualname__} of {origin}, {count} parameter{'s' * (count != 1)}"
 
 
-@_PROTOCOL_CHECKS.add("contract")
-def _protocol(target: Target) -> str:
-    kind = singular(target.group).capitalize()
+def _protocol(target: Target) -> None:
+    """It has what its contract asks for."""
     holds = isinstance(load(target.group, target.spec), _PROTOCOLS[target.group])
-    require(holds, f"it lacks an attribute or method of {kind}")
-    return f"it has what {kind} asks for"
+    require(holds, f"it lacks an attribute or method of {singular(target.group).capitalize()}")
 
 
 def _of_file(path: Path) -> list[Target]:
@@ -135,11 +119,8 @@ def _named(word: str) -> list[Target]:
     name, _ = split_spec(word)
     found = [Target(group, word) for group in GROUPS if name in names(group)]
     if not found:
-        known = [*GROUPS, *(name for group in GROUPS for name in names(group))]
-        raise UserError(
-            f"Unknown plugin '{name}' (name a file by its path, such as ./my_task.py): "
-            f"{did_you_mean(name, known)}"
-        )
+        known = did_you_mean(name, [*GROUPS, *(n for group in GROUPS for n in names(group))])
+        raise UserError(f"Unknown plugin '{name}' (a file's path is as ./my_task.py): {known}")
     if "[" in word:
         for target in found:
             load(target.group, word)  # a bad parameter is the user's mistake, not the plugin's

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
+from smmd_bench.conformance.checks import run_checks
 from smmd_bench.conformance.reports import REPORT_CHECKS, Specimen, Tried
 from smmd_bench.contracts import Artefact
 from smmd_bench.plugin_system.registry import load, names
@@ -59,7 +60,9 @@ def change_the_run(self, run):
 
 
 def states(report: Any, runs: Specimen) -> dict[str, str]:
-    return {finding.check: finding.state for finding in REPORT_CHECKS.run(Tried(report, runs))}
+    return {
+        finding.check: finding.state for finding in run_checks(REPORT_CHECKS, Tried(report, runs))
+    }
 
 
 @pytest.mark.parametrize(
@@ -67,11 +70,11 @@ def states(report: Any, runs: Specimen) -> dict[str, str]:
     [
         (Good(), set()),
         # that of `overhead` has no cell either
-        (but(skip=name_the_task), {"an empty run", "a full run"}),
-        (shows(lambda run: run.metrics["address"].unique()[1]), {"a run of one cell"}),
+        (but(skip=name_the_task), {"parts of a run", "a full run"}),
+        (shows(lambda run: run.metrics["address"].unique()[1]), {"parts of a run"}),
         (but(build=change_the_run), {"a full run"}),
         (shows(lambda _: next(_calls)), {"a full run"}),
-        (shows(lambda _: 1, caption=""), {"a run of one cell", "a full run"}),
+        (shows(lambda _: 1, caption=""), {"parts of a run", "a full run"}),
     ],
 )
 def test_a_defect_is_found(report, failing, runs):
@@ -80,13 +83,11 @@ def test_a_defect_is_found(report, failing, runs):
     assert "unchecked" not in found.values()
 
 
-def test_a_report_that_skips_all_could_not_be_checked_but_on_a_run_of_ones_own(runs):
+def test_a_report_that_skips_all_could_not_be_checked(runs):
     skips = but(skip=lambda self, run: "it is for another kind of run")
-    finding = REPORT_CHECKS.run(Tried(skips, runs))[-1]
+    finding = run_checks(REPORT_CHECKS, Tried(skips, runs))[-1]
     assert finding.state == "unchecked"
     assert "--run" in finding.detail
-    own = Specimen(runs.folder / "again", runs.run)
-    assert str(runs.run) in REPORT_CHECKS.run(Tried(Good(), own))[-1].detail
 
 
 @pytest.mark.slow
@@ -102,8 +103,9 @@ def test_the_specimen_has_what_reports_show(runs):
     assert set(run.cells["status"]) == {"done"}
     assert not any(frame.empty for frame in (run.comparisons, run.probes, run.train_log))
     assert set(run.regression["suite"]) == {"mmlu"}
-    assert set(read_run(runs.empty["without results"]).cells["status"]) == {"pending"}
-    assert read_run(runs.empty["without a cell"]).cells.empty
-    for folder in runs.one_cell.values():
-        one = read_run(folder)
-        assert one.cells[["loss", "status"]].to_numpy().tolist() == [["ce", "done"]]
+    assert set(read_run(runs.parts["without results"]).cells["status"]) == {"pending"}
+    assert read_run(runs.parts["without a cell"]).cells.empty
+    for what, folder in runs.parts.items():
+        if what.startswith("of one "):
+            one = read_run(folder).cells
+            assert one[["loss", "status"]].to_numpy().tolist() == [["ce", "done"]]
