@@ -35,7 +35,7 @@ def pair(tmp_path_factory):
     def longer(cell):
         return {**cell, "recipe": {**cell["recipe"], "epochs": 99}}
 
-    changed(run, b, "cell.json", longer, loss="ntl")
+    changed(run, b, "cell", longer, loss="ntl")
     return a, b
 
 
