@@ -20,7 +20,7 @@ from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import read_json, write_json
 
 from ..conftest import read_files
-from .conftest import SMALL, cells, content
+from .conftest import SMALL, cells
 
 SIZES = {"train_examples": 64, "validation_examples": 8, "test_examples": 8}
 PLAIN = Experiment(tasks=("arithmetic",), losses=("ce",), recipe=SIZES)
@@ -61,11 +61,11 @@ def test_a_cell_that_fails_is_recorded_and_the_others_go_on(smmd_bench, tmp_path
     assert "this loss is broken on purpose" in result.stderr
     assert "became nan at step 1" in result.stderr
     assert "2 of 3 cells failed" in result.stderr
-    folders = {loss: folder for (_, loss), folder in cells(out).items()}
-    assert "Traceback" in content(folders["raises"], "FAILED.json")["traceback"]
-    assert (folders["diverges"] / "FAILED.json").exists()
-    assert not (folders["ce"] / "FAILED.json").exists()
-    assert (folders["ce"] / "metrics.json").exists()
+    stored = cells(out)
+    assert "Traceback" in stored["tiny", "raises"].failure["traceback"]
+    assert stored["tiny", "diverges"].failure["stage"] == "train"
+    assert stored["tiny", "ce"].failure == {}
+    assert stored["tiny", "ce"].metrics is not None
 
 
 def refused(experiment, out):
@@ -88,7 +88,7 @@ def test_a_folder_of_another_experiment_is_left_alone(tmp_path):
     assert "--extend" in said
     with run.locked():
         run.claim([dataclasses.replace(PLAIN, losses=("ce", "smmd"))])
-    assert len(content(run.path, "manifest.json")["cells"]) == 3
+    assert len(run.manifest["cells"]) == 3
 
 
 def test_a_mistake_found_before_training_leaves_the_folder_to_other_settings(tmp_path):
