@@ -1,5 +1,6 @@
 """`train-eval` on the built-in checkpoint: finished, killed and resumed, done again."""
 
+import itertools
 import subprocess
 import sys
 
@@ -30,7 +31,7 @@ def test_it_prints_the_recipe_its_progress_the_verdict_and_where_everything_is(f
     assert text.rstrip().endswith(str(out / "reports" / "index.html"))
     served = [[cell["loss"] for cell in request] for request in requests(out)]
     assert ["base"] in served
-    assert sorted(sum(served, [])) == ["base", "ce", "smmd"]  # each by one engine
+    assert sorted(itertools.chain(*served)) == ["base", "ce", "smmd"]  # each by one engine
 
 
 def test_every_stage_leaves_its_files(finished):
@@ -67,9 +68,7 @@ def test_the_frames_of_the_run(finished):
 def test_the_same_command_again_has_nothing_to_do(smmd_bench, finished):
     out, _ = finished
     before = inodes(out, "*/*/*")
-    text = smmd_bench.finish(JOB, out).stdout
-    assert "Nothing to do" in text
-    assert "Did the loss help?" in text
+    assert "Nothing to do" in smmd_bench.finish(JOB, out).stdout
     kept = {file: at for file, at in before.items() if out / "reports" not in file.parents}
     assert kept.items() <= inodes(out, "*/*/*").items()
 

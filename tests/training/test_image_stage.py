@@ -34,7 +34,7 @@ def test_an_epoch_is_a_checkpoint_that_stands_by_itself(tiny_vlm, tmp_path):
     cell = cell_of(base, method="full", max_pixels=56 * 56)
     now = trained(cell, tmp_path)
     canaries = json.loads((now.trained / "canaries.json").read_text())
-    assert canaries["epochs"]["1"]["pictures"] == 8  # training prompts, behind texts without a picture
+    assert canaries["epochs"]["1"]["pictures"] == 8
     model = AutoModelForImageTextToText.from_pretrained(now.epoch(1)).eval()
     processor = load_processor(now.epoch(1))
     assert picture_tokens(processor, (224, 224)) == 4  # the recipe's limit went with it
