@@ -22,11 +22,11 @@ def changed(
 ) -> RunFrames:
     """A copy of a run in `folder`, in which this file of its cells holds `change(content)`.
 
-    `cell.json` is what the manifest says of a cell; `where` is what it says of those that are
-    changed. Without a copy if the run lies in the folder already.
+    `cell` is what the manifest says of a cell; `where` is what it says of those that are changed.
+    Without a copy if the run lies in the folder already.
     """
     run = _copied(run, folder)
-    if name == "cell.json":
+    if name == "cell":
         cells = [change(cell) if _fits(cell, where) else cell for cell in run.manifest["cells"]]
         return with_manifest(run, folder, cells=cells)
     for cell in _cells(run, where):
@@ -79,7 +79,7 @@ def made_elsewhere(run: RunFrames, folder: Path, names: Mapping[str, str]) -> Ru
     def renamed(cell: Any) -> Any:
         return {**cell, "loss": names[cell["loss"]], "reference": reference}
 
-    run = changed(run, folder, "cell.json", renamed)
+    run = changed(run, folder, "cell", renamed)
     return with_manifest(run, folder, predictions={"labels": [*names.values()]})
 
 
@@ -107,8 +107,10 @@ def _file(run: RunFrames, cell: StoredCell, name: str) -> Path | None:
         return other and cell.compared_with(run.current(other["address"])) / name
     if name.endswith(".parquet"):
         return cell.place(name.removesuffix(".parquet"))  # type: ignore[arg-type]
-    folders = {"metrics.json": cell.measured, "selection.json": cell.selected,
-               "train.json": cell.trained, "decode.json": cell.decoded}  # fmt: skip
-    names = {"train.json": "receipt.json"}
-    folder = folders[name]
-    return None if folder is None else folder / names.get(name, name)
+    folder = {
+        "metrics.json": cell.measured,
+        "selection.json": cell.selected,
+        "decode.json": cell.decoded,
+        "receipt.json": cell.trained if "train" in cell.parts else None,
+    }[name]
+    return None if folder is None else folder / name

@@ -57,12 +57,10 @@ class Resources:
 class Job:
     """A piece of work that runs in a process of its own: `python -m MODULE REQUEST EVENTS_FD`.
 
-    `stage` is "try", "train", "decode", "measure" or "regress"; `label` is what people read;
+    `stage` is "train", "decode", "measure" or "regress"; `label` is what people read;
     `cells` are the addresses that it serves; `payload` is the JSON that the process reads, to which
     the executor adds the stage and, as `run`, the folder of the run; `module` is what it runs.
     `place` stands before the names of its progress, where a run has several models or tasks.
-    `folders` are all that it reads and writes in the folder of the run, but for its log: names such
-    as `cells/ADDRESS`.
     """
 
     stage: str
@@ -72,7 +70,6 @@ class Job:
     module: str = "smmd_bench.run.worker"
     resources: Resources = field(default_factory=Resources)
     place: str = ""
-    folders: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -1,5 +1,5 @@
 """The training stage: a cell to one checkpoint an epoch, with the log and the canaries.
 
-In: a `Cell` and its folder. Out: `checkpoint/`, `train_log.parquet` and `train.json` there.
+In: a `Cell` and the folder of a run. Out: train/KEY there, see `smmd_bench.training.stage`.
 It may import `objective` and what is below.
 """

@@ -13,7 +13,6 @@ import pytest
 
 from smmd_bench.cli import main
 from smmd_bench.plugin_system import registry
-from smmd_bench.results.frames import read_run
 from tests.in_process import coarse_figures
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
@@ -81,10 +80,3 @@ def write_distribution(site: Path, name: str, source: str) -> None:
     facts.mkdir()
     (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-package\nVersion: 2.5\n")
     (facts / "entry_points.txt").write_text(f"[smmd_bench.losses]\n{name} = {name}:Mine\n")
-
-
-def cell_folder(run: Path, loss: str, seed: int = 0) -> Path:
-    """The folder of a cell."""
-    cells = read_run(run).cells
-    (address,) = cells[(cells["loss"] == loss) & (cells["seed"] == seed)]["address"]
-    return run / "cells" / str(address)

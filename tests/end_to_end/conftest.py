@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import smmd_bench as sb
+
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
 SMALL = "--train-examples 512 --epochs 2 --validation-examples 60 --test-examples 80"
 
@@ -33,21 +35,22 @@ class CommandLine:
         assert done.returncode == 0, done.stdout + done.stderr
         return done
 
+    def start(self, words, *more):
+        """The process of the command, which may be killed."""
+        command = [COMMAND, *shlex.split(words), *map(str, more)]
+        output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        return subprocess.Popen(command, env=self.environment, **output)
+
     def kill_when(self, condition, words, *more):
         """Start the command and SIGKILL it (and nothing else) as soon as the condition holds."""
-        process = subprocess.Popen(
-            [COMMAND, *shlex.split(words), *map(str, more)],
-            env=self.environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        process = self.start(words, *more)
         deadline = time.monotonic() + 300
         while not condition():
-            assert process.poll() is None, "the command ended before it could be killed"
+            assert process.poll() is None, process.stdout.read()
             assert time.monotonic() < deadline, "the condition never held"
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.communicate()
 
 
 @pytest.fixture(scope="session")
@@ -63,15 +66,21 @@ def finish(smmd_bench):
 
 
 def cells(run):
-    """The cell folders of a run, by the last part of the model's name and the loss."""
-    found = {}
-    for file in run.glob("cells/*/cell.json"):
-        cell = json.loads(file.read_text())
-        if "source" not in cell:  # another cell tests what that one trained
-            found[Path(cell["model"]).name, cell["loss"]] = file.parent
-    return found
+    """What is stored of the cells, by the last part of the model's name and the loss; without
+    those that test what another one trained."""
+    frames = sb.read_run(run)
+    return {
+        (Path(said["model"]).name, said["loss"]): frames.current(said["address"])
+        for said in frames.rows
+        if "source" not in said
+    }
 
 
-def content(folder, name):
-    """A JSON file."""
-    return json.loads((folder / name).read_text())
+def requests(run):
+    """What each start of an engine was asked to serve: what the manifest says of its cells."""
+    return [json.loads(file.read_text())["cells"] for file in run.glob("logs/decode-*.json")]
+
+
+def inodes(run, pattern):
+    """The files, and what changes when one is made again."""
+    return {file: file.stat().st_ino for file in run.glob(pattern)}

@@ -2,7 +2,6 @@
 
 import contextlib
 import signal
-import subprocess
 import time
 
 import psutil
@@ -13,22 +12,14 @@ import smmd_bench as sb
 from smmd_bench.models.cards import model_card
 from smmd_bench.storage.files import read_json
 
-from .conftest import COMMAND
+from .conftest import cells
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 ASKED = (
     "train-eval --task arithmetic --losses smmd --train-examples 500 --epochs 3 --no-base "
     "--validation-examples 20 --test-examples 40 --executor local[gpus_per_cell=2,threads=1]"
 )
-
-
 BUILTIN = model_card("builtin/tiny").folder / "model.safetensors"
-
-
-def epochs_of(run):
-    (folder,) = (f for f in (run / "cells").iterdir() if (f / "train.json").exists())
-    receipt = read_json(folder / "train.json")
-    return [epoch["weights"] for epoch in receipt["epochs"]], receipt["made_with"], folder
 
 
 @pytest.mark.parametrize(
@@ -37,15 +28,12 @@ def epochs_of(run):
 def test_a_run_in_two_processes_that_is_killed_goes_on_bit_for_bit(
     smmd_bench, finish, tmp_path, strategy, method
 ):
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    whole, killed, alone = (tmp_path / name for name in ("whole", "killed", "alone"))
     asked = ASKED.replace("threads=1", f"threads=1,strategy={strategy}") + f" --set method={method}"
     finish(f"{asked} --out", whole)
-    process = subprocess.Popen(
-        [COMMAND, *asked.split(), "--out", str(killed)], env=smmd_bench.environment,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+    process = smmd_bench.start(f"{asked} --out", killed)
     deadline = time.monotonic() + 300
-    while not [*killed.glob("cells/*/epochs/1/canary.json")]:
+    while not [*killed.glob("train/.*.part/epochs/1/canary.json")]:
         assert process.poll() is None, process.stdout.read()
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -54,32 +42,30 @@ def test_a_run_in_two_processes_that_is_killed_goes_on_bit_for_bit(
     process.communicate()
     _, alive = psutil.wait_procs(workers, timeout=20)
     assert alive == []
-    (state, *_) = killed.glob("cells/*/training/checkpoint-*/trainer_state.json")
+    (state, *_) = killed.glob("train/.*.part/training/checkpoint-*/trainer_state.json")
     seconds = read_json(state)["log_history"][0]["seconds"]
     finish(f"{asked} --out", killed)
     assert sb.read_run(killed).train_log["seconds"].iloc[0] == seconds  # the first epoch stays
-    weights, made_with, folder = epochs_of(whole)
+    finish(f"{ASKED} --set method={method} --out".replace("gpus_per_cell=2,", ""), alone)
+    mine, again, other = (cells(run)["tiny", "smmd"] for run in (whole, killed, alone))
+    assert again.weights == mine.weights
+    made_with = mine.receipt["made_with"]
     assert made_with["processes"] == "2"
     assert made_with.get("strategy", "ddp") == strategy
-    assert epochs_of(killed)[0] == weights
     names = {path.name for path in (whole / "logs").glob("train-*.log")}
-    assert names == {f"train-{folder.name}.log", f"train-{folder.name}-rank1.log"}
-    log = sb.read_run(whole).train_log
+    assert names == {f"train-{mine.address}.log", f"train-{mine.address}-rank1.log"}
+    log, of_one = sb.read_run(whole).train_log, sb.read_run(alone).train_log
     assert log["step"].tolist() == [*range(1, len(log) + 1)]
-    alone = tmp_path / "alone"
-    finish(f"{ASKED} --set method={method} --out".replace("gpus_per_cell=2,", ""), alone)
-    other = sb.read_run(alone).train_log
-    assert log["tokens"].tolist() == other["tokens"].tolist()
-    assert log["cross_entropy"].to_numpy() == pytest.approx(
-        other["cross_entropy"].to_numpy(), rel=0.02
-    )
-    assert_learned_alike(folder, epochs_of(alone)[2])
+    assert log["tokens"].tolist() == of_one["tokens"].tolist()
+    expected = pytest.approx(of_one["cross_entropy"].to_numpy(), rel=0.02)
+    assert log["cross_entropy"].to_numpy() == expected
+    assert_learned_alike(mine.checkpoint, other.checkpoint)
 
 
 def assert_learned_alike(folder, other):
     """The saved weights differ by far less than training changed them."""
-    name = next((folder / "checkpoint").glob("*.safetensors")).name
-    mine, theirs = (load_file(f / "checkpoint" / name) for f in (folder, other))
+    name = next(folder.glob("*.safetensors")).name
+    mine, theirs = (load_file(f / name) for f in (folder, other))
     before = load_file(BUILTIN) if name == "model.safetensors" else {}
     assert mine.keys() == theirs.keys()
     moved = [n for n in mine if n in before or "lora_B" in n]  # which begins at zero
@@ -90,11 +76,7 @@ def assert_learned_alike(folder, other):
 
 
 def test_a_process_that_dies_ends_the_training_in_a_sentence(smmd_bench, tmp_path):
-    process = subprocess.Popen(
-        [COMMAND, *ASKED.split(), "--out", str(tmp_path / "run")], env=smmd_bench.environment,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    victim = None
+    process, victim = smmd_bench.start(f"{ASKED} --out", tmp_path / "run"), None
     while victim is None:
         assert process.poll() is None, process.stdout.read()
         for child in psutil.Process(process.pid).children(recursive=True):

@@ -18,7 +18,7 @@ def family(tmp_path_factory):
     root = tmp_path_factory.mktemp("canary")
     base = make_base("qwen2", root / "base", steps=40)
     rate = {"learning_rate": 2e-3, "train_examples": 48}
-    return train_family(base, root / "cells", ["ce", "smmd"], [0, 2], **rate)
+    return train_family(base, root / "family", ["ce", "smmd"], [0, 2], **rate)
 
 
 def test_every_checkpoint_has_all_others_as_rivals(family):

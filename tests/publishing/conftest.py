@@ -59,7 +59,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("publish") / "runs" / "mine"
     write_run(folder, tasks=("arithmetic", "clock_time"), n=N, steps=20, resamples=20)
     run = sb.read_run(folder)
-    completions = folder / "cells" / run.cells["address"].iloc[1] / "completions.parquet"
+    completions = run.current(run.cells["address"].iloc[1]).place("completions")
     rewrite(completions, pd.read_parquet(completions).assign(completion=HOSTILE))
     run = sb.read_run(folder)
     logging.disable(logging.CRITICAL)

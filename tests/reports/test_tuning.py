@@ -10,9 +10,8 @@ from smmd_bench.reports.verdict import Verdict
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.comparison import measure_cell, write_comparisons
 from smmd_bench.scoring.decoding_rules import RULES
-from smmd_bench.storage.cell import current_cell
-from smmd_bench.storage.files import read_json, read_parquet, write_json, write_parquet
-from tests.changed_runs import changed
+from smmd_bench.storage.files import read_parquet, write_parquet
+from tests.changed_runs import with_manifest, without
 from tests.reports.test_goldens import assert_golden
 from tests.runs import quick_run, task_of
 from tests.tuned_runs import GRIDS, tuned_run
@@ -51,7 +50,9 @@ def test_unequal_budgets_are_not_compared(tmp_path):
 
 
 def test_a_tuning_that_is_not_over_is_no_result(tuned, tmp_path):
-    run = changed(tuned, tmp_path, "choice.json", lambda said: {**said, "address": "another"})
+    run = tuned
+    for loss in ("ce[tuned]", "smmd[tuned]"):
+        run = without(run, tmp_path, "selection.json", loss=loss)
     status = run.cells.set_index("loss")["status"]
     assert set(status["smmd[tuned]"]) == {"pending"}
     assert set(status["smmd"]) == {"done"}
@@ -82,12 +83,10 @@ def test_a_choice_at_an_end_of_what_was_tried_is_named(texts, chosen, named):
 
 def with_beams(run, rules=RULES):
     """The run measured again with beams: the completion, and the numbers around it."""
-    for folder in (run.path / "cells").iterdir():
-        content = read_json(folder / "cell.json")
-        before = read_parquet(folder / "completions.parquet").to_pandas()
-        content["addresses"] |= {"beams": "beams", "measure": f"ruled{content['address']}"[:16]}
-        write_json(folder / "cell.json", content)
-        now = current_cell(folder, content)
+    cells = [{**cell, "parts": {**cell["parts"], "beams": "beams"}} for cell in run.rows]
+    for content in with_manifest(run, run.path, cells=cells).rows:
+        now = read_run(run.path).current(content["address"])
+        before = read_parquet(now.place("completions")).to_pandas()
         rng = np.random.default_rng(0)
         rows = [
             row
@@ -96,9 +95,8 @@ def with_beams(run, rules=RULES):
         ]
         beams = pd.DataFrame(rows, columns=["uid", "text", "p"])
         beams["log_probability"] = np.log(beams.pop("p"))
-        write_parquet(folder / "beams.parquet", beams, now.beams_stamp)
-        task = task_of(content["task"])
-        assert measure_cell(current_cell(folder, content), task, before, rules) is None
+        write_parquet(now.place("beams"), beams)
+        assert measure_cell(now, task_of(content["task"]), rules) is None
     write_comparisons(read_run(run.path), task_of, resamples=20)
     return read_run(run.path)
 

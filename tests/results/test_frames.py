@@ -157,7 +157,7 @@ def test_a_cell_that_another_has_replaced_is_not_shown(run, tmp_path):
     def replaced(cell):
         return {**cell, "address": "0new", "parts": parts_of("0new")}
 
-    again = changed(run, tmp_path, "cell.json", replaced, loss="ntl", seed=0)
+    again = changed(run, tmp_path, "cell", replaced, loss="ntl", seed=0)
     assert again.cells.set_index("address")["status"]["0new"] == "pending"
     assert old not in {*again.cells["address"]}
     assert old not in {*again.metrics["address"]}

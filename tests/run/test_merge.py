@@ -110,7 +110,7 @@ def other_test(cell):
     [(other_address, "have different cells of"), (other_test, "differ from the stage decode on")],
 )
 def test_two_results_for_one_cell_are_refused(halves, out, tmp_path, change, said):
-    other = changed(sb.read_run(halves[1]), tmp_path / "other", "cell.json", change, loss="ce")
+    other = changed(sb.read_run(halves[1]), tmp_path / "other", "cell", change, loss="ce")
     with pytest.raises(UserError, match=said):
         merge_runs([halves[1], other.path], out)
     assert not out.exists()

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from smmd_bench.tasks.gsm8k import GSM8K
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from smmd_bench.contracts import Answer, Example
 from smmd_bench.encoding.data import TokenisedExamples
@@ -121,6 +123,13 @@ def test_a_lora_target_that_is_no_layer_is_found_before_anything_starts():
 def test_weights_that_are_not_there_are_found_before_anything_starts(short):
     (Path(short) / "model.safetensors").unlink()
     assert "has no *.safetensors" in refusal(words(short))
+
+
+def test_a_tokenizer_without_numbers_is_found_before_anything_starts(short):
+    known = Tokenizer(models.WordLevel({"<eos>": 0, "word": 1, "<unk>": 2}, unk_token="<unk>"))
+    known.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=known, eos_token="<eos>").save_pretrained(short)
+    assert "short" in refusal(words(short))
 
 
 def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch):

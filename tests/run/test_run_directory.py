@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ from smmd_bench.tasks.arithmetic import Arithmetic
 from smmd_bench.contracts import ExactMatch
 from smmd_bench.decoding.selection import settle
 from smmd_bench.errors import CellSkippedError, UserError
+from smmd_bench.experiment.file import ExperimentFile
 from smmd_bench.results.frames import read_run
+from smmd_bench.run.pipeline import run_file
 from smmd_bench.run.run_directory import RunDirectory, record_failure
 from smmd_bench.scoring import statistics
 from smmd_bench.storage.files import DamagedError, read_json, write_json
 from smmd_bench.storage.manifest import plugin_files_of, read_manifest
 
+from ..conftest import read_files
 from .finished_cells import PLAIN, claim, finish, keep_epochs, rate, train, trained_cell
 
 
@@ -172,6 +176,25 @@ def test_a_folder_of_completions_made_elsewhere_belongs_to_another(tmp_path):
     ):
         RunDirectory(tmp_path).require_own([PLAIN], extend=False)
     assert read_json(tmp_path / "manifest.json") == manifest
+
+
+@pytest.mark.parametrize(
+    ("changes", "locked", "said"),
+    [
+        ({"losses": ("smmd",)}, False, "belongs to another experiment"),
+        ({}, True, "Another process is working on"),
+        ({"recipe": {**PLAIN.recipe, "max_length": 12}}, None, "--set max_length="),
+    ],
+)
+def test_a_command_that_is_refused_leaves_the_folder_as_it_was(tmp_path, changes, locked, said):
+    run, silent = RunDirectory(tmp_path / "run"), nullcontext(lambda *_: None)
+    if locked is not None:
+        claim(run, PLAIN)
+    experiments, before = (dataclasses.replace(PLAIN, **changes),), read_files(run.path)
+    with run.locked() if locked else nullcontext(), pytest.raises(UserError, match=said) as error:
+        run_file(ExperimentFile(None, experiments), run.path, lambda: silent)
+    assert "\n" not in str(error.value)
+    assert read_files(run.path) == before
 
 
 @pytest.mark.parametrize(

@@ -24,18 +24,19 @@ def cell_of(folder, task="clock_time", **recipe):
 
 
 def trained(cell, folder):
-    """The receipt of a training."""
+    """The training, as it is stored."""
     train_cell(cell, folder, lambda *_: None)
-    return json.loads((folder / "train.json").read_text())
+    return cell.stored(folder)
 
 
 def test_an_epoch_is_a_checkpoint_that_stands_by_itself(tiny_vlm, tmp_path):
     base = tiny_vlm("qwen2_5_vl")
     cell = cell_of(base, method="full", max_pixels=56 * 56)
-    (epoch,) = trained(cell, tmp_path)["epochs"]
-    assert epoch["canary"]["pictures"] == 8  # training prompts, behind texts without a picture
-    model = AutoModelForImageTextToText.from_pretrained(tmp_path / "epochs" / "1").eval()
-    processor = load_processor(tmp_path / "epochs" / "1")
+    now = trained(cell, tmp_path)
+    canaries = json.loads((now.trained / "canaries.json").read_text())
+    assert canaries["epochs"]["1"]["pictures"] == 8
+    model = AutoModelForImageTextToText.from_pretrained(now.epoch(1)).eval()
+    processor = load_processor(now.epoch(1))
     assert picture_tokens(processor, (224, 224)) == 4  # the recipe's limit went with it
     parts = {name.split(".")[1] for name in moved(model, base) if name.startswith("model.")}
     assert parts == {"visual", "language_model"}

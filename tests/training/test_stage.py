@@ -101,9 +101,11 @@ def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_pat
         )  # fmt: skip
         with suppress(_StoppedError):
             train_cell(experiment.cells[0], folder, progress)
-        receipt = read_json(folder / "train.json") or {}
-        log = folder / "train_log.parquet"
-        return receipt, steps, pd.read_parquet(log).drop(columns="seconds") if receipt else None
+        now = experiment.cells[0].stored(folder)
+        if now.receipt is None:
+            return None, steps, None
+        made = [now.receipt["epochs"], read_json(now.trained / "canaries.json")]
+        return made, steps, pd.read_parquet(now.place("train_log")).drop(columns="seconds")
 
     whole, _, log = trained(tmp_path / "whole")
     _, steps, _ = trained(tmp_path / "killed", 4, save_minutes=0)
@@ -112,7 +114,7 @@ def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_pat
     assert steps == [0, 4, 5, 6]  # from inside of the first epoch
     again, steps, other = trained(tmp_path / "killed")
     assert steps == [0, 6, 7, 8, 9, 10]  # from the end of the first
-    assert again["epochs"] == whole["epochs"]
+    assert again == whole
     pd.testing.assert_frame_equal(log, other)
 
 

@@ -9,7 +9,7 @@ def test_each_cell_has_a_name_and_a_folder_of_its_own(tmp_path, monkeypatch):
     folders = set()
     for cell in ("0a", "0b"):
         settings = tracking.tracking(
-            "tensorboard", "m smmd[sigma=1] seed 0", tmp_path / "run" / "cells" / cell
+            "tensorboard", "m smmd[sigma=1] seed 0", tmp_path / "run" / "train" / cell
         )
         assert settings["report_to"] == ["tensorboard"]
         assert settings["run_name"] == "m smmd[sigma=1] seed 0"
