@@ -17,7 +17,8 @@ from .conftest import cells
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 ASKED = (
     "train-eval --task arithmetic --losses smmd --train-examples 500 --epochs 3 --no-base "
-    "--validation-examples 20 --test-examples 40 --executor local[gpus_per_cell=2,threads=1]"
+    "--validation-examples 4 --test-examples 8 --set probe_examples=2 --engine transformers "
+    "--executor local[gpus_per_cell=2,threads=1]"
 )
 BUILTIN = model_card("builtin/tiny").folder / "model.safetensors"
 
