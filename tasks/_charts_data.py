@@ -199,14 +199,9 @@ def _with_values(rng: random.Random, chart: Chart) -> Chart:
     else:
         reached = max(map(max, values))
     top = floor + -(-(reached - floor) // step) * step
-    axis: dict[str, Any] = {
-        "floor": floor,
-        "step": step,
-        "top": top,
-        "halves": halves,
-        "printed": printed,
-    }
-    return replace(chart, values=tuple(map(tuple, values)), **axis)
+    axis: dict[str, Any] = {"floor": floor, "step": step, "top": top}
+    rows = tuple(map(tuple, values))
+    return replace(chart, values=rows, halves=halves, printed=printed, **axis)
 
 
 def _room_to_print(kind: str, categories: int, series: int, step: int, ticks: int) -> bool:

@@ -139,9 +139,7 @@ def _clocks(folder: Path, split: Split, stamp: object) -> Mapping[Clock, Path]:
     lacking = [t for t in TIMES if t not in {(c.hour, c.minute) for c in clocks}]
     absent = [path for path in clocks.values() if not path.is_file()]
     if lacking or absent:
-        found = (
-            f"{len(absent):,} pictures, first {absent[0]}" if absent else f"{lacking[0]} o'clock"
-        )
+        found = f"{len(absent):,} pictures, first {absent[0]}" if absent else f"time {lacking[0]}"
         raise UserError(
             f"{index} does not fit its folder ({found}, absent from the {split} split): copy the "
             "whole data set again, or ask for --task 'clock_time[source=synthetic]'."

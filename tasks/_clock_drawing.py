@@ -79,15 +79,14 @@ class FaceStyle:
         self.cap = rng.uniform(4, 9)
 
 
-def draw_clock(style: FaceStyle, hour: int, minute: int, quarter_turns: int = 0) -> Image.Image:
-    """A 224 x 224 RGB picture. hour: 1..12. quarter_turns: of the whole picture, clockwise."""
+def draw_clock(style: FaceStyle, hour: int, minute: int) -> Image.Image:
+    """A 224 x 224 RGB picture. hour: 1..12."""
     picture = _face(style).copy()
     draw = ImageDraw.Draw(picture)
     _hand(draw, style, 30 * (hour % 12) + minute / 2, style.hour_length, style.hour_hand)
     _hand(draw, style, 6 * minute, style.minute_length, style.minute_hand)
     draw.ellipse(_box(style.cap), style.minute_hand)
-    picture = picture.reduce(SHARP)
-    return picture.rotate(-90 * quarter_turns) if quarter_turns % 4 else picture
+    return picture.reduce(SHARP)
 
 
 def _hand(
@@ -233,36 +232,25 @@ def drawn_by() -> str:
     return f"v{DRAWING}-pillow{version('pillow')}-matplotlib{version('matplotlib')}"
 
 
-def picture_files(clocks: Sequence[Clock], seed: int, *, rotate: bool) -> list[Path]:
-    """The file of each clock, drawn where it is not there yet; safe in several processes.
-
-    seed: of the 100 faces, and of the quarter turns where `rotate`.
-    """
-    root = cache_folder() / "clock_time" / f"{drawn_by()}-seed{seed}{'-rotated' * rotate}"
+def picture_files(clocks: Sequence[Clock], seed: int) -> list[Path]:
+    """The file of each clock, drawn where it is not there yet; safe in several processes."""
+    root = cache_folder() / "clock_time" / f"{drawn_by()}-seed{seed}"
     paths = [root / clock.folder / f"{clock.face}.png" for clock in clocks]
-    missing = [
-        (clock, path) for clock, path in zip(clocks, paths, strict=True) if not is_drawn(path)
-    ]
+    missing = [pair for pair in zip(clocks, paths, strict=True) if not is_drawn(pair[1])]
     of_face = defaultdict(list)  # a face is drawn once
     for clock, path in missing:
         path.parent.mkdir(parents=True, exist_ok=True)
         of_face[clock.face].append((clock, path))
-    draw_all(_draw_face, [(seed, rotate, face) for face in of_face.values()], len(missing))
+    draw_all(_draw_face, [(seed, face) for face in of_face.values()], len(missing))
     return paths
 
 
-def _draw_face(seed: int, rotate: bool, clocks: Sequence[tuple[Clock, Path]]) -> None:
+def _draw_face(seed: int, clocks: Sequence[tuple[Clock, Path]]) -> None:
     style = task_face(seed, clocks[0][0].face)
     for clock, path in clocks:
-        turns = quarter_turns(seed, clock) if rotate else 0
-        save_png(draw_clock(style, clock.hour, clock.minute, turns), path, compress_level=1)
+        save_png(draw_clock(style, clock.hour, clock.minute), path, compress_level=1)
 
 
 def task_face(seed: int, face: int) -> FaceStyle:
     """The style of one of the task's faces, 0..99."""
     return FaceStyle(f"clock_time {seed} {face}")
-
-
-def quarter_turns(seed: int, clock: Clock) -> int:
-    """How often a rotated picture is turned by 90 degrees: 0 to 3, drawn by its own seed."""
-    return random.Random(f"turns {seed} {clock.folder} {clock.face}").randrange(4)

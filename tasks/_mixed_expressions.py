@@ -16,12 +16,10 @@ A problem of the level `easy`: "What is the value of (-13)/(702/420) - -8?" has 
 Quirks of the source, kept: leaves are always integers, so every "/" is an operation; a*(b/c) is
 printed as "a*b/c"; the value is drawn first and the expression is built around it.
 
-Quirks of the source, not kept:
-- About once in a million problems the Dirichlet share of an operand without operations is not
-  exactly 0.0, and the reference stops with an AssertionError. Here that problem is drawn again.
-- Old sympy (1.5.1 for one) sometimes shuffles its rules with the global generator, so that the
-  reference's stream does not follow from the seed. With sympy 1.14 it does, and this is that stream
-  (1.5.1 gives the same up to the first such shuffle).
+Not kept: about once in a million problems the Dirichlet share of an operand without operations is
+not exactly 0.0, and the reference stops with an AssertionError; here that problem is drawn again.
+The stream is that of the reference with sympy 1.14 (older ones shuffle their rules by the global
+generator).
 """
 
 from __future__ import annotations
@@ -82,8 +80,7 @@ def problems(
 ) -> Iterator[Problem]:
     """An endless stream; overlong questions and answers are dropped as in the reference.
 
-    `operations=(low, high)` draws the number of operations uniformly from low..high; None draws it
-    as the reference does: 3 to 3 + entropy // 2, or 9 to 11 for a longer regime.
+    operations: their least and largest number, drawn uniformly; None: as the reference does.
     """
     sampler = _Sampler(rng, dirichlet_rng)
     while True:
@@ -103,11 +100,7 @@ def reference_stream(level: str, seed: int) -> Iterator[tuple[str, str]]:
 
 
 def split_of(expression: str) -> str:
-    """The split that owns an expression: "train" 90%, "validation" 5%, "test" 5%.
-
-    A stable hash of the text decides, so that no training set ever holds a validation or test
-    expression, whatever the seeds, levels and sizes.
-    """
+    """The split that owns an expression, by its hash: train 90%, validation 5%, test 5%."""
     digest = hashlib.blake2b(expression.encode(), digest_size=8).digest()
     share = int.from_bytes(digest, "big") % 100
     return "train" if share < 90 else "validation" if share < 95 else "test"

@@ -92,9 +92,7 @@ def split_entropy(integer: int) -> float:
 def _factors(integer: int) -> tuple[tuple[int, int], ...]:
     """(prime, multiplicity) in the order of `sympy.factorint`: ascending, -1 last; 0 not allowed.
 
-    sympy may find two primes above 3600 in another order, which depends on its version. An integer
-    with two such primes did not occur in 800,000 problems (200,000 easy, 300,000 hard, 300,000
-    extrapolate).
+    sympy may find two primes above 3600 in another order; none occurred in 800,000 problems.
     """
     n = abs(integer)
     found = []
@@ -102,8 +100,7 @@ def _factors(integer: int) -> tuple[tuple[int, int], ...]:
     while prime * prime <= n:
         multiplicity = 0
         while n % prime == 0:
-            n //= prime
-            multiplicity += 1
+            n, multiplicity = n // prime, multiplicity + 1
         if multiplicity:
             found.append((prime, multiplicity))
         prime += 1 if prime == 2 else 2

@@ -94,8 +94,7 @@ class Arithmetic:
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` examples, generated once and kept as Parquet in the cache folder."""
-        count = self.paper_sizes[split] if limit is None else limit
-        levels = self._levels(split)
+        count, levels = self.paper_sizes[split] if limit is None else limit, self._levels(split)
         operations = "all" if self.operations is None else "{}-{}".format(*self.operations)
         file = f"v{GENERATOR}-{split}-{'+'.join(levels)}-{operations}-seed{seed}-{count}.parquet"
         path = cache_folder() / self.name / file
@@ -118,15 +117,8 @@ class Arithmetic:
 
     def metrics(self) -> Sequence[Metric]:
         """Exact match selects; MAE and R² leave out what cannot be parsed, whose rate is beside."""
-        return (
-            ExactMatch(),
-            TextMatch(),
-            MeanAbsoluteError(),
-            TrimmedAbsoluteError(),
-            RSquared(),
-            ParseFailureRate(),
-            TruncationRate(),
-        )
+        of_numbers = MeanAbsoluteError(), TrimmedAbsoluteError(), RSquared()
+        return (ExactMatch(), TextMatch(), *of_numbers, ParseFailureRate(), TruncationRate())
 
     def _levels(self, split: Split) -> tuple[str, ...]:
         if self.level != "paper":
@@ -178,12 +170,8 @@ def generate(
 ) -> None:
     """Write `count` examples of a split to a Parquet file, which appears when it is whole.
 
-    Example i is of the level `levels[i % len(levels)]`. Each block of examples has random
-    generators of its own, seeded by what identifies the block. So a file does not depend on the
-    number of processes, and a smaller file is the beginning of a larger one.
-
-    operations: their smallest and largest number; None: as the reference draws it.
-    processes: None: one a core.
+    Example i is of the level `levels[i % len(levels)]`. Each block has generators of its own: a
+    file does not depend on `processes` (None: one a core), and a smaller one begins a larger one.
     """
     identity = (seed, split, tuple(levels), operations)
     size = EXAMPLES_PER_LEVEL_IN_A_BLOCK * len(levels)

@@ -74,10 +74,7 @@ class RelaxedAccuracy(Percentage):
 
 
 class RelaxedAccuracyLmEval(Percentage):
-    """Share of examples that are right by the relaxed rule of lm-eval's chartqa, in percent.
-
-    `float` reads the completion there, and what it cannot read is compared as text.
-    """
+    """Share of examples that are right by the relaxed rule of lm-eval's chartqa, in percent."""
 
     name: ClassVar[str] = "relaxed_accuracy_lm_eval"
     label: ClassVar[str] = "lm-eval relaxed (%)"
@@ -127,12 +124,8 @@ class ChartQA:
         return self if self.data_label == "synthetic" else replace(self, source=self.data_label)
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        """The first `limit` examples; of the real data train and validation in an order that the
-        seed draws, the test in one that is always the same and mixes human and augmented.
-
-        Raises UserError for a broken file of questions, an absent picture, or plain charts of
-        another source.
-        """
+        """The first `limit` examples; of the real data in an order that the seed draws, but of the
+        test in one that is always the same. Raises UserError."""
         count = self.paper_sizes[split] if limit is None else limit
         plain = self.charts == "plain"
         if self.data_label == "synthetic":
@@ -150,8 +143,7 @@ class ChartQA:
         return [_example(source.name, split, row) for row in rows]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        """Of drawn charts generator, library and seed; of real ones the digests of questions and
-        pictures, with what was dropped, and the seed where it draws the order."""
+        """Of drawn charts generator, library and seed; of real ones what was read."""
         made = {"task": self.name, "source": self.data_label, "format": FORMAT, "prompt": PROMPT}
         if self.data_label == "synthetic":
             drawn = {"generator": GENERATOR, "matplotlib": matplotlib_version()}
@@ -175,18 +167,9 @@ class ChartQA:
         return {"relaxed": relaxed, "relaxed_lm_eval": lm_eval_relaxed(completion, target)}
 
     def metrics(self) -> Sequence[Metric]:
-        """Exact match selects, as the paper has it; relaxed accuracy by our rule and by lm-eval's
-        stand beside it.
-
-        There is no MAE: answers go from hundredths to millions, and the largest would decide it.
-        """
-        return (
-            ExactMatch(),
-            RelaxedAccuracy(),
-            RelaxedAccuracyLmEval(),
-            ParseFailureRate(),
-            TruncationRate(),
-        )
+        """Exact match selects, as in the paper; no MAE, which the largest answer would decide."""
+        relaxed = RelaxedAccuracy(), RelaxedAccuracyLmEval()
+        return (ExactMatch(), *relaxed, ParseFailureRate(), TruncationRate())
 
 
 def _synthetic(split: Split, seed: int, count: int, *, plain: bool) -> Iterator[Example]:
@@ -224,9 +207,8 @@ def _example(source: str, split: Split, row: Row) -> Example:
 def lm_eval_relaxed(completion: str, target: str) -> bool:
     """Whether a completion is right by lm-eval: within 5 % of a number, or else the same text.
 
-    Ported from lm-eval 0.4.13, tasks/chartqa/utils.py, which reads numbers with `float`. Our prompt
-    ends in "Answer:", so the completion is what follows lm-eval's "answer:". What is more than a
-    number is compared as text: "12 million", "~5", '"372532"' and "4014/2" are wrong by it.
+    Ported from lm-eval 0.4.13, tasks/chartqa/utils.py, which reads numbers with `float`; what is
+    more than a number is compared as text: "12 million", "~5" and "4014/2" are wrong by it.
     """
     answer = _final_answer(completion)
     if not answer:

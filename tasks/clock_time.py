@@ -5,9 +5,8 @@ One example: a clock, "Question: What time does the clock show, as h:mm?\\nAnswe
 
 Source: the folder of Kaggle's gpiosenka/time-image-datasetclassification (CC0) by --data-dir, or,
 without one, synthetic clocks of our own with the same times, sizes and index. Quirks: Kaggle turns
-whole pictures by quarter turns, so that 3:00 can look like 6:15 on a face without numerals; here
-`rotate` does that, and is off. A minute such as "05" is not a canonical integer: a token of it is
-outside V_num, and only cross-entropy sees it.
+whole pictures by quarter turns, so that 3:00 can look like 6:15 on a face without numerals. A
+minute such as "05" is not a canonical integer: a token of it is outside V_num.
 """
 
 from __future__ import annotations
@@ -62,10 +61,7 @@ _DIGITS = re.compile(r"(?<!\d)\d++(?:[-–—~:.,'’/]\d++)*+")
 
 
 class TimeGap(MeanAbsoluteError):  # noqa: N818
-    """Mean of |parsed - answer| in minutes over the completions that are a time, as in the paper.
-
-    Other completions are left out here and counted by the parse-failure rate.
-    """
+    """Mean of |parsed - answer| in minutes over the completions that are a time."""
 
     name: ClassVar[str] = "time_gap"
     version: ClassVar[int] = 1
@@ -99,9 +95,6 @@ class ClockTime:
     source: Literal["auto", "synthetic", "kaggle"] = parameter(
         "auto", "auto: Kaggle's pictures where --data-dir is given, else synthetic ones"
     )
-    rotate: bool = parameter(
-        False, "turn each synthetic picture by a random quarter turn, as Kaggle's are"
-    )
 
     @property
     def licence(self) -> str:
@@ -115,18 +108,14 @@ class ClockTime:
         return self if self._folder() is None else replace(self, source="kaggle")
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        """The first `limit` clocks of a split (None: all); any beginning has all times alike often.
-
-        `seed` draws the synthetic faces, and nothing of Kaggle's. Raises UserError where the folder
-        of `--data-dir` is not whole, before anything is trained.
-        """
-        folder = self._checked_folder()
+        """The first `limit` clocks; any beginning has all times alike often. Raises UserError."""
+        folder = self._folder()
         if folder is not None:
             found = [*kaggle_clocks(folder, split).items()]
             return [_example(clock, path, {}) for clock, path in found[:limit]]
         clocks = own_index(split)[:limit]
         numerals = {face: task_face(seed, face).numerals for face in range(FACES)}
-        pictures = picture_files(clocks, seed, rotate=self.rotate)
+        pictures = picture_files(clocks, seed)
         return [
             _example(clock, path, {"numerals": numerals[clock.face]})
             for clock, path in zip(clocks, pictures, strict=True)
@@ -135,19 +124,15 @@ class ClockTime:
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """Drawing version and seed of synthetic clocks; the digest of Kaggle's pictures."""
         same = {"task": self.name, "split": split, "format": FORMAT, "prompt": PROMPT}
-        folder = self._checked_folder()
+        folder = self._folder()
         if folder is not None:
             kept, digest = len(kaggle_clocks(folder, split)), kaggle_digest(folder, split)
             return {**same, "source": "kaggle", "digest": digest, "kept": kept}
-        drawing = {"generator": drawn_by(), "seed": seed, "rotate": self.rotate}
+        drawing = {"generator": drawn_by(), "seed": seed, "rotate": False}
         return {**same, "source": "synthetic", **drawing}
 
     def parse(self, completion: str) -> Answer | None:
-        """The first h:mm, as minutes h * 60 + m with h from 1 to 12.
-
-        None where there is none, or the first number with a colon is not a time of a 12-hour clock:
-        0:15, 13:05, 7:75, 3:30:15.
-        """
+        """The first number with a colon as minutes, where it is a time of a 12-hour clock."""
         written = (digits[0] for digits in _DIGITS.finditer(completion) if ":" in digits[0])
         match = _TIME.fullmatch(next(written, ""))
         if match is None:
@@ -160,16 +145,6 @@ class ClockTime:
     def metrics(self) -> Sequence[Metric]:
         """Exact match selects; the gaps leave out what is not a time, whose rate is beside."""
         return (ExactMatch(), TimeGap(), TimeGapWrapped(), ParseFailureRate(), TruncationRate())
-
-    def _checked_folder(self) -> Path | None:
-        """The same as `_folder`; raises UserError for a parameter that it does not read."""
-        folder = self._folder()
-        if folder is not None and self.rotate:
-            raise UserError(
-                "clock_time[rotate=true] turns clocks that are drawn here, and these are Kaggle's: "
-                "leave it out."
-            )
-        return folder
 
     def _folder(self) -> Path | None:
         """Kaggle's folder; None: the clocks are synthetic."""

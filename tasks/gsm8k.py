@@ -65,11 +65,7 @@ class GSM8K:
     version: ClassVar[int] = 3
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 512
-    paper_sizes: ClassVar[Mapping[Split, int]] = {
-        "train": 7473 - VALIDATION,
-        "validation": VALIDATION,
-        "test": 1319,
-    }
+    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 6973, "validation": 500, "test": 1319}
 
     calculator: Literal["strip", "keep"] = parameter(
         "strip", "what happens to the calculator notes <<48/2=24>> in the solutions"
@@ -111,8 +107,7 @@ class GSM8K:
         return [self._example(f"gsm8k-{file}-{index}", row) for index, row in rows[:limit]]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        """The digest of the file, the notes and, where rows are drawn, the seed; of problems made
-        here the generator."""
+        """The digest of the file and the seed where it draws, or the generator."""
         same = {"format": FORMAT, "calculator": self.calculator, "prompt": PROMPT}
         if self.source == "synthetic":
             made = {"source": self.source, "templates": "seen", "generator": GENERATOR}

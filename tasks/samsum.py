@@ -3,21 +3,16 @@ r"""SAMSum: summaries of messenger dialogues (Gliwa et al. 2019, arXiv 1911.1223
 One example (of our own, not of the corpus): "Summarize the dialogue.\n\nIda: Did you feed the
 hens?\nOle: Not yet, going now.\n\nSummary:" -> " Ole is going to feed the hens now."
 
-The licence, CC BY-NC-ND 4.0, forbids to pass changed copies on, and any commercial use: nothing of
-the corpus is part of this package.
+The licence, CC BY-NC-ND 4.0, forbids to pass changed copies on: nothing of the corpus is here.
 
 Source: train.json, val.json and test.json of the authors' archive (corpus.7z beside the paper on
-arXiv), or hub knkarthick/samsum, at the commit that added the last of its three files. The authors'
-own Samsung/samsum is gone from the hub (huggingface/datasets issue 7573). Quirks: lines end in \r\n
-or \n; an empty dialogue (the train set is said to have one) is kept, so that n is the paper's. The
-whole corpus was never read in the making of this file: sizes are those that Gliwa et al. give.
-`samsum[source=synthetic]` asks for dialogues made here, to see the whole path without the corpus.
+arXiv), or hub knkarthick/samsum at a pinned commit; the authors' own Samsung/samsum is gone
+(huggingface/datasets issue 7573). Quirks: lines end in \r\n or \n; an empty dialogue is kept, so
+that n is the paper's. Sizes are those that Gliwa et al. give: the corpus was never read here.
 
-No number is the answer of a summary: `parse` gives none, and ROUGE-1, ROUGE-2 and ROUGE-L are
-measured as F1 by Google's rouge-score (Lin 2004, aclanthology W04-1013). Words are stemmed, as in
-lm-eval's cnn_dailymail and in the summarisation examples of transformers; `evaluate.load("rouge")`
-stems only where it is asked to, and its numbers are lower then. The paper does not say which it
-uses. Values are means of the F1 of each example; `evaluate` gives the median of resampled means.
+ROUGE-1, ROUGE-2 and ROUGE-L are F1 by Google's rouge-score (Lin 2004, aclanthology W04-1013), with
+stemming as in lm-eval's cnn_dailymail; `evaluate.load("rouge")` does not stem, and is lower then.
+The paper does not say which it uses.
 """
 
 from __future__ import annotations
@@ -136,8 +131,7 @@ class SAMSum:
         return () if self.source == "synthetic" else (SOURCE,)
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        """The first `limit` examples: in the order of the file, for which the seed draws nothing,
-        or as the seed makes them."""
+        """The first `limit` examples, in the order of the file or as the seed makes them."""
         rows: Sequence[Mapping[str, Any]]
         if self.source == "synthetic":
             count = self.paper_sizes[split] if limit is None else limit

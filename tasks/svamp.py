@@ -75,10 +75,7 @@ class SVAMP:
         return () if self.source == "synthetic" else (SOURCE,)
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        """The first `limit` problems, in the order of their ids: the copies differ in theirs.
-
-        Raises UserError for another split than test.
-        """
+        """The first `limit` problems in the order of their ids. Raises UserError but for test."""
         _test_only(split)
         if self.source == "synthetic":
             count = self.paper_sizes[split] if limit is None else limit
@@ -88,8 +85,7 @@ class SVAMP:
         return [_example(row) for row in rows[:limit]]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        """The digest of the file, for which the seed draws nothing; of problems made here generator
-        and seed. Raises UserError as `examples` does."""
+        """The digest of the file; of problems made here generator and seed."""
         _test_only(split)
         if self.source == "synthetic":
             made = {"source": self.source, "generator": GENERATOR, "seed": seed}

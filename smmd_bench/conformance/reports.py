@@ -23,10 +23,7 @@ from .checks import UncheckedError, ViolationError, fail, require, say
 
 @dataclass(frozen=True)
 class Specimen:
-    """The runs that reports are tried on, unpacked into a folder when a check first needs one.
-
-    own: a user's run, to be tried as well.
-    """
+    """The runs that reports are tried on, unpacked when first needed; own: a user's run."""
 
     folder: Path
     own: Path | None = None
@@ -42,13 +39,12 @@ class Specimen:
     @cached_property
     def parts(self) -> dict[str, Path]:
         """Runs without a cell, without results, and of one cell for each task."""
-        cells = self._manifest["cells"]
-        one = {c["task"]: {c["address"]} for c in cells[::-1] if c["loss"] == "ce"}
-        parts = {
-            f"of one {task} cell": self._part(f"one-{at}", one[task]) for at, task in enumerate(one)
-        }
-        empty = {"without a cell": self._part("empty", ())}
-        return {**empty, "without results": self._part("pending", None), **parts}
+        cells = (read_json(self.run / "manifest.json") or {})["cells"]
+        kept: dict[str, Collection[str] | None] = {"without a cell": (), "without results": None}
+        for cell in cells:
+            if cell["loss"] == "ce":
+                kept.setdefault(f"of one {cell['task']} cell", {cell["address"]})
+        return {what: self._part(f"part-{at}", kept[what]) for at, what in enumerate(kept)}
 
     @cached_property
     def full(self) -> dict[str, Path]:
@@ -56,13 +52,10 @@ class Specimen:
         found = {"full": self.run, "of `smmd-bench overhead`": self.run.with_name("overhead")}
         return {**found, str(self.own): self.own} if self.own else found
 
-    @property
-    def _manifest(self) -> dict[str, Any]:
-        return read_json(self.run / "manifest.json") or {}
-
     def _part(self, name: str, kept: Collection[str] | None) -> Path:
         """The run with the cells of these addresses; None: with all, and without any result."""
-        folder, manifest = self.folder / name, self._manifest
+        folder = self.folder / name
+        manifest: dict[str, Any] = read_json(self.run / "manifest.json") or {}
         cells = [c for c in manifest["cells"] if kept is None or c["address"] in kept]
         write_json(folder / "manifest.json", {**manifest, "cells": cells})
         for made in () if kept is None else filter(Path.is_dir, self.run.iterdir()):

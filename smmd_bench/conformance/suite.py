@@ -13,8 +13,7 @@ from ..plugin_system.registry import GROUPS, Group, entries, load, load_plugin_f
 from .checks import Finding, fail, require, run_checks
 from .reports import REPORT_CHECKS, Specimen, Tried
 
-_PROTOCOLS = {"engines": Engine, "executors": Executor}
-_NEEDS = {"engines": "a checkpoint to decode with", "executors": "jobs to run"}
+_PROTOCOLS: dict[str, type] = {"engines": Engine, "executors": Executor}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +44,21 @@ def targets(words: Sequence[str]) -> list[Target]:
 
 def findings(target: Target, runs: Specimen) -> list[Finding]:
     """What came of every check of a plugin."""
-    first = run_checks({"plugin": _usable}, target)
-    if first[0].state == "failed":
-        return first
+    found = run_checks({"plugin": _usable}, target)
+    if found[0].state == "failed":
+        return found
     plugin = load(target.group, target.spec)
     if target.group == "tasks":
         from .tasks import task_findings
 
-        return [*first, *task_findings(plugin)]
+        return [*found, *task_findings(plugin)]
     if target.group == "losses":
         from .losses import LOSS_CHECKS
 
-        return [*first, *run_checks(LOSS_CHECKS, plugin)]
+        return [*found, *run_checks(LOSS_CHECKS, plugin)]
     if target.group == "reports":
-        return [*first, *run_checks(REPORT_CHECKS, Tried(plugin, runs))]
-    untried = f"that needs {_NEEDS[target.group]}: try it in `smmd-bench train-eval`"
-    held = run_checks({"contract": _protocol}, target)
-    return [*first, *held, Finding("behaviour", "unchecked", untried)]
+        return [*found, *run_checks(REPORT_CHECKS, Tried(plugin, runs))]
+    return [*found, Finding("behaviour", "unchecked", "try it in `smmd-bench train-eval`")]
 
 
 def violations(name: str) -> list[str]:
@@ -84,6 +81,8 @@ def _usable(target: Target) -> None:
     except UserError as error:
         fail(str(error))
     cls: Any = type(plugin)
+    protocol = _PROTOCOLS.get(target.group, object)
+    require(isinstance(plugin, protocol), f"it lacks an attribute or method of {protocol.__name__}")
     require(plugin.name == name, f"it is registered as {name}, and its name is {plugin.name}")
     if target.group not in ("executors", "reports"):
         version = plugin.version
@@ -97,12 +96,6 @@ def _usable(target: Target) -> None:
     require(not silent, f"the parameter {', '.join(silent)} has no help: use parameter()")
     again = load(target.group, canonical(plugin))
     require(again == plugin, f"its spelling {canonical(plugin)} gives another plugin")
-
-
-def _protocol(target: Target) -> None:
-    """It has what its contract asks for."""
-    holds = isinstance(load(target.group, target.spec), _PROTOCOLS[target.group])
-    require(holds, f"it lacks an attribute or method of {singular(target.group).capitalize()}")
 
 
 def _of_file(path: Path) -> list[Target]:

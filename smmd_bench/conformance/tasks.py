@@ -28,10 +28,7 @@ from .checks import Finding, fail, require, run_checks
 from .task_data import TaskData, content, fingerprints, fingerprints_elsewhere
 
 _RESERVED = frozenset({*COMPLETION_COLUMNS, *SCORE_COLUMNS, *IDENTITY, *columns_of(RULES)})
-_STRANGE = (
-    "", " ", "\n", "####", "nan", "inf", "1/0", "-", "\u0663", "\u2212", "9" * 5000, "1e999",
-    "no number at all", "1:2:3", "[", "\\frac{1}{0}",
-)  # fmt: skip
+_STRANGE = ("", " ", "####", "nan", "inf", "1/0", "-", "\u0663", "9" * 5000, "1e999", "1:2:3", "[")
 _MEASURED = 300
 _RESAMPLES = 4
 _SPELLINGS: Mapping[str, Callable[[str], str]] = {
@@ -39,7 +36,7 @@ _SPELLINGS: Mapping[str, Callable[[str], str]] = {
     "a byte-order mark before it": lambda text: f"\ufeff{text}",
     "lines that end in \\r\\n": lambda text: f"{text}\n".replace("\n", "\r\n"),
     "non-breaking spaces": lambda text: text.replace(" ", "\u00a0"),
-    "an end-of-text token after it": lambda text: f"{text}<|im_end|>",
+    "an end-of-text token": lambda text: f"{text}<|im_end|>",
 }
 
 
@@ -250,12 +247,10 @@ def _check_axis(metric: Metric, frame: pd.DataFrame) -> None:
 
 
 def _columns(metric: Metric, frame: pd.DataFrame) -> list[np.ndarray]:
-    if metric.subset is not None:
-        frame = frame[frame[metric.subset]]
+    frame = frame if metric.subset is None else frame[frame[metric.subset]]
     return [frame[name].to_numpy(np.float64) for name in metric.columns]
 
 
 def _value(metric: Metric, frame: pd.DataFrame) -> float:
-    """NaN where no row counts."""
     columns = _columns(metric, frame)
     return float(metric.statistic(*columns)) if len(columns[0]) else math.nan

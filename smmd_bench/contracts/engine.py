@@ -34,9 +34,8 @@ class Canary:
     """Log-probabilities, by transformers in float32, that identify a checkpoint's weights.
 
     `log_probabilities[k]` are those of the last tokens of `token_ids[k]`. The last `pictures`
-    sequences read the picture of `smmd_bench.training.canary_texts`. `rounded` is the same in the
-    dtype of the engine (empty in float32), which tells the rounding noise. `rivals` are checkpoints
-    that an engine could run in place of this one: names and `log_probabilities`.
+    sequences read a picture. `rounded` is the same in the dtype of the engine (empty in float32).
+    `rivals` are checkpoints that an engine could run instead: names and `log_probabilities`.
     """
 
     token_ids: tuple[tuple[int, ...], ...]
@@ -68,10 +67,7 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Greedy text after a prompt; `finish_reason` is "stop" or "length".
-
-    `token_ids` end with the end-of-sequence token where there was one; `text` is without it.
-    """
+    """Greedy text; `token_ids` end with the end of sequence; `finish_reason`: stop or length."""
 
     text: str
     token_ids: tuple[int, ...]
@@ -80,7 +76,6 @@ class Completion:
 
 Progress = Callable[[str, int, int], None]
 """`progress(what, done, total)`: called often; must be cheap. With total 0, `what` is a message."""
-
 
 Images = Sequence[Sequence[Path]]
 """The image files of each row, in the order of their placeholders."""

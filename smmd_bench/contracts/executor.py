@@ -37,10 +37,7 @@ class PerCell:
 
     def __post_init__(self) -> None:
         if self.strategy == "fsdp2" and self.gpus == 1:
-            raise UserError(
-                "strategy=fsdp2 of the executor spreads weights over the GPUs of a cell: give "
-                "gpus_per_cell=2 or more, too."
-            )
+            raise UserError("strategy=fsdp2 needs several GPUs: give gpus_per_cell=2 or more, too.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +54,10 @@ class Resources:
 class Job:
     """A piece of work that runs in a process of its own: `python -m MODULE REQUEST EVENTS_FD`.
 
-    `stage` is "train", "decode", "measure" or "regress"; `label` is what people read;
-    `cells` are the addresses that it serves; `payload` is the JSON that the process reads, to which
-    the executor adds the stage and, as `run`, the folder of the run; `module` is what it runs.
-    `place` stands before the names of its progress, where a run has several models or tasks.
+    `stage` is "try", "train", "decode", "measure" or "regress"; `label` is what people read;
+    `cells` are the addresses that it serves; `payload` is the JSON that the process reads, beside
+    the stage and the run's folder. `place` stands before the names of its progress, where a run has
+    several models or tasks. `folders` are all that it reads and writes in the run, but for its log.
     """
 
     stage: str
@@ -122,6 +119,5 @@ class Executor(Protocol):
     def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
         """Run jobs until the queue is empty after the last result; a job that dies stops no other.
 
-        Jobs may come into the queue while a result is read. Raises UserError for a job that fits
-        nowhere.
+        Raises UserError for a job that fits nowhere.
         """

@@ -1,11 +1,7 @@
 """Metrics over the scored examples of a cell (`smmd_bench.scoring.score` says the columns).
 
-Every `statistic` reduces one axis of its columns, so that `scipy.stats.bootstrap(paired=True)`
-computes a whole batch of resamples in one call. Values are in the unit that the label names: an
-accuracy of 43.39 is 43.39 %, as in the paper. The tests compare them with scikit-learn.
-
-Parsed values can be wild: one completion of forty digits ruins a mean absolute error or an R². A
-sum beyond float64 is infinite, which counts as "no value".
+Every `statistic` reduces one axis of its columns, so that a whole batch of resamples is computed in
+one call. An accuracy of 43.39 is 43.39 %. A sum beyond float64 is infinite: "no value".
 """
 
 from __future__ import annotations
@@ -24,10 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Percentage:
-    """Base of metrics that are the mean of one column, whose values are from 0 to 1, in percent.
-
-    A subclass gives `name`, `label` and `columns`.
-    """
+    """Base of metrics that are the mean of one column of values from 0 to 1, in percent."""
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
@@ -81,10 +74,7 @@ class ParseFailureRate(Percentage):
 
 @dataclass(frozen=True)
 class MeanAbsoluteError:
-    """Mean of |parsed - answer| over the examples that parse; one wild completion can dominate it.
-
-    Every table shows the parse-failure rate beside it.
-    """
+    """Mean of |parsed - answer| over the examples that parse; one wild one can dominate it."""
 
     name: ClassVar[str] = "mean_absolute_error"
     version: ClassVar[int] = 1
@@ -116,10 +106,7 @@ class TrimmedAbsoluteError(MeanAbsoluteError):
 
 @dataclass(frozen=True)
 class RSquared:
-    """Coefficient of determination, 1 - SS_res / SS_tot, over the examples that parse.
-
-    It has no value (NaN) where all answers are the same, since SS_tot is 0.
-    """
+    """Coefficient of determination, 1 - SS_res / SS_tot; NaN where all answers are the same."""
 
     name: ClassVar[str] = "r_squared"
     version: ClassVar[int] = 1
@@ -133,8 +120,7 @@ class RSquared:
         answer, parsed = columns
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             residual = np.sum(np.square(answer - parsed), axis=axis)
-            spread = np.sum(
-                np.square(answer - np.mean(answer, axis=axis, keepdims=True)), axis=axis
-            )
+            centred = answer - np.mean(answer, axis=axis, keepdims=True)
+            spread = np.sum(np.square(centred), axis=axis)
             constant = np.max(answer, axis=axis) == np.min(answer, axis=axis)
             return np.where(constant, np.nan, 1.0 - residual / spread)

@@ -80,9 +80,7 @@ def plain_text(completion: str) -> str:
 
     Markers in brackets, such as `<|im_start|>assistant`, `</s>`, `<pad>` or `[EOS]`, go at the ends
     of a text, and nothing counts after one in bars or one that says end. A non-breaking or thin
-    space (U+00A0, U+2007, U+2009, U+202F) becomes a space, `\r\n` and `\r` become `\n`, and
-    characters without width, such as the byte-order mark, go. Digits stay as they are, and a space
-    between them separates two numbers, whatever its kind: `1 234` is not 1234.
+    space becomes a space, `\r\n` and `\r` become `\n`, and characters without width go.
     """
     text = completion.translate(_UNSEEN).replace("\r\n", "\n").replace("\r", "\n")
     text = _END.split(_BEGIN.sub("", text, count=1), maxsplit=1)[0].strip()
@@ -95,9 +93,7 @@ def parse_number(text: str) -> Fraction | None:
 
     Read are `-3/2`, `1,234`, `$18.00`, `18.`, `.5`, `+7`, `1.8e1`, `1.5 × 10^3`, mixed numbers such
     as `5 1/2` and `2½`, any minus sign, LaTeX's `\\frac{3}{4}` and `9{,}500`, and a percentage as
-    the number before its sign. A comma counts only between proper groups of three. Not read are
-    digits that are not ASCII, a division by zero, and more than 400 digits or an exponent beyond
-    400 either way.
+    the number before its sign. Not read are digits that are not ASCII, and beyond 400 digits.
     """
     match = _NEXT.fullmatch(_rewritten(text.strip()).removesuffix("%").rstrip(" "))
     return _value(match) if match else None
@@ -111,14 +107,11 @@ def first_number(text: str) -> Fraction | None:
 def last_number(text: str) -> Fraction | None:
     """The last number in running text, None if there is none or it cannot be read.
 
-    A fraction is one number, and a denominator alone never is one: `x/4` has none. A mixed number
-    is one: `5 1/2`. A hyphen or dash is a sign unless it follows a letter, a digit, a closing
-    bracket, a percent sign or another hyphen: `= -5` ends in -5. Where a space follows, it is one
-    after `=`, `(`, `:` or `#` alone: `= - 5` ends in -5, `7 - 5` in 5. Digits
-    after an ASCII letter belong to an identifier (`x5`, `GPT4.1`); those before some letters count
-    (`10km`), but not `5k`. What adjoins a number can make it unreadable, and no piece of it is read
-    then: in times (`3:30`), ranges and sums (`3-5`, `2+3`), powers (`5^2`), versions, dates, and
-    between commas that are not before groups of three (`1,23`).
+    A fraction or mixed number is one number (`5 1/2`), a denominator alone none (`x/4`). A hyphen
+    is a sign unless it follows a letter, digit, closing bracket, percent sign or hyphen; where a
+    space follows, after `=`, `(`, `:` or `#` alone: `= - 5` ends in -5, `7 - 5` in 5. `x5` is an
+    identifier, `10km` a number, `5k` none. What adjoins a number can make it unreadable: in times
+    (`3:30`), ranges and sums (`3-5`, `2+3`), powers (`5^2`), versions, dates, and `1,23`.
     """
     return next(map(_value, reversed(list(_numbers(text)))), None)
 

@@ -1,13 +1,15 @@
-"""What a loss sees: the numeric vocabulary, and the numeric positions of a batch."""
+"""The contract of a loss, and what it sees: the numeric vocabulary and positions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from .numeric_loss import NumericLoss
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +95,7 @@ class NumericPlaces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumericTargets(NumericPlaces):
-    """What a loss sees: the numeric positions of a batch, and what the model predicts there.
+    """What a loss sees: numeric positions, and what the model predicts there.
 
     logits: [M, N] over V_num, float32 or wider, differentiable.
     log_partition: [M], logsumexp over the whole vocabulary, differentiable.
@@ -118,3 +120,14 @@ class Weighting(Protocol):
     @property
     def weight(self) -> float:
         """Lambda, by which an additive auxiliary is multiplied."""
+
+
+@runtime_checkable
+class Loss(Weighting, Protocol):
+    """A training loss: cross-entropy plus, or at numeric positions replaced by, an auxiliary."""
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+
+    def bind(self, vocabulary: NumericVocabulary) -> NumericLoss:
+        """The auxiliary as a module over `NumericTargets`, with its constants over V_num."""

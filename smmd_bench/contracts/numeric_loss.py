@@ -125,10 +125,9 @@ def number_spans(
     """(number, digits after) of D numeric tokens in reading order: [D] int64 each.
 
     A number is a run of neighbouring positions of a row; numbers count from 0. row, position: [D]
-    int64, where the tokens stand. digits: [D] int64, how many digits each spells; a token of 0
-    spells no digits, and is a number of its own. joined: [D] bool, which tokens go on the number of
-    the token before them although their positions are no neighbours: after a decimal point. apart:
-    [D] bool, which tokens begin a number although they are neighbours of the token before them.
+    int64. digits: [D] int64, how many digits each spells; a token of 0 is a number of its own.
+    joined: [D] bool, tokens that go on the number before them although they are no neighbours.
+    apart: [D] bool, tokens that begin a number although they are.
     """
     starts = torch.ones_like(row, dtype=torch.bool)
     starts[1:] = (row[1:] != row[:-1]) | (position[1:] != position[:-1] + 1)

@@ -93,7 +93,7 @@ class RunFrames:
 
         `b`, `c` and `p` are those of McNemar's exact test where the metric is a share of the
         examples; of another metric p is by the bootstrap. `jackknife` holds the pseudo-values of
-        `smmd_bench.scoring.jackknife`.
+        `smmd_bench.scoring.crossed`.
         """
         return self._compared_by("comparison")
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..plugin_system.plugin_source import version_of
 from . import decoding_rules, score, statistics
 from .categories import CATEGORIES
-from .jackknife import pseudo_values
+from .crossed import pseudo_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
-    """What can change a measurement besides the completions; a part of the measure address.
-
-    `rules` are those of `decoding_rules` that answer beside greedy decoding.
-    """
+    """What can change a measurement besides the completions; a part of the measure address."""
     more = {"rules": [decoding_rules.VERSION, *rules]} if rules else {}
     return {
         **more,
@@ -42,11 +39,10 @@ def measure(
     rules: Sequence[str] = (),
     resamples: int = statistics.RESAMPLES,
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """The scored frame of a cell's completions, and the content of its `metrics.json`.
+    """The scored frame of a cell's completions, and the content of its `metrics.json`:
+    {"n", "metrics": {name: {"value", "low", "high", "n"}}, "counts"}, None where there is no value.
 
-    The content is {"n", "metrics": {name: {"value", "low", "high", "n"}}, "counts"}; the caller
-    adds the address. Numbers that do not exist are None. With beams, the columns and metrics of
-    `rules` come on top.
+    With beams, the columns and metrics of `rules` come on top.
     """
     scores = score.score_frame(task, completions)
     if beams is not None:

@@ -70,8 +70,7 @@ def completions_frame(
     names = dict.fromkeys(name for example in examples for name in example.attributes)
     if taken := sorted(set(names) & set(frame)):
         raise UserError(
-            f"The attribute '{taken[0]}' of the examples is the name of a column of completions: "
-            "give it another name in the task."
+            f"The attribute '{taken[0]}' is a column of completions: rename it in the task."
         )
     for name in names:
         frame[name] = [example.attributes.get(name) for example in examples]
@@ -121,13 +120,11 @@ def score(
 ) -> pd.DataFrame:
     """Score completions against references by a task's parser and metrics.
 
-    `task` is a spec such as `gsm8k` or `arithmetic[operations=1..2]`, or a task. A reference is
-    a number or a target text that the task can parse; for a task without numeric answers, such as
-    `samsum`, any text. The frame is that of `score_frame`, with the texts; `.attrs["metrics"]`
-    holds, by metric name, its value, low, high (the 95 % interval) and n.
+    `task` is a spec such as `gsm8k`, or a task. A reference is a number or a target text; for a
+    task without numeric answers any text. The frame is that of `score_frame`, with the texts;
+    `.attrs["metrics"]` holds, by metric name, its value, low, high (the 95 % interval) and n.
 
-    Raises UserError if there is nothing to score, the lengths differ, a completion is not text
-    or a reference holds no number.
+    Raises UserError for no completions, other lengths, and what is no text or number.
     """
     import pandas as pd
 
@@ -164,10 +161,7 @@ def _check_completions(completions: Sequence[object], references: Sequence[objec
         raise UserError("No completions were given: give at least one, and its reference.")
     for at, text in enumerate(completions):
         if not isinstance(text, str):
-            raise UserError(
-                f"Completion {at} ({str(text)[:80]}) is not text: give a string, which may be "
-                "empty."
-            )
+            raise UserError(f"Completion {at} ({str(text)[:80]}) is not text: give a string.")
 
 
 def _scores(

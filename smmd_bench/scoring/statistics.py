@@ -1,9 +1,7 @@
 """Intervals, paired differences and tests of one checkpoint, or of two on the same examples.
 
 A share of examples has Wilson's interval, the difference of two Tango's (`proportions`); any other
-metric has the percentile bootstrap's, by scipy. Exact match has McNemar's test, by statsmodels. The
-resamples are drawn over the examples of the test split, so an interval says what another test
-set of that size might have given for this one checkpoint; `over_seeds` is about training seeds.
+metric has the percentile bootstrap's over the examples, by scipy. Exact match has McNemar's test.
 """
 
 from __future__ import annotations
@@ -84,14 +82,6 @@ def interval(
         low, high = wilson(round(value * n / 100), n, confidence)
         return Estimate(value, 100 * low, 100 * high, n)
     return _resampled(metric.statistic, columns, resamples, seed, confidence)[0]
-
-
-def is_share(metric: Metric, frame: pd.DataFrame) -> bool:
-    """Whether a metric of a scored frame is a share of its examples: `interval` is Wilson's then,
-    and that of `paired_difference` Tango's; else both are bootstrapped."""
-    if metric.subset is not None:
-        frame = frame[frame[metric.subset]]
-    return _is_share(metric, _columns(metric, frame))
 
 
 def metric_values(

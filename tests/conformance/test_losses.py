@@ -48,7 +48,7 @@ NOISY = times(lambda of: torch.rand(len(of.target)))
 NOT_SEPARABLE = times(lambda of: torch.arange(len(of.target)), separable=True)
 DEFECTS = [
     ("gradient", times(lambda of: of.logits.detach().square().mean(-1))),
-    ("extreme logits", but(terms=log_p)),
+    ("logits", but(terms=log_p)),
     ("micro-batches", but(forward=lambda self, of: (self.terms(of).mean(), len(of.target)))),
     ("units", but(forward=lambda self, of: (self.terms(of).sum(), 1))),
     ("separable", NOT_SEPARABLE),

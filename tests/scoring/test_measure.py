@@ -43,15 +43,6 @@ def test_the_identity_has_every_version_that_can_change_a_measurement():
     }
 
 
-def test_what_does_not_parse_is_wrong_but_out_of_the_mean_absolute_error(examples):
-    answers = answers_of(examples, 1.0, 1)
-    answers["completion"] = ["nothing", *examples["target"][1:]]
-    _, content = measure(TASK, answers, resamples=20)
-    assert content["metrics"]["exact_match"]["value"] == pytest.approx(100 * 149 / 150)
-    assert content["metrics"]["mean_absolute_error"]["value"] == 0
-    assert content["metrics"]["mean_absolute_error"]["n"] == 149
-
-
 def test_nothing_parsed_gives_none_and_not_nan(examples):
     _, content = measure(TASK, answers_of(examples, 0.4, 1).assign(completion="?"))
     json.dumps(content, allow_nan=False)

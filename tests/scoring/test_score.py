@@ -65,12 +65,6 @@ def test_an_attribute_cannot_shadow_a_score():
         score_frame(TASK, completions([("1", "1")], error=[1]))
 
 
-def test_no_completion_gives_an_empty_frame_with_all_columns():
-    scores = score_frame(TASK, completions([], finish_reason=[]))
-    assert len(scores) == 0
-    assert {"exact", "valid", "category", "truncated"} <= set(scores.columns)
-
-
 def test_score_gives_a_row_a_completion_and_the_metrics():
     frame = sb.score(TASK, ["1", "-7", "no", "70"], ["1", "7", "7", "7"], {"level": list("abcd")})
     assert frame["category"].tolist() == ["exact", "sign_flip", "invalid", "scale_x10^1"]

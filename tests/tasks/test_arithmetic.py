@@ -4,8 +4,6 @@ import pyarrow.parquet as pq
 from smmd_bench.tasks._mixed_expressions import split_of
 from smmd_bench.tasks.arithmetic import IN_PROCESS_BELOW, SCHEMA, ExampleTable, generate
 
-from smmd_bench.plugin_system.registry import load_task
-
 LEVELS = ("easy", "medium", "hard")
 
 
@@ -30,9 +28,7 @@ def test_a_file_holds_what_was_asked_for(tmp_path):
 
 def test_examples_are_the_same_one_by_one_and_in_a_loop(tmp_path):
     examples = ExampleTable(drawn(tmp_path / "a.parquet", 1500))
-    parse = load_task("arithmetic").parse
     assert list(examples) == [examples[at] for at in range(1500)]
-    assert all(example.answer == parse(example.target) for example in examples)
 
 
 def test_the_file_does_not_depend_on_the_number_of_processes_nor_on_what_comes_after(tmp_path):

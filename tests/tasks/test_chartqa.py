@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from PIL import Image
 from smmd_bench.tasks.chartqa import ChartQA, lm_eval_relaxed
 
-import smmd_bench as sb
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
 
@@ -43,22 +42,11 @@ def test_an_example_has_one_picture_and_a_number():
     example = TASK.examples("train", 0, 3)[2]
     assert example.uid == "chartqa-synthetic-train-0-1-0"
     assert example.prompt == "Question: What is the highest value of Old?\nAnswer:"
-    assert (example.target, example.answer) == (" 1", sb.load_task("chartqa").parse("1"))
+    assert (example.target, example.answer) == (" 1", TASK.parse("1"))
     (picture,) = example.images
     with Image.open(picture) as image:
         assert (image.format, image.mode, image.size) == ("PNG", "RGB", (448, 336))
-    assert dict(example.attributes) == {
-        "chart_kind": "stacked", "question_kind": "maximum", "reading": "gridlines",
-        "origin": "synthetic",
-    }  # fmt: skip
-
-
-def test_examples_follow_from_the_seed_and_a_smaller_number_is_the_beginning_of_a_larger_one():
     assert TASK.examples("test", 0, 7) == TASK.examples("test", 0, 20)[:7]
-    assert TASK.examples("test", 0, 0) == []
-    first, second = (TASK.examples("test", seed, 10) for seed in (0, 1))
-    assert [e.prompt for e in first] != [e.prompt for e in second]
-    assert {e.images for e in first}.isdisjoint(e.images for e in second)
 
 
 def test_pictures_are_drawn_once_and_only_as_many_as_asked_for(tmp_path, monkeypatch):

@@ -4,7 +4,6 @@ The dialogues of `tests/data/samsum` are of our own: the corpus must not be redi
 """
 
 import logging
-import re
 
 import pandas as pd
 import pytest
@@ -68,10 +67,6 @@ def test_dialogues_made_here_need_no_file(monkeypatch):
     assert list(train[:50]) == list(made.examples("train", 0, 50))
     assert made.examples("train", 1, 1) != made.examples("train", 0, 1)
     assert made.identity("test", 0) != made.identity("test", 1)
-    for example in train:
-        names = re.findall(r"^(\w+): ", example.prompt, re.MULTILINE)
-        capital = set(re.findall(r"[A-Z]\w+", example.target))
-        assert capital - {"They", "Monday", "Tuesday", "Friday", "Sunday"} == {*names}
 
 
 def test_a_dialogue():

@@ -33,14 +33,6 @@ def test_every_step_is_right_and_the_last_is_the_answer(kind):
         assert used <= given | results | {"2"}  # a half is nowhere written as a number
 
 
-def test_a_problem_of_svamp_has_one_step_and_a_number_that_is_not_needed():
-    for problem in problems("svamp"):
-        (note,) = NOTE.findall(problem.answer)
-        needed = re.findall(r"\d+", note[1])
-        assert len(needed) == 2
-        assert len(re.findall(r"\d+", problem.question)) == 3
-
-
 def test_splits_share_no_template_with_the_same_values():
     def found(split, seed):
         made = [made_problem("gsm8k", split, seed, at) for at in range(2_000)]
@@ -53,7 +45,6 @@ def test_splits_share_no_template_with_the_same_values():
 
 
 def test_the_same_arguments_give_the_same_problem():
-    assert problems("gsm8k", count=50) == problems("gsm8k", count=50)
     assert made_problem("gsm8k", "train", 0, 7).question == (
         "Felix sold 189 beads on Wednesday, 67 on Saturday and 35 on Sunday. "
         "How many beads did Felix sell on the three days?"
