@@ -10,11 +10,7 @@ from .voice import Voice
 
 
 @click.command()
-@click.option(
-    "--task",
-    required=True,
-    help="A task, such as arithmetic or 'arithmetic[level=hard]'.",
-)
+@click.option("--task", required=True, help="A task, such as 'arithmetic[level=hard]'.")
 @click.option(
     "--predictions",
     "files",
@@ -22,25 +18,18 @@ from .voice import Voice
     multiple=True,
     type=options.PATH,
     metavar="FILE",
-    help="A file of completions; may be repeated. The others are compared with the first.",
+    help="Completions; may be repeated: the others are compared with the first.",
 )
 @click.option(
     "--label",
     "labels",
     multiple=True,
-    help="What tables call a file, in the same order (default: its name). The name of a loss, such "
-    "as ce or smmd, gives it the colour of that loss.",
+    help="What tables call a file, such as ce or smmd, in the same order (default: its name).",
 )
 @options.choice("--split", "test", "train", "validation", help="Which split was answered.")
 @options.data_seed
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    help="Score the first examples only (default: the split of the paper's size).",
-)
-@click.option(
-    "--partial", is_flag=True, help="If a file lacks examples, score those that every file has."
-)
+@click.option("--limit", type=click.IntRange(1), help="Score the first examples only.")
+@click.option("--partial", is_flag=True, help="Score the examples that every file has.")
 @click.option("--id-column", help="The column with the ids.")
 @click.option("--completion-column", help="The column with the completions.")
 @click.option("--model-label", "model", default="predictions", help="What tables call the model.")
@@ -51,9 +40,7 @@ from .voice import Voice
 def command(
     task: str, files: tuple[Path, ...], labels: tuple[str, ...], voice: Voice, **given: Any
 ) -> int:
-    """Score completions made elsewhere, and report.
-
-    The tables and figures are those of a run.
+    """Score completions made elsewhere, and report as of a run.
 
     \b
     Formats, also packed by gzip (.gz):
@@ -71,7 +58,6 @@ def command(
       smmd-bench score --task arithmetic --predictions ce.jsonl \\
         --predictions smmd.jsonl
       smmd-bench score --task gsm8k --predictions samples_gsm8k_2026-11-20.jsonl
-      smmd-bench score --task arithmetic --predictions first.jsonl.gz --limit 500
     """
     from ..plugin_system.registry import require_known
 
