@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,113 +65,95 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
     Examples:
       smmd-bench power runs/PILOT --difference 2
     """
-    from ..publishing.tables import number
     from ..results.frames import read_run
-    from ..results.power import MOST, SEEDS, planned_power
+    from ..results.power import planned_power
 
     if difference is not None and not 0 < difference < math.inf:
         raise UserError(f"--difference {difference:g} is no size above 0: give one, such as 2.")
     found = planned_power(read_run(pilot), metric, difference)
-
-    def columns(row: dict[str, Any]) -> dict[str, str]:
-        shown = {f"{seeds} seeds": number(row[f"seeds_{seeds}"]) for seeds in SEEDS}
-        if difference is not None:
-            needed = f"over {MOST:,}" if row["needed"] is None else f"{row['needed']:,.0f}"
-            shown[f"Seeds for {difference:g}"] = needed
-        return {"n": f"{row['n']:,}", **shown}
-
-    title = (
-        f"What a run like {pilot} can show: the smallest true difference of {metric} to\n"
-        "cross-entropy that the test finds with a probability of 80 %, at a level of 0.05"
+    left_out = found.attrs["left_out"]
+    if as_json:
+        content = {"metric": metric, "rows": rows_of(found), "left_out": left_out}
+        print_json({"pilot": str(pilot), **content})
+        return
+    caption = (
+        f"By so many seeds: the smallest true difference of {metric} to cross-entropy that the "
+        "test finds with a probability of 80 %, at a level of 0.05. n: test examples. With a pilot "
+        f"of one seed it is the least. Needed: seeds for a difference of {difference or 0:g}."
     )
-    caption = "n: test examples. With a pilot of one seed these are the least that is needed."
-    content = {"pilot": str(pilot), "metric": metric, "left_out": found.attrs["left_out"]}
-    _show(found, columns, title, caption, content if as_json else None)
-    if not as_json:
-        _say("Left out, because the pilot shows no spread", found.attrs["left_out"])
+    names = [name for name in found if name != "needed" or difference is not None]
+    _print(found[names], f"What a run like {pilot} can show", caption)
+    _say("Left out, because the pilot shows no spread", left_out)
 
 
 def _compare_runs(a: RunFrames, b: RunFrames, metric: str | None, as_json: bool) -> None:
-    from ..publishing.tables import DASH, number
     from ..results.compare import compare_runs
 
     found = compare_runs(a, b, metric)
-
-    def columns(row: dict[str, Any]) -> dict[str, str]:
-        seed = DASH if row["loss"] == "base" else str(row["seed"])
-        values = {"A": number(row["a"]), "B": number(row["b"])}
-        return {"Seed": seed, "Metric": row["metric"], **values, **_difference(row, "B − A", "p")}
-
+    if as_json:
+        content = {**vars(found), "rows": rows_of(found.rows)}
+        print_json({"a": str(a.path), "b": str(b.path), **content})
+        return
     caption = (
-        "Brackets: 95 % intervals over the n test examples; Tango's of shares, with McNemar's "
-        "exact p; of other metrics by the paired bootstrap. p is not corrected for their number."
+        "Difference: B − A. Brackets: 95 % intervals over the n test examples; Tango's of shares, "
+        "with McNemar's exact p; of other metrics by the paired bootstrap. p is not corrected."
     )
-    content = {"a": str(a.path), "b": str(b.path), **vars(found)}
-    title = f"A: {a.path}\nB: {b.path}"
-    _show(found.rows, columns, title, caption, content if as_json else None)
-    if not as_json:
-        _say("Without an interval", found.unpaired)
-        _say(f"Only in {a.path}", found.only_a)
-        _say(f"Only in {b.path}", found.only_b)
-        _say("Differs", found.settings)
+    _print(found.rows, f"A: {a.path}\nB: {b.path}", caption)
+    _say("Without an interval", found.unpaired)
+    _say(f"Only in {a.path}", found.only_a)
+    _say(f"Only in {b.path}", found.only_b)
+    _say("Differs", found.settings)
 
 
 def _compare_losses(run: RunFrames, losses: list[str], metric: str | None, as_json: bool) -> None:
     from ..publishing.style import loss_label
-    from ..publishing.tables import number
     from ..results.compare import contrasts
 
     found = contrasts(run, losses, metric)
-
-    def columns(row: dict[str, Any]) -> dict[str, str]:
-        shown = {"Metric": row["metric"], "Against": loss_label(row["against"])}
-        shown |= _difference(row, "Δ [95 %]", "p_holm")
-        return {**shown, "Detectable": number(row["smallest"]), "Seeds": str(row["seeds"])}
-
+    left_out = found.attrs["left_out"]
+    if as_json:
+        print_json({"run": str(run.path), "rows": rows_of(found), "left_out": left_out})
+        return
     caption = (
-        "Δ: the first loss minus the other, paired over the seeds that both have, by the test of "
-        "the verdict; p_holm: corrected over the others. Detectable: the least true difference "
-        "that it finds with a probability of 80 %."
+        "Difference: the first loss minus the other, paired over the seeds that both have, by the "
+        "test of the verdict. p (Holm): corrected over the others. Detectable: the least true "
+        "difference that it finds with a probability of 80 %."
     )
-    content = {"run": str(run.path), "left_out": found.attrs["left_out"]}
     title = f"{loss_label(losses[0])} against others, {run.path}"
-    _show(found, columns, title, caption, content if as_json else None)
-    if not as_json:
-        _say("Left out, without a seed that both have", found.attrs["left_out"])
+    _print(found.drop(columns="p"), title, caption)
+    _say("Left out, without a seed that both have", left_out)
 
 
-def _difference(row: dict[str, Any], name: str, p: str) -> dict[str, str]:
-    """A difference with its interval, its p, and the examples that it is of."""
-    from ..publishing.tables import DASH, p_value, with_interval
-
-    difference = with_interval(row["difference"], row["low"], row["high"], 2, sign=True)
-    found = DASH if row[p] is None else p_value(row[p])
-    return {name: difference, p: found, "n": DASH if row["n"] is None else f"{row['n']:,.0f}"}
-
-
-def _show(
-    found: pd.DataFrame,
-    columns: Callable[[dict[str, Any]], dict[str, str]],
-    title: str,
-    caption: str,
-    content: dict[str, Any] | None,
-) -> None:
-    """Print a table of model, task, loss and these columns of each row; or a JSON object."""
+def _print(found: pd.DataFrame, title: str, caption: str) -> None:
+    """Print the rows: a difference with its interval, losses as tables call them."""
     import pandas as pd
 
-    from ..publishing.style import loss_label
-
-    rows = rows_of(found)
-    if content is not None:
-        print_json({**content, "rows": rows})
-        return
-    table = pd.DataFrame(
-        {"Model": r["model"], "Task": r["task"], "Loss": loss_label(r["loss"]), **columns(r)}
-        for r in rows
-    )
+    names = {"p": "p", "n": "n", "p_holm": "p (Holm)", "smallest": "Detectable"}
+    shown = [str(name) for name in found if name not in ("low", "high", "pilot")]
+    rows = [{name: _spell(row, name) for name in shown} for row in rows_of(found)]
+    table = pd.DataFrame(rows, columns=shown)
+    table.columns = pd.Index([names.get(n, n.replace("_", " ").capitalize()) for n in shown])
     words = ("Model", "Task", "Loss", "Seed", "Metric", "Against")
     table.attrs["values"] = [name for name in table if name not in words]
     print_results(table, title, caption)
+
+
+def _spell(row: dict[str, Any], name: str) -> str:
+    from ..publishing.style import loss_label
+    from ..publishing.tables import DASH, number, p_value, with_interval
+
+    value = row[name]
+    if value is None or (name == "seed" and row["loss"] == "base"):
+        return DASH
+    if name in ("loss", "against"):
+        return loss_label(value)
+    if name == "difference":
+        return with_interval(value, row["low"], row["high"], sign=True)
+    if name.startswith("p"):
+        return p_value(value)
+    if name in ("n", "seed", "seeds", "needed"):
+        return f"{value:,.0f}"
+    return value if isinstance(value, str) else number(value)
 
 
 def _say(what: str, items: list[str]) -> None:

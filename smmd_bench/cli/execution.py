@@ -22,24 +22,16 @@ from .voice import Voice
 
 
 def execute(
-    plan: ExperimentFile,
-    voice: Voice,
-    *,
-    out: Path | None,
-    executor: str,
-    extend: bool,
-    dry_run: bool,
-    track: str,
-    restore: bool,
+    plan: ExperimentFile, voice: Voice, *, out: Path | None, dry_run: bool, track: str, **how: Any
 ) -> int:
-    """Run the experiments of one folder and print its tables; returns the exit status."""
+    """Run the experiments of one folder, with `how` of `run_file`; returns the exit status."""
     from ..models.cards import without_weights
     from ..training.tracking import require_tracker
 
     folder = out or Path("runs") / plan.folder_name
-    run, tracker = RunDirectory(folder, restore), None if track == "none" else track
+    run, tracker = RunDirectory(folder, how["restore"]), None if track == "none" else track
     run.require_free()
-    runner: Executor = load("executors", executor)
+    runner: Executor = load("executors", how["executor"])
     require_tracker(tracker)
     with without_weights() if dry_run else nullcontext():
         plan, left_out = _present_plan(voice, plan, run, runner)
@@ -47,26 +39,25 @@ def execute(
             from ..run.pipeline import check_file
 
             with voice.progress(stderr=True) as progress:
-                check_file(run, plan, progress, extend=extend)
+                check_file(run, plan, progress, extend=how["extend"])
             _say_work(voice, run, plan.cells, runner)
             return 0
     from ..run.pipeline import run_file
 
-    how: dict[str, Any] = {"executor": executor, "extend": extend, "restore": restore}
     outcome = run_file(plan, folder, voice.progress, track=tracker, **how)
     sections = voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
-    notes = [(f"Note: {at}", said) for at, all_said in outcome.notes.items() for said in all_said]
-    notes += [(f"Skipped: {label}", reason) for label, reason in outcome.skipped.items()]
-    for what, sentence in notes:
-        voice.note(f"{what}: {sentence}")
+    for what, sentences in outcome.notes.items():
+        voice.note(f"Note: {what}: {' '.join(sentences)}")
+    for label, reason in outcome.skipped.items():
+        voice.note(f"Skipped: {label}: {reason}")
     voice.tables(sections)
     if tracker is not None:
         voice.say(f"Tracked: {folder / 'tracking'} ({tracker})")
     more = {"skipped": outcome.skipped, "notes": outcome.notes, "left_out": left_out}
     of = f"{len(plan.cells)} cells"
-    return voice.conclude(folder, worked=outcome.worked, failed=outcome.failed, of=of, **more)
+    return voice.conclude(folder, outcome.failed, of, worked=outcome.worked, **more)
 
 
 def _present_plan(

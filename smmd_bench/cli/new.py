@@ -37,7 +37,11 @@ def command(kind: str, name: str, folder: Path, project: str | None) -> None:
       smmd-bench new task boiling_point
       smmd-bench new report by_length --project my-benchmark
     """
-    _require_name(kind, name)
+    from ..plugin_system.registry import names
+
+    _require_word(name, kind)
+    if name in names(_GROUPS[kind]):
+        raise UserError(f"There is a {kind} '{name}' already: choose another, such as my_{name}.")
     title, class_name = name.replace("_", " "), "".join(map(str.capitalize, name.split("_")))
     values = {"name": name, "title": title.capitalize(), "class_name": class_name}
     root, files = folder, {}
@@ -69,23 +73,13 @@ def command(kind: str, name: str, folder: Path, project: str | None) -> None:
         click.echo(f"To use it by its name alone: pip install -e {_quote(root)}")
 
 
-def _require_name(kind: str, name: str) -> None:
-    """Raise UserError for a name that no new plugin of the kind can have."""
-    from ..plugin_system.registry import names
-
-    _require_word(name, kind)
-    if name in names(_GROUPS[kind]):
-        raise UserError(
-            f"There is a {kind} '{name}' already: choose another name, such as my_{name}."
-        )
-
-
 def _require_word(name: str, kind: str) -> None:
+    """Raise UserError for a name that no module can have."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         nearest = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or kind
         raise UserError(
-            f"'{name}' cannot name a {kind}: take lower-case letters, digits and underscores, a "
-            f"letter first, such as my_{nearest}."
+            f"'{name}' cannot name a {kind}: take a-z, 0-9 and _, a letter first, such as "
+            f"my_{nearest}."
         )
 
 

@@ -36,11 +36,10 @@ def split_commas(
 def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, ...]) -> None:
     """Register the plugins of files, unless a shell only completes the command."""
     context.meta[__name__] = files
-    if files and not context.resilient_parsing:
+    for file in () if context.resilient_parsing else files:
         from ..plugin_system.registry import load_plugin_file
 
-        for file in files:
-            load_plugin_file(file)
+        load_plugin_file(file)
 
 
 def given_plugins() -> tuple[str, ...]:
@@ -75,20 +74,16 @@ def _set_stall(_: click.Context, __: click.Parameter, minutes: int) -> None:
     os.environ[STALL] = str(minutes)
 
 
-class _Folder(click.Path):
-    """A folder that has a name: `--out ''`, as of a variable that is not set, is none."""
-
-    def convert(self, value: Any, *given: Any) -> Any:
-        if not str(value).strip():
-            raise UserError("--out names no folder: give it one, or leave it out.")
-        folder = Path(os.fsdecode(super().convert(value, *given)))
-        there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        if not there.is_dir():
-            raise UserError(f"{folder} cannot be made, because {there} is a file: change --out.")
-        return folder
-
-
-FOLDER = _Folder(path_type=Path)
+def _read_folder(_: click.Context, __: click.Parameter, text: str | None) -> Path | None:
+    """The folder of --out; raises UserError for an empty name, or a file."""
+    if text is None:
+        return None
+    if not text.strip():
+        raise UserError("--out names no folder: give it one, or leave it out.")
+    there = next(path for path in (Path(text), *Path(text).absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise UserError(f"{text} cannot be made, because {there} is a file: change --out.")
+    return Path(text)
 
 
 def commas(*flags: str, word: str, **settings: Any) -> Decorator:
@@ -96,9 +91,9 @@ def commas(*flags: str, word: str, **settings: Any) -> Decorator:
     return click.option(*flags, metavar=f"{word},...", callback=split_commas, **settings)
 
 
-def out(source: str) -> Decorator:
-    """The output folder, whose default name follows from the `source`."""
-    return click.option("--out", type=FOLDER, help=f"Folder (default: runs/NAME, by {source}).")
+def out(help: str = "Output folder (default: in runs/).", **settings: Any) -> Decorator:
+    """The output folder."""
+    return click.option("--out", callback=_read_folder, help=help, **settings)
 
 
 def choice(flag: str, *values: str, help: str) -> Decorator:
@@ -142,7 +137,7 @@ _EXECUTION: tuple[Decorator, ...] = (
         help="End a job that is silent for so long; 0: never.",
     ),
     data_dir,
-    out("the experiment"),
+    out(),
     click.option("--extend", is_flag=True, help="Add this experiment to another one's folder."),
     click.option("--restore-weights", "restore", is_flag=True, help="Train lost weights again."),
     click.option("--dry-run", is_flag=True, help="Say what is to be done, and do nothing."),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @options.choice("--device", "auto", "cpu", "cuda", help="auto: the GPU, if there is one.")
 @click.option("--threads", type=int, help="Of the CPU (default: torch's own).")
 @click.option("--seed", default=0, help="Of weights, rows and turns.")
-@options.out("the settings")
+@options.out()
 @options.voice
 @options.plugin
 def command(losses: list[str], geometry: str, out: Path | None, voice: Voice, **sizes: Any) -> int:
@@ -76,7 +76,7 @@ def command(losses: list[str], geometry: str, out: Path | None, voice: Voice, **
     runs = read_frames(folder)["runs"]
     failures = runs[runs["error"].notna()].to_dict("records")
     failed = {f"{f['row']}, repeat {f['repeat'] + 1}": str(f["error"]) for f in failures}
-    return voice.conclude(folder, worked=worked, failed=failed, of=f"{len(runs)} processes")
+    return voice.conclude(folder, failed, f"{len(runs)} processes", worked=worked)
 
 
 def _settings(
@@ -94,10 +94,7 @@ def _settings(
     found = [load_loss(spec) for spec in (overhead.CE, *losses)]
     count = shape.numeric_tokens if numeric_tokens is None else numeric_tokens
     if count is None:
-        raise UserError(
-            f"The geometry {geometry} does not say how many numeric tokens its tokenizer has: give "
-            "--numeric-tokens, such as 10 (digits) or 1000 (groups of three digits)."
-        )
+        raise UserError(f"The geometry {geometry} has no N: give --numeric-tokens, such as 10.")
     has_gpu = torch.cuda.is_available()
     if device == "cuda" and not has_gpu:
         raise UserError("--device cuda: torch finds no GPU here. Give --device cpu.")

@@ -74,4 +74,4 @@ def command(
         voice.say("Nothing to do: the run has every result.")
     voice.tables(sections, ("mmlu_table", "regression_table"))
     of = f"{len(wanted)} evaluations"
-    return voice.conclude(run, worked=outcome.worked, failed=outcome.failed, of=of)
+    return voice.conclude(run, outcome.failed, of, worked=outcome.worked)

@@ -24,7 +24,7 @@ _ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {x: x for x in ("p
 @click.argument("runs", nargs=-1, required=True, type=options.PATH)
 @options.commas("--only", word="NAME", help="Only these reports, such as arithmetic_table,figure3.")
 @options.commas("--format", "formats", word="FORMAT", help=f"Only these of {', '.join(_ENDINGS)}.")
-@click.option("--out", type=options.FOLDER, help="A folder for one report of several runs.")
+@options.out("A folder for one report of several runs.")
 @options.voice
 @options.plugin
 def command(
@@ -60,18 +60,14 @@ def command(
     endings = FORMATS if formats is None else [_ENDINGS[name] for name in formats]
     run = runs[0] if out is None else merge_runs(runs, out)
     if only is None and formats is None:
-        sections = voice.publish(run)
-        voice.tables(sections)
-        voice.paths(run)
-        broken = voice.failed_reports(run)
-    else:
-        with voice.progress(stderr=True) as progress:
-            sections = write_some_reports(run, names, endings, progress)
-        _say_some(voice, sections)
-        broken = any(section.error for section in sections)
+        voice.tables(voice.publish(run))
+        return voice.conclude(run)
+    with voice.progress(stderr=True) as progress:
+        sections = write_some_reports(run, names, endings, progress)
+    _say_some(voice, sections)
     if voice.as_json:
         print_json(summary_of(run))
-    return 1 if broken else 0
+    return 1 if any(section.error for section in sections) else 0
 
 
 def _say_some(voice: Voice, sections: Sequence[Section]) -> None:

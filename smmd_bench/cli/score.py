@@ -33,7 +33,7 @@ from .voice import Voice
 @click.option("--id-column", help="The column with the ids.")
 @click.option("--completion-column", help="The column with the completions.")
 @click.option("--model-label", "model", default="predictions", help="What tables call the model.")
-@options.out("task, labels and completions")
+@options.out()
 @options.voice
 @options.data_dir
 @options.plugin
@@ -55,8 +55,6 @@ def command(
 
     \b
     Examples:
-      smmd-bench score --task arithmetic --predictions ce.jsonl \\
-        --predictions smmd.jsonl
       smmd-bench score --task gsm8k --predictions samples_gsm8k_2026-11-20.jsonl
     """
     from ..plugin_system.registry import require_known
@@ -73,7 +71,7 @@ def command(
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(sections)
     _say_comparisons(voice, folder)
-    return voice.conclude(folder, worked=outcome.worked, failed=outcome.failed)
+    return voice.conclude(folder, outcome.failed, worked=outcome.worked)
 
 
 def _say_comparisons(voice: Voice, folder: Path) -> None:
@@ -84,9 +82,8 @@ def _say_comparisons(voice: Voice, folder: Path) -> None:
 
     compared = read_run(folder).comparisons
     for line in compared.drop_duplicates("address").to_dict("records"):  # its first metric
+        difference = with_interval(line["difference"], line["low"], line["high"], sign=True)
         voice.say(
             f"{loss_label(line['loss'])} against {loss_label(line['against_loss'])}: "
-            f"{line['metric']} "
-            f"{with_interval(line['difference'], line['low'], line['high'], sign=True)}, "
-            f"p {p_value(line['p'])}, n {line['n']:,}"
+            f"{line['metric']} {difference}, p {p_value(line['p'])}, n {line['n']:,}"
         )

@@ -39,14 +39,11 @@ def command(
 ) -> None:
     """Show a run's cells, what one cell wrote, or one example.
 
-    CELL is an address or the beginning of one; RUN is the newest one in runs/ if you give none.
-    Where one cell is meant, its first test examples are shown; with --uid one example and what all
-    of the cells wrote; else the list of cells.
+    CELL is the beginning of an address; RUN is the newest one in runs/ if you give none. Of one
+    cell its first test examples are shown; with --uid one example by all of the cells.
 
     \b
     Examples:
-      smmd-bench show
-      smmd-bench show 3f9c
       smmd-bench show runs/NAME --loss smmd --seed 1
       smmd-bench show runs/NAME --task arithmetic --uid test-0-5
     """

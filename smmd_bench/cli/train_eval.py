@@ -33,7 +33,7 @@ def _recipe(function: Any) -> Any:
 
 def _read_seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(seed) for seed in text.split(","))
+        return tuple(map(int, text.split(",")))
     except ValueError:
         raise UserError(f"--seeds '{text}' is not a list of integers such as 0,1,2.") from None
 
@@ -140,12 +140,13 @@ def _read_plan(file: Path) -> ExperimentFile:
     from ..experiment.file import experiment_file
     from ..plugin_system.registry import load_plugin_file
 
-    text = file.read_bytes()
-    plan = experiment_file(text, str(file))
+    plan = experiment_file(file.read_bytes(), str(file))
     files = dict.fromkeys(name for part in plan.experiments for name in part.plugins)
     for plugin in files:
         load_plugin_file(plugin)
-    plan = experiment_file(text, str(file)) if files else plan  # whose names are known now
-    for part in (part for part in plan.experiments if part not in plan.optional):
-        part.require_known()
+    if files:  # whose names are known now
+        plan = experiment_file(file.read_bytes(), str(file))
+    for part in plan.experiments:
+        if part not in plan.optional:
+            part.require_known()
     return plan

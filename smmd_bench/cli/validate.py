@@ -41,11 +41,8 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
 
     \b
     Examples:
-      smmd-bench validate ce
-      smmd-bench validate my_task.py
       smmd-bench validate 'smmd[sigma=1+2]' arithmetic
-      smmd-bench validate reports --run runs/NAME
-      smmd-bench validate
+      smmd-bench validate my_task.py
     """
     from tempfile import TemporaryDirectory
 

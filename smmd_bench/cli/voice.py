@@ -86,40 +86,32 @@ class Voice:
             print_results(section.table, section.title, section.caption)
 
     def conclude(
-        self, folder: Path, *, worked: bool, failed: Mapping[str, str], of: str = "", **more: Any
+        self, folder: Path, failed: Mapping[str, str] | None = None, of: str = "", **more: Any
     ) -> int:
-        """Print failures (`of` so many) and where the results are; with --json, the object, `more`
+        """Print failures (`of` so many), where the results are, and with --json the object, `more`
         included. Returns the exit status."""
+        from ..publishing.page import FAILED, failed_reports
+
+        failed, reports = failed or {}, folder / "reports"
         for reason in dict.fromkeys(failed.values()):
             first, *others = (label for label, why in failed.items() if why == reason)
             alike = f" and {len(others)} more" if others else ""
             self.fail(f"Failed: {first}{alike}: {reason}")
         if self.as_json:
-            print_json({**summary_of(folder), "worked": worked, "failed": failed, **more})
-        self.paths(folder)
+            print_json({**summary_of(folder), "failed": failed, **more})
+        self.always(f"Tables:  {reports / 'tables'}")
+        if any((reports / "figures").glob("*")):
+            self.always(f"Figures: {reports / 'figures'}")
+        self.always(f"Page:    {reports / 'index.html'}")
         if failed and of:
             self.fail(
                 f"{len(failed)} of {of} failed (see {folder / 'failed'} and {folder / 'logs'}). "
                 "The same command tries them again; first change what the errors name."
             )
-        return 1 if self.failed_reports(folder) or failed else 0
-
-    def paths(self, folder: Path) -> None:
-        """Print where the tables, figures and page of a run are."""
-        reports = folder / "reports"
-        self.always(f"Tables:  {reports / 'tables'}")
-        if any((reports / "figures").glob("*")):
-            self.always(f"Figures: {reports / 'figures'}")
-        self.always(f"Page:    {reports / 'index.html'}")
-
-    def failed_reports(self, folder: Path) -> bool:
-        """Say which reports of a run failed; returns whether any did."""
-        from ..publishing.page import FAILED, failed_reports
-
-        failed = failed_reports(folder)
-        for name, error in failed.items():
-            self.fail(f"Failed: report {name}: {error} (traceback: {folder / 'reports' / FAILED})")
-        return bool(failed)
+        broken = failed_reports(folder)
+        for name, error in broken.items():
+            self.fail(f"Failed: report {name}: {error} (traceback: {reports / FAILED})")
+        return 1 if broken or failed else 0
 
 
 def summary_of(folder: Path) -> dict[str, Any]:
