@@ -36,7 +36,6 @@ def command(
 
     \b
     Examples:
-      smmd-bench clean
       smmd-bench clean runs/NAME --what logs,failed --yes
     """
     from ..run.removal import PARTS
@@ -65,15 +64,8 @@ def _find_parts(runs: tuple[Path, ...], what: Sequence[str]) -> list[Part]:
     """The parts of these runs (none: of all in runs/), and of the cache if it is meant."""
     from ..run.removal import cache_parts, run_parts
 
-    found = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
-    parts: list[Part] = []
-    for folder in dict.fromkeys(runs or found):
-        try:
-            parts += run_parts(folder)
-        except UserError as error:
-            if runs:
-                raise
-            click.echo(f"Left out: {error}", err=True)
+    there = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
+    parts = [part for folder in dict.fromkeys(runs or there) for part in run_parts(folder)]
     if not runs or any(name.startswith("cache-") for name in what):
         parts += cache_parts()
     return [part for part in parts if not what or "all" in what or part.name in what]

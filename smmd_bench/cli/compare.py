@@ -37,7 +37,6 @@ def command(
 
     \b
     Examples:
-      smmd-bench compare runs/BEFORE runs/AFTER --metric all
       smmd-bench compare runs/NAME --losses smmd,numeric_ce,brier
     """
     from ..results.frames import read_run
@@ -77,9 +76,8 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
         print_json({"pilot": str(pilot), **content})
         return
     caption = (
-        f"By so many seeds: the smallest true difference of {metric} to cross-entropy that the "
-        "test finds with a probability of 80 %, at a level of 0.05. n: test examples. With a pilot "
-        f"of one seed it is the least. Needed: seeds for a difference of {difference or 0:g}."
+        f"The smallest true difference of {metric} to CE that so many seeds find with a "
+        f"probability of 80 %. Needed: seeds for a difference of {difference or 0:g}."
     )
     names = [name for name in found if name != "needed" or difference is not None]
     _print(found[names], f"What a run like {pilot} can show", caption)
@@ -95,8 +93,8 @@ def _compare_runs(a: RunFrames, b: RunFrames, metric: str | None, as_json: bool)
         print_json({"a": str(a.path), "b": str(b.path), **content})
         return
     caption = (
-        "Difference: B − A. Brackets: 95 % intervals over the n test examples; Tango's of shares, "
-        "with McNemar's exact p; of other metrics by the paired bootstrap. p is not corrected."
+        "Difference: B − A, with 95 % intervals over the n test examples: Tango's of shares, with "
+        "McNemar's p; of other metrics by the paired bootstrap. p is not corrected."
     )
     _print(found.rows, f"A: {a.path}\nB: {b.path}", caption)
     _say("Without an interval", found.unpaired)
@@ -115,9 +113,8 @@ def _compare_losses(run: RunFrames, losses: list[str], metric: str | None, as_js
         print_json({"run": str(run.path), "rows": rows_of(found), "left_out": left_out})
         return
     caption = (
-        "Difference: the first loss minus the other, paired over the seeds that both have, by the "
-        "test of the verdict. p (Holm): corrected over the others. Detectable: the least true "
-        "difference that it finds with a probability of 80 %."
+        "Difference: the first loss minus the other, over the seeds that both have. p (Holm): "
+        "corrected over the others. Detectable: found with a probability of 80 %."
     )
     title = f"{loss_label(losses[0])} against others, {run.path}"
     _print(found.drop(columns="p"), title, caption)

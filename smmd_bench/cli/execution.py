@@ -12,13 +12,15 @@ from typing import Any, get_args
 from ..contracts import Executor, Split
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
-from ..plugin_system.registry import load, load_task
+from ..plugin_system.registry import load
 from ..results.opponents import REFERENCE
 from ..run.run_directory import STAGES, RunDirectory
 from ..storage.sizes import spell_bytes
 from .options import require_used
 from .terminal import print_json
 from .voice import Voice
+
+_KINDS = ("task", "loss", "engine")
 
 
 def execute(
@@ -70,8 +72,10 @@ def _present_plan(
     """
     from ..storage.data_files import require_folder_read
 
-    _require_plugins_used(plan, runner)
     plan, left_out = plan.that_can_run()
+    titles = {f"{k} {getattr(c, k).partition('[')[0]}" for c in plan.cells for k in _KINDS}
+    plugins = (file for part in plan.experiments for file in part.plugins)
+    require_used({*titles, f"executor {runner.name}"}, plugins)
     require_folder_read()
     for sentence in _describe(plan.cells, [*run.missing(plan.cells)]):
         voice.say(sentence)
@@ -83,17 +87,6 @@ def _present_plan(
     if not run.path.exists() and all(cell.loss != REFERENCE for cell in rows):
         voice.note(f"Note: There is no {REFERENCE} to compare with: add it to the losses.")
     return plan, left_out
-
-
-def _require_plugins_used(plan: ExperimentFile, runner: Executor) -> None:
-    """Raise UserError for a plugin file that no part of the plan needs."""
-    used = {f"executor {runner.name}"}
-    for part in plan.experiments:
-        specs = {"task": part.tasks, "loss": part.losses, "engine": (part.engine,)}
-        used |= {f"{kind} {s.partition('[')[0]}" for kind, given in specs.items() for s in given}
-        tests = (getattr(load_task(task), "transfers", ()) for task in part.tasks)
-        used |= {f"task {test.partition('[')[0]}" for given in tests for test in given}
-    require_used(used, (file for part in plan.experiments for file in part.plugins))
 
 
 def _describe(cells: Sequence[Cell], missing: Sequence[Cell]) -> Iterator[str]:

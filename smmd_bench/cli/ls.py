@@ -31,7 +31,6 @@ def command(group: str | None, verbose: bool, as_json: bool) -> None:
 
     \b
     Examples:
-      smmd-bench ls
       smmd-bench ls losses -v
     """
     from ..models.card_content import listed_models

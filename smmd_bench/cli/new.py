@@ -34,7 +34,6 @@ def command(kind: str, name: str, folder: Path, project: str | None) -> None:
 
     \b
     Examples:
-      smmd-bench new task boiling_point
       smmd-bench new report by_length --project my-benchmark
     """
     from ..plugin_system.registry import names

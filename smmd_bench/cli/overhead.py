@@ -49,7 +49,6 @@ def command(losses: list[str], geometry: str, out: Path | None, voice: Voice, **
 
     \b
     Examples:
-      smmd-bench overhead --losses ntl,smmd --steps 6 --drop 2 --repeats 1
       smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # needs a GPU
     """
     from ..overhead.settings import find_geometry

@@ -35,7 +35,6 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
     \b
     Examples:
       smmd-bench prepare gsm8k --model Qwen/Qwen2.5-1.5B    # needs the hub
-      smmd-bench prepare gsm8k --data-dir ./data    # check a local copy
     """
     if quiet:
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # before anything imports its client
@@ -67,12 +66,11 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
 def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> None:
     """Print examples of a TASK.
 
-    Each has its prompt, its target, and the attributes that the analysis uses.
+    Each has its prompt, its target and its attributes.
 
     \b
     Examples:
       smmd-bench sample 'arithmetic[operations=1..2]' --split test --json
-      smmd-bench sample clock_time -n 3
     """
     from ..plugin_system.checked_task import require_seed, take_examples
     from ..plugin_system.registry import load_task
@@ -96,34 +94,27 @@ def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> 
 
 
 def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
-    """Fetch or check the rows, or draw or check the pictures; a line a split, and its place."""
+    """Fetch or check the rows, draw or check the pictures; a line a split, and its place."""
     from ..contracts import Modality, Split
     from ..encoding.images import check_images
     from ..storage.data_files import parts_of
     from ..storage.sizes import spell_bytes
 
-    def pictures(split: Split) -> list[Path]:
-        found = {path for example in task.examples(split, 0, None) for path in example.images}
-        check_images(sorted(found))
-        return sorted(found)
-
-    def line(what: str, files: list[Path], place: Path | None) -> tuple[str, Path | None]:
-        size = spell_bytes(sum(file.stat().st_size for file in files))
-        return f"{task.name} {what}, {size}, {getattr(task, 'licence', _UNKNOWN)}", place
-
     sources = getattr(task, "sources", ())
     if not sources and task.modality is Modality.TEXT:
         yield f"{task.name}: nothing to fetch, because its examples are generated.", None
         return
-    for source in sources:
-        for split in source.local:
-            file, rows = source.file(split), sum(1 for _ in source.rows(split))
-            pictures(split)
-            yield line(f"{split}: {rows:,} rows", [*parts_of(file)], file)
-    for split in get_args(Split) if not sources else ():
-        found = pictures(split)
-        folder = Path(os.path.commonpath(found)) if found else None
-        yield line(f"{split}: {len(found):,} pictures", found, folder)
+    for split in get_args(Split):
+        places = [source.file(split) for source in sources if split in source.local]
+        examples = list(task.examples(split, 0, None))
+        pictures = sorted({path for example in examples for path in example.images})
+        check_images(pictures)
+        files = [part for place in places for part in parts_of(place)] or pictures
+        if files:
+            size = spell_bytes(sum(file.stat().st_size for file in files))
+            said = f"{task.name} {split}: {len(examples):,} examples, {size}"
+            place = places[0] if places else Path(os.path.commonpath(files))
+            yield f"{said}, {getattr(task, 'licence', _UNKNOWN)}", place
 
 
 def _prepare_model(name: str) -> tuple[str, Path]:

@@ -48,7 +48,6 @@ def command(
 
     \b
     Examples:
-      smmd-bench regress runs/NAME --suite mmlu,samsum
       smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir ./data
     """
     from ..regression.evaluation import find_targets

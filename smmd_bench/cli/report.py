@@ -40,7 +40,6 @@ def command(
 
     \b
     Examples:
-      smmd-bench report runs/NAME --only table2,figure3 --format latex,pdf
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
     """
     from ..results.frames import read_run

@@ -70,20 +70,4 @@ def command(
     if not outcome.worked and not outcome.failed:
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(sections)
-    _say_comparisons(voice, folder)
     return voice.conclude(folder, outcome.failed, worked=outcome.worked)
-
-
-def _say_comparisons(voice: Voice, folder: Path) -> None:
-    """A line for each file but the first, whatever table the task has."""
-    from ..publishing.style import loss_label
-    from ..publishing.tables import p_value, with_interval
-    from ..results.frames import read_run
-
-    compared = read_run(folder).comparisons
-    for line in compared.drop_duplicates("address").to_dict("records"):  # its first metric
-        difference = with_interval(line["difference"], line["low"], line["high"], sign=True)
-        voice.say(
-            f"{loss_label(line['loss'])} against {loss_label(line['against_loss'])}: "
-            f"{line['metric']} {difference}, p {p_value(line['p'])}, n {line['n']:,}"
-        )

@@ -92,8 +92,6 @@ def command(voice: Voice, *, settings: tuple[str, ...], print_yaml: bool, **give
     \b
     Examples:
       smmd-bench train-eval --task arithmetic --losses ce,'smmd[sigma=1]'
-      smmd-bench train-eval --task arithmetic --losses ce --model ./my-checkpoint
-      smmd-bench train-eval --task arithmetic --losses ce,smmd --tune lambda=1,3
     """
     from ..models.card_content import require_builtins
     from ..plugin_system.registry import require_known
