@@ -47,14 +47,7 @@ class _Lazy(click.Group):
 )
 @click.version_option(package_name="smmd-bench", prog_name="smmd-bench")
 def cli() -> None:
-    """Does this training loss make a language model better with numbers?
-
-    \b
-    Examples:
-      smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd
-      smmd-bench report runs/NAME
-      smmd-bench ls losses
-    """
+    """Does this training loss make a language model better with numbers?"""
     os.environ["MPLBACKEND"] = "agg"  # figures need no display, nor a backend that is installed
 
 
@@ -99,11 +92,8 @@ def _explain(error: BaseException) -> str | None:
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, OSError):
-        place = f" {error.filename}" if error.filename else ""
-        unusable = (
-            f"A file{place} cannot be used ({error.strerror or reason_of(error)}): check its "
-        )
-        unusable += "path, its permissions and the space on its disk."
+        place, why = error.filename or "", error.strerror or reason_of(error)
+        unusable = f"A file {place} cannot be used ({why}): check its path and its permissions."
         return str(if_full(error, error.filename) or unusable)
     from ..plugin_system.registry import plugin_files
 
@@ -112,8 +102,5 @@ def _explain(error: BaseException) -> str | None:
     where = [frame for frame in frames if str(Path(frame.filename).resolve()) in files]
     if not where:
         return None
-    return (
-        f"The plugin {where[-1].filename} failed in line {where[-1].lineno}, in {where[-1].name} "
-        f"({type(error).__name__}: {reason_of(error)}): correct it; `smmd-bench validate` checks a "
-        "plugin alone."
-    )
+    at, why = where[-1], f"{type(error).__name__}: {reason_of(error)}"
+    return f"The plugin {at.filename} failed in line {at.lineno}, in {at.name} ({why}): correct it."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,16 +13,17 @@ from . import options
 from .terminal import print_json, print_results, print_sentence
 from .voice import rows_of
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..results.frames import RunFrames
+
 
 @click.command()
 @click.argument("a", type=options.PATH)
 @click.argument("b", type=options.PATH, required=False)
-@options.commas(
-    "--losses", word="loss", help="In place of B: the first of these against the others."
-)
-@click.option(
-    "--metric", help="A metric such as exact_match, or all (default: the first of each task)."
-)
+@options.commas("--losses", word="loss", help="In place of B: the first one against the others.")
+@click.option("--metric", help="Such as exact_match, or all (default: the first of each task).")
 @options.as_json
 @options.plugin
 def command(
@@ -30,27 +32,21 @@ def command(
     """Compare the cells that two runs share, or losses of one run.
 
     These have the same model, task, loss and seed. The difference is B minus A, on the same test
-    examples, with its 95 % interval and its test. Differences between recipes and versions are
-    listed.
-
-    With `--losses` the difference is the first loss minus each other one, over all seeds that both
-    have, by the test of the verdict; p is corrected by Holm over the other losses.
+    examples, with its 95 % interval and its test. With `--losses` it is the first loss minus each
+    other one, over all seeds that both have; p is corrected by Holm over the other losses.
 
     \b
     Examples:
-      smmd-bench compare runs/BEFORE runs/AFTER
-      smmd-bench compare runs/BEFORE runs/AFTER --metric all --json
       smmd-bench compare runs/NAME --losses smmd,numeric_ce,brier
     """
+    from ..results.frames import read_run
+
     if (b is None) == (losses is None) or len(losses or "ab") < 2:
-        raise UserError(
-            "compare takes two runs, or one with --losses A,B of at least two losses: give one of "
-            "these."
-        )
+        raise UserError("compare takes two runs, or one with --losses A,B: give one of these.")
     if b is not None:
-        _compare_runs(a, b, metric, as_json=as_json)
+        _compare_runs(read_run(a), read_run(b), metric, as_json)
     else:
-        _compare_losses(a, losses or [], metric, as_json=as_json)
+        _compare_losses(read_run(a), losses or [], metric, as_json)
 
 
 @click.command()
@@ -66,15 +62,10 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
 
     \b
     Examples:
-      smmd-bench power runs/PILOT
       smmd-bench power runs/PILOT --difference 2
     """
-    import pandas as pd
-
-    from ..publishing.style import loss_label
-    from ..publishing.tables import number
     from ..results.frames import read_run
-    from ..results.power import MOST, SEEDS, planned_power
+    from ..results.power import planned_power
 
     if difference is not None and not 0 < difference < math.inf:
         raise UserError(f"--difference {difference:g} is no size above 0: give one, such as 2.")
@@ -84,108 +75,84 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
         content = {"metric": metric, "rows": rows_of(found), "left_out": left_out}
         print_json({"pilot": str(pilot), **content})
         return
-    rows = []
-    for row in found.to_dict("records"):
-        shown = {"Model": row["model"], "Task": row["task"], "Loss": loss_label(str(row["loss"]))}
-        shown |= {"n": f"{row['n']:,}"}
-        shown |= {f"{seeds} seeds": number(row[f"seeds_{seeds}"]) for seeds in SEEDS}
-        if difference is not None:
-            needed = f"over {MOST:,}" if pd.isna(row["needed"]) else f"{int(row['needed']):,}"
-            shown[f"Seeds for {difference:g}"] = needed
-        rows.append(shown)
-    table = pd.DataFrame(rows)
-    table.attrs["values"] = [*table.columns[3:]]
     caption = (
-        f"The smallest true difference of {metric} to cross-entropy that the test finds with a "
-        "probability of 80 %, by a mixed model of seeds and examples fitted to the pilot, at a "
-        "level of 0.05 over the losses of a model and task. n: test examples."
+        f"The smallest true difference of {metric} to CE that so many seeds find with a "
+        f"probability of 80 %. Needed: seeds for a difference of {difference or 0:g}."
     )
-    if (found["pilot"] == 1).any():
-        caption += " One seed says nothing of how seeds differ: these are the least that is needed."
-    if left_out:
-        names = ", ".join(map(loss_label, left_out))
-        caption += f" Left out, because the pilot shows no spread of their differences: {names}."
-    print_results(table, f"What a run like {pilot} can show", caption)
+    names = [name for name in found if name != "needed" or difference is not None]
+    _print(found[names], f"What a run like {pilot} can show", caption)
+    _say("Left out, because the pilot shows no spread", left_out)
 
 
-def _compare_runs(a: Path, b: Path, metric: str | None, *, as_json: bool) -> None:
+def _compare_runs(a: RunFrames, b: RunFrames, metric: str | None, as_json: bool) -> None:
     from ..results.compare import compare_runs
-    from ..results.frames import read_run
 
-    found = compare_runs(read_run(a), read_run(b), metric)
+    found = compare_runs(a, b, metric)
     if as_json:
-        print_json({"a": str(a), "b": str(b), **vars(found), "rows": rows_of(found.rows)})
+        content = {**vars(found), "rows": rows_of(found.rows)}
+        print_json({"a": str(a.path), "b": str(b.path), **content})
         return
-    import pandas as pd
-
-    from ..publishing.style import loss_label
-    from ..publishing.tables import DASH, number, p_value, with_interval
-
-    table = pd.DataFrame(
-        {
-            "Model": row["model"],
-            "Task": row["task"],
-            "Loss": loss_label(str(row["loss"])),
-            "Seed": DASH if row["loss"] == "base" else str(row["seed"]),
-            "Metric": row["metric"],
-            "A": number(row["a"]),
-            "B": number(row["b"]),
-            "B − A": with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
-            "p": DASH if pd.isna(row["p"]) else p_value(row["p"]),
-            "n": DASH if pd.isna(row["n"]) else f"{int(row['n']):,}",
-        }
-        for row in found.rows.to_dict("records")
-    )
-    table.attrs["values"] = ["A", "B", "B − A", "p", "n"]
     caption = (
-        "Brackets: 95 % intervals over the n test examples; Tango's of shares, with McNemar's "
-        "exact p; of other metrics by the paired bootstrap. p is not corrected for their number."
+        "Difference: B − A, with 95 % intervals over the n test examples: Tango's of shares, with "
+        "McNemar's p; of other metrics by the paired bootstrap. p is not corrected."
     )
-    print_results(table, f"A: {a}\nB: {b}", caption)
-    for sentence in found.unpaired:
-        print_sentence(f"Without an interval: {sentence}.")
-    for run, cells in ((a, found.only_a), (b, found.only_b)):
-        if cells:
-            print_sentence(f"Only in {run}: {'; '.join(cells)}.")
-    for sentence in found.settings:
-        print_sentence(f"Differs: {sentence}.")
+    _print(found.rows, f"A: {a.path}\nB: {b.path}", caption)
+    _say("Without an interval", found.unpaired)
+    _say(f"Only in {a.path}", found.only_a)
+    _say(f"Only in {b.path}", found.only_b)
+    _say("Differs", found.settings)
 
 
-def _compare_losses(run: Path, losses: list[str], metric: str | None, *, as_json: bool) -> None:
+def _compare_losses(run: RunFrames, losses: list[str], metric: str | None, as_json: bool) -> None:
+    from ..publishing.style import loss_label
     from ..results.compare import contrasts
-    from ..results.frames import read_run
 
-    found = contrasts(read_run(run), losses, metric)
+    found = contrasts(run, losses, metric)
     left_out = found.attrs["left_out"]
     if as_json:
-        print_json({"run": str(run), "rows": rows_of(found), "left_out": left_out})
+        print_json({"run": str(run.path), "rows": rows_of(found), "left_out": left_out})
         return
+    caption = (
+        "Difference: the first loss minus the other, over the seeds that both have. p (Holm): "
+        "corrected over the others. Detectable: found with a probability of 80 %."
+    )
+    title = f"{loss_label(losses[0])} against others, {run.path}"
+    _print(found.drop(columns="p"), title, caption)
+    _say("Left out, without a seed that both have", left_out)
+
+
+def _print(found: pd.DataFrame, title: str, caption: str) -> None:
+    """Print the rows: a difference with its interval, losses as tables call them."""
     import pandas as pd
 
+    names = {"p": "p", "n": "n", "p_holm": "p (Holm)", "smallest": "Detectable"}
+    shown = [str(name) for name in found if name not in ("low", "high", "pilot")]
+    rows = [{name: _spell(row, name) for name in shown} for row in rows_of(found)]
+    table = pd.DataFrame(rows, columns=shown)
+    table.columns = pd.Index([names.get(n, n.replace("_", " ").capitalize()) for n in shown])
+    words = ("Model", "Task", "Loss", "Seed", "Metric", "Against")
+    table.attrs["values"] = [name for name in table if name not in words]
+    print_results(table, title, caption)
+
+
+def _spell(row: dict[str, Any], name: str) -> str:
     from ..publishing.style import loss_label
     from ..publishing.tables import DASH, number, p_value, with_interval
 
-    table = pd.DataFrame(
-        {
-            "Model": row["model"],
-            "Task": row["task"],
-            "Metric": row["metric"],
-            "Against": loss_label(row["against"]),
-            "Δ [95 %]": with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
-            "p (Holm)": DASH if pd.isna(row["p_holm"]) else p_value(row["p_holm"]),
-            "Detectable": number(row["smallest"]),
-            "Seeds": str(row["seeds"]),
-            "n": f"{row['n']:,}",
-        }
-        for row in found.to_dict("records")
-    )
-    table.attrs["values"] = [*table.columns[4:]]
-    caption = (
-        "Δ: the first loss minus the other, paired over the seeds that both have, by the test of "
-        "the verdict. p (Holm): corrected over the others. Detectable: the least true difference "
-        "that the test finds with a probability of 80 %."
-    )
-    print_results(table, f"{loss_label(losses[0])} against others, {run}", caption)
-    if left_out:
-        names = ", ".join(map(loss_label, left_out))
-        print_sentence(f"Left out, because they share no measured seed with the first: {names}.")
+    value = row[name]
+    if value is None or (name == "seed" and row["loss"] == "base"):
+        return DASH
+    if name in ("loss", "against"):
+        return loss_label(value)
+    if name == "difference":
+        return with_interval(value, row["low"], row["high"], sign=True)
+    if name.startswith("p"):
+        return p_value(value)
+    if name in ("n", "seed", "seeds", "needed"):
+        return f"{value:,.0f}"
+    return value if isinstance(value, str) else number(value)
+
+
+def _say(what: str, items: list[str]) -> None:
+    if items:
+        print_sentence(f"{what}: {'; '.join(items)}.")

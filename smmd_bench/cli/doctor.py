@@ -23,7 +23,6 @@ names = [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count(
 build = torch.version.cuda or torch.version.hip
 print(torch.__version__, "for " + build if build else "for the CPU", *names, sep=", ")
 """
-_VISION = "import torchvision.transforms.functional; print(torchvision.__version__)"
 _VLLM = """
 from smmd_bench.contracts import Checkpoint, EngineSettings
 from smmd_bench.models.cards import model_card
@@ -54,13 +53,11 @@ class Finding:
 def command(*, as_json: bool) -> int:
     """Say what works here, what does not, and how to fix it.
 
-    It looks at versions, memory, disk, GPU and plugins, and decodes with vLLM. A "note" is a limit;
-    a "problem" is something that will fail, and makes the status 1. Both say what to do.
+    A "note" is a limit; a "problem" is something that will fail, and makes the status 1.
 
     \b
     Examples:
       smmd-bench doctor
-      smmd-bench doctor --plugin my_task.py
     """
     with new_console(stderr=True).status("Looking around, half a minute ..."):
         findings = examine()
@@ -81,20 +78,17 @@ def command(*, as_json: bool) -> int:
 
 def examine() -> list[Finding]:
     """Look at everything."""
-    from ..plugin_system.registry import GROUPS, entries, singular
+    from ..plugin_system.registry import GROUPS, entries
 
     torch = "pip install 'smmd-bench[gpu]', or 'smmd-bench[cpu]' where there is no GPU"
-    vision = f"pip install the torchvision of torch {installed('torch')}; text needs none"
     vllm = f"{torch}; or give --engine transformers"
     found = [*_libraries(), *_machine(), try_code("torch", _TORCH, torch)]
-    found += [try_code("torchvision", _VISION, vision), try_code("vLLM", _VLLM, vllm)]
-    every = [(singular(group), entry) for group in GROUPS for entry in entries(group)]
-    broken = [(kind, entry) for kind, entry in every if entry.error]
-    found.append(Finding("plugins", "ok", f"{len(every) - len(broken)} can be used"))
-    for kind, entry in broken:
-        text = f"the {kind} '{entry.name}' of {entry.origin} cannot be used: {entry.error}"
+    found.append(try_code("vLLM", _VLLM, vllm))
+    broken = [entry for group in GROUPS for entry in entries(group) if entry.error]
+    for entry in broken:
+        text = f"{entry.name} of {entry.origin} cannot be used: {entry.error}"
         found.append(Finding("plugins", "problem", text, f"fix or uninstall {entry.origin}"))
-    return found
+    return found if broken else [*found, Finding("plugins", "ok", "all can be used")]
 
 
 def installed(name: str) -> str | None:
@@ -141,10 +135,13 @@ def _machine() -> list[Finding]:
     from ..storage.sizes import spell_bytes
 
     free, total = machine.memory()
-    text = f"{spell_bytes(free)} free of {spell_bytes(total)}, {machine.share_of_cores():g} cores"
-    remedy = "close other programs, or lower micro_batch_size" if free < _LITTLE_MEMORY else None
-    found = [Finding("memory", "note" if remedy else "ok", text, remedy)]
     disk = shutil.disk_usage(Path.cwd())
-    text = f"{spell_bytes(disk.free)} free of {spell_bytes(disk.total)} at {Path.cwd()}"
-    remedy = "see what can go: `smmd-bench clean --dry-run`" if disk.free < _LITTLE_DISK else None
-    return [*found, Finding("disk", "note" if remedy else "ok", text, remedy)]
+    found = []
+    for name, left, whole, least, remedy in (
+        ("memory", free, total, _LITTLE_MEMORY, "close other programs, or lower micro_batch_size"),
+        ("disk", disk.free, disk.total, _LITTLE_DISK, "see what can go: `smmd-bench clean`"),
+    ):
+        text = f"{spell_bytes(left)} free of {spell_bytes(whole)}"
+        state = ("note", text, remedy) if left < least else ("ok", text)
+        found.append(Finding(name, *state))
+    return [*found, Finding("cores", "ok", f"{machine.share_of_cores():g}")]

@@ -7,81 +7,59 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any, get_args
 
 from ..contracts import Executor, Split
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
-from ..plugin_system.registry import load, load_task
+from ..plugin_system.registry import load
 from ..results.opponents import REFERENCE
 from ..run.run_directory import STAGES, RunDirectory
 from ..storage.sizes import spell_bytes
-from .options import require_place, require_used
+from .options import require_used
 from .terminal import print_json
-from .voice import Voice, advise_retry
+from .voice import Voice
+
+_KINDS = ("task", "loss", "engine")
 
 
 def execute(
-    plan: ExperimentFile,
-    voice: Voice,
-    *,
-    out: Path | None,
-    executor: str,
-    extend: bool,
-    dry_run: bool,
-    track: str,
-    restore: bool,
+    plan: ExperimentFile, voice: Voice, *, out: Path | None, dry_run: bool, track: str, **how: Any
 ) -> int:
-    """Run the experiments of one folder and print its tables; returns the exit status."""
+    """Run the experiments of one folder, with `how` of `run_file`; returns the exit status."""
     from ..models.cards import without_weights
     from ..training.tracking import require_tracker
 
     folder = out or Path("runs") / plan.folder_name
-    require_place(folder)
-    run, tracker = RunDirectory(folder, restore), None if track == "none" else track
+    run, tracker = RunDirectory(folder, how["restore"]), None if track == "none" else track
     run.require_free()
-    runner: Executor = load("executors", executor)
+    runner: Executor = load("executors", how["executor"])
     require_tracker(tracker)
     with without_weights() if dry_run else nullcontext():
         plan, left_out = _present_plan(voice, plan, run, runner)
-        cells = plan.cells
         if dry_run:
             from ..run.pipeline import check_file
 
             with voice.progress(stderr=True) as progress:
-                check_file(run, plan, progress, extend=extend)
-            _say_plan(voice, run, cells, runner)
+                check_file(run, plan, progress, extend=how["extend"])
+            _say_work(voice, run, plan.cells, runner)
             return 0
     from ..run.pipeline import run_file
 
-    outcome = run_file(
-        plan,
-        folder,
-        voice.progress,
-        executor=executor,
-        extend=extend,
-        track=tracker,
-        restore=restore,
-    )
+    outcome = run_file(plan, folder, voice.progress, track=tracker, **how)
     sections = voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
-    notes = [(f"Note: {at}", said) for at, all_said in outcome.notes.items() for said in all_said]
-    notes += [(f"Skipped: {label}", reason) for label, reason in outcome.skipped.items()]
-    notes += [(f"Left out: {tasks}", reason) for tasks, reason in left_out.items()]
-    for what, sentence in notes:
-        voice.note(f"{what}: {sentence}")
-    more = {"skipped": outcome.skipped, "notes": outcome.notes, "left_out": left_out}
+    for what, sentences in outcome.notes.items():
+        voice.note(f"Note: {what}: {' '.join(sentences)}")
+    for label, reason in outcome.skipped.items():
+        voice.note(f"Skipped: {label}: {reason}")
     voice.tables(sections)
-    status = voice.conclude(folder, worked=outcome.worked, failed=outcome.failed, **more)
     if tracker is not None:
         voice.say(f"Tracked: {folder / 'tracking'} ({tracker})")
-    if outcome.failed:
-        failures = [run.failure(cell) for cell in cells if cell.label in outcome.failed]
-        voice.fail(
-            f"{len(outcome.failed)} of {len(cells)} cells failed; tracebacks are in "
-            f"{folder / 'failed'}. {advise_retry(failures)}"
-        )
-    return status
+    more = {"skipped": outcome.skipped, "notes": outcome.notes, "left_out": left_out}
+    of = f"{len(plan.cells)} cells"
+    return voice.conclude(folder, outcome.failed, of, worked=outcome.worked, **more)
 
 
 def _present_plan(
@@ -94,80 +72,58 @@ def _present_plan(
     """
     from ..storage.data_files import require_folder_read
 
-    _require_plugins_used(plan, runner)
     plan, left_out = plan.that_can_run()
+    titles = {f"{k} {getattr(c, k).partition('[')[0]}" for c in plan.cells for k in _KINDS}
+    plugins = (file for part in plan.experiments for file in part.plugins)
+    require_used({*titles, f"executor {runner.name}"}, plugins)
     require_folder_read()
-    cells, missing = plan.cells, run.missing(plan.cells)
-    for sentence in [*_describe_models([*missing]), *_describe_training(cells)]:
+    for sentence in _describe(plan.cells, [*run.missing(plan.cells)]):
         voice.say(sentence)
     for tasks, reason in left_out.items():
         voice.note(f"Left out, as it is optional: {tasks}: {reason}")
     if again := list(dict.fromkeys(text for part in plan.experiments for text in part.repeated)):
         voice.note(f"Note: Given more than once, and counted once: {', '.join(again)}.")
-    trained = [cell for cell in cells if not cell.is_base and cell.source is None]
-    with_reference = {(cell.model, cell.task) for cell in trained if cell.loss == REFERENCE}
-    for model, task in {(cell.model, cell.task) for cell in trained} - with_reference:
-        if not run.path.exists():  # which may hold it
-            voice.note(f"Note: {model} has no {REFERENCE} for {task} to compare with: add it.")
+    rows = [cell for cell in plan.cells if not cell.is_base]
+    if not run.path.exists() and all(cell.loss != REFERENCE for cell in rows):
+        voice.note(f"Note: There is no {REFERENCE} to compare with: add it to the losses.")
     return plan, left_out
 
 
-def _require_plugins_used(plan: ExperimentFile, runner: Executor) -> None:
-    """Raise UserError for a plugin file that no part of the plan needs."""
-    used = {f"executor {runner.name}"}
-    for part in plan.experiments:
-        specs = {"task": part.tasks, "loss": part.losses, "engine": (part.engine,)}
-        used |= {f"{kind} {s.partition('[')[0]}" for kind, given in specs.items() for s in given}
-        tests = (getattr(load_task(task), "transfers", ()) for task in part.tasks)
-        used |= {f"task {test.partition('[')[0]}" for given in tests for test in given}
-    require_used(used, (file for part in plan.experiments for file in part.plugins))
+def _describe(cells: Sequence[Cell], missing: Sequence[Cell]) -> Iterator[str]:
+    """A line of the models of what is missing, one of each model and task, and one of each loss
+    that is tuned."""
+    from ..encoding.numbers import numeric_vocabulary
+    from ..models.tokenizers import load_tokenizer
 
-
-def _describe_models(cells: Sequence[Cell]) -> Iterator[str]:
-    """Of each model, what is read from its files: numeric tokens, tokenizer class, dtype."""
-    for (_, rule, dtype), card in {
-        (cell.model, cell.recipe.numeric_rule, cell.recipe.dtype): cell.card for cell in cells
-    }.items():
-        from ..encoding.numbers import numeric_vocabulary
-        from ..models.tokenizers import load_tokenizer
-
-        tokenizer = load_tokenizer(card.folder)
-        kind, count = type(tokenizer).__name__, len(numeric_vocabulary(tokenizer, rule))
-        yield f"{card.label}: {dtype}, {kind} with N = {count:,} numeric tokens."
-
-
-def _describe_training(cells: Sequence[Cell]) -> Iterator[str]:
-    """How each model is trained on each task, and which data are missing."""
-    tests = {cell.task for cell in cells if cell.source is not None}
-    rows = (c for c in cells if c.trial is None and (c.source is None) == (c.task not in tests))
-    shown = {(cell.model, cell.task): cell for cell in rows}
-    shortages: dict[str | None, None] = {}
-
-    def count(cell: Cell, split: Split) -> str:
-        found = cell.examples_there(split)
-        shortages[cell.shortage(split, found)] = None
-        return f"{found:,}"
-
-    for cell in shown.values():
-        if cell.source is not None:
-            yield f"  and a test of transfer on {cell.task}: {count(cell, 'test')}."
-            continue
-        r = cell.recipe
-        adapter = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
-        yield (
-            f"{cell.card.label} on {cell.task}: {adapter}, {count(cell, 'train')} examples x "
-            f"{r.epochs} epochs, batch {r.batch_size}, learning rate {r.learning_rate:g}; "
-            f"validation {count(cell, 'validation')}, test {count(cell, 'test')}."
-        )
-        if cell.decoders:
-            yield f"  Decoded greedily, and by the {' and the '.join(cell.decoders)} of p(number)."
+    models: dict[str, int] = {}
+    for cell in missing:
+        if (label := f"{cell.card.label} ({cell.recipe.dtype}, N = ") not in models:
+            tokenizer = load_tokenizer(cell.card.folder)
+            models[label] = len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule))
+    if models:
+        yield f"Models: {', '.join(f'{label}{count:,})' for label, count in models.items())}."
+    trained = {(c.model, c.task): c for c in cells if c.trial is None and c.source is None}
+    tested = {(c.model, c.task): c for c in cells if c.source is not None}
+    shortages: list[str | None] = []
+    for cell in {**trained, **tested}.values():
+        whole = (cell.model, cell.task) not in tested
+        counts = {
+            split: cell.examples_there(split) for split in get_args(Split)[0 if whole else 2 :]
+        }
+        shortages += [cell.shortage(split, count) for split, count in counts.items()]
+        said = ", ".join(f"{split} {count:,}" for split, count in counts.items())
+        r, decoders = cell.recipe, "".join(f", {rule}" for rule in cell.decoders)
+        method = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
+        how = f"{method}, {r.epochs} epochs, batch {r.batch_size}, rate {r.learning_rate:g}, "
+        how = how if whole else "test of transfer, "
+        yield f"{cell.card.label} on {cell.task}: {how}decoded greedily{decoders}; {said}."
     for loss, cell in {cell.loss: cell for cell in cells if cell.grid}.items():
         yield f"{loss}: the best of {'; '.join(point.text for point in cell.grid)} by validation."
-    yield from dict.fromkeys(cell.engine_note for cell in cells if cell.engine_note is not None)
-    yield from filter(None, shortages)
+    notes = [cell.engine_note for cell in cells]
+    yield from filter(None, dict.fromkeys([*notes, *shortages]))
 
 
-def _say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:
+def _say_work(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:
     """Say how many cells lack which stage, and how much of the disk that takes."""
     from ..run.disk import disk_bytes
 
@@ -181,9 +137,7 @@ def _say_plan(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Ex
         print_json({"run": str(run.path), "cells": plan, **disk})
     counts = Counter(first.values())
     said = ", ".join(f"{counts[stage]} to {stage}" for stage in STAGES if counts[stage])
-    voice.say(f"{run.path}: {len(cells)} cells: {said or 'all are done'}.")
     there = next(path for path in (run.path, *run.path.absolute().parents) if path.exists())
-    free = shutil.disk_usage(there).free
-    sizes = f"{spell_bytes(peak)} of the disk at most and {spell_bytes(end)} at the end"
-    if peak:
-        voice.say(f"Weights take about {sizes}; {spell_bytes(free)} are free.")
+    sizes = f"{spell_bytes(peak)} of the disk; {spell_bytes(shutil.disk_usage(there).free)} free"
+    disk_said = f" Weights take up to {sizes}." if peak else ""
+    voice.say(f"{run.path}: {len(cells)} cells: {said or 'all are done'}.{disk_said}")

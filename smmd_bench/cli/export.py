@@ -15,7 +15,7 @@ from .voice import Voice
 
 @click.command()
 @click.argument("run", type=options.PATH)
-@click.option("--out", type=options.FOLDER, required=True, help="A folder outside the run.")
+@options.out("A folder outside the run.", required=True)
 @click.option("--cell", help="The cell with this address, or a beginning of it.")
 @click.option("--model", help="Only cells of this model.")
 @click.option("--task", help="Only cells of this task.")
@@ -30,14 +30,12 @@ def command(
     """Export checkpoints and results of the folder RUN.
 
     Every trained cell that has results goes to OUT/MODEL-TASK-LOSS-seedK: the weights of its
-    selected epoch, which from_pretrained and vLLM load, README.md as the model hub's card, and
-    lm_eval/results_DATE.json, which `every-eval-ever` converts. Nothing is trained, decoded or
-    uploaded, and the run stays as it is. Untuned models and tests of transfer have no weights of
-    their own, and are exported only if the options name nothing else.
+    selected epoch, README.md as the model hub's card, and lm_eval/results_DATE.json, which
+    `every-eval-ever` converts. Untuned models and tests of transfer are exported only if the
+    options name nothing else.
 
     \b
     Examples:
-      smmd-bench export runs/NAME --out exported
       smmd-bench export runs/NAME --loss smmd --seed 0 --merged --out merged
     """
     from ..results.frames import read_run
@@ -48,9 +46,7 @@ def command(
     from .show import filter_cells
 
     if frames.cells.empty or "predictions" in frames.manifest:
-        raise UserError(
-            f"{run} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."
-        )
+        raise UserError(f"{run} holds no checkpoint: give a folder of `smmd-bench train-eval`.")
     chosen = filter_cells(frames, filters)
     if cell is not None:
         chosen = chosen[chosen["address"].str.startswith(cell)]
@@ -61,11 +57,7 @@ def command(
     chosen = chosen if own.empty else own
     done = chosen[chosen["status"] == "done"]
     if done.empty:
-        what = "is finished" if len(chosen) else "fits all options"
-        raise UserError(
-            f"No cell of {run} {what}: the command that made the run continues it, and "
-            "`smmd-bench show` lists its cells."
-        )
+        raise UserError(f"No such cell of {run} is finished: `smmd-bench show {run}` lists them.")
     for row in chosen[chosen["status"] != "done"].to_dict("records"):
         voice.note(f"Note: {row['task']} {row['loss']} seed {row['seed']} is {row['status']}.")
     with voice.waiting("Exporting ..."):

@@ -19,19 +19,12 @@ if TYPE_CHECKING:
     from ..plugin_system.registry import Group
 
 _GROUPS: dict[str, Group] = {"task": "tasks", "loss": "losses", "report": "reports"}
-_USES = {
-    "task": "smmd-bench train-eval --task {} --losses ce,smmd",
-    "loss": "smmd-bench train-eval --task arithmetic --losses ce,{}",
-    "report": "smmd-bench report runs/NAME",
-}
 
 
 @click.command()
 @click.argument("kind", type=click.Choice(list(_GROUPS)))
 @click.argument("name")
-@click.option(
-    "--folder", type=options.PATH, default=Path(), show_default="this one", help="Where it goes."
-)
+@click.option("--folder", type=options.PATH, default=".", help="Where it goes.")
 @click.option("--project", help="Make a new project of this name around it.")
 def command(kind: str, name: str, folder: Path, project: str | None) -> None:
     """Write a task, loss or report of your own, with its test.
@@ -41,79 +34,58 @@ def command(kind: str, name: str, folder: Path, project: str | None) -> None:
 
     \b
     Examples:
-      smmd-bench new task boiling_point
-      smmd-bench new loss earth_mover --folder plugins
       smmd-bench new report by_length --project my-benchmark
     """
-    _require_name(kind, name, alone=project is None)
+    from ..plugin_system.registry import names
+
+    _require_word(name, kind)
+    if name in names(_GROUPS[kind]):
+        raise UserError(f"There is a {kind} '{name}' already: choose another, such as my_{name}.")
     title, class_name = name.replace("_", " "), "".join(map(str.capitalize, name.split("_")))
     values = {"name": name, "title": title.capitalize(), "class_name": class_name}
+    root, files = folder, {}
     if project is None:
+        _require_free(name)
         plugin, test = folder / f"{name}.py", folder / f"test_{name}.py"
-        more = {"plugin_from_test": plugin.name, "plugin_option": f" --plugin {plugin.as_posix()}"}
-        files = {}
+        values |= {"plugin_from_test": plugin.name, "plugin_option": f" --plugin {plugin}"}
     else:
-        package, root = _package_of(project), folder / project
-        if root.exists():
-            raise UserError(f"{root} exists already: choose another --project.")
+        package, root = re.sub(r"[-.]", "_", project).lower(), folder / project
+        _require_word(package, "project")
+        _require_free(package)
         plugin, test = root / package / f"{name}.py", root / "tests" / f"test_{name}.py"
-        more = {"plugin_from_test": f"../{package}/{name}.py", "plugin_option": ""}
+        values |= {"plugin_from_test": f"../{package}/{name}.py", "plugin_option": ""}
         values |= {"group": _GROUPS[kind], "project": project, "package": package}
-        files = {
-            root / "pyproject.toml": _render("pyproject.toml", values),
-            root / package / "__init__.py": f'"""Plugins of {project} for smmd-bench."""\n',
-        }
-    files[plugin] = _render(f"{kind}.py", {**values, **more})
-    files[test] = _render(f"test_{kind}.py", {**values, **more})
-    for path in files:
+        files[root / "pyproject.toml"] = _render("pyproject.toml", values)
+        files[root / package / "__init__.py"] = f'"""Plugins of {project} for smmd-bench."""\n'
+    files[plugin] = _render(f"{kind}.py", values)
+    files[test] = _render(f"test_{kind}.py", values)
+    for path in (plugin, test) if project is None else (root,):
         if path.exists():
             raise UserError(f"{path} exists already and stays as it is: choose another name.")
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
         click.echo(f"Wrote {path}")
-    at = _quote(plugin)
-    click.echo(f"\nIt works as it is. Replace what it does in {at} and in its test, then:")
-    click.echo(f"  smmd-bench validate {at}\n  python -m pytest {_quote(test)}")
-    click.echo(f"  {_USES[kind].format(name)} --plugin {at}")
+    click.echo("\nIt works as it is. Replace what it does in both files, then:")
+    click.echo(f"  smmd-bench validate {_quote(plugin)}\n  python -m pytest {_quote(test)}")
     if project is not None:
         click.echo(f"To use it by its name alone: pip install -e {_quote(root)}")
 
 
-def _require_name(kind: str, name: str, *, alone: bool) -> None:
-    """Raise UserError for a name that no new plugin of the kind can have."""
-    from ..plugin_system.registry import names
-
+def _require_word(name: str, kind: str) -> None:
+    """Raise UserError for a name that no module can have."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         nearest = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or kind
         raise UserError(
-            f"'{name}' cannot name a {kind}: take lower-case letters, digits and underscores, a "
-            f"letter first, such as my_{nearest}."
+            f"'{name}' cannot name a {kind}: take a-z, 0-9 and _, a letter first, such as "
+            f"my_{nearest}."
         )
-    if name in names(_GROUPS[kind]):
-        raise UserError(
-            f"There is a {kind} '{name}' already: choose another name, such as my_{name}."
-        )
-    if alone:
-        _require_free(name, "name")
 
 
-def _package_of(project: str) -> str:
-    """The name of a new project's package; raises UserError where it cannot be imported."""
-    package = re.sub(r"[-.]", "_", project).lower()
-    if not package.isascii() or not package.isidentifier() or keyword.iskeyword(package):
-        raise UserError(
-            f"'{project}' cannot name a project: take letters, digits, '-' and '_', a letter "
-            "first, and not a keyword of Python."
-        )
-    _require_free(package, "--project")
-    return package
-
-
-def _require_free(module: str, what: str) -> None:
+def _require_free(module: str) -> None:
     """Raise UserError where a module of this name can be imported already."""
     if module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None:
-        raise UserError(f"{module} would hide the module {module}: choose another {what}.")
+        raise UserError(f"{module} would hide the module {module}: choose another name.")
 
 
 def _render(template: str, values: dict[str, str]) -> str:
@@ -127,5 +99,5 @@ def _render(template: str, values: dict[str, str]) -> str:
 
 
 def _quote(path: Path) -> str:
-    text = path.as_posix()
-    return shlex.quote(text if "/" in text or path.suffix == ".py" else f"./{text}")
+    """The path as a shell and pip take it: a folder has a slash."""
+    return shlex.quote(str(path) if path.suffix == ".py" else f"./{path}")

@@ -36,11 +36,10 @@ def split_commas(
 def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, ...]) -> None:
     """Register the plugins of files, unless a shell only completes the command."""
     context.meta[__name__] = files
-    if files and not context.resilient_parsing:
+    for file in () if context.resilient_parsing else files:
         from ..plugin_system.registry import load_plugin_file
 
-        for file in files:
-            load_plugin_file(file)
+        load_plugin_file(file)
 
 
 def given_plugins() -> tuple[str, ...]:
@@ -53,13 +52,10 @@ def require_used(titles: Collection[str], files: Iterable[str] = ()) -> None:
     `loss ce`; a report is always used."""
     from ..plugin_system.registry import titles_of_file
 
-    for file in map(Path, dict.fromkeys([*given_plugins(), *files])):
-        mine = titles_of_file(file)
+    for file in dict.fromkeys([*given_plugins(), *files]):
+        mine = titles_of_file(Path(file))
         if not any(title in titles or title.startswith("report ") for title in mine):
-            raise UserError(
-                f"{file} defines the {', the '.join(mine)}, and nothing that is asked for uses it: "
-                "name it, or leave the file out."
-            )
+            raise UserError(f"Nothing uses {file} ({', '.join(mine)}): name it, or leave it out.")
 
 
 def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None) -> None:
@@ -78,28 +74,16 @@ def _set_stall(_: click.Context, __: click.Parameter, minutes: int) -> None:
     os.environ[STALL] = str(minutes)
 
 
-def require_place(folder: Path) -> None:
-    """Raise UserError if an output folder is a file, or would lie below one."""
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+def _read_folder(_: click.Context, __: click.Parameter, text: str | None) -> Path | None:
+    """The folder of --out; raises UserError for an empty name, or a file."""
+    if text is None:
+        return None
+    if not text.strip():
+        raise UserError("--out names no folder: give it one, or leave it out.")
+    there = next(path for path in (Path(text), *Path(text).absolute().parents) if path.exists())
     if not there.is_dir():
-        raise UserError(
-            f"The output folder {folder} cannot be made, because {there} is a file: choose another "
-            "with --out."
-        )
-
-
-class _Folder(click.Path):
-    """A folder that has a name: `--out ''`, as of a variable that is not set, is none."""
-
-    def convert(self, value: Any, *given: Any) -> Any:
-        if not str(value).strip():
-            raise UserError("--out names no folder: give it one, or leave it out.")
-        folder = Path(os.fsdecode(super().convert(value, *given)))
-        require_place(folder)
-        return folder
-
-
-FOLDER = _Folder(path_type=Path)
+        raise UserError(f"{text} cannot be made, because {there} is a file: change --out.")
+    return Path(text)
 
 
 def commas(*flags: str, word: str, **settings: Any) -> Decorator:
@@ -107,10 +91,9 @@ def commas(*flags: str, word: str, **settings: Any) -> Decorator:
     return click.option(*flags, metavar=f"{word},...", callback=split_commas, **settings)
 
 
-def out(source: str) -> Decorator:
-    """The output folder, whose default name follows from the `source`."""
-    text = f"Output folder (default: runs/NAME, a name that follows from {source})."
-    return click.option("--out", type=FOLDER, help=text)
+def out(help: str = "Output folder (default: in runs/).", **settings: Any) -> Decorator:
+    """The output folder."""
+    return click.option("--out", callback=_read_folder, help=help, **settings)
 
 
 def choice(flag: str, *values: str, help: str) -> Decorator:
@@ -132,7 +115,7 @@ data_dir: Decorator = click.option(
     type=PATH,
     expose_value=False,
     callback=_set_data_folder,
-    help="A folder with local copies of data sets (gsm8k/train.jsonl, ...) instead of the hub.",
+    help="Local copies of data sets (gsm8k/train.jsonl, ...).",
 )
 as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 quiet: Decorator = click.option(
@@ -147,23 +130,19 @@ _EXECUTION: tuple[Decorator, ...] = (
     click.option(
         "--stall",
         metavar="MINUTES",
-        type=click.IntRange(min=0),
+        type=click.IntRange(0),
         default=120,
         expose_value=False,
         callback=_set_stall,
-        help="End a job that reports no progress for so long, and do the others; 0: never.",
+        help="End a job that is silent for so long; 0: never.",
     ),
     data_dir,
-    out("the experiment"),
+    out(),
     click.option("--extend", is_flag=True, help="Add this experiment to another one's folder."),
-    click.option(
-        "--restore-weights", "restore", is_flag=True, help="Train again where weights are gone."
-    ),
+    click.option("--restore-weights", "restore", is_flag=True, help="Train lost weights again."),
     click.option("--dry-run", is_flag=True, help="Say what is to be done, and do nothing."),
     choice(
-        "--track",
-        *("none", "tensorboard", "wandb", "trackio"),
-        help="Also show the training in this tracker; it changes no result.",
+        "--track", "none", "tensorboard", "wandb", "trackio", help="Also show the training here."
     ),
 )
 

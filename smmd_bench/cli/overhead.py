@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,79 +17,54 @@ if TYPE_CHECKING:
 
 @click.command()
 @options.commas(
-    "--losses",
-    word="LOSS",
-    default="ce,ntl,ntil,smmd",
-    help="Losses, such as ntl,'smmd[sigma=1]'; ce is always measured, in the stock Trainer too.",
+    "--losses", word="LOSS", default="ce,ntl,ntil,smmd", help="Losses; ce is always measured."
 )
 @click.option(
     "--geometry",
     default="qwen2.5-0.5b-2-layers",
     metavar="NAME|PATH",
-    help="A model's shape, with random weights: qwen2.5-0.5b-2-layers, qwen2.5-1.5b, smollm3-3b "
-    "or tiny, or the path of a config.json or checkpoint folder.",
+    help="A model's shape, with random weights: also qwen2.5-1.5b, smollm3-3b, tiny, or the path "
+    "of a config.json or checkpoint folder.",
 )
 @click.option("--steps", default=120, help="Optimiser steps of a repeat.")
 @click.option("--drop", default=20, help="First steps, which do not count.")
 @click.option("--repeats", default=3, help="Fresh processes of each row.")
 @click.option("--batch-size", default=4, help="Rows a step.")
 @click.option("--length", default=256, help="Tokens a row.")
-@click.option(
-    "--supervised", default=0.25, help="Share of each row, at its end, that is supervised."
-)
+@click.option("--supervised", default=0.25, help="Share of a row, at its end, that is supervised.")
 @click.option("--numeric", default=1.0, help="Share of the supervised tokens that is numeric.")
-@click.option(
-    "--numeric-tokens",
-    type=int,
-    help="Numeric tokens of the vocabulary, N (default: the geometry's).",
-)
-@options.choice(
-    "--method",
-    *("lora", "full"),
-    help="LoRA adapters by the paper's recipe, which freeze the head, or full fine-tuning.",
-)
+@click.option("--numeric-tokens", type=int, help="N of the vocabulary (default: the geometry's).")
+@options.choice("--method", "lora", "full", help="Adapters, which freeze the head, or all weights.")
 @options.choice("--dtype", "float32", "bfloat16", help="Of weights and activations.")
 @options.choice("--device", "auto", "cpu", "cuda", help="auto: the GPU, if there is one.")
 @click.option("--threads", type=int, help="Of the CPU (default: torch's own).")
 @click.option("--seed", default=0, help="Of weights, rows and turns.")
-@options.out("the settings")
+@options.out()
 @options.voice
 @options.plugin
-def command(
-    losses: list[str],
-    geometry: str,
-    numeric_tokens: int | None,
-    device: Literal["auto", "cpu", "cuda"],
-    out: Path | None,
-    voice: Voice,
-    **sizes: Any,
-) -> int:
+def command(losses: list[str], geometry: str, out: Path | None, voice: Voice, **sizes: Any) -> int:
     """Measure step time and memory of each loss.
 
     The steps are those of real training. Times and peak memory are ratios to CE.
 
     \b
     Examples:
-      smmd-bench overhead
-      smmd-bench overhead --losses ntl,smmd --steps 6 --drop 2 --repeats 1
       smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # needs a GPU
     """
     from ..overhead.settings import find_geometry
-    from ..plugin_system.registry import require_known
+    from ..plugin_system.registry import plugin_files, require_known
 
     require_known("losses", losses)  # before what takes seconds to import
     options.require_used([f"loss {loss.partition('[')[0]}" for loss in losses])
     find_geometry(geometry)
-    settings = _settings(losses, geometry, numeric_tokens, device, sizes)
+    settings = _settings(losses, geometry, **sizes)
 
     from ..overhead.measure import measure, read_frames
-    from ..plugin_system.registry import plugin_files
 
     folder = out or settings.folder
     voice.say(
         f"{settings.geometry} on {settings.device}: {len(settings.rows)} rows x "
-        f"{settings.repeats} repeats x {settings.steps} steps, batch {settings.batch_size} x "
-        f"{settings.length} tokens."
+        f"{settings.repeats} repeats x {settings.steps} steps."
     )
     with voice.progress() as progress:
         worked = measure(settings, folder, progress, plugin_files())
@@ -100,60 +75,38 @@ def command(
     runs = read_frames(folder)["runs"]
     failures = runs[runs["error"].notna()].to_dict("records")
     failed = {f"{f['row']}, repeat {f['repeat'] + 1}": str(f["error"]) for f in failures}
-    status = voice.conclude(folder, worked=worked, failed=failed)
-    if failed:
-        voice.fail(
-            f"{len(failed)} of {len(runs)} processes failed. The same command measures their "
-            "repeats again."
-        )
-    return status
+    return voice.conclude(folder, failed, f"{len(runs)} processes", worked=worked)
 
 
 def _settings(
-    losses: list[str],
-    geometry: str,
-    numeric_tokens: int | None,
-    device: Literal["auto", "cpu", "cuda"],
-    sizes: dict[str, Any],
+    losses: list[str], geometry: str, numeric_tokens: int | None, device: Any, **sizes: Any
 ) -> OverheadSettings:
     """The checked settings."""
     import torch
 
-    from ..overhead.settings import (
-        CE,
-        OverheadSettings,
-        check_geometry,
-        find_geometry,
-        synthetic_vocabulary,
-    )
+    from ..overhead import settings as overhead
     from ..plugin_system.parameters import canonical
     from ..plugin_system.plugin_source import version_of
     from ..plugin_system.registry import load_loss
 
-    shape = find_geometry(geometry)
-    found = [load_loss(spec) for spec in (CE, *losses)]
-    numeric_tokens = numeric_tokens if numeric_tokens is not None else shape.numeric_tokens
-    if numeric_tokens is None:
-        raise UserError(
-            f"The geometry {geometry} does not say how many numeric tokens its tokenizer has: give "
-            "--numeric-tokens, such as 10 (digits) or 1000 (groups of three digits)."
-        )
+    shape = overhead.find_geometry(geometry)
+    found = [load_loss(spec) for spec in (overhead.CE, *losses)]
+    count = shape.numeric_tokens if numeric_tokens is None else numeric_tokens
+    if count is None:
+        raise UserError(f"The geometry {geometry} has no N: give --numeric-tokens, such as 10.")
     has_gpu = torch.cuda.is_available()
     if device == "cuda" and not has_gpu:
-        raise UserError(
-            "--device cuda: torch finds no GPU here. Give --device cpu, or install a torch with "
-            "CUDA on a machine that has one."
-        )
-    settings = OverheadSettings(
+        raise UserError("--device cuda: torch finds no GPU here. Give --device cpu.")
+    settings = overhead.OverheadSettings(
         geometry=shape.name,
         config=shape.config,
         losses={canonical(loss): version_of(loss) for loss in found},
-        numeric_tokens=numeric_tokens,
+        numeric_tokens=count,
         device="cuda" if has_gpu and device != "cpu" else "cpu",
         **sizes,
     )
-    check_geometry(shape.name, shape.config, settings.recipe)
-    vocabulary = synthetic_vocabulary(settings.config["vocab_size"], numeric_tokens)
+    overhead.check_geometry(shape.name, shape.config, settings.recipe)
+    vocabulary = overhead.synthetic_vocabulary(settings.config["vocab_size"], count)
     for loss in found:
         try:
             loss.bind(vocabulary)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -22,32 +22,22 @@ _UNKNOWN = "licence not stated"
 
 @click.command()
 @click.argument("tasks", nargs=-1)
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    help="Also this checkpoint: hub name or local folder; may be repeated.",
-)
+@click.option("--model", "models", multiple=True, help="Also this checkpoint; may be repeated.")
 @options.quiet
 @options.data_dir
 @options.plugin
 def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> None:
     """Fetch data and checkpoints ahead of a run.
 
-    It fetches the data of TASKS, and of the tests of transfer that they name, unless they are here,
-    and prints the size and licence of each file. It draws generated pictures, and opens those of a
-    local copy once. Of a checkpoint it fetches safetensors, configuration and tokenizer, never
-    pickles.
+    It fetches the data of TASKS and of their tests of transfer, draws generated pictures, opens
+    those of a local copy, and prints sizes and licences. It never fetches pickles.
 
     \b
     Examples:
       smmd-bench prepare gsm8k --model Qwen/Qwen2.5-1.5B    # needs the hub
-      smmd-bench prepare clock_time
-      smmd-bench prepare gsm8k --data-dir ./data    # check a local copy
     """
     if quiet:
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # before anything imports its client
-    from ..contracts import Modality
     from ..plugin_system.registry import load_task
     from ..storage.data_files import require_folder_read
 
@@ -59,16 +49,10 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
         found[task.name] = task
         found |= {name: load_task(name) for name in getattr(task, "transfers", ())}
     options.require_used([f"task {task.name}" for task in found.values()])
-    for name, task in found.items():
-        if not getattr(task, "sources", ()) and task.modality is Modality.TEXT:
-            voice.say(f"{name}: nothing to fetch, because its examples are generated.")
-            continue
-        licence = getattr(task, "licence", _UNKNOWN)
-        for what, size, place in _prepare_splits(task):
-            _say(voice, f"{name} {what}, {size / 2**20:.1f} MiB, {licence}", place)
+    for task in found.values():
+        _say(voice, _prepare_task(task))
     require_folder_read()
-    for model in models:
-        _prepare_model(voice, model)
+    _say(voice, map(_prepare_model, models))
 
 
 @click.command()
@@ -79,23 +63,14 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 @options.data_dir
 @options.plugin
-def sample(
-    task: str,
-    count: int,
-    split: Literal["train", "validation", "test"],
-    seed: int,
-    *,
-    as_json: bool,
-) -> None:
+def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> None:
     """Print examples of a TASK.
 
-    Each has its prompt, its target, and the attributes that the analysis uses.
+    Each has its prompt, its target and its attributes.
 
     \b
     Examples:
-      smmd-bench sample arithmetic -n 5
       smmd-bench sample 'arithmetic[operations=1..2]' --split test --json
-      smmd-bench sample clock_time -n 3
     """
     from ..plugin_system.checked_task import require_seed, take_examples
     from ..plugin_system.registry import load_task
@@ -118,33 +93,31 @@ def sample(
         click.echo(f"{example.prompt}{click.style(example.target, bold=True)}\n")
 
 
-def _prepare_splits(task: Task) -> Iterator[tuple[str, int, Path | str | None]]:
-    """Fetch or check the rows, or draw or check the pictures; what, bytes and place by split."""
-    from ..contracts import Split
-    from ..storage.data_files import parts_of
-
-    for source in getattr(task, "sources", ()):
-        for split in source.local:
-            file, rows = source.file(split), sum(1 for _ in source.rows(split))
-            _check_pictures(task, split)
-            yield f"{split}: {rows:,} rows", sum(p.stat().st_size for p in parts_of(file)), file
-    for split in get_args(Split) if not getattr(task, "sources", ()) else ():
-        paths = _check_pictures(task, split)
-        folder = os.path.commonpath(paths) if paths else None
-        yield f"{split}: {len(paths):,} pictures", sum(p.stat().st_size for p in paths), folder
-
-
-def _check_pictures(task: Task, split: Split) -> set[Path]:
-    """The pictures of a split, all of which open; raises UserError if one does not, or if the rows
-    cannot be read as a task."""
+def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
+    """Fetch or check the rows, draw or check the pictures; a line a split, and its place."""
+    from ..contracts import Modality, Split
     from ..encoding.images import check_images
+    from ..storage.data_files import parts_of
+    from ..storage.sizes import spell_bytes
 
-    paths = {path for example in task.examples(split, 0, None) for path in example.images}
-    check_images(sorted(paths))
-    return paths
+    sources = getattr(task, "sources", ())
+    if not sources and task.modality is Modality.TEXT:
+        yield f"{task.name}: nothing to fetch, because its examples are generated.", None
+        return
+    for split in get_args(Split):
+        places = [source.file(split) for source in sources if split in source.local]
+        examples = list(task.examples(split, 0, None))
+        pictures = sorted({path for example in examples for path in example.images})
+        check_images(pictures)
+        files = [part for place in places for part in parts_of(place)] or pictures
+        if files:
+            size = spell_bytes(sum(file.stat().st_size for file in files))
+            said = f"{task.name} {split}: {len(examples):,} examples, {size}"
+            place = places[0] if places else Path(os.path.commonpath(files))
+            yield f"{said}, {getattr(task, 'licence', _UNKNOWN)}", place
 
 
-def _prepare_model(voice: Voice, name: str) -> None:
+def _prepare_model(name: str) -> tuple[str, Path]:
     """Fetch or check a checkpoint: count its weights, and read each file once."""
     from ..models.cards import licence_of, model_card
     from ..storage.sizes import spell_bytes
@@ -153,10 +126,11 @@ def _prepare_model(voice: Voice, name: str) -> None:
     files = sorted(card.folder.glob("*.safetensors"))
     size = spell_bytes(sum(file.stat().st_size for file in files))
     weights = f"{card.parameter_count():,} weights in {len(files)} of safetensors, {size}"
-    _say(voice, f"{name}: {weights}, {licence_of(card) or _UNKNOWN}", card.folder)
+    return f"{name}: {weights}, {licence_of(card) or _UNKNOWN}", card.folder
 
 
-def _say(voice: Voice, sentence: str, place: Path | str | None) -> None:
-    voice.say(sentence)
-    if place is not None:
-        voice.always(f"{'' if voice.quiet else '  '}{place}")
+def _say(voice: Voice, found: Iterable[tuple[str, Path | None]]) -> None:
+    for sentence, place in found:
+        voice.say(sentence)
+        if place is not None:
+            voice.always(f"{'' if voice.quiet else '  '}{place}")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from . import options
-from .voice import Voice, advise_retry
-
-if TYPE_CHECKING:
-    from ..regression.evaluation import Evaluation
+from .voice import Voice
 
 
 @click.command()
@@ -25,24 +21,12 @@ if TYPE_CHECKING:
     help="mmlu, samsum, or any task or group of lm-eval, such as gsm8k,hellaswag.",
 )
 @options.commas(
-    "--losses",
-    word="LOSS",
-    default="",
-    show_default=False,
-    help="Only the cells of these losses; base is the untuned model (default: all).",
+    "--losses", word="LOSS", default="", show_default=False, help="Only these losses, or base."
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    help="A quick look: the first N questions of each subject or task.",
-)
-@click.option(
-    "--shots",
-    type=click.IntRange(min=0),
-    help="Examples before each question (default: 5 for mmlu, else the task's own).",
-)
+@click.option("--limit", type=click.IntRange(1), help="The first N questions of a subject or task.")
+@click.option("--shots", type=click.IntRange(0), help="Examples before each question.")
 @options.choice("--engine", "auto", "hf", "vllm", help="auto: vllm on a GPU, hf on a CPU.")
-@click.option("--batch-size", type=click.IntRange(min=1), help="Prompts at a time.")
+@click.option("--batch-size", type=click.IntRange(1), help="Prompts at a time.")
 @options.executor
 @options.voice
 @options.data_dir
@@ -54,9 +38,8 @@ def command(
     limit: int | None,
     shots: int | None,
     engine: str,
-    batch_size: int | None,
-    executor: str,
     voice: Voice,
+    **how: Any,
 ) -> int:
     """Run lm-eval on a run's checkpoints: MMLU, SAMSum, any task.
 
@@ -65,9 +48,7 @@ def command(
 
     \b
     Examples:
-      smmd-bench regress runs/NAME --suite mmlu,samsum
       smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir ./data
-      smmd-bench regress runs/NAME --suite samsum --losses ce
     """
     from ..regression.evaluation import find_targets
     from ..regression.regress import plan, regress
@@ -86,23 +67,10 @@ def command(
     )
 
     with voice.progress() as progress:
-        outcome = regress(run, wanted, progress, executor=executor, batch_size=batch_size)
+        outcome = regress(run, wanted, progress, **how)
     sections = voice.publish(run)
     if not outcome.worked:
         voice.say("Nothing to do: the run has every result.")
     voice.tables(sections, ("mmlu_table", "regression_table"))
-    status = voice.conclude(run, worked=outcome.worked, failed=outcome.failed)
-    if outcome.failed:
-        voice.fail(
-            f"{len(outcome.failed)} evaluations failed; tracebacks are in "
-            f"{run / 'failed'}. {_advice(run, wanted)}"
-        )
-    return status
-
-
-def _advice(run: Path, evaluations: Iterable[Evaluation]) -> str:
-    """What to do about the evaluations that have no result."""
-    from ..storage.files import read_json
-
-    files = (run / "failed" / f"{e.address}.json" for e in evaluations if not e.is_done(run))
-    return advise_retry(map(read_json, files))
+    of = f"{len(wanted)} evaluations"
+    return voice.conclude(run, outcome.failed, of, worked=outcome.worked)

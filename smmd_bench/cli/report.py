@@ -16,30 +16,15 @@ from .voice import Voice, summary_of
 if TYPE_CHECKING:
     from ..publishing.make_report import Section
 
-_ENDINGS = {
-    "csv": "csv", "markdown": "md", "latex": "tex", "png": "png", "svg": "svg", "pdf": "pdf",
-}  # fmt: skip
+_ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {x: x for x in ("png", "svg", "pdf")}
 """How `--format` spells a format, and the ending of its files."""
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=options.PATH)
-@options.commas(
-    "--only",
-    word="NAME",
-    help="Only these reports, by name or by the paper's: arithmetic_table, table2, figure3.",
-)
-@options.commas(
-    "--format",
-    "formats",
-    word="FORMAT",
-    help="Only these formats: csv, markdown, latex, png, pdf, svg.",
-)
-@click.option(
-    "--out",
-    type=options.FOLDER,
-    help="A folder for one report of several runs (their cells as links, without checkpoints).",
-)
+@options.commas("--only", word="NAME", help="Only these reports, such as arithmetic_table,figure3.")
+@options.commas("--format", "formats", word="FORMAT", help=f"Only these of {', '.join(_ENDINGS)}.")
+@options.out("A folder for one report of several runs.")
 @options.voice
 @options.plugin
 def command(
@@ -55,10 +40,7 @@ def command(
 
     \b
     Examples:
-      smmd-bench report runs/arithmetic_tiny_ce_ntl_smmd_1a2b3c
-      smmd-bench report runs/NAME --only table2,figure3 --format latex,pdf
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
-      smmd-bench report runs/NAME --plugin my_figure.py
     """
     from ..results.frames import read_run
 
@@ -77,18 +59,14 @@ def command(
     endings = FORMATS if formats is None else [_ENDINGS[name] for name in formats]
     run = runs[0] if out is None else merge_runs(runs, out)
     if only is None and formats is None:
-        sections = voice.publish(run)
-        voice.tables(sections)
-        voice.paths(run)
-        broken = voice.failed_reports(run)
-    else:
-        with voice.progress(stderr=True) as progress:
-            sections = write_some_reports(run, names, endings, progress)
-        _say_some(voice, sections)
-        broken = any(section.error for section in sections)
+        voice.tables(voice.publish(run))
+        return voice.conclude(run)
+    with voice.progress(stderr=True) as progress:
+        sections = write_some_reports(run, names, endings, progress)
+    _say_some(voice, sections)
     if voice.as_json:
         print_json(summary_of(run))
-    return 1 if broken else 0
+    return 1 if any(section.error for section in sections) else 0
 
 
 def _say_some(voice: Voice, sections: Sequence[Section]) -> None:

@@ -10,11 +10,7 @@ from .voice import Voice
 
 
 @click.command()
-@click.option(
-    "--task",
-    required=True,
-    help="A task, such as arithmetic or 'arithmetic[level=hard]'.",
-)
+@click.option("--task", required=True, help="A task, such as 'arithmetic[level=hard]'.")
 @click.option(
     "--predictions",
     "files",
@@ -22,38 +18,29 @@ from .voice import Voice
     multiple=True,
     type=options.PATH,
     metavar="FILE",
-    help="A file of completions; may be repeated. The others are compared with the first.",
+    help="Completions; may be repeated: the others are compared with the first.",
 )
 @click.option(
     "--label",
     "labels",
     multiple=True,
-    help="What tables call a file, in the same order (default: its name). The name of a loss, such "
-    "as ce or smmd, gives it the colour of that loss.",
+    help="What tables call a file, such as ce or smmd, in the same order (default: its name).",
 )
 @options.choice("--split", "test", "train", "validation", help="Which split was answered.")
 @options.data_seed
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    help="Score the first examples only (default: the split of the paper's size).",
-)
-@click.option(
-    "--partial", is_flag=True, help="If a file lacks examples, score those that every file has."
-)
+@click.option("--limit", type=click.IntRange(1), help="Score the first examples only.")
+@click.option("--partial", is_flag=True, help="Score the examples that every file has.")
 @click.option("--id-column", help="The column with the ids.")
 @click.option("--completion-column", help="The column with the completions.")
 @click.option("--model-label", "model", default="predictions", help="What tables call the model.")
-@options.out("task, labels and completions")
+@options.out()
 @options.voice
 @options.data_dir
 @options.plugin
 def command(
     task: str, files: tuple[Path, ...], labels: tuple[str, ...], voice: Voice, **given: Any
 ) -> int:
-    """Score completions made elsewhere, and report.
-
-    The tables and figures are those of a run.
+    """Score completions made elsewhere, and report as of a run.
 
     \b
     Formats, also packed by gzip (.gz):
@@ -68,10 +55,7 @@ def command(
 
     \b
     Examples:
-      smmd-bench score --task arithmetic --predictions ce.jsonl \\
-        --predictions smmd.jsonl
       smmd-bench score --task gsm8k --predictions samples_gsm8k_2026-11-20.jsonl
-      smmd-bench score --task arithmetic --predictions first.jsonl.gz --limit 500
     """
     from ..plugin_system.registry import require_known
 
@@ -86,21 +70,4 @@ def command(
     if not outcome.worked and not outcome.failed:
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(sections)
-    _say_comparisons(voice, folder)
-    return voice.conclude(folder, worked=outcome.worked, failed=outcome.failed)
-
-
-def _say_comparisons(voice: Voice, folder: Path) -> None:
-    """A line for each file but the first, whatever table the task has."""
-    from ..publishing.style import loss_label
-    from ..publishing.tables import p_value, with_interval
-    from ..results.frames import read_run
-
-    compared = read_run(folder).comparisons
-    for line in compared.drop_duplicates("address").to_dict("records"):  # its first metric
-        voice.say(
-            f"{loss_label(line['loss'])} against {loss_label(line['against_loss'])}: "
-            f"{line['metric']} "
-            f"{with_interval(line['difference'], line['low'], line['high'], sign=True)}, "
-            f"p {p_value(line['p'])}, n {line['n']:,}"
-        )
+    return voice.conclude(folder, outcome.failed, worked=outcome.worked)

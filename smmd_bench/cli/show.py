@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SHORT = {"model": "model_label", "task": "task_name", "loss": "loss_name"}
 """The columns with names that also fit: those without brackets mean any parameters."""
-_ANSWER = ["loss", "seed", "exact", "parsed", "completion", "finish_reason"]
+_ANSWER = ("uid", "target", "loss", "seed", "exact", "parsed", "completion", "finish_reason")
 
 
 @click.command()
@@ -39,14 +39,11 @@ def command(
 ) -> None:
     """Show a run's cells, what one cell wrote, or one example.
 
-    CELL is an address or the beginning of one; RUN is the newest one in runs/ if you give none.
-    Where one cell is meant, its first test examples are shown; with --uid one example and what all
-    of the cells wrote; else the list of cells.
+    CELL is the beginning of an address; RUN is the newest one in runs/ if you give none. Of one
+    cell its first test examples are shown; with --uid one example by all of the cells.
 
     \b
     Examples:
-      smmd-bench show
-      smmd-bench show 3f9c
       smmd-bench show runs/NAME --loss smmd --seed 1
       smmd-bench show runs/NAME --task arithmetic --uid test-0-5
     """
@@ -78,16 +75,11 @@ def command(
     if as_json:
         print_json({"run": str(folder), "rows": rows_of(shown)})
         return
-    title = str(folder)
-    if uid is not None:
-        first = shown.iloc[0]
-        title += f", {uid}\n{_plain(first['prompt'])}\n-> {_plain(first['target'])}"
-        shown = shown[[column for column in _ANSWER if column in shown]]
-    elif len(cells) == 1:
-        title += "".join(f", {value}" for value in cells.iloc[0][["model", "task", "loss", "seed"]])
-        shown = shown[["uid", "target", *(column for column in _ANSWER[2:] if column in shown)]]
+    if "completion" in shown:
+        names = ("prompt", *_ANSWER) if uid is not None else _ANSWER
+        shown = shown[[column for column in names if column in shown]]
     texts = [[*map(_plain, row.values())] for row in rows_of(shown)]
-    print_results(pd.DataFrame(texts, columns=shown.columns), title)
+    print_results(pd.DataFrame(texts, columns=shown.columns), str(folder))
 
 
 def filter_cells(run: RunFrames, filters: Mapping[str, Any]) -> pd.DataFrame:

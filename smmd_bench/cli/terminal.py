@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-_NARROWEST, _ELSEWHERE = 80, 100
-
 
 def new_console(*, stderr: bool = False) -> Console:
     """A console as wide as the terminal or `$COLUMNS`, else of 80 columns; NO_COLOR turns its
@@ -29,20 +27,14 @@ def has_width(console: Console) -> bool:
     return console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
 
 
-def result_width() -> int:
-    """The width of a table of results: that of the terminal or `$COLUMNS`, but at least 80; 100
-    where there is neither."""
-    console = new_console()
-    return max(_NARROWEST, console.width) if has_width(console) else _ELSEWHERE
-
-
 def print_results(table: pd.DataFrame, title: str, caption: str = "") -> None:
-    """Print a table of results, as wide as `result_width` allows."""
+    """Print a table of results as wide as the terminal or `$COLUMNS`, but at least 80; 100 where
+    there is neither."""
     from ..publishing.terminal import to_terminal
 
     console = new_console()
-    console.width = width = result_width()
-    print_table(console, to_terminal(table, title, caption, width))
+    console.width = max(80, console.width) if has_width(console) else 100
+    print_table(console, to_terminal(table, title, caption, console.width))
 
 
 def print_sentence(text: str, *, stderr: bool = False) -> None:
@@ -56,13 +48,11 @@ def print_json(content: Any) -> None:
     click.echo(json.dumps(content, indent=1, ensure_ascii=False))
 
 
-def new_table(*columns: dict[str, Any], **settings: Any) -> Table:
+def new_table(*columns: dict[str, Any]) -> Table:
     """A table without lines, whose columns are two spaces apart; each column by its settings."""
     from rich.table import Table
 
-    table = Table(
-        box=None, padding=(0, 2, 0, 0), pad_edge=False, **{"show_header": False, **settings}
-    )
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
     for column in columns:
         table.add_column(**column)
     return table
@@ -76,8 +66,3 @@ def print_table(console: Console, table: RenderableType) -> None:
     with console.capture() as captured:
         console.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
-
-
-def plain(text: object) -> str:
-    """Text of a model, with its control characters escaped: they would move the cursor."""
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in str(text))

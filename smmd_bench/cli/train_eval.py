@@ -33,97 +33,65 @@ def _recipe(function: Any) -> Any:
 
 def _read_seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(seed) for seed in text.split(","))
+        return tuple(map(int, text.split(",")))
     except ValueError:
         raise UserError(f"--seeds '{text}' is not a list of integers such as 0,1,2.") from None
 
 
-def _read_settings(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for text in texts:
+def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) -> dict[str, str]:
+    """What --set and the flags of `_SHORTCUTS` say; raises UserError where they contradict."""
+    found = {name: value for name, value in shortcuts.items() if value is not None}
+    for text in settings:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals:
             raise UserError(f"--set '{text}' is not of the form KEY=VALUE.")
-        if settings.setdefault(key, value) != value:
-            raise UserError(f"--set {key} is given as {settings[key]} and as {value}: keep one.")
-    return settings
+        if found.setdefault(key, value) != value:
+            raise UserError(f"{key} is given as {found[key]} and as {value} by --set: keep one.")
+    return found
 
 
 @click.command()
+@options.commas("--task", "tasks", word="TASK", multiple=True, required=True, help="Tasks.")
 @options.commas(
-    "--task",
-    "tasks",
-    word="TASK",
-    multiple=True,
-    required=True,
-    help="Tasks, such as arithmetic or 'arithmetic[level=hard]'; may be repeated.",
-)
-@options.commas(
-    "--losses",
-    word="LOSS",
-    required=True,
-    help="Losses, such as ce,ntl,'smmd[sigma=1,lambda=5]'.",
+    "--losses", word="LOSS", required=True, help="Losses, such as ce,'smmd[sigma=1,lambda=5]'."
 )
 @click.option(
     "--model",
     "models",
     multiple=True,
     metavar="MODEL",
-    show_default="builtin/tiny, or builtin/tiny-vl for tasks with images",
+    show_default="a built-in one",
     help="Built-in name, local folder or hub name; may be repeated.",
 )
 @click.option("--seeds", default="0", metavar="N,...", callback=_read_seeds, help="Training seeds.")
 @options.data_seed
 @click.option("--engine", default="vllm", help="What decodes.")
 @options.commas(
-    "--decoders",
-    word="NAME",
-    default="greedy",
-    help="greedy, and mean and median of p(number), for tasks whose answer is one number.",
+    "--decoders", word="NAME", default="greedy", help="greedy, and mean, median of p(number)."
 )
 @click.option("--base/--no-base", default=True, help="Whether the untuned checkpoint is a row.")
-@click.option(
-    "--transfers/--no-transfers",
-    default=True,
-    help="Whether to run the tests of transfer that a task names, such as svamp for gsm8k.",
-)
+@click.option("--transfers/--no-transfers", default=True, help="Whether to test transfer.")
 @_recipe
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=_read_settings,
-    help="Any other recipe setting (docs/recipes.md); may be repeated.",
-)
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Other settings.")
 @click.option(
     "--tune",
     multiple=True,
     metavar="NAME=VALUE,...",
-    help="Values of a parameter or recipe setting to choose from by validation, as in 'lambda=1,3' "
-    "or 'ce: learning_rate=1e-4,3e-4'; may be repeated (docs/tuning.md).",
+    help="Values to choose from by validation, as in 'lambda=1,3' or 'ce: epochs=2,4'.",
 )
-@click.option(
-    "--tune-trials",
-    type=click.IntRange(min=2),
-    metavar="N",
-    help="Draw N configurations of each loss's grid at random, instead of trying all.",
-)
+@click.option("--tune-trials", type=click.IntRange(2), metavar="N", help="Try N at random.")
 @options.execution
 @options.voice
 @click.option("--print-yaml", is_flag=True, help="Print the YAML file that means the same.")
 @options.plugin
-def command(voice: Voice, *, print_yaml: bool, **given: Any) -> int:
+def command(voice: Voice, *, settings: tuple[str, ...], print_yaml: bool, **given: Any) -> int:
     """Fine-tune with each loss, score every checkpoint, report.
+
+    --task, --model, --set and --tune may be repeated.
 
     \b
     Examples:
-      smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd
       smmd-bench train-eval --task arithmetic --losses ce,'smmd[sigma=1]'
-      smmd-bench train-eval --task arithmetic --losses ce --model ./my-checkpoint
-      smmd-bench train-eval --task clock_time --losses ce,ntl,smmd
-      smmd-bench train-eval --task arithmetic --losses ce,smmd \\
-        --tune 'smmd: lambda=1,3' --tune 'ce: learning_rate=2e-4,5e-4'
     """
     from ..models.card_content import require_builtins
     from ..plugin_system.registry import require_known
@@ -137,17 +105,9 @@ def command(voice: Voice, *, print_yaml: bool, **given: Any) -> int:
     from ..experiment.file import ExperimentFile
     from .execution import execute
 
-    shortcuts = {key: value for key in _SHORTCUTS if (value := given.pop(key)) is not None}
-    settings = given.pop("settings")
-    for name in shortcuts.keys() & settings.keys():
-        if shortcuts[name] != settings[name]:
-            raise UserError(
-                f"--{name.replace('_', '-')} {shortcuts[name]} and --set {name}={settings[name]} "
-                "contradict each other: keep one of them."
-            )
-    plugins = options.given_plugins()
+    recipe = _read_recipe(settings, {name: given.pop(name) for name in _SHORTCUTS})
     fields = {key: given.pop(key) for key in Experiment.__dataclass_fields__ if key in given}
-    experiment = Experiment(**fields, plugins=plugins, recipe={**shortcuts, **settings})
+    experiment = Experiment(**fields, plugins=options.given_plugins(), recipe=recipe)
     if print_yaml:
         click.echo(experiment.to_yaml(), nl=False)
         return 0
@@ -166,9 +126,6 @@ def run(file: Path, voice: Voice, **given: Any) -> int:
 
     \b
     Examples:
-      smmd-bench train-eval --task arithmetic --losses ce \\
-        --print-yaml > experiment.yaml
-      smmd-bench run experiment.yaml
       smmd-bench run experiments/miniature.yaml --dry-run
     """
     from .execution import execute
@@ -181,17 +138,13 @@ def _read_plan(file: Path) -> ExperimentFile:
     from ..experiment.file import experiment_file
     from ..plugin_system.registry import load_plugin_file
 
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"The experiment file {file} cannot be read ({error.strerror}).") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"The experiment file {file} is not UTF-8: save it as UTF-8.") from error
-    plan = experiment_file(text, str(file))
+    plan = experiment_file(file.read_bytes(), str(file))
     files = dict.fromkeys(name for part in plan.experiments for name in part.plugins)
     for plugin in files:
         load_plugin_file(plugin)
-    plan = experiment_file(text, str(file)) if files else plan  # whose names are known now
-    for part in (part for part in plan.experiments if part not in plan.optional):
-        part.require_known()
+    if files:  # whose names are known now
+        plan = experiment_file(file.read_bytes(), str(file))
+    for part in plan.experiments:
+        if part not in plan.optional:
+            part.require_known()
     return plan

@@ -36,16 +36,12 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
     """Check plugins against their contracts.
 
     Without arguments it checks every installed plugin. A check is ✓ passed, ✗ failed, or – not
-    possible here, with the reason. Nothing is fetched: run `smmd-bench prepare` for a task first,
-    or give --data-dir. The exit status is 1 if a check failed.
+    possible here. Nothing is fetched. The exit status is 1 if a check failed.
 
     \b
     Examples:
-      smmd-bench validate ce
-      smmd-bench validate my_task.py
       smmd-bench validate 'smmd[sigma=1+2]' arithmetic
-      smmd-bench validate reports --run runs/NAME
-      smmd-bench validate
+      smmd-bench validate my_task.py
     """
     from tempfile import TemporaryDirectory
 

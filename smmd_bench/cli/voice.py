@@ -9,7 +9,7 @@ people      sentences, progress, tables,      notes, failures
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .terminal import (
-    new_console,
-    print_json,
-    print_results,
-    print_sentence,
-)
+from .terminal import new_console, print_json, print_results, print_sentence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +46,7 @@ class Voice:
     def note(self, sentence: str) -> None:
         """Say what people should know about a result."""
         if not self.quiet:
-            print_sentence(sentence, stderr=True)
+            self.fail(sentence)
 
     def fail(self, sentence: str) -> None:
         """Say what went wrong."""
@@ -91,42 +86,32 @@ class Voice:
             print_results(section.table, section.title, section.caption)
 
     def conclude(
-        self, folder: Path, *, worked: bool, failed: Mapping[str, str], **more: Any
+        self, folder: Path, failed: Mapping[str, str] | None = None, of: str = "", **more: Any
     ) -> int:
-        """Print failures, reports that failed among them, and where the results are; with --json,
-        the object, `more` included. Returns the exit status."""
+        """Print failures (`of` so many), where the results are, and with --json the object, `more`
+        included. Returns the exit status."""
+        from ..publishing.page import FAILED, failed_reports
+
+        failed, reports = failed or {}, folder / "reports"
         for reason in dict.fromkeys(failed.values()):
             first, *others = (label for label, why in failed.items() if why == reason)
             alike = f" and {len(others)} more" if others else ""
             self.fail(f"Failed: {first}{alike}: {reason}")
         if self.as_json:
-            print_json({**summary_of(folder), "worked": worked, "failed": failed, **more})
-        self.paths(folder)
-        return 1 if self.failed_reports(folder) or failed else 0
-
-    def paths(self, folder: Path) -> None:
-        """Print where the tables, figures and page of a run are."""
-        self.always(f"Tables:  {folder / 'reports' / 'tables'}")
-        if any((folder / "reports" / "figures").glob("*")):
-            self.always(f"Figures: {folder / 'reports' / 'figures'}")
-        self.always(f"Page:    {folder / 'reports' / 'index.html'}")
-
-    def failed_reports(self, folder: Path) -> bool:
-        """Say which reports of a run failed; returns whether any did."""
-        from ..publishing.page import FAILED, failed_reports
-
-        failed = failed_reports(folder)
-        for name, error in failed.items():
-            self.fail(f"Failed: report {name}: {error} (traceback: {folder / 'reports' / FAILED})")
-        return bool(failed)
-
-
-def advise_retry(failures: Iterable[Mapping[str, Any] | None]) -> str:
-    """Whether the same command can help, from the FAILED.json of cells, if they have one."""
-    found = [failure for failure in failures if failure and not failure.get("skipped")]
-    if any(failure.get("user_error") for failure in found):
-        return "First change what the errors name; then the same command tries them again."
-    return "The same command tries them again."
+            print_json({**summary_of(folder), "failed": failed, **more})
+        self.always(f"Tables:  {reports / 'tables'}")
+        if any((reports / "figures").glob("*")):
+            self.always(f"Figures: {reports / 'figures'}")
+        self.always(f"Page:    {reports / 'index.html'}")
+        if failed and of:
+            self.fail(
+                f"{len(failed)} of {of} failed (see {folder / 'failed'} and {folder / 'logs'}). "
+                "The same command tries them again; first change what the errors name."
+            )
+        broken = failed_reports(folder)
+        for name, error in broken.items():
+            self.fail(f"Failed: report {name}: {error} (traceback: {reports / FAILED})")
+        return 1 if broken or failed else 0
 
 
 def summary_of(folder: Path) -> dict[str, Any]:

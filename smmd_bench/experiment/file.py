@@ -73,7 +73,7 @@ class ExperimentFile(Settings):
         return each_once(cell for part in self.experiments for cell in part.cells)
 
 
-def experiment_file(text: str, origin: str) -> ExperimentFile:
+def experiment_file(text: str | bytes, origin: str) -> ExperimentFile:
     """Read a file with or without parts; `origin` names it in errors.
 
     Raises UserError for broken YAML, an unknown key, a missing one or a bad value.

@@ -24,13 +24,13 @@ def test_a_line_a_plugin_and_everything_with_v():
     assert sum(line.startswith("  smmd ") for line in short) == 1
     long = " ".join(run_here("ls", "-v", COLUMNS="80").stdout.split())
     for text in (
-        "sigma=2 (number or a sum such as 1+2) bandwidths of the kernel",
-        "lambda * auxiliary : cross-entropy at a uniform guess: 2.9 (N=10), 97 (N=1000)",
-        "licence MIT (OpenAI, openai/grade-school-math)",
-        "sources openai/gsm8k e53f048856ff4f594e959d75785d2c2d37b678ee",
-        "from smmd-bench 0.1.0",
-        "gsm8k version 3",
-        "micro_batch_size on a GPU of 24 GB: 16",
+        "name: sigma, type: number or a sum such as 1+2, default: 2, help: bandwidths",
+        "lambda * auxiliary : cross-entropy at a uniform guess, by N: 10: 2.9, 1000: 97",
+        "licence: MIT (OpenAI, openai/grade-school-math)",
+        "hub: openai/gsm8k, revision: e53f048856ff4f594e959d75785d2c2d37b678ee",
+        "distribution: smmd-bench, version: 0.1.0",
+        "version: 3",
+        "micro_batch_size that may fit, by GB of the GPU: 24: 16",
     ):
         assert text in long
 

@@ -55,7 +55,7 @@ def test_a_new_project_is_installed_and_found_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("task arithmetic", "choose another name, such as my_arithmetic"),
+        ("task arithmetic", "choose another, such as my_arithmetic"),
         ("loss Earth-Mover", "such as my_earth_mover"),
         ("loss class", "cannot name a loss"),
         ("task 2nd", "a letter first"),

@@ -68,7 +68,7 @@ def test_a_local_copy_is_counted_and_its_pictures_are_opened(tmp_path):
     words = ("prepare", "chartqa[source=official]", "--data-dir", copy)
     whole = run_here(*words, SMMD_BENCH_CACHE=str(tmp_path))
     assert (whole.returncode, whole.stderr) == (0, "")
-    assert "chartqa train: 15 rows" in whole.stdout
+    assert "chartqa train: 13 examples" in whole.stdout
     picture = copy / "ChartQA Dataset" / "test" / "png" / "1057.png"
     picture.write_bytes(picture.read_bytes()[:60])
     broken = run_here(*words, SMMD_BENCH_CACHE=str(tmp_path))

@@ -59,8 +59,6 @@ def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing
     assert row.split()[1] == "75.0"
     assert "+15.0" in row
     assert " 0.549 " in row
-    assert "SMMD against CE: exact_match +15.00 [" in first.stdout
-    assert ", p 0.549, n 20\n" in first.stdout
     for name in ("tables/arithmetic_table.tex", "figures/overview.png", "index.html"):
         assert (run_folder / "reports" / name).exists()
 
