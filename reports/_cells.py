@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import pandas as pd
 
 from smmd_bench.contracts import Metric, Run, UserError
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.plugin_system.tuned_label import is_tuned, tuned_label
-from smmd_bench.publishing.style import loss_label
 
 KEY = ["model", "task", "loss"]
 """The columns that tell what was trained on what, and how."""
@@ -32,11 +30,7 @@ def measured(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def main_losses(run: Run) -> Run:
-    """The run without variants that have fewer seeds than their plain loss.
-
-    `smmd[sigma=1]` with one seed is left to the ablation tables where `smmd` has three on the same
-    model and task. Tuned losses stay.
-    """
+    """The run without variants that have fewer seeds than their plain loss; tuned losses stay."""
     cells = run.cells
     seeds = cells.groupby(KEY, observed=True)["seed"].nunique().to_dict()
     kept = [
@@ -45,13 +39,6 @@ def main_losses(run: Run) -> Run:
         for model, task, loss in cells[KEY].itertuples(index=False)
     ]
     return run if all(kept) else run.only(cells[kept])
-
-
-def with_holes(cells: pd.DataFrame) -> pd.DataFrame:
-    """The measured cells, and all cells of a model, task and loss that has none of them."""
-    done = cells["status"] == "done"
-    any_done = done.groupby([cells[name] for name in KEY], observed=True).transform("any")
-    return cells[done | ~any_done]
 
 
 def why_missing(cells: pd.DataFrame) -> str:
@@ -114,7 +101,7 @@ def judged_metrics(task: str) -> list[Metric]:
     """The first metric of a task, and the first error that it measures, such as MAE."""
     every = metrics_of(task)
     errors = [m for m in every if m.better == "lower" and m.name not in _RATES]
-    return [*{metric.name: metric for metric in (*every[:1], *errors[:1])}.values()]
+    return [*every[:1], *(metric for metric in errors[:1] if metric not in every[:1])]
 
 
 def without_numbers(run: Run) -> set[str]:
@@ -143,11 +130,6 @@ def reference_of(run: Run) -> str:
     return str(others.iloc[0]) if "predictions" in run.manifest and len(others) else REFERENCE
 
 
-def noise_label(run: Run) -> str:
-    """What the row of cross-entropy against itself is called: the noise floor."""
-    return f"{loss_label(reference_of(run))}, other seeds"
-
-
 def is_reference(against: pd.Series[str], other: str) -> pd.Series[bool]:
     """Where a loss is compared with `other`: a tuned loss with that tuned, too."""
     return against.isin([other, tuned_label(other)])
@@ -164,8 +146,3 @@ def select_losses(losses: Iterable[str], most: int) -> list[str]:
     every = [*losses]
     kept = {*sorted(every, key=lambda loss: (loss != "smmd", "[" in loss))[:most]}
     return [loss for loss in every if loss in kept]
-
-
-def identity(cell: dict[Any, Any]) -> dict[str, Any]:
-    """Model, task, loss and seed of a cell."""
-    return {name: cell[name] for name in (*KEY, "seed")}

@@ -1,8 +1,7 @@
 """Which answers the error analyses compare: the common-valid subset of Appendix C.7.
 
-Every trained loss stands beside a reference on a subset of its own: the seeds that both have
-results for, and of each seed the examples that both answer with a number. So no third loss
-changes it. The untuned model takes no part: it has no seeds and often no number.
+Every trained loss stands beside a reference on a subset of its own: the seeds that both have, and
+of each the examples that both answer with a number. So no third loss changes it.
 """
 
 from __future__ import annotations
@@ -14,17 +13,9 @@ from itertools import groupby
 import pandas as pd
 
 from smmd_bench.contracts import Run
-from smmd_bench.publishing.style import folded, loss_label, shortened
+from smmd_bench.publishing.style import loss_label, shortened
 
-from ._cells import (
-    NO_NUMBERS,
-    NO_RESULTS,
-    PAIR,
-    REFERENCE,
-    measured,
-    numeric_tasks,
-    select_losses,
-)
+from ._cells import NO_NUMBERS, NO_RESULTS, PAIR, REFERENCE, measured, numeric_tasks, select_losses
 from ._panels import FEWEST
 
 LOSSES = 5
@@ -61,11 +52,8 @@ class CommonErrors:
 
     @property
     def title(self) -> str:
-        """`SMMD over CE`, with n; of a long name it has the start and the end."""
-        words = f"{loss_label(self.loss)} over {loss_label(self.reference)}"
-        seeds = f", {len(self.seeds)} seeds" if len(self.seeds) > 1 else ""
-        lines = [shortened(line, 18) for line in folded(words, 18).splitlines()]
-        return "\n".join([*lines, f"n = {self.n:,}{seeds}"])
+        """The loss, with n."""
+        return f"{shortened(loss_label(self.loss), 16)}\nn = {self.n:,}"
 
 
 Block = list[CommonErrors]
@@ -78,42 +66,31 @@ def why_none(run: Run) -> str | None:
         return NO_RESULTS
     if not numeric_tasks(run):
         return NO_NUMBERS
-    if not common_errors(run, read=False):
-        return "no model and task has numbers of two trained losses on a common seed"
-    return None
+    none = "no model and task has numbers of two trained losses on a common seed"
+    return None if common_errors(run) else none
 
 
-def common_errors(run: Run, columns: Sequence[str] = (), *, read: bool = True) -> Block:
+def common_errors(run: Run, columns: Sequence[str] = ()) -> Block:
     """Of every loss, the answers to the examples that it and the reference answer with a number.
 
-    `error` is |ŷ - y|. Losses without a single number are left out. Without `read` the frames are
-    empty.
+    `error` is |ŷ - y|. Losses without such an example are left out.
     """
-    rates = run.metrics[run.metrics["metric"] == "parse_failure_rate"]
-    silent = rates.loc[rates["value"] >= 100, "address"]
     cells = measured(run.cells)
     cells = cells[(cells["loss"] != "base") & cells["task"].isin(numeric_tasks(run))]
-    cells = cells[~cells["address"].isin(silent)]
     found = []
     for (model, task), group in cells.groupby(PAIR, observed=True):
+        valid = run.read("scores", ["uid", "error", *columns], group["address"])
+        valid = valid[valid["error"].notna()]
         losses = [str(loss) for loss in group["loss"].sort_values().unique()]
         trained_here = "predictions" not in run.manifest
         reference = REFERENCE if trained_here and REFERENCE in losses else losses[0]
-        of = {loss: group[group["loss"] == loss].set_index("seed")["address"] for loss in losses}
-        shared = {x: sorted(of[x].index.intersection(of[reference].index)) for x in losses}
-        shared = {x: seeds for x, seeds in shared.items() if seeds and x != reference}
-        valid = pd.DataFrame({"address": []})
-        if read and shared:
-            valid = run.read("scores", ["uid", "error", *columns], group["address"])
-            valid = valid[valid["error"].notna()]
-            valid["example"] = valid.groupby(["seed", "uid"], sort=False).ngroup()
-        for loss, seeds in shared.items():
-            here = valid[valid["address"].isin([*of[loss][seeds], *of[reference][seeds]])]
-            if read:
-                both = here["example"].duplicated(keep=False)  # a loss answers an example once
-                here = here.loc[both, ["loss", "seed", "error", *columns]]
-            own = tuple(map(int, seeds))
-            found.append(CommonErrors(str(model), str(task), reference, loss, own, here))
+        for loss in losses:
+            here = valid[valid["loss"].isin([loss, reference])]
+            here = here[here.duplicated(["seed", "uid"], keep=False)]  # an answer of either
+            if len(here):
+                seeds = tuple(sorted(map(int, here["seed"].unique())))
+                here = here[["loss", "seed", "error", *columns]]
+                found.append(CommonErrors(str(model), str(task), reference, loss, seeds, here))
     return found
 
 

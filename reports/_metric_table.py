@@ -21,15 +21,15 @@ from ._results import result_frame, widened, with_tests
 from ._text import (
     NOTES,
     P_HOLM,
+    TO_PAPER,
     beside_paper,
     caption,
-    corrected_p,
     delta,
     estimate,
     gain,
     head_of,
+    p_text,
     without_dashes,
-    without_paper,
 )
 
 
@@ -37,10 +37,9 @@ from ._text import (
 class Column:
     """A metric of a table.
 
-    `interval`: the value has its interval. `paper`: the heading of its published value, if it has
-    one. `delta`: the heading of its difference, if it has a column besides the first metric's.
-    `robust`: the metric in whose place it can be read; it is shown where that is more than twice as
-    large in a cell.
+    `interval`: the value has its interval. `paper`, `delta`: the headings of its published value
+    and of its difference, if it has them. `robust`: the metric that must be more than twice as
+    large in a cell for this one to be shown.
     """
 
     metric: str
@@ -83,11 +82,15 @@ class MetricTable:
     def build(self, run: Run) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
         run = _cells.main_losses(run.only(self.cells(run)))
-        data = self.results(run, _cells.with_holes(run.cells))
+        done = run.cells["status"] == "done"
+        lost = ~done.groupby([run.cells[n] for n in KEY], observed=True).transform("any")
+        data = self.results(run, run.cells[done | lost])
         other = opponent(data)
         groups = [group for _, group in data.groupby([*self.key], observed=True)]
         table = self.pruned(pd.DataFrame([self.row(g, other) for g in groups]).fillna(DASH), data)
-        table.attrs["title"] = self.title_of(data)
+        task = str(data["task"].iloc[0])
+        unsaid = "Task" not in table and task not in self.tasks
+        table.attrs["title"] = f"{self.title}: {task}" if unsaid else self.title
         best = [
             (at, self.columns_of(g)[0].heading) for at, g in enumerate(groups) if any(g["best"])
         ]
@@ -132,7 +135,7 @@ class MetricTable:
             if column.delta or column is first:
                 row[column.delta or delta(other)] = gain(here, column.digits)
             if column is first:
-                row[P_HOLM] = corrected_p(here)
+                row[P_HOLM] = p_text(here["gain_p"].iloc[0])
         main = by[first.metric]
         row |= {"n": f"{int(main['n'].iloc[0]):,}", "Seeds": str(len(main))}
         beside = {c.paper: by[c.metric] for c in columns if c.paper}
@@ -142,22 +145,15 @@ class MetricTable:
         """The table without the columns that say nothing."""
         near = [c for c in self.columns if c.robust and _is_near(c, data)]
         table = table.drop(columns=[n for c in near for n in (c.heading, c.delta)], errors="ignore")
-        unused = ["Task"] * int(self.is_of_one_task(data))
+        unused = ["Task"] * int(len(self.tasks) < 2 and data["task"].nunique() == 1)
         unused += ["Data"] * int("data" in data and (data["data"] == UNKNOWN).all())
-        table = without_paper(table.drop(columns=unused, errors="ignore"), data)
+        table = table.drop(columns=unused, errors="ignore")
+        papers = [name for name in table if str(name).startswith("Paper")]
+        if papers and data["published"].isna().all():  # a single column says why
+            table = table.drop(columns=[*papers, TO_PAPER]).assign(Paper=table[papers[0]])
         return without_dashes(
-            table, [n for n in table if n not in ("Params", "Paper", "Paper Acc")]
+            table, [n for n in table if n not in ("Params", *papers[:1], "Paper")]
         )
-
-    def is_of_one_task(self, data: pd.DataFrame) -> bool:
-        """Whether the title can name the task in place of a column."""
-        return len(self.tasks) < 2 and data["task"].nunique() == 1
-
-    def title_of(self, data: pd.DataFrame) -> str:
-        """The title, with the task where no column and no name of the table says it."""
-        task = str(data["task"].iloc[0])
-        said = self.is_of_one_task(data) and task not in self.tasks
-        return f"{self.title}: {task}" if said else self.title
 
 
 def _is_near(column: Column, data: pd.DataFrame) -> bool:

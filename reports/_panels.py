@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from smmd_bench.publishing import style
-from smmd_bench.publishing.style import LossStyle, folded, loss_styles, model_label
+from smmd_bench.publishing.style import LossStyle, folded, model_label
 
 from ._cells import Pair, of_pair, pairs, select_losses
 
@@ -28,50 +28,30 @@ def pair_name(pair: Pair) -> str:
     return f"{model_label(pair[0])}, {pair[1]}"
 
 
-def pair_title(pair: Pair) -> str:
-    """Model and task as the title of a panel."""
-    return f"{model_label(pair[0])}\n{folded(pair[1], 34)}"
-
-
 def select_panels(
     data: pd.DataFrame, groups: int, losses: int, first: Collection[str] = ()
 ) -> dict[Pair, list[str]]:
-    """The losses to draw of each model and task, of which no two look the same.
-
-    Pairs of the tasks `first` go before others.
-    """
-    styles = loss_styles(data["loss"].cat.categories)
-    taken: dict[LossStyle, str] = {}
+    """The losses to draw of each of the first models and tasks; the tasks `first` go before."""
     drawn = {}
     for pair in sorted(pairs(data), key=lambda pair: pair[1] not in first)[:groups]:
         have = {*of_pair(data, pair)["loss"]}
         every = [str(loss) for loss in data["loss"].cat.categories if loss in have]
-        distinct = [loss for loss in every if taken.setdefault(styles[loss], loss) == loss]
-        drawn[pair] = select_losses(distinct, losses)
+        drawn[pair] = select_losses(every, losses)
     return drawn
 
 
-def panel_grid(
-    drawn: Iterable[Pair], height: float, parts: Sequence[float] = (1,), **shared: Any
-) -> tuple[Figure, NDArray[Any]]:
-    """A figure with a titled panel of that many inches for each model and task, in threes.
-
-    A panel has the axes of its `parts` below each other, with these heights. The axes are
-    [rows * parts, columns]; those without a panel are hidden. `shared` is for `subplots`.
-    """
-    titles = [pair_title(pair) for pair in drawn]
+def panel_grid(drawn: Iterable[Pair], height: float) -> tuple[Figure, list[Axes]]:
+    """A figure with a titled panel of that many inches for each model and task, in threes."""
+    titles = [pair_name(pair).replace(", ", "\n", 1) for pair in drawn]
     columns = min(3, len(titles))
     rows = -(-len(titles) // columns)
     figure = style.new_figure(style.width_for(columns), 0.6 + height * rows)
-    axes = figure.subplots(
-        rows * len(parts), columns, squeeze=False, height_ratios=[*parts] * rows, **shared
-    )
-    for axis, title in zip(axes[:: len(parts)].flat, titles, strict=False):
+    axes = [*figure.subplots(rows, columns, squeeze=False).flat]
+    for axis, title in zip(axes, titles, strict=False):
         axis.set_title(title, pad=9)
-    for at in range(len(parts)):
-        for axis in axes[at :: len(parts)].flat[len(titles) :]:
-            axis.set_axis_off()
-    return figure, axes
+    for axis in axes[len(titles) :]:
+        axis.set_axis_off()
+    return figure, axes[: len(titles)]
 
 
 def block_grid(
@@ -116,14 +96,3 @@ def draw_shares(
 def say(axis: Axes, text: str) -> None:
     """Why a panel is empty."""
     axis.text(0.5, 0.5, text, color=style.GREY, ha="center", va="center", transform=axis.transAxes)
-
-
-def plain_ticks(axis: Axes) -> None:
-    """Tick labels such as 0.5 and 2 instead of powers of ten on a short logarithmic axis."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    low, high = axis.get_ylim()
-    near, far = (1, 1.5, 2, 3, 4, 5, 7), (1, 2, 5) if high < 200 * low else (1,)
-    axis.yaxis.set_major_locator(LogLocator(subs=near if high < 8 * low else far))
-    axis.yaxis.set_major_formatter("{x:g}")
-    axis.yaxis.set_minor_formatter(NullFormatter())

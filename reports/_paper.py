@@ -62,9 +62,17 @@ def is_paper_task(name: str) -> bool:
     return any(row.get("task") == name for table in _content()["tables"] for row in rows(table))
 
 
+@cache
 def rows(table: str) -> list[dict[str, Any]]:
-    """The rows of a table of the paper, as printed."""
-    return list(_content()["tables"][table]["rows"])
+    """The rows of a table of the paper, as printed: one a model, task and loss."""
+    found: dict[Any, dict[str, Any]] = {}
+    for row in _content()["tables"][table]["rows"]:
+        losses = next(({**v} for v in row.values() if isinstance(v, dict)), {row.get("loss"): 0})
+        for loss in losses:
+            own = {name: v[loss] if isinstance(v, dict) else v for name, v in row.items()}
+            own |= {} if loss is None else {"loss": loss}
+            found.setdefault((row.get("model"), row["task"], loss), {}).update(own)
+    return [*found.values()]
 
 
 @cache

@@ -8,12 +8,12 @@ _p. `with_published` and `with_tests` add columns. What a cell does not have is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pandas as pd
 
-from smmd_bench.contracts import Metric, Run
+from smmd_bench.contracts import Run
 from smmd_bench.publishing.tables import number
 from smmd_bench.scoring.gain import gain_of, holm, smallest_difference
 from smmd_bench.scoring.power import FEWEST
@@ -126,39 +126,25 @@ def with_tests(data: pd.DataFrame, run: Run, metrics: Collection[str]) -> pd.Dat
     return data.assign(best=(gain == largest) & (gain > 0) & (data["gain_p"] < LEVEL))
 
 
-def judged_gains(
-    run: Run, metrics: Callable[[str], Iterable[Metric]] = judged_metrics
-) -> pd.DataFrame:
-    """`gains` by the metrics that losses are judged by, with the label and `better` of each."""
-    other = reference_of(run)
+def verdicts(run: Run) -> pd.DataFrame:
+    """`gains` by the metrics that losses are judged by, with label, `better` and verdict of each.
+
+    The verdict is better, worse, "cannot tell (below ±4.5)", or "cannot tell (more seeds)" where
+    they are too few to know their spread; `NOTHING_LEARNT`; of the noise floor "seeds differ".
+    """
+    other, dead = reference_of(run), learnt_nothing(run)
     seeds = paired(run, other)
-    parts = [seeds[:0]]
-    labels: dict[tuple[str, str], Metric] = {}
-    for task in map(str, seeds["task"].unique()):
-        for metric in metrics(task):
-            parts.append(seeds[(seeds["task"] == task) & (seeds["metric"] == metric.name)])
-            labels[task, metric.name] = metric
-    data = gains(in_order(pd.concat(parts[1:] or parts, ignore_index=True), run.cells), other)
-    of_row = [labels[str(t), str(m)] for t, m in zip(data["task"], data["metric"], strict=True)]
+    known = {(t, m.name): m for t in seeds["task"].unique() for m in judged_metrics(str(t))}
+    order = {key: at for at, key in enumerate(known)}
+    at = [order.get(key, -1) for key in zip(seeds["task"], seeds["metric"], strict=True)]
+    seeds = seeds.assign(at=at).query("at >= 0").sort_values("at", kind="stable")
+    data = gains(in_order(seeds.reset_index(drop=True), run.cells), other)
+    of_row = [known[key] for key in zip(data["task"], data["metric"], strict=True)]
     data.insert(4, "label", [metric.label for metric in of_row])
     data.insert(5, "better", [metric.better for metric in of_row])
-    return data
-
-
-def verdicts(run: Run) -> pd.DataFrame:
-    """`judged_gains` with a verdict: better, worse, "cannot tell (below ±4.5)", or "cannot tell
-    (more seeds)" where they are too few to know their spread; `NOTHING_LEARNT`; of the noise floor
-    "seeds differ" instead of better or worse."""
-    data, other, dead = judged_gains(run), reference_of(run), learnt_nothing(run)
     rows = data.to_dict("records")
-    return data.assign(
-        verdict=[
-            NOTHING_LEARNT
-            if tuple(row[name] for name in KEY) in dead
-            else _verdict(row, noise=row["loss"] == other)
-            for row in rows
-        ]
-    )
+    said = [_verdict(row, tuple(row[n] for n in KEY) in dead, row["loss"] == other) for row in rows]
+    return data.assign(verdict=said)
 
 
 def learnt_nothing(run: Run) -> set[tuple[Any, ...]]:
@@ -177,7 +163,9 @@ def learnt_nothing(run: Run) -> set[tuple[Any, ...]]:
     return {key for key in by_loss.index[by_loss] if key[:2] not in live}
 
 
-def _verdict(gain: dict[Any, Any], *, noise: bool) -> str:
+def _verdict(gain: dict[Any, Any], dead: bool, noise: bool) -> str:
+    if dead:
+        return NOTHING_LEARNT
     if gain["p_holm"] < LEVEL:
         if noise:
             return "seeds differ"
@@ -200,9 +188,6 @@ def why_no_gain(run: Run) -> str | None:
     """Why no loss can be compared; None: one can."""
     if measured(run.cells).empty:
         return NO_RESULTS
-    seeds = paired(run, reference_of(run))
-    firsts = {task: [m.name for m in metrics_of(str(task))[:1]] for task in seeds["task"].unique()}
-    known = [m in firsts[t] for t, m in zip(seeds["task"], seeds["metric"], strict=True)]
-    if (seeds.loc[known, "loss"] == reference_of(run)).all():
+    if (paired(run, reference_of(run))["loss"] == reference_of(run)).all():
         return "no loss has results beside those of cross-entropy for the same seed"
     return None

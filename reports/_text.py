@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -13,20 +13,19 @@ from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 from smmd_bench.scoring.statistics import over_seeds
 
-from ._cells import REFERENCE, measured, of_pair, pairs, why_missing
+from ._cells import measured, why_missing
 from ._paper import paper_model
 
 P_HOLM, TO_PAPER = "p (Holm)", "Δ to paper"
-ONE_SEED = "One seed: no interval covers the randomness of training."
 NOTES = (
     "Intervals have 95 %. Of one seed they are over the test examples: Wilson's for shares, else "
     "the percentile bootstrap's. ± is the standard deviation over training seeds.",
-    "Δ is the paired difference on the same examples and seeds. In parentheses behind it: the "
-    "smallest true difference that its test finds with a probability of 80 %.",
+    "Δ is the paired difference on the same examples and seeds. In parentheses: the smallest true "
+    "difference that its test finds with a probability of 80 %.",
     "Differences of several seeds are tested by a mixed model with crossed random effects of seed "
-    "and test example and Satterthwaite's degrees of freedom: interval and p speak of other seeds "
-    "and other test sets. Of one seed they speak of other test sets alone: Tango's interval and "
-    "McNemar's exact test for exact match, the paired bootstrap for other metrics.",
+    "and example and Satterthwaite's degrees of freedom: they speak of other seeds and other test "
+    "sets. Of one seed they speak of other test sets alone: Tango's interval and McNemar's exact "
+    "test for exact match, the paired bootstrap for other metrics.",
     "p is corrected by Holm over the losses of a model, task and metric. Bold (* on a terminal): "
     "the best loss of a model and task, where its corrected p is below 0.05. A row that compares "
     "cross-entropy with itself has disjoint pairs of its seeds: the noise floor.",
@@ -34,37 +33,24 @@ NOTES = (
     "cross-entropy tuned over as many settings. Variants with fewer seeds than their plain loss "
     "are in the ablation tables and sweeps alone.",
     "A published value stands beside a cell of the same model, data, size and training; else its "
-    "place says what differs. Δ to paper: ours minus the paper's. The paper gives no seeds and no "
-    "intervals.",
+    "place says what differs. The paper gives no seeds and no intervals.",
 )
 """What a page says once of all its tables and figures."""
-_FIRST, _LAST, LOSSES = (REFERENCE, "smmd"), "base", 6
-"""Columns of losses at most; the CSV of the data has all."""
 
 
 def caption(run: Run, cells: pd.DataFrame, shown: str, warning: str = "") -> str:
     """What is shown, n and seeds of the measured cells, what a reader must not misread, and which
     losses have no result."""
-    return " ".join(filter(None, [shown, _sample(run, cells), warning, _missing(cells)]))
-
-
-def _sample(run: Run, cells: pd.DataFrame) -> str:
-    """`n = 1,000 test examples; seeds 0, 1.`"""
-    done = measured(cells)
+    done, lacking = measured(cells), cells[cells["status"] != "done"]
     sizes = run.metrics[run.metrics["address"].isin(done["address"])].groupby("address")["n"].max()
-    if sizes.empty:
-        return ""
-    n = " or ".join(f"{size:,}" for size in sorted(sizes.unique()))
     trained = done[done["loss"] != "base"]
+    n = " or ".join(f"{size:,}" for size in sorted(sizes.unique()))
     seeds = "" if "predictions" in run.manifest or trained.empty else f"; {named_seeds(trained)}"
-    return f"n = {n} test examples{seeds}."
-
-
-def _missing(cells: pd.DataFrame) -> str:
-    lacking = cells[cells["status"] != "done"]
+    sample = f"n = {n} test examples{seeds}." if n else ""
     groups = lacking.groupby("loss", observed=True)
     named = [f"{loss_label(str(loss))} ({why_missing(own)})" for loss, own in groups]
-    return f"Without a result: {', '.join(named)}." if named else ""
+    missing = f"Without a result: {', '.join(named)}." if named else ""
+    return " ".join(filter(None, [shown, sample, warning, missing]))
 
 
 def named_seeds(cells: pd.DataFrame) -> str:
@@ -95,29 +81,6 @@ def row_table(rows: Iterable[dict[str, str]], title: str) -> pd.DataFrame:
     return table
 
 
-def loss_columns(data: pd.DataFrame, row: str, cells: pd.DataFrame) -> pd.DataFrame:
-    """A row for each model, task and value of `row`, a column with the `text` of each `column`.
-
-    The first columns are those of the losses that fit: cross-entropy and SMMD first, variants and
-    the untuned model last. A loss without a result has the reason in the first row of its pair.
-    """
-    every = [str(loss) for loss in cells["loss"].cat.categories]
-    ranked = sorted(every, key=lambda x: (x not in _FIRST, x == _LAST, "[" in x))[:LOSSES]
-    labels = {loss: loss_label(loss) for loss in every if loss in ranked}
-    data = data[data["loss"].isin(ranked)]
-    others = [name for name in data["column"].unique() if name.startswith("Paper ")]
-    table = data.pivot(index=["model", "task", row], columns="column", values="text")
-    table = table.reindex(columns=[*labels.values(), *others]).astype("object")
-    table = table.fillna(DASH).reset_index()
-    for pair in pairs(data):
-        there, first = of_pair(cells, pair), of_pair(table, pair).index[0]
-        for loss, label in labels.items():
-            if why := why_missing(there[there["loss"] == loss]):
-                table.loc[first, label] = why
-    table = table.rename(columns={"model": "Model", "task": "Task"})
-    return table.assign(Model=[model_label(str(model)) for model in table["Model"]])
-
-
 def mean_over_seeds(values: pd.Series[float], digits: int, *, sign: bool = False) -> str:
     """`43.4 ± 0.5` of the values that exist; a dash where none does."""
     found = [float(value) for value in values.dropna()]
@@ -143,11 +106,6 @@ def gain(cells: pd.DataFrame, digits: int = 1) -> str:
     return text if pd.isna(smallest) else f"{text} ({number(smallest, digits)})"
 
 
-def corrected_p(cells: pd.DataFrame) -> str:
-    """The p-value of that difference."""
-    return p_text(cells["gain_p"].iloc[0])
-
-
 def p_text(p: Any) -> str:
     """A p-value, or a dash."""
     return DASH if pd.isna(p) else tables.p_value(p)
@@ -163,17 +121,12 @@ def without_dashes(table: pd.DataFrame, columns: Iterable[Any]) -> pd.DataFrame:
     return table.drop(columns=[c for c in columns if c in table and (table[c] == DASH).all()])
 
 
-def head_of(cells: pd.DataFrame) -> Mapping[str, str]:
+def head_of(cells: pd.DataFrame) -> dict[str, str]:
     """What a row is of: its model, task, source of data (if the frame has it) and loss."""
-    first = cells.iloc[0]
-    source = {"Data": str(first["data"])} if "data" in cells else {}
-    task = {"Task": str(first["task"])}
-    return {
-        **model_columns(str(first["model"]), first["params"]),
-        **task,
-        **source,
-        "Loss": loss_label(str(first["loss"])),
-    }
+    row = cells.iloc[0].to_dict()
+    source = {"Data": str(row["data"])} if "data" in row else {}
+    model = model_columns(str(row["model"]), row["params"])
+    return {**model, "Task": str(row["task"]), **source, "Loss": loss_label(str(row["loss"]))}
 
 
 def beside_paper(cells: dict[str, pd.DataFrame]) -> dict[str, str]:
@@ -183,14 +136,3 @@ def beside_paper(cells: dict[str, pd.DataFrame]) -> dict[str, str]:
     if cells[first]["published"].isna().iloc[0]:
         row[first] = cells[first]["other_setting"].iloc[0] or DASH
     return {**row, TO_PAPER: number(cells[first]["against_published"].mean(), 1, sign=True)}
-
-
-def without_paper(table: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
-    """The table without columns of published values that there are none of; if there is none at
-    all, a single column says why."""
-    papers = [name for name in table if str(name).startswith("Paper")]
-    if not papers:
-        return table
-    if data["published"].notna().any():
-        return without_dashes(table, papers[1:])
-    return table.drop(columns=[*papers, TO_PAPER]).assign(Paper=table[papers[0]])

@@ -1,14 +1,12 @@
-"""Tables 5, 6 and 9 of the paper: rows are variants of SMMD, columns tasks.
+"""Tables 5, 6 and 9 of the paper: variants of SMMD.
 
-Several models have a block each. A run with one task has a column for each quantity (value,
-difference, test, paper), a run with several a row for each.
+A variant has a row a model and task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -16,25 +14,14 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run, UserError
 from smmd_bench.plugin_system.parameters import parameters_of, spell, split_spec
 from smmd_bench.plugin_system.registry import load_loss
-from smmd_bench.publishing.style import spaced
 from smmd_bench.publishing.tables import DASH, number
 
-from ._cells import measured, of_pair, of_pairs, of_shared_seeds, opponent, why_missing
+from ._cells import measured, of_pair, of_pairs, of_shared_seeds, opponent, pairs, why_missing
 from ._paper import with_published
 from ._results import EXACT, result_frame, widened, with_tests
-from ._text import (
-    NOTES,
-    P_HOLM,
-    TO_PAPER,
-    caption,
-    corrected_p,
-    delta,
-    estimate,
-    gain,
-    model_columns,
-)
+from ._text import NOTES, P_HOLM, TO_PAPER, caption, delta, estimate, gain, model_columns, p_text
 
-ACCURACY, PAPER = "Acc (%)", "Paper"
+ACCURACY = "Acc (%)"
 METRICS = (EXACT, "parse_failure_rate")
 
 
@@ -87,13 +74,12 @@ class Ablation:
         return None
 
     def build(self, run: Run) -> Artefact:
-        """One row a variant; tasks are columns."""
+        """One row a model, task and variant."""
         data = self._results(run)
         cells = of_shared_seeds(of_pairs(self._cells(run), data))
-        data.attrs["published"] = METRICS[:1]
-        table, tasks = self._frame(run, data, cells), data["task"].unique()
-        table.attrs["title"] = f"{self.title}: {tasks[0]}" if len(tasks) == 1 else self.title
+        table = self._table(run, data[data["metric"] == EXACT], cells)
         words = caption(run, cells, self.shown, "Only seeds that every row has are compared.")
+        data.attrs["published"] = METRICS[:1]
         return Artefact(words, table, data=widened(data, METRICS[:1]), notes=NOTES)
 
     def _cells(self, run: Run) -> pd.DataFrame:
@@ -115,51 +101,37 @@ class Ablation:
     def _varied(self, cells: pd.DataFrame) -> pd.DataFrame:
         return cells[~cells["loss"].isin(self.usual)]
 
-    def _frame(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-        """One row a model and variant; with several tasks, one for each of its quantities."""
-        data = data[data["metric"] == EXACT]
-        tasks, models = (
-            [*data[name].cat.remove_unused_categories().cat.categories]
-            for name in ("task", "model")
-        )
-        quantities = [ACCURACY, delta(opponent(data)), P_HOLM]
-        quantities += [PAPER, TO_PAPER] * bool(data["published"].notna().any())
-        headings = {task: spaced(task) if len(tasks) > 1 else ACCURACY for task in tasks}
-        found: list[dict[str, str]] = []
-        bold: list[tuple[int, str]] = []
-        for model, (loss, label) in product(models, self.labels(run).items()):
-            params = run.cells.loc[run.cells["model"] == model, "params"].iloc[0]
-            head = {"Model": " ".join(model_columns(model, params).values()), self.heading: label}
-            own = {task: of_pair(data[data["loss"] == loss], (model, task)) for task in tasks}
-            bold += [(len(found), headings[task]) for task in tasks if own[task]["best"].any()]
-            texts = {
-                task: dict(
-                    zip(quantities, _texts(own[task], cells, model, loss, task), strict=False)
-                )
-                for task in tasks
-            }
-            if len(tasks) == 1:
-                found.append(head | texts[tasks[0]])
-                continue
-            for quantity in quantities:
-                values = {headings[task]: texts[task][quantity] for task in tasks}
-                if quantity == ACCURACY or {*values.values()} != {DASH}:
-                    found.append({**head, "Value": quantity, **values})
-        table = pd.DataFrame(found)
-        table.attrs["bold"] = bold
+    def _table(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+        rows, bold = [], []
+        for pair in pairs(data):
+            own, there = of_pair(data, pair), of_pair(cells, pair)
+            model = " ".join(model_columns(pair[0], there["params"].iloc[0]).values())
+            for loss, label in self.labels(run).items():
+                here, lost = own[own["loss"] == loss], there[there["loss"] == loss]
+                row = {"Model": model, "Task": pair[1], self.heading: label}
+                bold += [(len(rows), ACCURACY)] * bool(here["best"].any())
+                rows.append(row | _values(here, lost, delta(opponent(data))))
+        table = pd.DataFrame(rows).fillna(DASH)
+        title = self.title
+        if data["task"].nunique() == 1:
+            table, title = table.drop(columns="Task"), f"{title}: {data['task'].iloc[0]}"
+        if data["published"].isna().all():
+            table = table.drop(columns=["Paper", TO_PAPER])
+        table.attrs |= {"title": title, "bold": bold}
         return table
 
 
-def _texts(own: pd.DataFrame, cells: pd.DataFrame, model: str, loss: str, task: str) -> list[str]:
-    """The quantities of one model, task and loss."""
+def _values(own: pd.DataFrame, cells: pd.DataFrame, difference: str) -> dict[str, str]:
+    """The quantities of one model, task and loss, or why there are none."""
     if own.empty:
-        here = of_pair(cells, (model, task))
-        lost = here[here["loss"] == loss]
-        why = DASH if here.empty else "not run" if lost.empty else why_missing(lost)
-        return [why, DASH, DASH, DASH, DASH]
-    accuracy = estimate(own, 1, interval=True)
-    to_paper = number(own["against_published"].mean(), 1, sign=True)
-    return [accuracy, gain(own), corrected_p(own), number(own["published"].iloc[0]), to_paper]
+        return {ACCURACY: "not run" if cells.empty else why_missing(cells)}
+    return {
+        ACCURACY: estimate(own, 1, interval=True),
+        difference: gain(own),
+        P_HOLM: p_text(own["gain_p"].iloc[0]),
+        "Paper": number(own["published"].iloc[0]),
+        TO_PAPER: number(own["against_published"].mean(), 1, sign=True),
+    }
 
 
 class TermsTable(Ablation):

@@ -1,10 +1,9 @@
 """Calibration of the digit distributions: is the most probable number right as often as it says?
 
-The plain expected calibration error (Naeini et al. 2015) is too large on average: the noise of a
-bin counts as a gap between accuracy and confidence. A resample adds such noise once more, which the
-basic bootstrap takes off: as Kumar, Liang and Ma (2019, "Verified uncertainty calibration"), the
-estimate and the ends of its interval are 2 x error - quantile of the resampled errors (50, 97.5 and
-2.5 %).
+The plain expected calibration error (Naeini et al. 2015) counts the noise of a bin as a gap between
+accuracy and confidence. As Kumar, Liang and Ma (2019, "Verified uncertainty calibration"), the
+basic bootstrap takes it off: the estimate and the ends of its interval are 2 x error - quantile of
+the resampled errors (50, 97.5 and 2.5 %).
 """
 
 from __future__ import annotations
@@ -21,17 +20,7 @@ from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import GREY, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import number, with_interval
 
-from ._cells import (
-    KEY,
-    NO_PROBES,
-    PAIR,
-    Pair,
-    identity,
-    in_order,
-    main_losses,
-    of_pair,
-    with_numbers,
-)
+from ._cells import KEY, NO_PROBES, PAIR, Pair, in_order, main_losses, of_pair, with_numbers
 from ._panels import FEWEST as EXAMPLES
 from ._panels import LIMITS, panel_grid, select_panels
 from ._text import NOTES, caption, row_head, row_table
@@ -44,8 +33,6 @@ GROUPS, LOSSES = 6, 7
 FEWEST = 20
 """Positions that a bin needs to be drawn."""
 RESAMPLES = 1000
-_VALUES_A_BATCH = 1 << 20
-"""Weights of examples held at a time: 8 MiB of float64."""
 _COLUMNS = ["digit", "target_value", "argmax_value", "maximum"]
 SHOWN = (
     "Confidence (the largest probability over V_num) against accuracy at every numeric token of "
@@ -81,11 +68,22 @@ class Calibration:
         """One panel a model and task, one line a loss."""
         run = main_losses(run)
         run = run.only(with_numbers(run))
-        cells = _cells(run, self.bins)
-        data, errors = _data(cells, self.bins), _errors(cells)
+        bins, rows = [], []
+        for key, cells in run.having("probes").groupby(KEY, observed=True):
+            names, read = dict(zip(KEY, key, strict=True)), []
+            for seed, address in zip(cells["seed"], cells["address"], strict=True):
+                probes = run.read("probes", _COLUMNS, [address])
+                if len(probes):
+                    read.append(binned(probes, self.bins))
+                    bins.append(read[-1].by_bin.assign(**names, seed=seed))
+            if read:
+                rows.append({**names, **_summary(read)})
+        data = in_order(pd.concat(bins, ignore_index=True), run.cells)
+        data = data[[*KEY, "seed", "bin_from", "bin_to", "n", "confidence", "accuracy"]]
+        errors = in_order(pd.DataFrame(rows), run.cells)
         examples = errors.groupby(PAIR, observed=True)["examples"].transform("max")
         drawn = select_panels(errors[examples >= EXAMPLES], GROUPS, LOSSES)
-        figure = _figure(data, drawn, self.bins) if drawn else None
+        figure = _figure(data, drawn) if drawn else None
         table = row_table(_rows(errors), self.title)
         return Artefact(caption(run, run.cells, SHOWN), table, figure, data, NOTES)
 
@@ -95,14 +93,12 @@ class Binned:
     """The positions of one cell, summed by example and bin of confidence.
 
     `gap` [examples, bins] is the sum of (right - confidence), `size` [examples] the number of
-    positions; `count`, `right` and `confidence` [bins] are sums over all of them.
+    positions; `by_bin` has the bins that are not empty.
     """
 
     gap: NDArray[Any]
     size: NDArray[Any]
-    count: NDArray[Any]
-    right: NDArray[Any]
-    confidence: NDArray[Any]
+    by_bin: pd.DataFrame
 
     @property
     def error(self) -> float:
@@ -118,12 +114,13 @@ def binned(probes: pd.DataFrame, bins: int) -> Binned:
     example = (probes["digit"] == 0).cumsum().to_numpy(np.int64) - 1  # [M]; 0: a new example
     right = (probes["argmax_value"] == probes["target_value"]).to_numpy(np.float64)
     confidence = probes["maximum"].to_numpy(np.float64)
-    at = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], confidence)  # [M]
-    n = int(example[-1]) + 1
-    gap = np.bincount(example * bins + at, right - confidence, minlength=n * bins)
+    edges = np.linspace(0, 1, bins + 1)
+    at = np.searchsorted(edges[1:-1], confidence)  # [M]
+    gap = np.bincount(example * bins + at, right - confidence, (example[-1] + 1) * bins)
     count, rights, sums = (np.bincount(at, w, minlength=bins) for w in (None, right, confidence))
-    size = np.bincount(example, minlength=n)
-    return Binned(gap.reshape(n, bins), size, count, rights, sums)
+    by_bin = pd.DataFrame({"bin_from": edges[:-1], "bin_to": edges[1:], "n": count})[count > 0]
+    by_bin["confidence"], by_bin["accuracy"] = (x[count > 0] / by_bin["n"] for x in (sums, rights))
+    return Binned(gap.reshape(-1, bins), np.bincount(example), by_bin)
 
 
 def corrected_error(seeds: list[Binned]) -> tuple[float, float, float]:
@@ -132,67 +129,33 @@ def corrected_error(seeds: list[Binned]) -> tuple[float, float, float]:
     The examples are resampled, with all their positions, the same for every seed; what would be
     below 0 is 0. Nothing is known of a single example, nor of seeds with different examples.
     """
-    from scipy.stats import bootstrap
-
-    n, bins = seeds[0].gap.shape
+    n = len(seeds[0].gap)
     if n < 2 or any(len(seed.gap) != n for seed in seeds):
         return np.nan, np.nan, np.nan
-    gaps = np.concatenate([seed.gap for seed in seeds], axis=1)  # [n, seeds * bins]
-    sizes = np.column_stack([seed.size for seed in seeds])  # [n, seeds]
-
-    def error(drawn: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
-        """[...] of resampled examples, [..., n]."""
-        weights = np.apply_along_axis(np.bincount, axis, drawn, minlength=n).astype(np.float64)
-        absolute = np.abs(weights @ gaps).reshape(*drawn.shape[:-1], len(seeds), bins).sum(axis=-1)
-        return np.asarray((absolute / (weights @ sizes)).mean(axis=-1))
-
-    found = bootstrap(
-        (np.arange(n),), error, vectorized=True, n_resamples=RESAMPLES, method="basic",
-        batch=max(1, min(RESAMPLES, _VALUES_A_BATCH // n)), rng=np.random.default_rng(0),
-    )  # fmt: skip
-    middle = 2 * error(np.arange(n), -1) - np.median(found.bootstrap_distribution)
-    low, high = found.confidence_interval
-    return max(0.0, float(middle)), max(0.0, float(low)), max(0.0, float(high))
+    rng, resampled = np.random.default_rng(0), []
+    for _ in range(RESAMPLES):
+        weights = np.bincount(rng.integers(0, n, n), minlength=n)
+        each = [np.abs(weights @ seed.gap).sum() / (weights @ seed.size) for seed in seeds]
+        resampled.append(np.mean(each))
+    value = np.mean([seed.error for seed in seeds])
+    found = np.clip(2 * value - np.quantile(resampled, [0.5, 0.975, 0.025]), 0, None)
+    return tuple(map(float, found))  # type: ignore[return-value]
 
 
-def _cells(run: Run, bins: int) -> pd.DataFrame:
-    """One row a cell that has probes: model, task, loss, seed, its `Binned` probes, examples."""
-    rows = []
-    for cell in run.cells.to_dict("records"):
-        probes = run.read("probes", _COLUMNS, [str(cell["address"])])
-        if len(probes):
-            found = binned(probes, bins)
-            rows.append({**identity(cell), "binned": found, "examples": len(found.size)})
-    return in_order(pd.DataFrame(rows), run.cells)
-
-
-def _data(cells: pd.DataFrame, bins: int) -> pd.DataFrame:
-    """One row a model, task, loss, seed and bin that is not empty."""
-    edges = np.linspace(0, 1, bins + 1)
-    parts = []
-    for cell in cells.to_dict("records"):
-        found: Binned = cell["binned"]
-        columns = {**identity(cell), "bin_from": edges[:-1], "bin_to": edges[1:], "n": found.count}
-        part = pd.DataFrame(columns)[found.count > 0]
-        sums = pd.DataFrame({"confidence": found.confidence, "accuracy": found.right})
-        parts.append(part.join(sums.div(part["n"], axis=0)))
-    return in_order(pd.concat(parts, ignore_index=True), cells)
-
-
-def _errors(cells: pd.DataFrame) -> pd.DataFrame:
-    """One row a model, task and loss: its error over the seeds, plain and corrected."""
-    rows = []
-    for key, group in cells.groupby(KEY, observed=True):
-        seeds = [*group["binned"]]
-        sizes = [int(seed.size.sum()) for seed in seeds]
-        row = dict(zip(KEY, key, strict=True)) | {"seeds": len(seeds), "positions": max(sizes)}
-        row |= dict(zip(("error", "low", "high"), corrected_error(seeds), strict=True))
-        row["examples"] = group["examples"].max()
-        row["plain"] = float(np.mean([seed.error for seed in seeds]))
-        row["accuracy"] = sum(seed.right.sum() for seed in seeds) / sum(sizes)
-        row["confidence"] = sum(seed.confidence.sum() for seed in seeds) / sum(sizes)
-        rows.append(row)
-    return in_order(pd.DataFrame(rows), cells)
+def _summary(seeds: list[Binned]) -> dict[str, Any]:
+    """The error of a loss over its seeds, plain and corrected, and what it is of."""
+    every = pd.concat([seed.by_bin for seed in seeds])
+    means = {
+        x: (every[x] * every["n"]).sum() / every["n"].sum() for x in ("accuracy", "confidence")
+    }
+    return {
+        **dict(zip(("error", "low", "high"), corrected_error(seeds), strict=True)),
+        **means,
+        "plain": float(np.mean([seed.error for seed in seeds])),
+        "seeds": len(seeds),
+        "examples": max(len(seed.size) for seed in seeds),
+        "positions": max(int(seed.size.sum()) for seed in seeds),
+    }
 
 
 def _rows(errors: pd.DataFrame) -> Iterator[dict[str, str]]:
@@ -209,26 +172,18 @@ def _rows(errors: pd.DataFrame) -> Iterator[dict[str, str]]:
         }
 
 
-def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]], bins: int) -> Figure:
-    """Reliability, and below it how the positions are shared out over the bins."""
-    figure, axes = panel_grid(drawn, 4.0, parts=(3, 1))
-    styles, edges = loss_styles(data["loss"].cat.categories), np.linspace(0, 1, bins + 1)
+def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
+    figure, axes = panel_grid(drawn, 3.0)
+    styles = loss_styles(data["loss"].cat.categories)
     sums = data.assign(right=data["accuracy"] * data["n"], sure=data["confidence"] * data["n"])
-    panels = zip(axes[::2].flat, axes[1::2].flat, drawn.items(), strict=False)
-    for above, below, (pair, losses) in panels:
+    for axis, (pair, losses) in zip(axes, drawn.items(), strict=True):
         here = of_pair(sums, pair)
         for loss in losses:
             by_bin = here[here["loss"] == loss].groupby("bin_from")[["n", "right", "sure"]].sum()
-            enough = by_bin[by_bin["n"] >= FEWEST]
-            clip = enough.empty  # else the markers at 1 are cut; of no points a layout fails
-            how = styles[loss].plotted(4, linewidth=1.3, clip_on=clip, label=loss_label(loss))
-            above.plot(enough["sure"] / enough["n"], enough["right"] / enough["n"], **how)
-            shares = (by_bin["n"] / by_bin["n"].sum()).reindex(edges[:-1], fill_value=0)
-            below.stairs(shares, edges, **styles[loss].lined(linewidth=1.1))
-        above.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1, zorder=1)
-        above.set(xlim=(0, 1), ylim=(0, 1), ylabel="Accuracy")
-        above.tick_params(labelbottom=False)
-        below.set(xlim=(0, 1), xlabel="Confidence", ylabel="Share")
-        below.set_ylim(bottom=0)
+            by_bin = by_bin[by_bin["n"] >= FEWEST]
+            shares = by_bin[["sure", "right"]].div(by_bin["n"], axis=0).T.to_numpy()
+            axis.plot(*shares, **styles[loss].plotted(4, linewidth=1.3, label=loss_label(loss)))
+        axis.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1, zorder=1)
+        axis.set(xlim=(0, 1), ylim=(0, 1), xlabel="Confidence", ylabel="Accuracy")
     add_legend(figure)
     return figure

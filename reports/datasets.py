@@ -1,16 +1,12 @@
 """Table 8 and Appendix C.1 of the paper: the sizes of the datasets, and samples of them.
 
-Samples are test examples with what each loss answers. Pictures are read from where the run decoded
-them. The text is monospaced: a line of so many letters fits in a panel, whatever it says.
+Samples are test examples; the answers of each loss are in the CSV.
 """
 
 from __future__ import annotations
 
-import re
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
@@ -18,17 +14,16 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.examples import small_picture
-from smmd_bench.publishing.style import WIDTH, loss_label, model_label, new_figure, shortened
+from smmd_bench.publishing.style import WIDTH, new_figure
 from smmd_bench.publishing.tables import DASH
 
-from ._cells import main_losses, measured, select_losses
-from ._panels import say
+from ._cells import main_losses, measured
+from ._panels import pair_name, say
 from ._paper import SYNTHETIC, UNKNOWN, data_source, other_data, rows
 from ._text import caption
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
-    from PIL.Image import Image
+    from matplotlib.figure import Figure
 
 SPLITS = {"train": "Train", "validation": "Validation", "test": "Test"}
 BESIDE = {"published_train": "Paper train", "published_test": "Paper test"}
@@ -85,22 +80,13 @@ def _sizes(run: Run) -> dict[str, dict[str, int]]:
     return {task: known["sizes"] for task, known in data.items() if known.get("sizes")}
 
 
-TASKS, LOSSES = 6, 8
-"""Tasks, and losses of each, drawn at most; the CSV has all losses."""
+TASKS, COLUMNS = 6, 4
+"""Tasks drawn at most, and examples of each row."""
 LARGEST = 512
 """Pixels of the longer side of a picture in the figure."""
-FONT, LINE, LETTER = "DejaVu Sans Mono", 0.16, 0.0645
-"""The text's font, and inches from line to line and from letter to letter."""
-HEAD, GAP, TALLEST = 0.35, 0.2, 1.9
-"""Inches: of a heading, between panels, and of a picture."""
-LABEL = 12
-"""Letters of the name of a loss."""
-MARKS = {True: "✓", False: "✗", None: DASH}
-_TEMPLATE = re.compile(r"^(Question|Q):\s*|\s*(Answer|A):$")
 SHOWN = (
-    "Test examples, spread evenly over the test split and not chosen by their answers, with what "
-    "each loss answers: ✓ exact, ✗ not. Of each task the first model and seed with results are "
-    "shown."
+    "Test examples, spread evenly over the test split and not chosen by their answers. The CSV has "
+    "what each loss answers, of the first model and seed with results."
 )
 
 
@@ -110,7 +96,7 @@ def _is_count(value: int) -> str | None:
 
 @dataclass(frozen=True)
 class DatasetSamples:
-    """Pictures, questions, truths and the answers of each loss, for a few test examples a task."""
+    """Pictures, questions and true answers of a few test examples a task."""
 
     name: ClassVar[str] = "dataset_samples"
     title: ClassVar[str] = "Dataset samples"
@@ -125,157 +111,62 @@ class DatasetSamples:
     def build(self, run: Run) -> Artefact:
         """One grid a task, of the first model and the first seed that have results."""
         run = main_losses(run)
-        groups = [cells for _, cells in run.cells.groupby("task", observed=True)]
-        shown = [_of_one_model(cells) for cells in groups if len(measured(cells))][:TASKS]
-        blocks = [_block(run, cells, self.rows) for cells in shown]
-        data = pd.concat([block.data for block in blocks], ignore_index=True)
-        words = caption(run, pd.concat(shown), SHOWN)
-        return Artefact(words, figure=_figure(blocks), data=data)
+        groups = [own for _, own in measured(run.cells).groupby("task", observed=True)][:TASKS]
+        shown = [_samples(run, cells, self.rows * COLUMNS) for cells in groups]
+        words = caption(run, run.cells[run.cells["model"].isin(pd.concat(shown)["model"])], SHOWN)
+        data = pd.concat(shown, ignore_index=True).drop(columns="image")
+        return Artefact(words, figure=_figure(run, shown), data=data)
 
 
-@dataclass(frozen=True)
-class Block:
-    """The panels of a task: a picture (None: there is none, or it cannot be read) and a text each.
-
-    `data` has one row an example and loss.
-    """
-
-    heading: str
-    columns: int
-    pictures: Sequence[Image | None]
-    pictured: bool
-    texts: Sequence[str]
-    data: pd.DataFrame
-
-    @property
-    def rows(self) -> int:
-        """How many rows of panels there are."""
-        return -(-len(self.texts) // self.columns)
-
-    @property
-    def heights(self) -> list[float]:
-        """Inches of the picture, if there are some, and of the text of a panel."""
-        text = LINE * (self.texts[0].count("\n") + 3)
-        return [TALLEST, text] if self.pictured else [text]
+def _samples(run: Run, cells: pd.DataFrame, number: int) -> pd.DataFrame:
+    """One row an example and loss: prompt, target, image, completion and whether it is exact."""
+    cells = cells[cells["model"] == cells["model"].iloc[0]]
+    trained = cells[cells["loss"] != "base"]
+    seed = (cells if trained.empty else trained)["seed"].min()
+    cells = cells[(cells["seed"] == seed) | (cells["loss"] == "base")]
+    columns = ["uid", "prompt", "target", "image", "completion"]
+    found = run.read("completions", columns, cells["address"])
+    scores = run.read("scores", ["uid", "exact", "answer"], cells["address"])
+    scores["exact"] = scores["exact"].astype("object").where(scores["answer"].notna(), None)
+    found = found.merge(scores[["address", "uid", "exact"]], how="left", on=["address", "uid"])
+    uids = found["uid"].unique()
+    spread = [uids[int((at + 0.5) * len(uids) / number)] for at in range(number)]
+    found = found[found["uid"].isin(spread)].drop(columns=["address", "seed"])
+    found["image"] = found.get("image")
+    return found.sort_values("uid", key=lambda uid: uid.map([*uids].index), kind="stable")
 
 
-def _of_one_model(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells of a task that are shown: of one model and seed, the untuned base beside."""
-    done = measured(cells)
-    own, done = (x[x["model"] == done["model"].iloc[0]] for x in (cells, done))
-    trained = done[done["loss"] != "base"]
-    seed = (done if trained.empty else trained)["seed"].min()
-    found: pd.DataFrame = own[(own["seed"] == seed) | (own["loss"] == "base")]
-    return found
-
-
-def _block(run: Run, cells: pd.DataFrame, rows: int) -> Block:
-    done, last = measured(cells), cells.iloc[-1]
-    asked = run.read("completions", ["uid", "prompt", "target", "image"], done["address"][:1])
-    asked["image"] = asked.get("image")
-    first = small_picture(asked["image"].iloc[0], LARGEST)
-    columns = 4 if first is not None and first.width < 1.2 * first.height else 3
-    number = min(len(asked), rows * columns)
-    asked = asked.iloc[[int((at + 0.5) * len(asked) / number) for at in range(number)]]
-    asked = asked.drop(columns=["address", "loss", "seed"])
-    parts = {}
-    for loss, address in zip(done["loss"], done["address"], strict=True):
-        answers = _answers(run, str(address), asked["uid"]).set_index(asked.index)
-        parts[str(loss)] = asked.drop(columns="image").assign(loss=loss).join(answers)
-    states = {str(k): str(v) for k, v in zip(cells["loss"], cells["status"], strict=True)}
-    drawn = select_losses(states, LOSSES)
-    pictures = [small_picture(image, LARGEST) for image in asked["image"]]
-    pictured = bool(asked["image"].notna().any())
-    letters = int(((WIDTH - columns * GAP) / columns) / LETTER)
-    most, questions = 3 if pictured else 6, []
-    for prompt in asked["prompt"]:
-        plain = drawable(_TEMPLATE.sub("", str(prompt).strip()))
-        questions.append(textwrap.wrap(plain, letters, max_lines=most, placeholder="…"))
-    deepest, texts = max(map(len, questions)), []
-    for at, question in enumerate(questions):
-        said = [(" ", "truth", str(asked["target"].iloc[at]))]
-        for loss in drawn:
-            row = parts[loss].iloc[at] if loss in parts else None
-            text = f"no result ({states[loss]})" if row is None else str(row["completion"])
-            exact = None if row is None or pd.isna(row["exact"]) else bool(row["exact"])
-            said.append((MARKS[exact], loss_label(loss), text))
-        texts.append(
-            "\n".join([*question, *[""] * (deepest - len(question)), *_lines(said, letters)])
-        )
-    task = str(last["task"])
-    source = ["synthetic data"] * (data_source(run, task) == SYNTHETIC)
-    heading = " · ".join([task, *source, model_label(str(last["model"])), f"seed {last['seed']}"])
-    data = pd.concat([*parts.values()]).sort_index(kind="stable")
-    return Block(heading, columns, pictures, pictured, texts, data)
-
-
-def _answers(run: Run, address: str, uids: pd.Series[str]) -> pd.DataFrame:
-    """Completion of each example and whether it is exact.
-
-    None: the cell does not have it, or the answers of the task are no numbers.
-    """
-    texts = run.read("completions", ["uid", "completion"], [address])
-    scores = run.read("scores", ["uid", "exact", "answer"], [address])
-    exact = scores.set_index("uid")["exact"].astype("object").reindex(uids)
-    exact[:] = None if scores["answer"].isna().all() else exact
-    said = texts.set_index("uid")["completion"].reindex(uids).fillna("")
-    return pd.DataFrame({"completion": said, "exact": exact.where(exact.notna(), None)})
-
-
-def _lines(said: Sequence[tuple[str, str, str]], letters: int) -> list[str]:
-    """The truth and the answers, all cut at the same end."""
-    room = letters - LABEL - 3
-    keep_end = len(drawable(said[0][2])) > room
-    lines = []
-    for mark, label, text in said:
-        shown = clipped(drawable(text) or "(nothing)", room, keep_end=keep_end)
-        lines.append(f"{mark} {shortened(label, LABEL):<{LABEL}} {shown}")
-    return lines
-
-
-def _figure(blocks: Sequence[Block]) -> Figure:
-    """The blocks, one under another."""
-    heights = [HEAD + block.rows * sum(block.heights) for block in blocks]
+def _figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
+    """The examples of each task below a heading: picture, question and truth."""
+    examples = [block.drop_duplicates("uid") for block in blocks]
+    rows = [-(-len(own) // COLUMNS) for own in examples]
+    heights = [0.35 + count * (2.4 if own["image"].notna().any() else 0.9)
+               for count, own in zip(rows, examples, strict=True)]  # fmt: skip
     figure = new_figure(WIDTH, sum(heights))
-    figure.set_layout_engine("constrained", h_pad=0.03, w_pad=GAP / 2, hspace=0, wspace=0)
     parts = figure.subfigures(len(blocks), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for part, block in zip(parts, blocks, strict=True):
-        _draw(part, block)
+    how: Any = {"size": 7.5, "parse_math": False, "va": "top", "in_layout": False}
+    for part, own, count in zip(parts, examples, rows, strict=True):
+        model, task = str(own["model"].iloc[0]), str(own["task"].iloc[0])
+        source = " (synthetic data)" * (data_source(run, task) == SYNTHETIC)
+        part.suptitle(pair_name((model, task)) + source, x=0.01, ha="left", fontsize=10)
+        pictured = own["image"].notna().any()
+        step, ratios = (2, [5, 3]) if pictured else (1, [1])
+        axes = part.subplots(
+            step * count, COLUMNS, squeeze=False, height_ratios=ratios * count
+        )  # the text of a picture stands below it
+        for axis in axes.flat:
+            axis.set_axis_off()
+        pairs = zip(axes[::step].flat, axes[step - 1 :: step].flat, strict=True)
+        for (above, below), row in zip(pairs, own.to_dict("records"), strict=False):
+            lines = textwrap.wrap(str(row["prompt"]), 36, max_lines=4, placeholder=" …")
+            truth = " ".join(str(row["target"]).split())
+            lines.append(f"→ {truth if len(truth) < 34 else '…' + truth[-33:]}")
+            below.text(0, 1, "\n".join(lines), transform=below.transAxes, **how)
+            if pictured:
+                picture = small_picture(row["image"], LARGEST)
+                if picture is None:
+                    say(above, "picture not found")
+                else:
+                    above.imshow(picture)
+                    above.set_anchor("NW")
     return figure
-
-
-def _draw(part: SubFigure, block: Block) -> None:
-    """Rows of pictures and of texts below a heading."""
-    part.suptitle(block.heading, x=0.01, ha="left", fontsize=10, fontweight="bold")
-    step, ratios = len(block.heights), block.heights * block.rows
-    axes = part.subplots(step * block.rows, block.columns, squeeze=False, height_ratios=ratios)
-    for axis in axes.flat:
-        axis.set_axis_off()
-    for axis, picture in zip(axes[::step].flat, block.pictures, strict=False):
-        if picture is not None:
-            axis.imshow(picture)
-            axis.set_anchor("NW")
-        elif block.pictured:
-            say(axis, "picture not found")
-    how: Any = {"family": FONT, "size": 7.5, "parse_math": False, "linespacing": 1.3}
-    for axis, text in zip(axes[step - 1 :: step].flat, block.texts, strict=False):
-        axis.text(0, 1, text, va="top", transform=axis.transAxes, in_layout=False, **how)
-
-
-def drawable(text: str) -> str:
-    """One line, with a box for every character that the font does not have."""
-    return "".join(c if ord(c) in _letters() else "□" for c in " ".join(text.split()))
-
-
-def clipped(text: str, letters: int, *, keep_end: bool) -> str:
-    """The text, or as much of its start or end as that many letters hold with an ellipsis."""
-    if len(text) <= letters:
-        return text
-    return "…" + text[1 - letters :] if keep_end else text[: letters - 1] + "…"
-
-
-@cache
-def _letters() -> frozenset[int]:
-    from matplotlib.font_manager import findfont, get_font
-
-    return frozenset(get_font(findfont(FONT)).get_charmap())

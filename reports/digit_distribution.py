@@ -33,10 +33,18 @@ from ._panels import FEWEST, LIMITS, block_grid, pair_name, select_panels
 from ._text import NOTES, caption, row_head, row_table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DIGITS = [f"p{digit}" for digit in range(10)]
+CLOCK = "clock_time"
+BLOCKS, LOSSES = 1, 7
+"""Models and tasks, as many as a printed page holds, and losses of each; table and CSV have all."""
+SHOWN = (
+    "Mean probability of each digit at the first digit of the final answer, over the test examples "
+    "whose answer starts with the digit at the left, given the true text before it. Hatched: the "
+    "true digit; whiskers: one standard deviation over examples. Tokens of several digits count as "
+    f"their leading one. {LIMITS}"
+)
 
 
 def first_digit_distributions(run: Run) -> pd.DataFrame:
@@ -52,47 +60,13 @@ def first_digit_distributions(run: Run) -> pd.DataFrame:
     if not parts:
         return pd.DataFrame(columns=[*key, "n", "seeds"])
     found = in_order(pd.concat(parts), run.cells)
-    leading = {value: leading_digit(value) for value in found["target_value"].unique()}
+    leading = {value: int(f"{abs(value):e}"[0]) for value in found["target_value"].unique()}
     found = found.assign(digit=found["target_value"].map(leading)).query("digit > 0")
     groups = found.groupby(key, observed=True)
     sizes = found.groupby([*key, "seed"], observed=True).size().groupby(key, observed=True)
     data = pd.DataFrame({"n": sizes.max(), "seeds": sizes.size()})
     deviations = groups[DIGITS].std(ddof=0).add_suffix("_deviation")
     return data.join(groups[DIGITS].mean()).join(deviations).reset_index()
-
-
-def leading_digit(value: float) -> int:
-    """The first digit of a number; 0 of 0."""
-    return int(f"{abs(value):e}"[0])
-
-
-def first_digits(run: Run) -> Iterator[int]:
-    """The digits that probed answers begin with, cell by cell, each read when it is asked for."""
-    for address in with_numbers(run)["address"]:
-        probes = run.read("probes", ["answer_digit", "target_value"], [str(address)])
-        if len(probes):
-            first = probes.loc[probes["answer_digit"] == 0, "target_value"]
-            yield from map(leading_digit, first.unique())
-
-
-def why_no_first_digits(run: Run) -> str | None:
-    """Why `first_digit_distributions` has no row; None: it may have some."""
-    if run.having("probes").empty:
-        return NO_PROBES
-    if with_numbers(run).empty:
-        return NO_NUMBERS
-    return None if any(first_digits(run)) else "no answer begins with a numeric token other than 0"
-
-
-CLOCK = "clock_time"
-BLOCKS, BLOCKS_OF_ONE_DIGIT, LOSSES = 1, 4, 7
-"""Models and tasks, as many as a printed page holds, and losses of each; table and CSV have all."""
-SHOWN = (
-    "Mean probability of each digit at the first digit of the final answer, over the test examples "
-    "whose answer starts with the digit at the left, given the true text before it. Hatched: the "
-    "true digit; whiskers: one standard deviation over examples. Tokens of several digits count as "
-    f"their leading one. {LIMITS}"
-)
 
 
 def _is_digit(value: int) -> str | None:
@@ -113,7 +87,12 @@ class DigitDistribution:
 
     def skip(self, run: Run) -> str | None:
         """Without digit probes of answers that are numbers there is nothing to draw."""
-        return why_no_first_digits(run)
+        if run.having("probes").empty:
+            return NO_PROBES
+        if with_numbers(run).empty:
+            return NO_NUMBERS
+        empty = first_digit_distributions(run).empty
+        return "no answer begins with a numeric token other than 0" if empty else None
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model and task."""
@@ -135,7 +114,7 @@ class DigitProbe:
         clocks = _of_clocks(run)
         if clocks.cells.empty:
             return f"the run has no {CLOCK} cell"
-        if self.digit in first_digits(clocks):
+        if (first_digit_distributions(clocks)["digit"] == self.digit).any():
             return None
         return f"no probed clock shows an hour that begins with {self.digit}"
 
@@ -156,8 +135,7 @@ def _artefact(run: Run, title: str, digit: int | None) -> Artefact:
         data, title = data[data["digit"] == digit], f"{title}, where it is {digit}"
     clocks = {*map(str, run.cells.loc[run.cells["task_name"] == CLOCK, "task"])}
     enough = data[data["n"] >= FEWEST]
-    blocks = BLOCKS if digit is None else BLOCKS_OF_ONE_DIGIT
-    drawn = select_panels(enough, blocks, LOSSES, first=clocks)
+    drawn = select_panels(enough, BLOCKS if digit is None else 4 * BLOCKS, LOSSES, first=clocks)
     figure = _figure(enough, drawn) if drawn else None
     table = row_table(_rows(data), title)
     return Artefact(caption(run, run.cells, SHOWN), table, figure, data, NOTES)
@@ -180,35 +158,30 @@ def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
     digits = {pair: sorted(of_pair(data, pair)["digit"].unique()) for pair in drawn}
     labels = [(pair_name(pair), len(digits[pair]), len(drawn[pair])) for pair in drawn]
     figure, grids = block_grid(labels, 0.9, 2.0 if data["digit"].nunique() == 1 else 0.85)
+    how: Any = {"color": OTHER, "edgecolor": "#4A6A80", "linewidth": 0.4}
+    how |= {"error_kw": {"ecolor": "#444444", "elinewidth": 0.6, "alpha": 0.6}}
+    bold: Any = {"fontweight": "bold", "fontsize": 8.5, "va": "top"}
     for axes, (pair, losses) in zip(grids, drawn.items(), strict=True):
-        block = of_pair(data, pair)
-        for row, digit in zip(axes, digits[pair], strict=True):
-            of_digit = block[block["digit"] == digit].set_index("loss")
-            for axis, loss in zip(row, losses, strict=True):
-                if loss in of_digit.index:
-                    _bars(axis, of_digit.loc[loss], int(digit))
-            label = f"true {digit}\nn = {max(of_digit['n'], default=0):,}"
-            row[0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=7)
+        rows = of_pair(data, pair).set_index(["digit", "loss"])
+        for at, digit in enumerate(digits[pair]):
+            n = rows.loc[[digit], "n"].max()
+            label = f"true {digit}\nn = {n:,}"
+            axes[at, 0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=7)
+            for axis, loss in zip(axes[at], losses, strict=True):
+                if (digit, loss) not in rows.index:
+                    continue
+                row = rows.loc[(digit, loss)]
+                means = row[DIGITS].to_numpy(dtype=float)
+                spread = row[[f"{name}_deviation" for name in DIGITS]].to_numpy(dtype=float)
+                whiskers = np.minimum(spread, [means, 1 - means])
+                bars = axis.bar(range(10), means, 0.8, yerr=whiskers, **how)
+                bars[digit].set(facecolor=TARGET, edgecolor="black", hatch="////")
+                side = (0.99, "right") if digit < 5 else (0.01, "left")
+                text = f"{means[digit]:.2f}"
+                axis.text(side[0], 1, text, ha=side[1], transform=axis.transAxes, **bold)
         for axis, loss in zip(axes[0], losses, strict=True):
             axis.set_title(folded(loss_label(loss), 12))
         for axis in axes[-1]:
-            axis.set_xticks(range(10))
-            axis.tick_params(axis="x", labelsize=8)
-            axis.set_xlabel("digit")
-        axes[0][0].set(ylim=(0, 1.4), yticks=[0, 0.5, 1])  # the number stands clear of all bars
+            axis.set(xticks=range(10), xlabel="digit")
+        axes[0, 0].set(ylim=(0, 1.4), yticks=[0, 0.5, 1])  # the number stands clear of all bars
     return figure
-
-
-def _bars(axis: Axes, row: pd.Series[float], digit: int) -> None:
-    means = row[DIGITS].to_numpy(dtype=float)
-    deviations = row[[f"{name}_deviation" for name in DIGITS]].to_numpy(dtype=float)
-    whiskers = {"ecolor": "#444444", "elinewidth": 0.6, "alpha": 0.6}
-    bars = axis.bar(
-        range(10), means, 0.8, color=OTHER, edgecolor="#4A6A80", linewidth=0.4,
-        yerr=np.minimum(deviations, [means, 1 - means]), error_kw=whiskers,
-    )  # fmt: skip
-    bars[digit].set(facecolor=TARGET, edgecolor="black", hatch="////")
-    at, side = (0.99, "right") if digit < 5 else (0.01, "left")
-    bold: dict[str, Any] = {"fontweight": "bold", "fontsize": 8.5, "transform": axis.transAxes}
-    axis.text(at, 1, f"{means[digit]:.2f}", ha=side, va="top", **bold)
-    axis.grid(axis="x", visible=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, shortened
+from smmd_bench.publishing.style import add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, number, with_interval
 
 from ._cells import in_order, main_losses, of_pair
@@ -20,14 +19,11 @@ from ._paper import published
 from ._text import NOTES, caption, mean_over_seeds, row_head
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 EDGES = np.linspace(0, 6, 25)
 """Edges of the bins of log10(|ŷ - y| + 1); errors from 10^6 on are counted as outside."""
 QUANTILE = 0.9
-TAIL = 0.005
-"""The share of a loss's answers that may lie beyond the end of the axis."""
 GROUPS = 4
 """Models and tasks that are drawn at most; the table has all, and all losses."""
 TABLE = "error_p90"
@@ -59,8 +55,7 @@ class ErrorHistogram:
         papers = [name for name in table if str(name).startswith("Paper")]
         unused = [name for name in papers if (table[name].fillna(DASH) == DASH).all()]
         table = table.fillna(DASH).drop(columns=unused)
-        values = [*table.columns.drop(["Model", "Task", "Loss", "Seeds"])]
-        table.attrs |= {"title": self.title, "values": values}
+        table.attrs["title"] = self.title
         blocks = drawn_blocks(found, GROUPS)
         figure = _figure(blocks, data) if blocks else None
         return Artefact(caption(run, run.cells, SHOWN), table, figure, data, NOTES)
@@ -94,20 +89,17 @@ def _row(common: CommonErrors) -> dict[str, str]:
     other, key = loss_label(common.reference), {"model": common.model, "task": common.task}
     losses = common.loss, common.reference
     paper = [published(TABLE, **key, loss=loss).get("p90") for loss in losses]
+    zero = [number(100 * float((common.of(x)["error"] == 0).mean()), 1) for x in losses]
     return {
         **row_head(vars(common)),
         "n": f"{common.n:,}",
         "Seeds": str(len(common.seeds)),
-        "Error 0 (%)": _exact(common, common.loss),
+        "Error 0 (%)": zero[0],
         "p90 of the error": _p90(common, common.loss),
-        f"{other}: error 0 (%)": _exact(common, common.reference),
+        f"{other}: error 0 (%)": zero[1],
         f"{other}: p90": _p90(common, common.reference),
         f"Paper p90 ({other})": "{} ({})".format(*map(number, paper)) if paper[0] else DASH,
     }
-
-
-def _exact(common: CommonErrors, loss: str) -> str:
-    return number(100 * float((common.of(loss)["error"] == 0).mean()), 1)
 
 
 def _p90(common: CommonErrors, loss: str) -> str:
@@ -115,17 +107,12 @@ def _p90(common: CommonErrors, loss: str) -> str:
     from scipy.stats import quantile_test
 
     p90 = _p90_by_seed(common, loss)
-    digits = _digits(float(p90.mean()))
+    digits = 1 if p90.mean() >= 10 else 2
     if len(p90) != 1:
         return mean_over_seeds(p90, digits)
     errors = common.of(loss)["error"].to_numpy(np.float64)
     found = quantile_test(errors, p=QUANTILE).confidence_interval()  # NaN where n is too small
     return with_interval(p90.iloc[0], float(found.low), float(found.high), digits)
-
-
-def _digits(p90: float) -> int:
-    """Decimals that an error of that size is given with."""
-    return 1 if p90 >= 10 else 2
 
 
 def _figure(blocks: list[Block], data: pd.DataFrame) -> Figure:
@@ -136,35 +123,15 @@ def _figure(blocks: list[Block], data: pd.DataFrame) -> Figure:
         here = of_pair(data, (block[0].model, block[0].task))
         here = here[here["pair"].isin([common.loss for common in block])]
         for axis, common in zip(axes, block, strict=True):
-            axis.set_xlabel("log10(|error| + 1)")
             own = here[(here["pair"] == common.loss) & np.isfinite(here["high"])]
-            percentiles = []
-            for height, loss in ((0.95, common.reference), (0.86, common.loss)):
-                shares = own.loc[own["loss"] == loss, "share"]
-                draw_shares(axis, shares, EDGES, styles[loss], loss == common.reference)
-                p90 = float(_p90_by_seed(common, loss).mean())
-                _mark(axis, p90, height, loss, styles[loss])
-                percentiles.append(number(p90, _digits(p90)))
-            other = shortened(loss_label(common.reference), 12)
-            axis.set_title(f"{common.title}\np90 {percentiles[1]}\n({other} {percentiles[0]})")
+            for loss in (common.reference, common.loss):
+                shares, how = own.loc[own["loss"] == loss, "share"], styles[loss]
+                draw_shares(axis, shares, EDGES, how, loss == common.reference)
+                p90 = np.log10(_p90_by_seed(common, loss).mean() + 1)
+                axis.axvline(p90, **how.lined(linewidth=1, label=loss_label(loss)))
+            axis.set(title=common.title, xlabel="log10(|error| + 1)")
         set_share_scale(axes[0], float(here["share"].max()), (0, 1, 5, 10, 20, 40, 60, 80, 100))
-        last = axis_end(here)
-        axes[0].set(ylabel="Answers (%)", xlim=(0, last))
-        axes[0].set_xticks(np.arange(0, last + 0.01, 0.5 if last < 2 else 1))
+        last = min(here.loc[here["count"] > 0, "high"].max(), EDGES[-1])
+        axes[0].set(ylabel="Answers (%)", xlim=(0, max(1, last)))
     add_legend(figure)
     return figure
-
-
-def axis_end(data: pd.DataFrame) -> float:
-    """The end of the bin up to which every histogram has all of its answers but the TAIL."""
-    data = data.reset_index(drop=True)
-    beyond = data[::-1].groupby(["pair", "loss"], observed=True)["count"].cumsum().sort_index()
-    needed = data[beyond > TAIL * data["n"]]
-    return float(np.clip(needed["high"].max(), 2 * EDGES[1], EDGES[-1]))
-
-
-def _mark(axis: Axes, p90: float, height: float, loss: str, how: LossStyle) -> None:
-    """A vertical line at a percentile, with the loss's marker at that height, above the bars."""
-    where, panel = math.log10(p90 + 1), axis.get_xaxis_transform()
-    axis.plot([where], [height], **how.plotted(7, transform=panel, label=loss_label(loss)))
-    axis.axvline(where, **how.lined(linewidth=1))

@@ -15,7 +15,7 @@ from ._cells import KEY, REFERENCE, judged_metrics, metrics_of, opponent, why_mi
 from ._metric_table import Column, MetricTable
 from ._paper import published
 from ._results import EXACT, result_frame, with_tests
-from ._text import P_HOLM, beside_paper, corrected_p, delta, estimate, gain, head_of
+from ._text import P_HOLM, beside_paper, delta, estimate, gain, head_of, p_text
 
 ACCURACY = Column(EXACT, "Acc (%)", interval=True, paper="Paper Acc")
 MAE = Column("mean_absolute_error", "MAE", digits=2, delta="Δ MAE")
@@ -196,7 +196,7 @@ class SamsumTable(MetricTable):
             **head,
             heading: estimate(cells, 1, interval=True),
             delta(other): gain(cells),
-            P_HOLM: corrected_p(cells),
+            P_HOLM: p_text(first["gain_p"]),
             **beside_paper({"Paper": cells}),
             f"Paper {delta(other)}": number(theirs, sign=True),
             "n": f"{int(first['n']):,}",

@@ -5,7 +5,7 @@ They show what checkpoints that were trained on a task still know of something e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from smmd_bench.publishing.tables import DASH, with_deviation, with_interval
 
 from ._cells import main_losses, opponent
 from ._paper import is_other_training, published
-from ._text import delta, model_columns, p_text
+from ._text import delta, model_columns, p_text, without_dashes
 
 MARGIN = 1.0
 """Points below cross-entropy that count as no loss of ability."""
@@ -60,20 +60,25 @@ class MmluTable:
 
     def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows."""
-        if (run.regression["suite"] == SUITE).any():
-            return None
-        return "`smmd-bench regress RUN --suite mmlu` was not run"
+        known = (run.regression["suite"] == SUITE).any()
+        return None if known else "`smmd-bench regress RUN --suite mmlu` was not run"
 
     def build(self, run: Run) -> Artefact:
         """One row a checkpoint; after it, where there is one, the paper's."""
-        data = _mmlu(main_losses(run))
-        groups = data.groupby("address", sort=False)
-        rows = [row for _, group in groups for row in _mmlu_rows(group, opponent(data))]
-        table = pd.DataFrame(rows)
-        if data["published"].isna().all():
-            table = table.drop(columns="From")
+        data, rows = _mmlu(main_losses(run)), []
+        for _, group in data.groupby("address", sort=False):
+            by = group.set_index("name").to_dict("index")
+            row = _row(
+                by[SUITE], {"From": "here", **_groups(by, "value", "stderr")}, opponent(data)
+            )
+            rows.append(row)
+            if not pd.isna(by[SUITE]["published"]):
+                same = {name: row[name] for name in ("Model", "Params", "Trained on", "Loss", "n")}
+                theirs = _groups(by, "published", "published_error")
+                rows.append({**same, "From": "paper", **theirs, "Shots": row["Shots"]})
+        unused = ["From"] * bool(data["published"].isna().all())
         headings = [heading for _, heading in GROUPS.values()]
-        return _artefact(table, data, self.title, OF_MMLU, headings)
+        return _artefact(rows, data, self.title, OF_MMLU, headings, unused)
 
 
 @dataclass(frozen=True)
@@ -87,11 +92,8 @@ class RegressionTable:
 
     def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows; MMLU has a table of its own."""
-        if (run.regression["suite"] != SUITE).any():
-            return None
-        if run.regression.empty:
-            return "`smmd-bench regress RUN --suite TASK` was not run"
-        return "`smmd-bench regress RUN` was run with no other suite than mmlu"
+        known = (run.regression["suite"] != SUITE).any()
+        return None if known else "`smmd-bench regress RUN --suite TASK` was not run"
 
     def build(self, run: Run) -> Artefact:
         """Of a group of tasks, the groups; else the tasks. A suite and metric stand together."""
@@ -102,50 +104,38 @@ class RegressionTable:
         data = data.loc[order.sort_values(kind="stable").index]
         rows = []
         for row in data.to_dict("records"):
-            names = {name.capitalize(): str(row[name]) for name in ("suite", "name", "metric")}
+            names = {"Suite": row["suite"], "Task": row["name"], "Metric": row["metric"]}
             value = {"Value": _with_error(row["value"], row["stderr"])}
             rows.append(names | _row(row, value, opponent(data)))
-        table = pd.DataFrame(rows).rename(columns={"Name": "Task"})
-        if (data["name"] == data["suite"]).all():
-            table = table.drop(columns="Task")
-        return _artefact(table, data, self.title, OF_OTHERS, ["Value"])
+        unused = ["Task"] * bool((data["name"] == data["suite"]).all())
+        return _artefact(rows, data, self.title, OF_OTHERS, ["Value"], unused)
 
 
 def _mmlu(run: Run) -> pd.DataFrame:
-    """The rows of MMLU's groups, with other_training, published and published_error."""
-    frame = run.regression
-    data = frame[(frame["suite"] == SUITE) & frame["name"].isin(GROUPS)]
+    """The rows of MMLU's groups, with other_training, published and published_error.
+
+    Published values stand where model, training and setting are the paper's.
+    """
+    data = run.regression
+    data = data[(data["suite"] == SUITE) & data["name"].isin(GROUPS)]
     others = {c["address"]: is_other_training(run, c) for c in run.cells.to_dict("records")}
     data = data.assign(other_training=data["cell"].map(others).eq(True))
+    same = (data["task"] == PAPER_TASK) & (data["shots"] == PAPER_SHOTS) & data["limit"].isna()
+    same &= (data["documents"] == WHOLE) & ~data["other_training"]
     found = []
-    for row in data.to_dict("records"):
-        paper, (group, _) = _paper(row), GROUPS[row["name"]]
+    for row, known in zip(data.to_dict("records"), same, strict=True):
+        names = {"model": str(row["model"]), "task": SUITE, "loss": str(row["loss"])}
+        paper, group = published(SUITE, **names) if known else {}, GROUPS[row["name"]][0]
         found.append((paper.get(group), paper.get(f"{group}_error")))
     columns = ["published", "published_error"]
     return data.join(pd.DataFrame(found, data.index, columns, dtype="float64"))
 
 
-def _paper(row: Mapping[Any, Any]) -> Mapping[str, float]:
-    """The published values, where model, training and setting are the same."""
-    same = row["task"] == PAPER_TASK and row["shots"] == PAPER_SHOTS
-    whole = pd.isna(row["limit"]) and row["documents"] == WHOLE
-    if not (same and whole) or row["other_training"]:
-        return {}
-    return published(SUITE, model=str(row["model"]), task=SUITE, loss=str(row["loss"]))
-
-
-def _mmlu_rows(group: pd.DataFrame, other: str) -> list[dict[str, str]]:
-    """The row of a checkpoint, and the paper's."""
-    rows = group.set_index("name").to_dict("index")
-    ours, papers = (
-        {heading: _with_error(rows[n][value], rows[n][error]) for n, (_, heading) in GROUPS.items()}
-        for value, error in (("value", "stderr"), ("published", "published_error"))
-    )
-    row = _row(rows[SUITE], {"From": "here", **ours}, other)
-    if pd.isna(rows[SUITE]["published"]):
-        return [row]
-    same = {name: row[name] for name in ("Model", "Params", "Trained on", "Loss", "Shots", "n")}
-    return [row, {**dict.fromkeys(row, DASH), **same, "From": "paper", **papers}]
+def _groups(rows: Mapping[Any, Any], value: str, error: str) -> dict[str, str]:
+    """The values of the groups of subjects by heading."""
+    return {
+        heading: _with_error(rows[n][value], rows[n][error]) for n, (_, heading) in GROUPS.items()
+    }
 
 
 def _with_error(value: Any, error: Any) -> str:
@@ -157,14 +147,22 @@ def _with_error(value: Any, error: Any) -> str:
 
 def _row(row: Mapping[Any, Any], values: Mapping[str, str], other: str) -> dict[str, str]:
     """The checkpoint of a row of `run.regression`, its values, the difference and its setting."""
-    trained = isinstance(row["task"], str)
+    trained, difference = isinstance(row["task"], str), {}
+    if row["against_loss"] == other and row["n"] == row["documents"]:
+        enough = not pd.isna(row["low"]) and row["documents"] >= LEAST
+        difference = {
+            delta(other): with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
+            "p": p_text(row["p"]),
+            VERDICT: "yes" if enough and float(row["low"]) > -MARGIN else "unclear",
+        }
     return {
         **model_columns(str(row["model"]), row["params"]),
         "Trained on": str(row["task"]) if trained else DASH,
         "Loss": loss_label(str(row["loss"])),
         "Seed": str(row["seed"]) if trained else DASH,
         **values,
-        **_difference(row, other),
+        **dict.fromkeys((delta(other), "p", VERDICT), DASH),
+        **difference,
         "Shots": DASH if pd.isna(row["shots"]) else str(row["shots"]),
         "Limit": DASH if pd.isna(row["limit"]) else f"first {int(row['limit'])}",
         "Engine": str(row["engine"]),
@@ -172,32 +170,12 @@ def _row(row: Mapping[Any, Any], values: Mapping[str, str], other: str) -> dict[
     }
 
 
-def _difference(row: Mapping[Any, Any], other: str) -> dict[str, str]:
-    """The paired difference over the whole suite, in points, its test, and what it says."""
-    if row["against_loss"] != other or row["n"] != row["documents"]:
-        return dict.fromkeys((delta(other), "p", VERDICT), DASH)
-    enough = not pd.isna(row["low"]) and row["documents"] >= LEAST
-    return {
-        delta(other): with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
-        "p": p_text(row["p"]),
-        VERDICT: "yes" if enough and float(row["low"]) > -MARGIN else "unclear",
-    }
-
-
 def _artefact(
-    table: pd.DataFrame, data: pd.DataFrame, title: str, shown: str, values: list[str]
-) -> Artefact:
-    """The table without columns that are the same for all checkpoints; the caption has them.
-
-    The untuned base and the paper's rows have no task and seed, so they do not count.
-    """
-    trained, same = data[data["cell"].notna()], []
-    for column, name in (("task", "Trained on"), ("seed", "Seed"), ("engine", "Engine")):
-        found = (data if name == "Engine" else trained)[column].unique()
-        if len(found) <= 1:
-            table = table.drop(columns=name)
-            same += [f"{name}: {value}." for value in found]
-    unused = [name for name in ("Limit", "p") if data[name.lower()].isna().all()]
-    table = table.drop(columns=unused)
+    rows: Iterable[dict[str, str]], data: pd.DataFrame, title: str, shown: str,
+    values: list[str], unused: list[str],
+) -> Artefact:  # fmt: skip
+    """The table without these columns, and without those that hold dashes alone."""
+    table = pd.DataFrame(rows).fillna(DASH).drop(columns=unused)
+    table = without_dashes(table, ["Limit", "p", "Trained on", "Seed"])
     table.attrs |= {"title": title, "values": [*values, delta(opponent(data)), "p", VERDICT]}
-    return Artefact(" ".join([shown, *same]), table, data=data)
+    return Artefact(shown, table, data=data)

@@ -9,13 +9,24 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import loss_label
+from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
-from ._cells import KEY, NO_NUMBERS, NO_RESULTS, in_order, main_losses, measured, numeric_tasks
+from ._cells import (
+    KEY,
+    NO_NUMBERS,
+    NO_RESULTS,
+    REFERENCE,
+    in_order,
+    main_losses,
+    measured,
+    numeric_tasks,
+    of_pair,
+    why_missing,
+)
 from ._paper import published_beside
-from ._text import NOTES, caption, loss_columns
+from ._text import NOTES, caption
 
 SCALES = tuple(f"scale_x10^{k}" for k in POWERS)
 ANY_SCALE, TOTAL, LEFT_OUT = "scale", "n", "left out"
@@ -29,6 +40,8 @@ ROWS = {
     TOTAL: "Total",
 }
 """The rows of the table by category, in the paper's order; `scale` is any k."""
+LOSSES = 6
+"""Columns of losses at most; the CSV of the data has all."""
 SHOWN = (
     "Number of answers (mean over seeds) and share in percent, each in the first category that "
     "holds: exact; minus the answer, within 5 percent; its size times 10^k, within 5 percent; off "
@@ -89,7 +102,10 @@ def category_counts(run: Run) -> pd.DataFrame:
 
 
 def _table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Powers of ten that no answer is off by have no row."""
+    """A column a loss, then the paper's; a loss without a result has the reason in its first row.
+
+    Powers of ten that no answer is off by have no row.
+    """
     most = data.groupby("category")[["count", "published"]].max().max(axis=1)
     shown = [category for category in ROWS if category not in SCALES or most[category] > 0]
     data = data[data["category"].isin(shown)]
@@ -101,8 +117,19 @@ def _table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     both = pd.concat([data.assign(column=labels), paper], ignore_index=True)
     both["text"] = [_text(row) for row in both.to_dict("records")]
     both["category"] = pd.Categorical(both["category"], categories=shown)
-    table = loss_columns(both, "category", cells).rename(columns={"category": "Category"})
-    return table.assign(Category=[ROWS[category] for category in table["Category"]])
+    table = both.pivot(index=["model", "task", "category"], columns="column", values="text")
+    every = {str(loss): loss_label(str(loss)) for loss in cells["loss"].cat.categories}
+    first, last = (REFERENCE, "smmd"), ("base",)
+    ranked = sorted(every, key=lambda x: (x not in first, x in last, "[" in x))[:LOSSES]
+    kept = [every[loss] for loss in every if loss in ranked]
+    table = table.reindex(columns=[*kept, *paper["column"].unique()]).astype("object")
+    table = table.fillna(DASH).reset_index()
+    for key, own in cells.groupby(KEY, observed=True):
+        if (why := why_missing(own)) and every[key[2]] in table:
+            table.loc[of_pair(table, key[:2]).index[:1], every[key[2]]] = why
+    names = {"Model": [model_label(str(model)) for model in table.pop("model")]}
+    names |= {"Task": table.pop("task"), "Category": [ROWS[c] for c in table.pop("category")]}
+    return pd.DataFrame({**names, **table})
 
 
 def _text(row: Mapping[Hashable, Any]) -> str:

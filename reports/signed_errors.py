@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles
+from smmd_bench.publishing.style import add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, with_interval
 
 from ._cells import in_order, main_losses, of_pair
@@ -19,7 +20,6 @@ from ._panels import FEWEST, LIMITS, block_grid, draw_shares, pair_name, set_sha
 from ._text import NOTES, caption, row_head
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BOUNDS = (0, 1, 3, 10, 30, 100, 300, 1000)
@@ -54,7 +54,7 @@ class SignedErrors:
         found = common_errors(run, ["answer", "parsed"])
         data = in_order(pd.concat(map(signed_bins, found), ignore_index=True), run.cells)
         table = pd.DataFrame(_rows(drawn_blocks(found, fewest=0), data))
-        table.attrs |= {"title": self.title, "values": list(table.columns[4:])}
+        table.attrs["title"] = self.title
         figure = _figure(drawn_blocks(found, GROUPS), data)
         return Artefact(caption(run, run.cells, SHOWN), table, figure, data, NOTES)
 
@@ -120,58 +120,42 @@ def _exact(n: int, count: int, seeds: int) -> str:
 def _figure(blocks: Sequence[Block], data: pd.DataFrame) -> Figure | None:
     """A row of panels for each last digit that enough examples of a drawn loss have; None: none."""
     data = data[data["n"] >= FEWEST * data["seeds"]]
-    shown = {}
-    for block in blocks:
-        here = of_pair(data, (block[0].model, block[0].task))
-        here = here[here["pair"].isin([common.loss for common in block])]
-        if len(here):
-            shown[pair_name((block[0].model, block[0].task))] = block, here
+    pairs = [(block, (block[0].model, block[0].task)) for block in blocks]
+    shown = [(block, pair, of_pair(data, pair)) for block, pair in pairs]
+    shown = [(b, pair, own[own["pair"].isin([c.loss for c in b])]) for b, pair, own in shown]
+    shown = [each for each in shown if len(each[2])]
     if not shown:
         return None
     labels = [
-        (f"{name}: answers (%) by error", here["digit"].nunique(), len(block))
-        for name, (block, here) in shown.items()
+        (f"{pair_name(pair)}: answers (%) by error", own["digit"].nunique(), len(block))
+        for block, pair, own in shown
     ]
     figure, grids = block_grid(labels, head=1.0, height=0.78)
-    figure.set_layout_engine("constrained", h_pad=0.03, w_pad=0.02, hspace=0, wspace=0)
     styles = loss_styles(data["loss"].cat.categories)
-    for axes, (block, here) in zip(grids, shown.values(), strict=True):
+    ends = len(BOUNDS)
+    marks = {0: "0", BOUNDS.index(10) + 0.5: "10", BOUNDS.index(1000) + 0.5: "10³"}
+    marks |= {-at: f"−{text}" for at, text in marks.items() if at}
+    for axes, (block, _, here) in zip(grids, shown, strict=True):
+        inside = here[np.isfinite(here["low"]) & np.isfinite(here["high"])]
         digits = sorted(here["digit"].unique())
-        for column, common in zip(axes.T, block, strict=True):
-            own = here[here["pair"] == common.loss]
-            column[0].set_title(common.title)
-            column[-1].set_xlabel("error")
-            for digit, axis in zip(digits, column, strict=True):
-                _panel(axis, own[own["digit"] == digit], common.reference, styles)
-        for digit, axis in zip(digits, axes[:, 0], strict=True):
+        for (row, digit), (column, common) in product(
+            zip(axes, digits, strict=True), enumerate(block)
+        ):
+            axis = row[column]
+            own = inside[(inside["pair"] == common.loss) & (inside["digit"] == digit)]
+            for loss in (common.reference, common.loss) if len(own) else ():
+                shares, edges = own.loc[own["loss"] == loss, "share"], np.arange(2 * ends) - ends
+                draw_shares(axis, shares, edges + 0.5, styles[loss], loss == common.reference)
+                axis.plot([], [], **styles[loss].lined(label=loss_label(loss)))
+            n = f"n = {own['n'].max():,}" if len(own) else ""
+            axis.text(0.02, 0.97, n, transform=axis.transAxes, va="top", fontsize=8)
+        for axis, common in zip(axes[0], block, strict=True):
+            axis.set_title(common.title)
+        for axis, digit in zip(axes[:, 0], digits, strict=True):
             axis.set_ylabel(f"last digit {digit}", rotation=0, ha="right", va="center")
-        _scales(axes[0, 0], here)  # shared by all
+        for axis in axes[-1]:
+            axis.set_xlabel("error")
+        set_share_scale(axes[0, 0], float(here["share"].max()), (0, 5, 20, 50, 100))
+        axes[0, 0].set_xticks([*marks], [*marks.values()], fontsize=8)
     add_legend(figure)
     return figure
-
-
-def _panel(axis: Axes, data: pd.DataFrame, reference: str, styles: dict[str, LossStyle]) -> None:
-    """The answers of a loss and of the reference to the examples with one last digit; the frame of
-    too few stays empty."""
-    if data.empty:
-        return
-    inside = data[np.isfinite(data["low"]) & np.isfinite(data["high"])]
-    for loss in sorted(inside["loss"].astype("str").unique(), key=lambda name: name != reference):
-        shares = inside.loc[inside["loss"] == loss, "share"]
-        edges = np.arange(len(shares) + 1) - len(shares) / 2
-        draw_shares(axis, shares, edges, styles[loss], loss == reference)
-        axis.plot([], [], **styles[loss].lined(label=loss_label(loss)))
-    n = f"n = {data['n'].max():,}"
-    axis.text(0.02, 0.97, n, transform=axis.transAxes, va="top", fontsize=8)
-
-
-def _scales(axis: Axes, data: pd.DataFrame) -> None:
-    """The axes of all panels: as far to both sides as there are answers."""
-    set_share_scale(axis, float(data["share"].max()), (0, 5, 20, 50, 100))
-    inside = data[(data["count"] > 0) & np.isfinite(data["low"]) & np.isfinite(data["high"])]
-    last = int(np.searchsorted(BOUNDS, inside[["low", "high"]].abs().max(axis=None)))
-    steps = {10: "10", 1000: "10³"} if last > 4 else {1: "1", 3: "3", 10: "10"}
-    marks = {0.0: "0"} | {BOUNDS.index(end) + 0.5: text for end, text in steps.items()}
-    marks |= {-at: f"−{text}" for at, text in marks.items() if at}
-    axis.set_xticks([*marks], [*marks.values()], fontsize=8)
-    axis.set_xlim(-last - 0.8, last + 0.8)

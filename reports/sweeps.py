@@ -7,11 +7,9 @@ band; another loss is a curve if its weight was varied too, or a band.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
@@ -27,10 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LEAST, PANELS = 3, 12
-"""Values of the parameter that make a sweep, and panels drawn at most; the CSV has all."""
+LEAST, PANELS, WIDE = 3, 12, 20
+"""Values of the parameter that make a sweep, panels drawn at most (the CSV has all), and how many
+times the smallest value the largest is on a logarithmic axis."""
 SHOWN = (
-    "Exact match by the parameter, all others at their defaults, and below the paired difference "
+    "Exact match by the parameter, all others at their defaults; the CSV has paired differences "
     "to CE. The band is CE, which a weight of 0 gives (not to scale on a logarithmic axis); a ring "
     "marks the default."
 )
@@ -56,26 +55,18 @@ class Sweep:
 
     def skip(self, run: Run) -> str | None:
         """At least three values of the parameter must have been tried."""
-        what = f"{self.parameter} of {self.loss}"
-        few = f"the run has fewer than {LEAST} values of {what}"
-        specs = [*map(str, run.cells["loss"].unique())]
-        given = [spec for spec in specs if spec.startswith(f"{self.loss}[{self.parameter}=")]
-        if len(given) < LEAST - 1:
+        few = f"the run has fewer than {LEAST} values of {self.parameter} of {self.loss}"
+        named = f"{self.loss}[{self.parameter}="
+        if sum(str(spec).startswith(named) for spec in run.cells["loss"].unique()) < LEAST - 1:
             return few  # no loss is imported for that
-        if len({self._value(spec, self.loss) for spec in specs} - {None}) < LEAST:
-            return few
-        if self._data(run).empty:
-            return f"no model and task has {LEAST} values of {what} with an accuracy"
-        return None
+        return few if self._data(run).empty else None
 
     def build(self, run: Run) -> Artefact:
         """One panel a model and task."""
         data = self._data(run)
-        cells = of_pairs(self._cells(run), data)
+        words = caption(run, of_pairs(self._cells(run), data), SHOWN, self.finding)
         figure = self._figure(data, pairs(data)[:PANELS])
-        return Artefact(
-            caption(run, cells, SHOWN, self.finding), figure=figure, data=data, notes=NOTES
-        )
+        return Artefact(words, figure=figure, data=data, notes=NOTES)
 
     def _data(self, run: Run) -> pd.DataFrame:
         """One row a cell with an accuracy, for the models and tasks with enough values.
@@ -88,19 +79,18 @@ class Sweep:
         data = with_tests(result_frame(run, cells, METRICS), run, [EXACT])
         data = self._labelled(widened(data, [EXACT]).drop(columns="best"))
         data = data[data[f"{EXACT}_value"].notna()]
-        return of_pairs(data, self._enough(data)).reset_index(drop=True)
+        return self._with_enough(data).reset_index(drop=True)
 
     def _cells(self, run: Run) -> pd.DataFrame:
         """The cells of the figure, measured or not, of the seeds that all of them have."""
-        cells = self._labelled(run.cells)
-        kept = of_pairs(cells, self._enough(cells))
+        kept = self._with_enough(self._labelled(run.cells))
         return of_shared_seeds(kept[kept["series"].notna()])
 
-    def _enough(self, labelled: pd.DataFrame) -> pd.DataFrame:
-        """The models and tasks with enough values of the parameter."""
+    def _with_enough(self, labelled: pd.DataFrame) -> pd.DataFrame:
+        """The rows of models and tasks with enough values of the parameter."""
         swept = labelled[labelled["series"] == self.loss]
         counts = swept.groupby(PAIR, observed=True)["value"].nunique()
-        return counts[counts >= LEAST].reset_index()
+        return of_pairs(labelled, counts[counts >= LEAST].reset_index())
 
     def _labelled(self, cells: pd.DataFrame) -> pd.DataFrame:
         """With `series` and `value`; both are missing where a cell is none of the figure."""
@@ -119,11 +109,11 @@ class Sweep:
         return found[0] if found is not None and len(found) == 1 else None
 
     def _figure(self, data: pd.DataFrame, drawn: list[Pair]) -> Figure:
-        """One panel a model and task, above its paired differences."""
-        figure, axes = panel_grid(drawn, 4.1, parts=(3, 2))
+        """One panel a model and task."""
+        figure, axes = panel_grid(drawn, 2.9)
         series = [x for x in (*self.beside, self.loss) if (data["series"] == x).any()]
         styles = loss_styles([REFERENCE, *series])
-        for axis, below, pair in zip(axes[::2].flat, axes[1::2].flat, drawn, strict=False):
+        for axis, pair in zip(axes, drawn, strict=True):
             points = _points(of_pair(data, pair))
             ce = points[points["series"] == REFERENCE].assign(value=0.0)
             start = ce if self.weight else ce[:0]
@@ -134,72 +124,39 @@ class Sweep:
                     _band(axis, curve, name, styles[name])
                     continue
                 line = pd.concat([start, curve]).drop_duplicates("value", keep="last")
-                how = styles[name].plotted(label=loss_label(name), zorder=2)
-                axis.plot(line["value"], line["mean"], **how)
-                _bars(axis, curve, "", styles[name])
-                _bars(below, curve, "gain_", styles[name])
+                ends = line[["down", "up"]].to_numpy().T
+                how = styles[name].plotted(label=loss_label(name), elinewidth=1.1, capsize=2.5)
+                axis.errorbar(line["value"], line["mean"], ends, **how)
                 default = curve[curve["value"] == self._value(name, name)]
                 ring: Any = {"markersize": 14, "fillstyle": "none", "color": GREY, "zorder": 4}
                 axis.plot(default["value"], default["mean"], "o", label="default", **ring)
-            below.axhline(0, color="black", linewidth=0.9)
-            for each in (axis, below):
-                set_scale(each, [*points["value"].dropna(), *start["value"]])
-            axis.set(ylabel="Exact match (%)")
-            axis.tick_params(labelbottom=False)
-            below.set(xlim=axis.get_xlim(), xlabel=self.symbol, ylabel="Δ to CE (points)")
+            ticks = sorted({*points["value"].dropna(), *start["value"]})
+            positive = [value for value in ticks if value > 0]
+            if positive[-1] >= WIDE * positive[0]:
+                axis.set_xscale("symlog", linthresh=positive[0], linscale=0.5)
+            axis.set_xticks(ticks, [f"{value:g}" for value in ticks])
+            axis.set_xticks([], minor=True)
+            axis.set(ylabel="Exact match (%)", xlabel=self.symbol)
         add_legend(figure)
         return figure
 
 
 def _points(data: pd.DataFrame) -> pd.DataFrame:
-    """One row a loss: mean over seeds and difference, and how far down and up their bars go."""
-    parts = {"low": "low", "high": "high", "gain_mean": "gain"}
-    parts |= {f"gain_{end}": f"gain_{end}" for end in ("low", "high")}
+    """One row a loss: mean over seeds, and how far down and up its bars go: the deviation over
+    seeds, or the interval of one seed."""
     groups = data.groupby("loss", observed=True)
-    points = groups[["series", "value"]].first()
-    for name, column in parts.items():
-        points[name] = groups[f"{EXACT}_{column}"].first().astype("float64")
-    values = groups[f"{EXACT}_value"]
+    points, values = groups[["series", "value"]].first(), groups[f"{EXACT}_value"]
     points["mean"], deviation = values.mean(), values.std()
-    for prefix, spread in (("", deviation), ("gain_", pd.Series(np.nan, points.index))):
-        mean = points[f"{prefix}mean"]
-        points[f"{prefix}down"] = spread.fillna(mean - points[f"{prefix}low"]).fillna(0)
-        points[f"{prefix}up"] = spread.fillna(points[f"{prefix}high"] - mean).fillna(0)
+    for name, column in (("down", "low"), ("up", "high")):
+        end = groups[f"{EXACT}_{column}"].first().astype("float64")
+        points[name] = deviation.fillna((end - points["mean"]).abs()).fillna(0)
     return points
-
-
-def _bars(axis: Axes, points: pd.DataFrame, prefix: str, how: LossStyle) -> None:
-    ends = points[[f"{prefix}down", f"{prefix}up"]].to_numpy().T.clip(min=0)
-    drawn = how.plotted(linestyle="none", elinewidth=1.1, capsize=2.5, zorder=3)
-    axis.errorbar(points["value"], points[f"{prefix}mean"], ends, **drawn)
 
 
 def _band(axis: Axes, points: pd.DataFrame, name: str, how: LossStyle) -> None:
     for mean, down, up in points[["mean", "down", "up"]].to_numpy():
         axis.axhspan(mean - down, mean + up, color=how.colour, alpha=0.13, linewidth=0, zorder=0)
         axis.axhline(mean, **how.lined(label=loss_label(name), zorder=1))
-
-
-def is_logarithmic(values: Iterable[float]) -> bool:
-    """Whether the steps of a grid are more even in ratio than in difference, a zero left out."""
-    grid = np.unique([value for value in values if value > 0])
-    if len(grid) < LEAST:
-        return False
-    linear, log = (np.std(steps) / np.mean(steps) for steps in map(np.diff, (grid, np.log(grid))))
-    return bool(log < linear - 1e-9)
-
-
-def set_scale(axis: Axes, grid: Iterable[float]) -> None:
-    """A tick at every value of the grid; a zero stands one step to the left of the others."""
-    ticks = sorted({*grid})
-    positive = [value for value in ticks if value > 0]
-    if is_logarithmic(ticks) and ticks[0] > 0:
-        axis.set_xscale("log")
-    elif is_logarithmic(ticks):
-        step = math.log10(positive[-1] / positive[0]) / (len(positive) - 1)
-        axis.set_xscale("symlog", linthresh=positive[0], linscale=step)
-    axis.set_xticks(ticks, [f"{value:g}" for value in ticks])
-    axis.set_xticks([], minor=True)
 
 
 class SigmaSensitivity(Sweep):

@@ -19,7 +19,7 @@ from smmd_bench.publishing.style import (
 )
 
 from ._cells import Pair, in_order, main_losses, metrics_of, of_pair
-from ._panels import LIMITS, pair_title, plain_ticks, say, select_panels
+from ._panels import LIMITS, pair_name, say, select_panels
 from ._text import caption
 
 if TYPE_CHECKING:
@@ -81,19 +81,20 @@ def _figure(data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[Pair, list[
         labels = {metric.name: metric.label for metric in metrics_of(pair[1])}
         metric = str(next(iter(epochs["selection_metric"]), "score"))
         for loss in losses:
-            own = log[log["loss"] == loss]
+            own, scored = log[log["loss"] == loss], epochs[epochs["loss"] == loss]
             for axis, name in zip(row, CURVES, strict=False):
-                _by_step(axis, own[own[name].notna()], name, styles[loss])
-            _by_epoch(row[2], epochs[epochs["loss"] == loss], metric, styles[loss])
+                _line(axis, own, "step", f"{name}_smoothed", styles[loss])
+            _line(row[2], scored, "epoch", metric, styles[loss])
         for axis, title in zip(row, CURVES.values(), strict=False):
             axis.set(title=title, xlabel="Optimiser step")
-            _scale(axis, "no loss here has one")
+            if not axis.lines:
+                say(axis, "no loss here has one")
+            elif all((np.asarray(line.get_ydata(), float) > 0).all() for line in axis.lines):
+                axis.set_yscale("log")
         row[2].set(title=f"Validation {labels.get(metric, metric)}", xlabel="Epoch")
         if not row[2].lines:
             say(row[2], "no checkpoint is scored yet")
-        elif epochs["epoch"].nunique() <= 8:
-            row[2].set_xticks(sorted(epochs["epoch"].unique()))
-        row[0].set_ylabel(pair_title(pair))
+        row[0].set_ylabel(pair_name(pair).replace(", ", "\n", 1))
     add_legend(figure)
     return figure
 
@@ -108,39 +109,18 @@ def over_seeds(rows: pd.DataFrame, along: str, name: str) -> pd.DataFrame:
     return wide.agg(["mean", "min", "max"], axis=1)
 
 
-def _line(axis: Axes, rows: pd.DataFrame, curve: pd.DataFrame, how: LossStyle, **more: Any) -> None:
+def _line(axis: Axes, rows: pd.DataFrame, along: str, name: str, how: LossStyle) -> None:
     """The mean over seeds, and where there are several the band of their ends."""
-    label = loss_label(str(rows["loss"].iloc[0]))
-    axis.plot(curve.index, curve["mean"], **how.plotted(label=label, zorder=3, **more))
-    if rows["seed"].nunique() > 1:
-        ends = curve["min"], curve["max"]
-        axis.fill_between(curve.index, *ends, color=how.colour, alpha=0.16, linewidth=0)
-
-
-def _by_step(axis: Axes, rows: pd.DataFrame, name: str, how: LossStyle) -> None:
+    rows = rows[rows[name].notna()] if len(rows) else rows
     if rows.empty:
         return
-    if rows["seed"].nunique() == 1:
-        faint: Any = {"color": how.colour, "alpha": 0.18, "linewidth": 0.7}
-        axis.plot(rows["step"], rows[name], **faint)
-    curve = over_seeds(rows, "step", f"{name}_smoothed")
-    _line(axis, rows, curve, how, markevery=(len(curve) // 10, max(1, len(curve) // 5)))
-
-
-def _by_epoch(axis: Axes, rows: pd.DataFrame, metric: str, how: LossStyle) -> None:
-    if rows.empty:
-        return
-    curve = over_seeds(rows, "epoch", metric)
-    _line(axis, rows, curve, how, size=4)
-    best = curve.loc[rows.loc[rows["selected"], "epoch"].unique(), "mean"]
-    ring: Any = {"markersize": 11, "fillstyle": "none", "color": how.colour}
-    axis.plot(best.index, best, "o", **ring)
-
-
-def _scale(axis: Axes, missing: str) -> None:
-    """A logarithmic axis where all values allow it; words where there are none."""
-    if not axis.lines:
-        say(axis, missing)
-    elif all((np.asarray(line.get_ydata(), float) > 0).all() for line in axis.lines):
-        axis.set_yscale("log")
-        plain_ticks(axis)
+    curve, label = over_seeds(rows, along, name), loss_label(str(rows["loss"].iloc[0]))
+    every = max(1, len(curve) // 5) if along == "step" else 1
+    axis.plot(curve.index, curve["mean"], **how.plotted(4, label=label, markevery=every))
+    axis.fill_between(
+        curve.index, curve["min"], curve["max"], color=how.colour, alpha=0.16, linewidth=0
+    )
+    if along == "epoch":
+        best = curve.loc[rows.loc[rows["selected"], along].unique(), "mean"]
+        ring: Any = {"markersize": 11, "fillstyle": "none", "color": how.colour}
+        axis.plot(best.index, best, "o", **ring)

@@ -9,7 +9,6 @@ from typing import ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH
 
 from ._cells import KEY, metrics_of
@@ -40,8 +39,6 @@ class TuningTable:
         sizes = sorted(data["n"].dropna().unique())
         n = " or ".join(f"{int(size):,}" for size in sizes) or "0"
         words = f"{SHOWN} n = {n} validation examples; {named_seeds(data)}."
-        if ends := at_the_ends(data):
-            words += f" At an end of the values tried: {', '.join(ends)}."
         table = row_table(_rows(data), self.title)
         return Artefact(words, table, data=data.drop(columns="address"), notes=NOTES)
 
@@ -57,32 +54,10 @@ def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
             lost = [s for s in ("failed", "skipped", "pending") if s in states]
             yield {**row, "Chosen": ", ".join(f"{states[s]} {s}" for s in lost) or DASH}
             continue
+        seeds, counts = group["seed"].nunique(), chosen["text"].value_counts()
+        said = ", ".join(f"{text} ({n} of {seeds})" for text, n in counts.items())
+        said = said.replace(")", " seeds)", 1) if seeds > 1 else str(counts.index[0])
         metric = str(chosen["metric"].iloc[0])
         label = {m.name: m.label for m in metrics_of(str(task))}.get(metric, metric)
         value = estimate(chosen, 1 if "%" in label else 2, interval=True)
-        yield {**row, "Chosen": _chosen(group), "Metric": label, "Validation": value}
-
-
-def _chosen(group: pd.DataFrame) -> str:
-    """`lambda=3 (4 of 5 seeds), lambda=1 (1 of 5)` of the trials of one loss."""
-    seeds, counts = group["seed"].nunique(), group.loc[group["chosen"], "text"].value_counts()
-    if seeds == 1:
-        return str(counts.index[0])
-    first, *others = [f"{text} ({count} of {seeds}" for text, count in counts.items()]
-    return ", ".join([f"{first} seeds)", *(f"{other})" for other in others)])
-
-
-def at_the_ends(data: pd.DataFrame) -> list[str]:
-    """The losses whose chosen value is the smallest or largest of at least three that were tried,
-    for at least half of the seeds: a better one may lie beyond."""
-    found = []
-    for (_, _, loss), group in data.groupby(KEY, observed=True):
-        tried = pd.DataFrame([dict(p.split("=", 1) for p in t.split(",")) for t in group["text"]])
-        for name, texts in tried.items():
-            values = pd.to_numeric(texts, errors="coerce").set_axis(group.index)
-            chosen = values[group["chosen"]]
-            if values.nunique() < 3 or values.isna().any() or chosen.empty:
-                continue
-            ends = [e for e in (values.min(), values.max()) if 2 * (chosen == e).mean() >= 1]
-            found += [f"{loss_label(str(loss))} {name}={end:g}" for end in ends]
-    return [*dict.fromkeys(found)]
+        yield {**row, "Chosen": said, "Metric": label, "Validation": value}

@@ -22,11 +22,9 @@ from smmd_bench.scoring.gain import OVER_SEEDS
 
 from ._cells import (
     NO_RESULTS,
-    Pair,
     judged_metrics,
     main_losses,
     measured,
-    noise_label,
     of_pair,
     pairs,
     reference_of,
@@ -34,16 +32,19 @@ from ._cells import (
 )
 from ._panels import pair_name
 from ._results import NOTHING_LEARNT, digits_of, learnt_nothing, verdicts, why_no_gain
-from ._text import NOTES, ONE_SEED, P_HOLM, caption, p_text, row_head
+from ._text import NOTES, P_HOLM, caption, p_text, row_head
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
 SHOWN = (
     "Differences of each task's first metric and of its error (lower is better, where both "
     "answer). Below ±x: a true difference of x is found 4 times in 5."
 )
+
+NOISE = ", other seeds"
+"""What the row of cross-entropy against itself, the noise floor, is called besides."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,7 @@ class Verdict:
         value, gain = _headings(run)
         table.attrs["values"] = ["Loss", "Metric", value, "Verdict", gain, P_HOLM]
         table.attrs["optional"] = ["n", "Seeds", P_HOLM, value]
-        found = data[data["loss"] != reference_of(run)]
-        one = "Seeds" in table and (found["seeds"] == 1).any()
-        lacking = f"Nothing to compare with: {other} has no result for the same seed."
-        words = caption(run, run.cells, SHOWN, lacking if found.empty else ONE_SEED * bool(one))
+        words = caption(run, run.cells, SHOWN)
         return Artefact(words, table, data=None if data.empty else data, notes=NOTES)
 
 
@@ -93,7 +91,7 @@ def _table_rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
     for _, own in run.cells.groupby(["task", "model"], observed=True):
         groups = [*own.groupby(["task", "model", "loss"], observed=True)]
         for key, cells in sorted(groups, key=lambda group: group[0][2] == other):
-            if key[2] in judged or (key[2] == other and key in found):
+            if key in found or key[2] in judged:
                 nothing = NOTHING_LEARNT if (key[1], key[0], key[2]) in dead else ""
                 yield from _of_loss(run, cells, found.get(key, data[:0]), nothing)
 
@@ -103,30 +101,25 @@ def _of_loss(
 ) -> Iterator[dict[str, str]]:
     other, (value, difference) = reference_of(run), _headings(run)
     head = row_head(cells.iloc[0])
-    metrics = judged_metrics(head["Task"])
-    if cells["loss"].iloc[0] == other:
-        head["Loss"] = noise_label(run)
+    head["Loss"] += NOISE * (cells["loss"].iloc[0] == other)
     if found.empty:
-        gone = "" if metrics else "no such task is installed"
         no_reference = f"no {loss_label(other)} to compare with"
-        yield {**head, "Verdict": why_missing(cells) or gone or nothing or no_reference}
+        yield {**head, "Verdict": why_missing(cells) or nothing or no_reference}
         return
-    for metric in metrics:
+    for metric in judged_metrics(head["Task"]):
         if metric.name not in {*found["metric"]}:
             said = nothing or "no answers to compare"
             yield {**head, "Metric": metric.label, "Verdict": said}
     for gain in found.to_dict("records"):
-        digits = digits_of(gain["label"])
         bounds = gain["difference"], gain["low"], gain["high"]
-        seeds = {} if "predictions" in run.manifest else {"Seeds": str(gain["seeds"])}
         yield {
             **head,
             "Metric": gain["label"],
-            value: number(_value_compared(run, gain), digits),
+            value: _value_compared(run, gain),
             "Verdict": gain["verdict"],
-            difference: with_interval(*bounds, digits, sign=True),
+            difference: with_interval(*bounds, digits_of(gain["label"]), sign=True),
             P_HOLM: p_text(gain["p_holm"]),
-            **seeds,
+            **({} if "predictions" in run.manifest else {"Seeds": str(gain["seeds"])}),
             "n": f"{gain['n']:,}",
         }
 
@@ -137,18 +130,16 @@ def _headings(run: Run) -> tuple[str, str]:
     return label, f"Δ to {label} [95 %]"
 
 
-def _value_compared(run: Run, gain: dict[Any, Any]) -> float:
+def _value_compared(run: Run, gain: dict[Any, Any]) -> str:
     """The metric of the cells that a loss is compared with, mean over the seeds."""
     found = run.metrics[run.metrics["metric"] == gain["metric"]]
-    return float(found.loc[found["address"].isin(gain["against"]), "value"].mean())
+    value = found.loc[found["address"].isin(gain["against"]), "value"].mean()
+    return number(float(value), digits_of(gain["label"]))
 
 
-ROWS, MANY = 48, 16
-"""Rows (losses of all models and tasks) drawn at most; of more than MANY each has the verdict alone
-in words."""
-WIDEST, ROOM = 3.0, 1.5
-"""How far an axis goes at most, in units of the largest difference, and at least, in units of the
-smallest difference that could be found."""
+ROWS, WIDEST = 48, 3.0
+"""Rows (losses of all models and tasks) drawn at most, and how far an axis goes, in units of
+the largest difference or of the smallest that could be found."""
 BAND = "#D9DCDF"
 COLOURS = {"better": "#1B5E20", "worse": "#A01313"}
 """Of the words; those of the losses are others."""
@@ -178,9 +169,7 @@ class Overview:
         """One row of panels a model and task: its first metric, and its error if it has one."""
         run = main_losses(run)
         data = verdicts(run)
-        seeds = data.loc[data["loss"] != reference_of(run), "seeds"]
-        words = caption(run, run.cells, PICTURED, ONE_SEED * bool((seeds == 1).any()))
-        figure = _figure(run, data)
+        words, figure = caption(run, run.cells, PICTURED), _figure(run, data)
         return Artefact(words, figure=figure, data=data.drop(columns="against"), notes=NOTES)
 
 
@@ -191,93 +180,50 @@ def _figure(run: Run, data: pd.DataFrame) -> Figure:
     blocks = {pair: of_pair(data, pair) for pair in pairs(data)}
     counts = np.cumsum([here["loss"].nunique() for here in blocks.values()])
     shown = [*blocks.items()][: max(1, int((counts <= ROWS).sum()))]  # the first in any case
-    many = counts[len(shown) - 1] > MANY
-    each = 0.3 if many else 0.4
-    heights = [1.1 + each * here["loss"].nunique() for _, here in shown]
+    heights = [1.1 + 0.3 * here["loss"].nunique() for _, here in shown]
     figure = style.new_figure(style.WIDTH, 0.35 + sum(heights))
     parts = figure.subfigures(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
     styles = style.loss_styles(data["loss"].cat.categories)
+    other = reference_of(run)
     for part, (pair, here) in zip(parts, shown, strict=True):
-        _block(part, run, pair, here, styles, many)
+        metrics = [m.name for m in judged_metrics(pair[1]) if (here["metric"] == m.name).any()]
+        rows = sorted(here["loss"].sort_values().unique(), key=lambda loss: loss == other)
+        names = [loss_label(loss) + NOISE * (loss == other) for loss in rows]
+        axes = part.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
+        heading = f"{pair_name(pair)}: {here['n'].max():,} test examples"
+        part.suptitle(folded(heading, 100), x=0.01, ha="left", fontsize=9.5)
+        for axis, name in zip(axes, metrics, strict=True):
+            _panel(axis, run, here[here["metric"] == name], rows, styles)
+        axes[0].set_yticks(range(len(rows)), [shortened(name, 24) for name in names])
+        axes[0].set_ylim(len(rows) - 0.5, -0.5)
     line: Any = {"color": "black", "linewidth": 1.6, "marker": "o", "markerfacecolor": "white"}
     handles = [Line2D([], [], **line, label=DRAWN), Patch(color=BAND, label=BANDED)]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
     return figure
 
 
-def _block(
-    part: SubFigure, run: Run, pair: Pair, here: pd.DataFrame, styles: Any, many: bool
-) -> None:
-    """The panels of a model and task, below what they are of; the noise floor is the last row."""
-    metrics = [m.name for m in judged_metrics(pair[1]) if (here["metric"] == m.name).any()]
-    other = reference_of(run)
-    rows = sorted(here["loss"].sort_values().unique(), key=lambda loss: loss == other)
-    names = [noise_label(run) if loss == other else loss_label(loss) for loss in rows]
-    axes = part.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
-    heading = f"{pair_name(pair)}: {here['n'].max():,} test examples"
-    part.suptitle(folded(heading, 100), x=0.01, ha="left", fontsize=9.5)
-    for axis, name in zip(axes, metrics, strict=True):
-        _panel(axis, run, here[here["metric"] == name], rows, styles, many)
-    axes[0].set_yticks(range(len(rows)), [folded(shortened(name, 24), 18) for name in names])
-    axes[0].set_ylim(len(rows) - 0.5, -0.5)
-
-
-def _panel(
-    axis: Axes, run: Run, here: pd.DataFrame, rows: list[str], styles: Any, many: bool
-) -> None:
+def _panel(axis: Axes, run: Run, here: pd.DataFrame, rows: list[str], styles: Any) -> None:
     """The rows of one metric, below the value that they are compared with."""
     gains = here.to_dict("records")
     label, lower = gains[0]["label"], gains[0]["better"] == "lower"
     other = shortened(loss_label(reference_of(run)), 14)
-    stop = "\n" if len(other) > 8 else " "
-    value = number(_value_compared(run, gains[0]), digits_of(label))
-    axis.set_title(f"{label},{stop}{other} {value}", loc="left")
-    bound = _bound(here)
+    axis.set_title(f"{label}, {other} {_value_compared(run, gains[0])}", loc="left")
+    ends = here[["difference", "low", "high", "smallest"]].abs().to_numpy(dtype=float)
+    most = WIDEST * max(np.nanmax(ends[:, 0]), np.nanmin([*ends[:, 3], np.inf]))
+    bound = 1.06 * min(np.max(ends, initial=0, where=np.isfinite(ends)), most) or 1.0
     axis.set_xlim((bound, -bound) if lower else (-bound, bound))
     axis.axvline(0, color="black", linewidth=0.9)
     axis.grid(axis="y", visible=False)
     axis.tick_params(axis="y", length=0)
+    axis.set_xlabel(f"Δ {label} to {other}: right is better →")
     for gain in gains:
-        _row(axis, rows.index(gain["loss"]), gain, styles[gain["loss"]], bound, many)
-    axis.set_xlabel(f"Δ {label} to {other}:{stop}right is better →")
-
-
-def _bound(here: pd.DataFrame) -> float:
-    """Half the width of an axis: all differences, bands and intervals, or what is of use of them.
-
-    With two seeds a band can be many times as wide as all differences together.
-    """
-    largest, smallest = float(here["difference"].abs().max()), float(here["smallest"].min())
-    useful = max(WIDEST * largest, ROOM * smallest)
-    ends = here[["difference", "low", "high", "smallest"]].abs().to_numpy(dtype=float)
-    widest = float(np.max(ends, initial=0.0, where=np.isfinite(ends)))
-    return 1.06 * (min(widest, useful) if math.isfinite(useful) else widest) or 1.0
-
-
-def _row(
-    axis: Axes, at: int, gain: dict[Any, Any], how: style.LossStyle, bound: float, many: bool
-) -> None:
-    """What could not be told, the difference with its interval, and the verdict in words."""
-    if math.isfinite(gain["smallest"]):
-        band = min(gain["smallest"], bound)
-        axis.barh(at, 2 * band, left=-band, height=0.72, color=BAND, zorder=0)
-    if math.isfinite(gain["low"]):
-        ends = np.clip([gain["low"], gain["high"]], -bound, bound)
-        axis.plot(ends, [at, at], color=how.colour, linewidth=1.8, solid_capstyle="butt")
-        arrows = "><" if axis.xaxis_inverted() else "<>"
-        for end, value, arrow in zip(ends, (gain["low"], gain["high"]), arrows, strict=True):
-            marker = "|" if end == value else arrow
-            axis.plot(end, at, marker, color=how.colour, markersize=7, clip_on=False)
-    filled = how.colour if gain["interval"] == OVER_SEEDS else "white"
-    axis.plot(gain["difference"], at, **how.plotted(6, markerfacecolor=filled))
-    verdict = str(gain["verdict"]).partition(" (")[0]
-    place: Any = {"transform": axis.get_yaxis_transform(), "clip_on": False}
-    bold: Any = {"weight": "bold", "color": COLOURS.get(verdict, "black"), **place}
-    if many:
-        axis.text(1.03, at, verdict, va="center", fontsize=8, **bold)
-        return
-    bounds = gain["difference"], gain["low"], gain["high"]
-    values = with_interval(*bounds, digits_of(gain["label"]), sign=True)
-    axis.text(1.03, at - 0.04, verdict, va="bottom", **bold)
-    said = f"{values}, p {p_text(gain['p_holm'])}"
-    axis.text(1.03, at + 0.04, said, va="top", fontsize=8, **place)
+        at, how = rows.index(gain["loss"]), styles[gain["loss"]]
+        if math.isfinite(gain["smallest"]):
+            axis.barh(at, 2 * gain["smallest"], 0.72, -gain["smallest"], color=BAND, zorder=0)
+        interval = [gain["low"], gain["high"]]
+        axis.plot(interval, [at, at], "|-", color=how.colour, linewidth=1.8, markersize=7)
+        filled = how.colour if gain["interval"] == OVER_SEEDS else "white"
+        axis.plot(gain["difference"], at, **how.plotted(6, markerfacecolor=filled))
+        verdict = str(gain["verdict"]).partition(" (")[0]
+        bold: Any = {"weight": "bold", "color": COLOURS.get(verdict, "black"), "va": "center"}
+        axis.text(1.03, at, verdict, transform=axis.get_yaxis_transform(), fontsize=8, **bold)

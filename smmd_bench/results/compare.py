@@ -37,11 +37,9 @@ LEVEL = 0.05
 class RunComparison:
     """Cells that two runs share, and what is different besides.
 
-    `rows` has one row a cell and metric: the value in the first run (a) and in the second (b),
-    b - a with its 95 % interval, n examples, and p: McNemar's exact test of a share, else by the
-    paired bootstrap. Where the test examples are not the same, or the task's plugin is
-    not here, the interval, n and p are missing, and `unpaired` says why. `only_a` and `only_b` are
-    labels of cells that one run alone has, `settings` sentences on what differs.
+    `rows` has one row a cell and metric: the values of both runs, b - a with its 95 % interval, n
+    and p. `unpaired` says why interval, n and p are missing where they are. `only_a` and `only_b`
+    are labels of cells that one run alone has, `settings` sentences on what differs.
     """
 
     rows: pd.DataFrame
@@ -172,11 +170,9 @@ def contrasts(
     """The first of the losses minus each of the others: one row a model, task, loss and metric.
 
     Of the first metric of each task, or of `metric`; "all" for all of them. The columns are those
-    of `CONTRAST_COLUMNS`: what `gain_of` says of the seeds that both losses have, p_holm (corrected
-    over the other losses), and the smallest difference that the test finds with a probability of
-    80 %. Its `attrs["left_out"]` names the losses that share no seed with the first.
-
-    Raises UserError for a loss or metric that the run has not measured, and where no seed has both.
+    of `CONTRAST_COLUMNS`: what `gain_of` says of the seeds that both losses have, p_holm over the
+    other losses, and the smallest difference found 4 times in 5. Its `attrs["left_out"]` names the
+    losses that share no seed with the first.
     """
     import pandas as pd
 

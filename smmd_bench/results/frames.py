@@ -15,14 +15,22 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UserError
 from ..storage.cell import CellFile, StoredCell, stored_cell
 from ..storage.manifest import read_manifest
-from .cell_row import CELL_COLUMNS, METRIC_COLUMNS, cell_row
-from .comparison_rows import comparison_rows
 from .opponents import Compared, all_compared
-from .summary import IDENTITY, in_run_order, what_the_cells_say
-from .tuning import TUNING_COLUMNS, tuning_rows
+from .summary import (
+    CELL_COLUMNS,
+    IDENTITY,
+    METRIC_COLUMNS,
+    TUNING_COLUMNS,
+    cell_row,
+    in_run_order,
+    tuning_rows,
+    what_the_cells_say,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_NUMBERS = ("difference", "low", "high", "b", "c", "p")
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,7 @@ class RunFrames:
 
     @cached_property
     def tuning(self) -> pd.DataFrame:
-        """One row a tuned cell and configuration: see `smmd_bench.results.tuning`."""
+        """One row a tuned cell and configuration: see `tuning_rows` of `summary`."""
         rows = [
             {**identity, **row}
             for identity, cell in self._with_files(self.cells)
@@ -224,7 +232,17 @@ class RunFrames:
         return [content for a, content in self._described.items() if self.current(a).metrics]
 
     def _compared_by(self, kind: str) -> pd.DataFrame:
-        return self._frame(*comparison_rows(self.cells, self.compared, self.current, kind))
+        against = {pair.mine["address"]: pair.other for pair in self.compared if pair.kind == kind}
+        rows = [
+            {**identity, "against": other["address"], "against_loss": other["loss"],
+             "metric": metric, **values}
+            for identity, cell in self._with_files(self._done())
+            if (other := against.get(identity["address"])) is not None
+            and (content := cell.comparison(self.current(other["address"]))) is not None
+            for metric, values in content["metrics"].items()
+        ]  # fmt: skip
+        columns = ("against", "against_loss", "metric", *_NUMBERS[:3], "n", *_NUMBERS[3:])
+        return self._frame(rows, (*IDENTITY, *columns, "jackknife"), _NUMBERS)
 
     def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], StoredCell]]:
         rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")

@@ -28,15 +28,10 @@ def planned_power(
 ) -> pd.DataFrame:
     """One row a model, task, loss and number of examples: what each number of seeds could show.
 
-    model, task, loss, pilot (its seeds), n (test examples), level (0.05 over the losses of the
-    model and task, as Holm's correction begins), seeds_2, seeds_3 and so on: the smallest true
-    difference to cross-entropy that the test finds with a probability of 80 %, in the metric's
-    unit (missing: too few to know their spread); needed: the fewest seeds for `difference`
-    (missing: more than `MOST`).
-    Its `attrs["left_out"]` names the losses whose differences in the pilot show no spread.
-
-    Raises UserError where no loss of the run is compared with cross-entropy by this metric, and
-    where none of them shows a spread.
+    pilot are its seeds, level is 0.05 over the losses of the model and task; seeds_2, seeds_3 and
+    so on: the smallest true difference to cross-entropy that is found 4 times in 5 (missing: too
+    few seeds to know their spread); needed: the fewest seeds for `difference` (missing: more than
+    `MOST`). Its `attrs["left_out"]` names the losses whose differences show no spread.
     """
     import pandas as pd
 

@@ -2,8 +2,8 @@
 
 Columns of the frame:
 
-    address, model, model_label, params, task, loss, seed, cell    which checkpoint; the task is
-        missing for the base and for checkpoints from elsewhere, the cell too
+    address, model, model_label, params, task, loss, seed, cell    which checkpoint; task and cell
+        are missing for the base
     suite, shots, limit, engine, documents, truncated, context     how it was evaluated
     name, kind, metric, unit, value, stderr, n     a task or group of the suite, and its numbers
     against_loss, difference, low, high, b, c, p, left_out   the paired difference to another
@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..storage.addresses import address
-from ..storage.cell import BASE
 from ..storage.files import read_json, read_own_json, read_parquet
 from .opponents import REFERENCE
 
@@ -48,8 +47,8 @@ _DIFFERENCE = ("difference", "low", "high", "b", "c", "p", "left_out")
 def regression_frame(run: Run) -> pd.DataFrame:
     """One row a checkpoint, suite, task or group, and metric.
 
-    Checkpoints stand in the order of the run, the base of a model first and those from elsewhere
-    last. Evaluations of other weights than those that a cell is tested with now are left out.
+    Checkpoints stand in the order of the run, the base of a model first. Evaluations of other
+    weights than those that a cell is tested with now are left out.
     """
     import pandas as pd
 
@@ -80,7 +79,7 @@ def compared_evaluations(
     """Each evaluation that has one to be compared with, and that one: their suite.json.
 
     A loss is compared with cross-entropy of the same task, seed and setting, or else the untuned
-    base; cross-entropy and checkpoints from elsewhere with the base.
+    base; cross-entropy with the base.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
     for folder, suite in evaluations:
@@ -97,20 +96,16 @@ def comparison_folder(run: Path, mine: Mapping[str, Any], other: Mapping[str, An
 
 
 def _opponent(mine: Mapping[str, Any], others: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    if mine["kind"] == "base":
+    if mine["cell"] is None:
         return None
-    ranked = [other for other in others if other["kind"] == "base"]
-    if mine["loss"] != REFERENCE and mine["cell"] is not None:
-        wanted = REFERENCE, mine["task"], mine["seed"]
-        trained = [other for other in others if other["cell"] is not None]
-        same = [t for t in trained if (t["loss"], t["task"], t["seed"]) == wanted]
-        ranked = same + ranked
-    return ranked[0] if ranked else None
+    wanted = REFERENCE, mine["task"], mine["seed"]
+    trained = (o for o in others if o["cell"] and mine["loss"] != REFERENCE)
+    same = [t for t in trained if (t["loss"], t["task"], t["seed"]) == wanted]
+    return next(iter([*same, *(o for o in others if o["cell"] is None)]), None)
 
 
 def regression_samples(run: Path, name: str) -> pd.DataFrame:
     """One row a document of an evaluation: subtask, doc_id, its hash, truncated, and metrics."""
-
     file = run / "regression" / name / "samples.parquet"
     samples: pd.DataFrame = read_parquet(file).to_pandas()
     return samples
@@ -119,17 +114,16 @@ def regression_samples(run: Path, name: str) -> pd.DataFrame:
 def _rows(
     folder: Path, suite: Mapping[str, Any], other: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
-    results = read_json(folder / "results.json") or {}
-    mine, comparison = {**suite, "address": folder.name}, {}
+    results, comparison = read_json(folder / "results.json") or {}, {}
     if other is not None:
-        place = comparison_folder(folder.parents[1], mine, other)
-        comparison = read_own_json(place / "comparison.json") or {}
-    same = {name: suite.get(name) for name in COLUMNS if name in suite}
+        place = comparison_folder(folder.parents[1], {"address": folder.name}, other)
+        comparison = (read_own_json(place / "comparison.json") or {}).get("metrics", {})
+    same = {name: suite.get(name) for name in COLUMNS} | {"address": folder.name}
     same |= {name: results.get(name) for name in ("shots", "documents", "truncated", "context")}
     found = []
     for row in results["rows"]:
-        compared = comparison.get("metrics", {}).get(row["metric"])
-        difference = {name: (compared or {}).get(name) for name in _DIFFERENCE}
+        compared = comparison.get(row["metric"]) or {}
+        difference = {name: compared.get(name) for name in _DIFFERENCE}
         against = other["loss"] if compared and other is not None else None
         found.append({**same, **row, "against_loss": against, **difference})
     return found
@@ -138,35 +132,21 @@ def _rows(
 def _is_current(suite: Mapping[str, Any], run: Run) -> bool:
     if suite["cell"] is None:
         identity = (run.manifest.get("models") or {}).get(suite["model"])
-        return suite["kind"] != "base" or identity in (None, suite["identity"].get("base"))
+        return identity in (None, suite["identity"].get("base"))
     if not (run.cells["address"] == suite["cell"]).any():
         return False
     tested = run.current(suite["cell"]).tested
     return tested is not None and tested.digest == suite["identity"]["weights"]
 
 
-def _order(run: Run) -> Any:
+def _order(run: Run) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
     """The key by which rows are sorted: the sort leaves those of an evaluation as they are."""
-    ranks = {
-        name: {value: at for at, value in enumerate(run.cells[name].cat.categories)}
-        for name in ("model", "task", "loss")
-    }
+    models = {model: at for at, model in enumerate(run.cells["model"].cat.categories)}
+    cells = {address: at for at, address in enumerate(run.cells["address"])}
 
-    def rank(name: str, row: Mapping[str, Any], missing: float = math.inf) -> tuple[float, str]:
-        return ranks[name].get(row[name], missing), str(row[name])
-
-    def key(row: Mapping[str, Any]) -> Sequence[Any]:
-        base = row["loss"] == BASE
-        return (
-            rank("model", row),
-            row["suite"],
-            -(row["limit"] or math.inf),
-            -1 if row["shots"] is None else row["shots"],
-            row["engine"],
-            row["cell"] is None and not base,  # from elsewhere
-            rank("task", row, -1),
-            rank("loss", row, -1 if base else math.inf),
-            row["seed"],
-        )
+    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        shots = -1 if row["shots"] is None else row["shots"]
+        setting = row["suite"], -(row["limit"] or math.inf), shots, row["engine"]
+        return models.get(row["model"], math.inf), *setting, cells.get(row["cell"], -1)
 
     return key

@@ -1,14 +1,24 @@
-"""What the cells of a manifest say together, and their order."""
+"""The cells of a manifest: what they say together, their order, and their rows in frames."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..storage.cell import BASE
+from ..plugin_system.tuned_label import untuned_label
+from ..storage.cell import BASE, StoredCell
 
 IDENTITY = ("address", "model", "task", "loss", "seed")
 """The columns that every frame of a run starts with: which cell a row is of."""
+CELL_COLUMNS = (
+    "address", "model", "model_label", "task", "task_name", "loss", "loss_name", "seed", "params",
+    "trained_on", "status", "stage", "error", "recipe", "sizes",
+)  # fmt: skip
+METRIC_COLUMNS = ("metric", "value", "low", "high", "n")
+"""Of `RunFrames.metrics` and `comparisons`, after those that tell the cell."""
+_VALUES = ("epoch", "value", "low", "high", "n")
+TUNING_COLUMNS = ("untuned", "trial", "text", "trial_status", "metric", *_VALUES, "chosen")
+"""Of `RunFrames.tuning`, after those that tell the cell."""
 
 
 def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -85,3 +95,51 @@ def _place(name: str, listed: Sequence[str]) -> int:
         if known in listed:
             return listed.index(known)
     return len(listed)
+
+
+def cell_row(content: Mapping[str, Any], cell: StoredCell) -> dict[str, Any]:
+    """The row of the cell that a cell.json describes."""
+    failure = cell.failure
+    status = "pending" if cell.metrics is None else "done"
+    if failure:
+        status = "skipped" if failure.get("skipped") else "failed"
+    return {
+        **{column: content.get(column) for column in CELL_COLUMNS},
+        "model_label": content.get("model_label") or content["model"],
+        "recipe": content.get("recipe") or {},
+        "sizes": (content.get("data") or {}).get("sizes", {}),
+        "status": status,
+        "stage": failure.get("stage"),
+        "error": failure.get("error"),
+    }
+
+
+def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[str, Any]]:
+    """One row a configuration of a tuned cell, in the order of its grid; none of another cell.
+
+    `untuned` is the loss as it was published, `trial` the address of the trial and `text` what it
+    sets. metric, epoch, value, low, high and n say how it validated, at its selected epoch; they
+    are missing, and nothing is `chosen`, until all trials of the cell are validated.
+    """
+    choice = now.choice or {}
+    validated = {line["address"]: line for line in choice.get("trials", ())}
+    for at, (point, trial) in enumerate(zip(content.get("grid") or (), now.trials, strict=False)):
+        line = validated.get(trial.address, {})
+        yield {
+            "untuned": untuned_label(str(content["loss"])),
+            "trial": trial.address,
+            "text": point["text"],
+            "trial_status": _trial_status(trial),
+            "metric": choice.get("metric"),
+            **{name: line.get(name) for name in _VALUES},
+            "chosen": at == choice.get("chosen"),
+        }
+
+
+def _trial_status(cell: StoredCell) -> str:
+    """Whether a trial is "done" (validated), "failed", "skipped" or "pending"."""
+    if cell.tested is not None:
+        return "done"
+    if cell.failure:
+        return "skipped" if cell.failure.get("skipped") else "failed"
+    return "pending"

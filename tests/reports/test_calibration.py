@@ -103,7 +103,7 @@ def test_the_table_has_the_mean_over_seeds_in_percent(artefact, run):
 
 
 def test_curves_pool_the_seeds_and_leave_out_bins_of_few_positions(artefact, run):
-    above, _ = artefact.figure.axes
+    (above,) = artefact.figure.axes
     labels = ["untuned", "CE", "NTL", "SMMD"]
     assert above.get_legend_handles_labels()[1] == labels
     line = next(line for line in above.lines if line.get_label() == "SMMD")

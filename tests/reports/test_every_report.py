@@ -5,13 +5,12 @@ import sys
 
 import pytest
 
-from smmd_bench.errors import UserError
 from smmd_bench.plugin_system import registry
 from smmd_bench.publishing.make_report import make_report
 from smmd_bench.publishing.style import figure_style
 from smmd_bench.results.frames import read_run
-from tests.changed_runs import NO_MEMORY, made_elsewhere, with_manifest, without
-from tests.runs import planted_run, quick_run
+from tests.changed_runs import NO_MEMORY, with_manifest, without
+from tests.runs import quick_run
 
 STATES = {
     "as it is": lambda runs, _: runs("default"),
@@ -131,23 +130,6 @@ def test_captions_name_n_seeds_and_a_loss_that_failed(name, without_ntl):
         assert "SMMD" in shown
 
 
-@pytest.mark.parametrize("name", ["overview", "error_histogram", "signed_errors"])
-def test_no_title_is_wider_than_its_panel(name, tmp_path):
-    """Of files of completions with long names."""
-    answers = [str(100 + at) for at in range(400)]
-    wrong = [*answers[:200], *(str(300 + at) for at in range(200))]
-    losses = {"ce": wrong, **{f"smmd[sigma={at}]": answers for at in range(1, 6)}}
-    names = {loss: f"samples_gsm8k_2026-11-{at}T10-00-00.123" for at, loss in enumerate(losses, 20)}
-    run = made_elsewhere(planted_run(tmp_path, answers, losses), tmp_path, names)
-    figure = build(name, run).figure
-    with figure_style():
-        figure.draw_without_rendering()
-    for axis in figure.axes:
-        titles = (axis.title, axis._left_title)
-        widths = [title.get_window_extent().width for title in titles if title.get_text()]
-        assert max(widths, default=0) <= axis.bbox.width
-
-
 def test_variants_with_fewer_seeds_do_not_flood_figures_and_tables(tmp_path):
     quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0, 1), n=12)
     variants = [f"smmd[lambda={at}]" for at in range(4, 29)]
@@ -157,19 +139,6 @@ def test_variants_with_fewer_seeds_do_not_flood_figures_and_tables(tmp_path):
         artefact = build(name, run)
         assert set(artefact.data["loss"]) <= {"base", "ce", "smmd"}, name
         assert artefact.table is None or len(artefact.table) <= 4
-
-
-@pytest.mark.parametrize(
-    ("report", "words"),
-    [
-        ("calibration[bins=1]", "bins must be from 2 to 100"),
-        ("dataset_samples[rows=0]", "rows must be from 1 to 10"),
-        ("digit_distribution[digit=12]", "digit must be a digit from 1 to 9"),
-    ],
-)
-def test_a_parameter_out_of_range_is_a_users_error(report, words):
-    with pytest.raises(UserError, match=words):
-        registry.load("reports", report)
 
 
 def test_no_report_needs_torch():

@@ -1,20 +1,21 @@
 """Tables of tuned losses and of decoding rules."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
 from smmd_bench.reports.decoding_table import DecodingTable
-from smmd_bench.reports.tuning_table import TuningTable, at_the_ends
+from smmd_bench.reports.tuning_table import TuningTable
 from smmd_bench.reports.verdict import Verdict
 
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.comparison import measure_cell, write_comparisons
+from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.scoring.decoding_rules import RULES
-from smmd_bench.storage.files import read_parquet, write_parquet
-from tests.changed_runs import with_manifest, without
+from smmd_bench.scoring.measure import measure
 from tests.reports.test_goldens import assert_golden
-from tests.runs import quick_run, task_of
-from tests.tuned_runs import GRIDS, tuned_run
+from tests.runs import quick_run, task_of, write_measured
+from tests.tuned_runs import tuned_run
 
 
 @pytest.fixture(scope="module")
@@ -42,52 +43,11 @@ def test_a_tuned_loss_is_compared_with_tuned_ce_and_that_with_ce(tuned):
     assert rows.loc["smmd[tuned]", "difference"] == pytest.approx(tuned_gain)
 
 
-def test_unequal_budgets_are_not_compared(tmp_path):
-    grids = {**GRIDS, "smmd": (*GRIDS["smmd"], "lambda=3")}
-    run = tuned_run(tmp_path, grids=grids)
-    against = run.comparisons.drop_duplicates("address").set_index("loss")["against_loss"]
-    assert set(against["smmd[tuned]"]) == {"ce"}
-
-
-def test_a_tuning_that_is_not_over_is_no_result(tuned, tmp_path):
-    run = tuned
-    for loss in ("ce[tuned]", "smmd[tuned]"):
-        run = without(run, tmp_path, "selection.json", loss=loss)
-    status = run.cells.set_index("loss")["status"]
-    assert set(status["smmd[tuned]"]) == {"pending"}
-    assert set(status["smmd"]) == {"done"}
-    table = TuningTable().build(run).table
-    assert set(table["Chosen"]) == {"–"}
-
-
-@pytest.mark.parametrize(
-    ("texts", "chosen", "named"),
-    [
-        (["lambda=10", "lambda=0.3", "lambda=3"], (1, 1, 2), "SMMD (tuned) lambda=0.3"),
-        (["lambda=10", "lambda=0.3", "lambda=3"], (0, 0, 0), "SMMD (tuned) lambda=10"),
-        (["lambda=10", "lambda=0.3", "lambda=3"], (1, 2, 2), None),
-        (["lambda=10", "lambda=0.3"], (1, 1, 1), None),
-        (["sigma=1+2", "sigma=2+3", "sigma=3"], (0, 0, 0), None),
-        (["lambda=1,sigma=3", "lambda=2,sigma=2", "lambda=3,sigma=4"], (1, 1, 0),
-         "SMMD (tuned) sigma=2"),
-    ],
-)  # fmt: skip
-def test_a_choice_at_an_end_of_what_was_tried_is_named(texts, chosen, named):
-    data = pd.DataFrame([
-        {"model": "m", "task": "t", "loss": "smmd[tuned]", "seed": seed, "text": text,
-         "chosen": at == best}
-        for seed, best in enumerate(chosen) for at, text in enumerate(texts)
-    ])  # fmt: skip
-    assert at_the_ends(data) == ([] if named is None else [named])
-
-
-def with_beams(run, rules=RULES):
+def with_beams(run):
     """The run measured again with beams: the completion, and the numbers around it."""
-    cells = [{**cell, "parts": {**cell["parts"], "beams": "beams"}} for cell in run.rows]
-    for content in with_manifest(run, run.path, cells=cells).rows:
-        now = read_run(run.path).current(content["address"])
-        before = read_parquet(now.place("completions")).to_pandas()
-        rng = np.random.default_rng(0)
+    for content in run.rows:
+        cell, rng = run.current(content["address"]), np.random.default_rng(0)
+        before, probes = (pd.read_parquet(cell.place(n)) for n in ("completions", "probes"))
         rows = [
             row
             for uid, text in zip(before["uid"], before["completion"], strict=True)
@@ -95,8 +55,10 @@ def with_beams(run, rules=RULES):
         ]
         beams = pd.DataFrame(rows, columns=["uid", "text", "p"])
         beams["log_probability"] = np.log(beams.pop("p"))
-        write_parquet(now.place("beams"), beams)
-        assert measure_cell(now, task_of(content["task"]), rules) is None
+        task = task_of(content["task"])
+        scores, metrics = measure(task, before, beams=beams, rules=RULES, resamples=20)
+        write_measured(cell, before, probes, scores, metrics)
+    shutil.rmtree(run.path / "compare")
     write_comparisons(read_run(run.path), task_of, resamples=20)
     return read_run(run.path)
 
@@ -122,8 +84,3 @@ def test_each_value_is_that_of_the_metric_under_the_rule(ruled):
     mean = data[(data["loss"] == "smmd") & (data["metric"] == "mean_absolute_error[mean]")]
     differences = ruled.comparisons.set_index(["loss", "metric"])["difference"]
     assert mean["gain"].item() == differences["smmd", "mean_absolute_error[mean]"]
-
-
-def test_a_run_without_rules_has_no_such_table(tmp_path):
-    run = quick_run(tmp_path, losses=("ce",))
-    assert DecodingTable().skip(run) == "the run decodes greedily alone"
